@@ -1,0 +1,1 @@
+"""Captions from image latents with a masked diffusion language model."""

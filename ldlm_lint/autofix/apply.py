@@ -1,0 +1,200 @@
+"""Applying fixes to contents in memory, in rounds to a fixed point, each round validated."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.autofix.resolve import choose, edit_key, well_formed
+from ldlm_lint.autofix.validate import VALIDATORS, Validator, kind_of
+from ldlm_lint.model import Applicability, Edit, Finding, Fix
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+MAX_ROUNDS = 20
+
+Contents = Mapping[str, bytes]
+"""Paths, as `Span.path` has them, to the bytes of the files."""
+
+_Identity = tuple[tuple[str, bytes, bytes, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A fix that was left out: the rules that proposed it, the file it would have broken, and how."""
+
+    rules: tuple[str, ...]
+    path: str
+    title: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FixResult:
+    """What fixing would change; nothing is written yet.
+
+    ``changed`` holds the new bytes of the files that differ, ``applied`` the number of fixed findings by rule
+    symbol, ``rounds`` how many rounds changed something. Without ``converged`` the rules in ``unsettled`` were
+    still proposing fixes after the last round.
+    """
+
+    changed: Contents
+    applied: Mapping[str, int]
+    rejected: tuple[Rejection, ...] = ()
+    rounds: int = 0
+    converged: bool = True
+    unsettled: tuple[str, ...] = ()
+
+
+def fix_files(
+    report_of: Callable[[Contents], Iterable[Finding]],
+    files: Contents,
+    limit: Applicability,
+    *,
+    validators: Mapping[Kind, Validator] = VALIDATORS,
+    kind_of: Callable[[str, bytes], Kind] = kind_of,
+    max_rounds: int = MAX_ROUNDS,
+) -> FixResult:
+    """Apply all fixes of at least ``limit`` until no more are proposed, at most ``max_rounds`` times.
+
+    ``report_of`` lints with the given files in place of those on disk and returns findings with merged fixes;
+    ``files`` are the files that may be changed. A round that breaks a file, in the eyes of the validator of its
+    kind, is taken back for it; then its fixes are tried one by one, and those that break it are left out for good.
+    A fix over several files is applied to all of them or to none.
+    """
+    kinds = _Kinds(validators, kind_of)
+    current = dict(files)
+    applied: Counter[str] = Counter()
+    rejected: dict[_Identity, Rejection] = {}
+    rounds = 0
+    step = _Step()
+    for attempt in range(max_rounds + 1):
+        changed = {path: data for path, data in current.items() if data != files[path]}
+        step = _step(report_of(changed), current, limit, rejected.keys(), kinds)
+        rejected.update(step.rejected)
+        if not step.new and not step.rejected:
+            return FixResult(changed, dict(applied), _unique(rejected.values()), rounds)
+        if attempt < max_rounds:
+            current.update(step.new)
+            applied.update(step.applied)
+            rounds += bool(step.new)
+    unsettled = tuple(sorted({*step.applied, *(rule for r in step.rejected.values() for rule in r.rules)}))
+    return FixResult(changed, dict(applied), _unique(rejected.values()), rounds, False, unsettled)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """What depends on the kind of a file: its validator and its encoding."""
+
+    validators: Mapping[Kind, Validator]
+    kind_of: Callable[[str, bytes], Kind]
+
+    def problem(self, current: Contents, new: Contents) -> tuple[str, str] | None:
+        """The first file that its new bytes break, and how."""
+        for path in sorted(new):
+            reason = self.validators[self.kind_of(path, current[path])](current[path], new[path])
+            if reason:
+                return path, reason
+        return None
+
+    def contents(self, fixes: Iterable[Fix], current: Contents) -> dict[str, bytes]:
+        """The new bytes of all files that the fixes edit; raises what `apply_edits` and `Source` raise."""
+        edits: dict[str, list[Edit]] = defaultdict(list)
+        for fix in fixes:
+            for edit in fix.edits:
+                edits[edit.span.path].append(edit)
+        return {path: apply_edits(current[path], group, self._encoding(path, current)) for path, group in edits.items()}
+
+    def _encoding(self, path: str, current: Contents) -> str:
+        data = current[path]
+        return Source.from_bytes(path, data, self.kind_of(path, data)).encoding
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one round yields: new bytes, findings fixed by rule, fixes that must never be tried again."""
+
+    new: Contents = field(default_factory=dict)
+    applied: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[_Identity, Rejection] = field(default_factory=dict)
+
+
+def _step(
+    findings: Iterable[Finding], current: Contents, limit: Applicability, excluded: Collection[_Identity], kinds: _Kinds
+) -> _Step:
+    """One round: the usable fixes, of those the disjoint ones, of those the ones that break nothing."""
+    rules: dict[frozenset[Edit], list[str]] = defaultdict(list)
+    fixes: list[Fix] = []
+    for finding in findings:
+        if finding.fix and finding.fix.edits and finding.fix.applicability >= limit:
+            rules[frozenset(finding.fix.edits)].append(finding.rule)
+            fixes.append(finding.fix)
+    usable: list[Fix] = []
+    rejected: dict[_Identity, Rejection] = {}
+
+    def reject(fix: Fix, path: str, reason: str) -> None:
+        names = tuple(sorted(set(rules[frozenset(fix.edits)])))
+        rejected[_identity(fix, current)] = Rejection(names, path, fix.title, reason)
+
+    for fix in fixes:
+        if _identity(fix, current) in excluded:
+            continue
+        defect = _defect(fix, current, kinds)
+        if defect:
+            reject(fix, *defect)
+        elif any(current[path] != data for path, data in kinds.contents([fix], current).items()):
+            usable.append(fix)
+    accepted, broken = _sift(choose(usable, limit), current, kinds)
+    for fix, path, reason in broken:
+        reject(fix, path, reason)
+    applied = Counter(rule for fix in accepted for rule in rules[frozenset(fix.edits)])
+    return _Step(kinds.contents(accepted, current), applied, rejected)
+
+
+def _defect(fix: Fix, current: Contents, kinds: _Kinds) -> tuple[str, str] | None:
+    """The file and the reason for which a fix cannot be applied to begin with."""
+    first = fix.edits[0].span.path
+    for edit in fix.edits:
+        if edit.span.path not in current:
+            return edit.span.path, "the file is not among those that are being fixed"
+    if not well_formed(fix):
+        return first, "its edits overlap"
+    try:
+        kinds.contents([fix], current)
+    except (ValueError, UnreadableError) as error:
+        return first, str(error)
+    return None
+
+
+def _sift(chosen: Sequence[Fix], current: Contents, kinds: _Kinds) -> tuple[list[Fix], list[tuple[Fix, str, str]]]:
+    """Split disjoint fixes into those that can stay and those that break a file, with that file and the reason."""
+    if kinds.problem(current, kinds.contents(chosen, current)) is None:
+        return list(chosen), []
+    accepted: list[Fix] = []
+    broken: list[tuple[Fix, str, str]] = []
+    for fix in chosen:
+        paths = {edit.span.path for edit in fix.edits}
+        trial = kinds.contents([*accepted, fix], current)
+        problem = kinds.problem(current, {path: trial[path] for path in paths})
+        if problem:
+            broken.append((fix, *problem))
+        else:
+            accepted.append(fix)
+    return accepted, broken
+
+
+def _identity(fix: Fix, current: Contents) -> _Identity:
+    """What a fix is known by in later rounds, when its bytes may have moved: what it does to which lines."""
+    parts = []
+    for edit in sorted(fix.edits, key=edit_key):
+        data, span = current.get(edit.span.path, b""), edit.span
+        start = data.rfind(b"\n", 0, span.start) + 1
+        end = data.find(b"\n", span.end)
+        parts.append((span.path, data[start : end if end >= 0 else len(data)], data[span.start : span.end], edit.text))
+    return tuple(parts)
+
+
+def _unique(rejections: Iterable[Rejection]) -> tuple[Rejection, ...]:
+    """The rejections once each, in an order that does not depend on the order of findings."""
+    return tuple(sorted(set(rejections), key=lambda r: (r.path, r.rules, r.title, r.reason)))

@@ -1,0 +1,196 @@
+"""Adding a keyword argument to a Python call, in the layout that the call already has."""
+
+from __future__ import annotations
+
+import ast
+import io
+import itertools
+import re
+import tokenize
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ldlm_lint.model import Edit, Span
+from ldlm_lint.source import Source
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_BLANK = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})
+_READ = frozenset({tokenize.NAME, tokenize.OP})
+_OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")
+MAX_LINE = 100
+
+
+def add_keyword(source: Source, call: Span, name: str, value: str) -> Edit | None:
+    """Add ``name=value`` as the last argument of the call expression that ``call`` spans.
+
+    The new argument gets its own line where the last argument has one or where the line would grow past MAX_LINE
+    columns. Trailing commas and comments stay with what they belong to, and a lone generator gets the parentheses
+    that Python then asks for. None where ``call`` is not a call or passes ``name`` already.
+    """
+    text = source.slice(call)
+    if not _is_call(text):
+        return None
+    layout = _Layout.of(text)
+    if layout is None or layout.passes(name):
+        return None
+    start, end, new = layout.insertion(f"{name}={value}")
+
+    def byte(index: int) -> int:
+        return call.start + len(text[:index].encode(source.encoding))
+
+    return Edit(Span(call.path, byte(start), byte(end), call.cell), new)
+
+
+def _is_call(text: str) -> bool:
+    try:
+        return isinstance(ast.parse(f"({text}\n)", mode="eval").body, ast.Call)
+    except (SyntaxError, ValueError):
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A token with its kind and its half-open range of characters in the call.
+
+    ``text`` is empty unless it is a name or an operator: pieces of an f-string may read like either.
+    """
+
+    kind: int
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """A call as text: everything between its parentheses, cut into tokens.
+
+    ``opening`` and ``closing`` are the offsets behind ``(`` and of ``)``; ``inside`` are the tokens between them,
+    ``depths`` how many further brackets each stands in.
+    """
+
+    text: str
+    opening: int
+    closing: int
+    inside: tuple[_Token, ...]
+    depths: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str) -> _Layout | None:
+        """The layout of a call expression, None if it cannot be cut into tokens."""
+        tokens = _tokens(text)
+        if not tokens or tokens[-1].text != ")":
+            return None
+        depths = _depths(tokens)
+        last = len(tokens) - 1
+        first = max(index for index in range(last) if tokens[index].text == "(" and depths[index] == 0)
+        inside = slice(first + 1, last)
+        return cls(
+            text,
+            tokens[first].end,
+            tokens[last].start,
+            tuple(tokens[inside]),
+            tuple(depth - 1 for depth in depths[inside]),
+        )
+
+    def passes(self, name: str) -> bool:
+        """Whether the call has a keyword argument of that name."""
+        words = self._words()
+        return any(
+            word.text == name and depth == 0 and after.text == "=" and (index == 0 or words[index - 1][0].text == ",")
+            for index, ((word, depth), (after, _)) in enumerate(itertools.pairwise(words))
+        )
+
+    def insertion(self, argument: str) -> tuple[int, int, str]:
+        """The range of characters to replace in order to add ``argument``, and what replaces it."""
+        words = self._words()
+        if not words:
+            return self._into_empty(argument)
+        comma = words[-1][0] if words[-1][0].text == "," else None
+        arguments = words[:-1] if comma else words
+        if any(depth == 0 and word.text in {"for", "async"} for word, depth in arguments):
+            start, end = arguments[0][0].start, arguments[-1][0].end
+            return start, end, f"({self.text[start:end]}), {argument}"
+        end = arguments[-1][0].end
+        indent = self._indent_for(arguments, argument)
+        if indent is None:
+            return end, end, f", {argument}"
+        line = f"{self._newline()}{indent}{argument}"
+        comment = self._comment_after((comma or arguments[-1][0]).end)
+        if comment is None:
+            return end, end, f",{line}"
+        if comma:
+            return comment.end, comment.end, f"{line},"
+        return end, comment.end, f",{self.text[end : comment.end]}{line}"
+
+    def _words(self) -> list[tuple[_Token, int]]:
+        pairs = zip(self.inside, self.depths, strict=True)
+        return [(token, depth) for token, depth in pairs if token.kind not in _BLANK]
+
+    def _into_empty(self, argument: str) -> tuple[int, int, str]:
+        if not any(token.kind == tokenize.COMMENT for token in self.inside):
+            return self.opening, self.opening, argument
+        line = _line_start(self.text, self.closing)
+        indent = self.text[line : self.closing]
+        return line, line, f"{indent}    {argument},{self._newline()}"
+
+    def _indent_for(self, arguments: Sequence[tuple[_Token, int]], argument: str) -> str | None:
+        """The indentation of the new argument's own line, None if it goes behind the last argument."""
+        commas = [index for index, (word, depth) in enumerate(arguments) if depth == 0 and word.text == ","]
+        starts = [arguments[index + 1][0].start for index in [-1, *commas]]
+        line = _line_start(self.text, starts[-1])
+        rest = self.text[line:]
+        indent = rest[: len(rest) - len(rest.lstrip(" \t"))]
+        first = line + len(indent)
+        if line == 0 or first not in starts:
+            return None
+        end = arguments[-1][0].end
+        width = end - _line_start(self.text, end) + len(f", {argument})")
+        return indent if first == starts[-1] or width > MAX_LINE else None
+
+    def _comment_after(self, offset: int) -> _Token | None:
+        """The comment that stands behind ``offset`` on the same line."""
+        for token in self.inside:
+            if token.start >= offset and token.kind == tokenize.COMMENT:
+                return None if _NEWLINE.search(self.text, offset, token.start) else token
+        return None
+
+    def _newline(self) -> str:
+        match = _NEWLINE.search(self.text)
+        return match.group() if match else "\n"
+
+
+def _line_start(text: str, offset: int) -> int:
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
+
+
+def _tokens(text: str) -> list[_Token] | None:
+    """The tokens of an expression; parentheses around it keep line breaks from ending it."""
+    starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+    wrapped = "(" + _NEWLINE.sub("\n", text) + "\n)"
+
+    def offset(position: tuple[int, int]) -> int:
+        row, column = position
+        return starts[row - 1] + column - (row == 1)
+
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(wrapped).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return None
+    closing = max((index for index, token in enumerate(tokens) if token.string == ")"), default=0)
+    result = [
+        _Token(t.type, t.string if t.type in _READ else "", offset(t.start), offset(t.end)) for t in tokens[1:closing]
+    ]
+    while result and result[-1].kind in _BLANK:
+        result.pop()
+    return result
+
+
+def _depths(tokens: Sequence[_Token]) -> list[int]:
+    """For each token the number of brackets around it; a bracket counts as outside of itself."""
+    depth, depths = 0, []
+    for token in tokens:
+        depth -= token.text in _CLOSE
+        depths.append(depth)
+        depth += token.text in _OPEN
+    return depths

@@ -1,0 +1,73 @@
+"""The changes of a run as one patch that ``git apply`` takes, on bytes."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePath
+
+_ESCAPES = {7: "a", 8: "b", 9: "t", 10: "n", 11: "v", 12: "f", 13: "r", 34: '"', 92: "\\"}
+_NO_NEWLINE = b"\n\\ No newline at end of file\n"
+
+
+def patch_base(folder: Path) -> Path:
+    """The folder that git takes the names of a patch to be relative to: the top of the working tree around ``folder``.
+
+    From a folder below, ``git apply`` would without a word skip a patch whose names are relative to that folder.
+    Where there is no working tree it is ``folder`` itself, which must be absolute.
+    """
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), folder)
+
+
+def unified_diff(base: Path, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> bytes:
+    """One unified diff over the files that ``after`` changes, in the order of their paths.
+
+    The keys are absolute paths with forward slashes; names in the patch are relative to ``base`` (see `patch_base`;
+    a file outside of it keeps its whole path, for ``patch -p1`` at the root).
+    Lines end at ``\\n`` alone, as git sees them, so carriage returns and any encoding pass through unchanged.
+    """
+    return b"".join(
+        line
+        for path in sorted(after)
+        if before[path] != after[path]
+        for line in _file_diff(_name(base, path), before[path], after[path])
+    )
+
+
+def _file_diff(name: str, before: bytes, after: bytes) -> Iterator[bytes]:
+    old, new = _quoted("a/" + name), _quoted("b/" + name)
+    # Git ends a name that holds a blank with a tab; patch would else read what follows as a date.
+    tab = b"\t" if " " in name else b""
+    yield b"diff --git " + old + b" " + new + b"\n--- " + old + tab + b"\n+++ " + new + tab + b"\n"
+    lines = difflib.diff_bytes(difflib.unified_diff, _lines(before), _lines(after))
+    for index, line in enumerate(lines):
+        if index >= 2:
+            yield line if line.endswith(b"\n") else line + _NO_NEWLINE
+
+
+def _lines(data: bytes) -> list[bytes]:
+    lines = [line + b"\n" for line in data.split(b"\n")]
+    last = lines.pop()[:-1]
+    return [*lines, last] if last else lines
+
+
+def _name(base: Path, path: str) -> str:
+    pure = PurePath(path)
+    if pure.is_relative_to(base):
+        return pure.relative_to(base).as_posix()
+    return pure.relative_to(pure.anchor).as_posix()
+
+
+def _quoted(name: str) -> bytes:
+    """A name as git writes it: plain, or in double quotes with escapes if it holds anything unusual."""
+    raw = os.fsencode(name)
+    if all(32 <= byte < 127 and byte not in _ESCAPES for byte in raw):
+        return raw
+    return b'"' + "".join(map(_escaped, raw)).encode("ascii") + b'"'
+
+
+def _escaped(byte: int) -> str:
+    if byte in _ESCAPES:
+        return "\\" + _ESCAPES[byte]
+    return chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"

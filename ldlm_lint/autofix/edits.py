@@ -1,0 +1,50 @@
+"""Edits as rules write them: minimal text on bytes, so that comments, newlines and trailing commas survive."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.autofix.resolve import edit_key, overlap
+from ldlm_lint.model import Edit, Span
+from ldlm_lint.source import Source
+
+__all__ = ["OverlapError", "add_keyword", "apply_edits", "delete_line", "ensure_import"]
+
+
+class OverlapError(ValueError):
+    """Edits that cannot all be applied: they overlap, or lie outside of the data."""
+
+
+def apply_edits(data: bytes, edits: Iterable[Edit], encoding: str = "utf-8") -> bytes:
+    """The data after all edits, which all count in bytes of ``data`` and belong to one file.
+
+    The order of ``edits`` does not matter and identical ones are applied once. Raises OverlapError for edits that
+    overlap, insert at the same point or leave the data, and UnicodeEncodeError for text that ``encoding`` lacks.
+    """
+    pieces: list[bytes] = []
+    position = 0
+    previous: Edit | None = None
+    for edit in sorted(set(edits), key=edit_key):
+        span = edit.span
+        if previous and (overlap(previous, edit) or previous.span == span):
+            raise OverlapError(f"edits overlap at byte {span.start} of {span.path}")
+        if not position <= span.start <= span.end <= len(data):
+            raise OverlapError(f"edit of bytes {span.start}-{span.end} does not fit into {span.path}")
+        pieces += [data[position : span.start], edit.text.encode(encoding)]
+        position, previous = span.end, edit
+    return b"".join([*pieces, data[position:]])
+
+
+def delete_line(source: Source, span: Span) -> Edit:
+    """Delete every line that ``span`` touches, with its line ending.
+
+    Whatever else stands on these lines goes too; a block that this leaves empty is the caller's concern.
+    """
+    starts = source.line_starts
+    first = max(bisect.bisect_right(starts, span.start) - 1, 0)
+    after = bisect.bisect_right(starts, max(span.start, span.end - 1))
+    end = starts[after] if after < len(starts) else len(source.data)
+    return Edit(Span(span.path, starts[first], end, span.cell), "")

@@ -1,0 +1,173 @@
+"""The base of every checker: messages from the rules, one way to report, and a guard around each visitor.
+
+The same classes run in two hosts. Under pylint a finding becomes a message; under the light host of
+`ldlm_lint.checkers.host` it becomes a `Finding` with its fix. What rests on other files is reported by the
+project pass in both.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from astroid import nodes
+from pylint.checkers import BaseChecker
+from pylint.interfaces import HIGH, INFERENCE
+
+from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
+from ldlm_lint.rules import ALL
+from ldlm_lint.rules.linter import INTERNAL_ERROR
+from ldlm_lint.source import Kind, Source
+from ldlm_lint.suppress import suppressions
+
+DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
+_NAMES = {"68": "linter", "71": "data", "72": "distributed", "73": "optimizer", "75": "memory", "76": "checkpoint-files"}
+_LINE_SCOPE = "line-based-msg"
+
+FixBuilder = Callable[[Source], "Fix | None"]
+
+
+def message_definitions(rules: Iterable[Rule]) -> dict[str, tuple[str, str, str, dict[str, object]]]:
+    """pylint's ``msgs`` for rules: template, symbol, description with the docs link, and the extra options."""
+    return {
+        rule.code: (
+            rule.message,
+            rule.symbol,
+            f"{rule.rationale} See {DOCS}#{rule.symbol}".replace("%", "%%"),
+            {
+                "scope": _LINE_SCOPE,
+                "default_enabled": rule.default,
+                "old_names": [(rule.code, name) for name in rule.old_names],
+            },
+        )
+        for rule in rules
+    }
+
+
+def _guarded(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    """A visitor whose failure becomes a finding, since one exception makes pylint drop the whole file."""
+
+    @functools.wraps(visit)
+    def call(self: LdlmChecker, node: nodes.NodeNG) -> None:
+        try:
+            visit(self, node)
+        except Exception as error:
+            self.report(INTERNAL_ERROR, node, args={"error": f"{visit.__qualname__}: {type(error).__name__}: {error}"})
+
+    return call
+
+
+class LdlmChecker(BaseChecker):
+    """A checker of one family of rules (the two digits of ``family``)."""
+
+    family: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.name = f"ldlm-{_NAMES[cls.family]}"
+        cls.msgs = message_definitions(rule for rule in ALL if rule.family == cls.family)
+        for name, member in list(vars(cls).items()):
+            if name.startswith(("visit_", "leave_")):
+                setattr(cls, name, _guarded(member))
+
+    @property
+    def source(self) -> Source:
+        """The file that is being visited."""
+        host_source = getattr(self.linter, "ldlm_source", None)
+        return host_source or _read(self.linter.current_file)
+
+    def option(self, name: str) -> Any:
+        """The value of a rule option for the file that is being visited."""
+        options: Mapping[str, object] | None = getattr(self.linter, "ldlm_options", None)
+        return (options if options is not None else _options_for(self.linter.current_file))[name]
+
+    def span(self, node: nodes.NodeNG) -> Span:
+        """The bytes of a node; of a class or function only its header."""
+        return span_of(self.source, node)
+
+    def report(
+        self,
+        rule: Rule,
+        node: nodes.NodeNG,
+        *,
+        args: Mapping[str, object] | None = None,
+        confidence: Confidence | None = None,
+        related: Iterable[tuple[nodes.NodeNG, str]] = (),
+        claims: tuple[Claim, ...] = (),
+        fix: FixBuilder | None = None,
+    ) -> None:
+        """Report a defect at a node; in the light host with its fix, in pylint as a message.
+
+        ``claims`` are the facts of other files it waits for: pylint gets such a finding from the project pass.
+        """
+        record = getattr(self.linter, "ldlm_report", None)
+        if record is None:
+            if not claims:
+                self._add_message(rule, node, args or {}, confidence or rule.confidence)
+            return
+        source = self.source
+        record(
+            Finding(
+                rule=rule.symbol,
+                code=rule.code,
+                span=self.span(node),
+                args=tuple(sorted((args or {}).items())),
+                confidence=confidence or rule.confidence,
+                related=tuple(Related(self.span(place), note) for place, note in related),
+                fix=fix(source) if fix else None,
+                claims=claims,
+            )
+        )
+
+    def _add_message(self, rule: Rule, node: nodes.NodeNG, args: Mapping[str, object], confidence: Confidence) -> None:
+        line, column, end_line, end_column = extent(node)
+        finding = Finding(rule=rule.symbol, code=rule.code, span=self.span(node))
+        if suppressions(self.source).covers(finding, rule):
+            return
+        self.linter.add_message(
+            rule.symbol,
+            line=line,
+            col_offset=column,
+            end_lineno=end_line,
+            end_col_offset=end_column,
+            args=dict(args) or None,
+            confidence=HIGH if confidence is Confidence.HIGH else INFERENCE,
+        )
+
+
+def extent(node: nodes.NodeNG) -> tuple[int, int, int, int]:
+    """The 1-based lines and 0-based UTF-8 columns of a node; of a class or function those of its header."""
+    position = getattr(node, "position", None)
+    if position is not None:
+        return position.lineno, position.col_offset, position.end_lineno, position.end_col_offset
+    if isinstance(node, nodes.Module) or node.lineno is None:
+        return 1, 0, 1, 0
+    return node.lineno, node.col_offset or 0, node.end_lineno or node.lineno, node.end_col_offset or 0
+
+
+def span_of(source: Source, node: nodes.NodeNG) -> Span:
+    """The bytes of a node in its file; of a class or function only its header."""
+    return source.span_of(*extent(node))
+
+
+@functools.lru_cache(maxsize=4)
+def _read(path: str) -> Source:
+    return Source.read(Path(path).absolute(), Kind.PYTHON)
+
+
+@functools.lru_cache(maxsize=64)
+def _options_of_project(root: Path) -> Mapping[str, object]:
+    from ldlm_lint.config import Config
+
+    return Config.load(root).options
+
+
+def _options_for(path: str) -> Mapping[str, object]:
+    from ldlm_lint.config import project_root
+
+    return _options_of_project(project_root(Path(path).absolute()))
+
+
+__all__ = ["LdlmChecker", "extent", "message_definitions", "span_of"]

@@ -1,0 +1,80 @@
+"""Finds torch.optim optimizers that leave their implementation to the default."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.flow import position_of
+from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+from ldlm_lint.source import Source
+
+_FUSABLE = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
+_IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
+_POSITIONAL = ("params", "lr", "betas", "eps", "weight_decay", "amsgrad")
+
+
+class OptimizerChecker(LdlmChecker):
+    """Rules of family 73."""
+
+    family = "73"
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at every call of an optimizer class that has a fused implementation."""
+        if not is_named(node.func, _FUSABLE):
+            return
+        arguments = Arguments(node, _POSITIONAL)
+        if any(arguments[name].may_be_passed() for name in _IMPLEMENTATIONS) or _few_tensors(arguments["params"].node):
+            return
+        if _belongs_to_lightning(node):
+            return
+        name = next(iter(qualified(node.func))).rpartition(".")[2]
+        self.report(
+            OPTIMIZER_NOT_FUSED,
+            node,
+            args={"optimizer": name},
+            claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"),),
+            fix=lambda source: _fused_fix(source, node),
+        )
+
+
+def _few_tensors(params: nodes.NodeNG | None) -> bool:
+    """A literal list of tensors: a handful of kernels, nothing to fuse."""
+    if not isinstance(params, (nodes.List, nodes.Tuple)):
+        return params is None
+    return not any(isinstance(element, (nodes.Dict, nodes.Starred, nodes.Call)) for element in params.elts)
+
+
+def _belongs_to_lightning(node: nodes.NodeNG) -> bool:
+    """Lightning raises for a fused optimizer with mixed precision and clipping, both set elsewhere (facts O11)."""
+    scope = node.scope()
+    return isinstance(scope, nodes.FunctionDef) and scope.name == "configure_optimizers" and _is_lightning_class(scope.parent)
+
+
+def _is_lightning_class(node: nodes.NodeNG) -> bool:
+    return isinstance(node, nodes.ClassDef) and any(
+        name.startswith("lightning.") or name.endswith("LightningModule") for base in node.bases for name in qualified(base)
+    )
+
+
+def _fused_fix(source: Source, call: nodes.Call) -> Fix | None:
+    torch = _name_of_torch(call)
+    if torch is None:
+        return None
+    value = f"{torch}.cuda.is_available()"
+    edit = add_keyword(source, span_of(source, call), "fused", value)
+    reason = "last-bit numerics, Lightning's clipping and resuming from older checkpoints are affected"
+    return Fix(f"set fused={value}", (edit,), Applicability.UNSAFE, reason)
+
+
+def _name_of_torch(call: nodes.Call) -> str | None:
+    """The name under which the file has torch itself at this place, None where it has not."""
+    for name in ("torch", "th"):
+        found = call.scope().lookup(name)[1]
+        if any(isinstance(binding, nodes.Import) for binding in found):
+            return name
+    return None

@@ -1,0 +1,280 @@
+"""Which files of the given paths are linted: ``.gitignore`` and ``exclude`` honoured, no link followed out of the root.
+
+A path that the user names is taken at its word: ignore files do not apply to it, and of its own components none is
+matched against anything (a checkout below ``build/`` is a checkout like any other). Only ``exclude`` holds for it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pathspec import GitIgnoreSpec
+
+from ldlm_lint.config import Config, project_root, relative_to
+from ldlm_lint.model import Problem
+from ldlm_lint.shell.lint import is_shell
+from ldlm_lint.source import Kind
+
+TOOL_DIRECTORIES = frozenset(
+    (
+        *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", ".eggs", "site-packages", "node_modules"),
+        *("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
+    )
+)
+PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw"))
+_PYTHON_SHEBANG = re.compile(rb"#!\s*\S*?(?:env\s+(?:-S\s+)?(?:\S+=\S*\s+)*(?:\S*/)?)?python[\d.]*(?:\s|$)")
+_HEAD_BYTES = 256
+# Suffixes that job scripts carry; the rest of a data directory is not opened to look for a first line.
+_SCRIPT_SUFFIXES = frozenset((".job", ".pbs", ".lsf", ".sub", ".qsub", ".cmd", ".tmpl", ".template", ".in"))
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """The files to lint, sorted by path, each once.
+
+    ``problems`` are the named paths that could not be walked or held nothing to lint; ``excluded`` counts the named
+    paths that ``exclude`` takes out.
+    """
+
+    files: tuple[tuple[Path, Kind], ...] = ()
+    problems: tuple[Problem, ...] = ()
+    excluded: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """The ignore patterns of one directory."""
+
+    directory: str
+    spec: GitIgnoreSpec
+
+
+@dataclass(slots=True)
+class _Walk:
+    """What one call of `discover` has gathered so far; links wait until every real file is known."""
+
+    exclude: Callable[[str, bool], bool]
+    files: dict[str, tuple[Path, Kind]] = field(default_factory=dict)
+    links: list[tuple[Path, tuple[_Level, ...], Path]] = field(default_factory=list)
+    directories: set[str] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, path: Path, kind: Kind) -> None:
+        """Take a file, unless the same file is known under another path."""
+        self.files.setdefault(os.path.realpath(path), (path, kind))
+
+    def problem(self, path: Path, message: str) -> None:
+        """Note what kept a path from being looked at."""
+        self.problems.append(Problem(path.as_posix(), 1, message))
+
+
+def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+    """The files below ``paths`` (absolute) that can be linted.
+
+    A link is followed only where it stays inside ``root``, for a path outside of it inside that path's own project.
+    """
+    excluded = 0
+    walk = _Walk(_excluder(config))
+    directories: list[Path] = []
+    for path in dict.fromkeys(paths):
+        if walk.exclude(path.as_posix(), path.is_dir()):
+            excluded += 1
+            continue
+        before = len(walk.problems)
+        _take_named(walk, path, _boundary(path, root))
+        if len(walk.problems) == before and path.is_dir():
+            directories.append(path)
+    while walk.links:
+        pending, walk.links = sorted(walk.links, key=lambda link: link[0].as_posix()), []
+        for link, levels, boundary in pending:
+            _take_link(walk, link, levels, boundary)
+    for path in directories:
+        if not _holds_any(walk, path):
+            walk.problem(path, "no Python file or shell script to check here")
+    files = sorted(walk.files.values(), key=lambda item: item[0].as_posix())
+    return Discovery(tuple(files), tuple(walk.problems), excluded)
+
+
+def kind_of(path: Path, *, named: bool = False) -> Kind | None:
+    """The front end for a file, by its name and, where that says nothing, its first line; raises OSError.
+
+    The first line is read of a file without a suffix (``run_v1.5`` has none either), of one with a suffix that job
+    scripts carry, and of every file that is ``named`` by the user.
+    """
+    suffix = path.suffix.lower()
+    if suffix in PYTHON_SUFFIXES:
+        return Kind.PYTHON
+    if is_shell(path, b""):
+        return Kind.SHELL
+    if not (named or not suffix or suffix[1:].isdigit() or suffix in _SCRIPT_SUFFIXES):
+        return None
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if _PYTHON_SHEBANG.match(head):
+        return Kind.PYTHON
+    return Kind.SHELL if is_shell(path, head) else None
+
+
+def _boundary(path: Path, root: Path) -> Path:
+    inside = path == root or root in path.parents
+    return Path(os.path.realpath(root if inside else project_root(path)))
+
+
+def _excluder(config: Config) -> Callable[[str, bool], bool]:
+    """Whether ``exclude`` takes out a path (absolute, forward slashes), given whether it is a directory."""
+    if not config.exclude:
+        return lambda path, is_directory: False
+    spec = GitIgnoreSpec.from_lines(config.exclude)
+
+    def excluded(path: str, is_directory: bool) -> bool:
+        relative = relative_to(path, config.root)
+        return relative is not None and spec.match_file(relative + "/" if is_directory else relative)
+
+    return excluded
+
+
+def _take_named(walk: _Walk, path: Path, boundary: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        broken = path.is_symlink()
+        walk.problem(path, "link that leads nowhere" if broken else "no such file or directory")
+        return
+    except OSError as error:
+        # A link that leads to itself ends here too, as ELOOP.
+        walk.problem(path, f"cannot be read: {error.strerror or error}")
+        return
+    if not _inside(path, boundary):
+        walk.problem(path, f"link that leads out of {boundary.as_posix()}, not followed")
+    elif stat.S_ISDIR(mode):
+        _take_directory(walk, path, _levels_above(path), boundary)
+    elif stat.S_ISREG(mode):
+        _take_named_file(walk, path)
+    else:
+        walk.problem(path, "neither a file nor a directory")
+
+
+def _take_named_file(walk: _Walk, path: Path) -> None:
+    try:
+        kind = kind_of(path, named=True)
+    except OSError as error:
+        walk.problem(path, f"cannot be read: {error.strerror or error}")
+        return
+    if kind is None:
+        walk.problem(path, "neither Python nor a shell script, not checked")
+    else:
+        walk.add(path, kind)
+
+
+def _take_directory(walk: _Walk, top: Path, levels: tuple[_Level, ...], boundary: Path) -> None:
+    stack = [(top, levels)]
+    while stack:
+        directory, above = stack.pop()
+        real = os.path.realpath(directory)
+        if real in walk.directories:
+            continue
+        walk.directories.add(real)
+        try:
+            entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
+        except OSError as error:
+            walk.problem(directory, f"cannot be read: {error.strerror or error}")
+            continue
+        here = (*above, *_level(directory, ".gitignore"))
+        for entry in entries:
+            path = Path(entry.path)
+            is_directory = entry.is_dir(follow_symlinks=False)
+            if _skipped(walk, path, is_directory, here):
+                continue
+            if entry.is_symlink():
+                walk.links.append((path, here, boundary))
+            elif is_directory:
+                stack.append((path, here))
+            elif entry.is_file(follow_symlinks=False):
+                _take_found_file(walk, path)
+
+
+def _take_found_file(walk: _Walk, path: Path) -> None:
+    try:
+        kind = kind_of(path)
+    except OSError:
+        # By its name it is neither Python nor shell, and what it holds nobody can tell: not an input.
+        return
+    if kind is not None:
+        walk.add(path, kind)
+
+
+def _take_link(walk: _Walk, link: Path, levels: tuple[_Level, ...], boundary: Path) -> None:
+    target = Path(os.path.realpath(link))
+    if not _inside(link, boundary) or any(part in TOOL_DIRECTORIES for part in target.relative_to(boundary).parts):
+        return
+    if target.is_dir():
+        if not _skipped(walk, link, True, levels):
+            _take_directory(walk, link, levels, boundary)
+    elif target.is_file():
+        _take_found_file(walk, link)
+
+
+def _inside(path: Path, boundary: Path) -> bool:
+    real = Path(os.path.realpath(path))
+    return real == boundary or boundary in real.parents
+
+
+def _skipped(walk: _Walk, path: Path, is_directory: bool, levels: Sequence[_Level]) -> bool:
+    if is_directory and path.name in TOOL_DIRECTORIES:
+        return True
+    name = path.as_posix()
+    return _ignored(name, is_directory, levels) or walk.exclude(name, is_directory)
+
+
+def _ignored(path: str, is_directory: bool, levels: Sequence[_Level]) -> bool:
+    """Whether git ignores a path, the deepest ignore file that says something about it deciding."""
+    for level in reversed(levels):
+        relative = relative_to(path, level.directory)
+        if relative is not None:
+            verdict = level.spec.check_file(relative + "/" if is_directory else relative).include
+            if verdict is not None:
+                return verdict
+    return False
+
+
+def _level(directory: Path, name: str, *, below: Path | None = None) -> Iterator[_Level]:
+    """The patterns of an ignore file, without those that match ``below``, a directory that the user named."""
+    try:
+        text = (directory / name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    patterns = []
+    for line in text.splitlines():
+        try:
+            patterns += GitIgnoreSpec.from_lines([line]).patterns
+        except ValueError:
+            # git itself passes over a line that is not a pattern.
+            continue
+    relative = relative_to(below.as_posix(), directory.as_posix()) if below else None
+    if relative is not None:
+        patterns = [one for one in patterns if not one.include or one.match_file(relative + "/") is None]
+    yield _Level(directory.as_posix(), GitIgnoreSpec(patterns))
+
+
+def _levels_above(path: Path) -> tuple[_Level, ...]:
+    """The ignore files that git reads for what lies in a directory, from the top of its repository downwards."""
+    chain = (path, *path.parents)
+    repository = next((one for one in chain if (one / ".git").exists()), project_root(path))
+    levels = list(_level(repository, ".git/info/exclude", below=path))
+    for directory in reversed(chain[1 : chain.index(repository) + 1]):
+        levels += _level(directory, ".gitignore", below=path)
+    return tuple(levels)
+
+
+def _holds_any(walk: _Walk, path: Path) -> bool:
+    real = os.path.realpath(path)
+    prefix = os.path.join(real, "")
+    shown = path.as_posix().rstrip("/") + "/"
+    return any(
+        file.startswith(prefix) or found.as_posix().startswith(shown) for file, (found, _) in walk.files.items()
+    )

@@ -1,0 +1,261 @@
+"""The values every part of ldlm-lint speaks in: rules, spans, findings, fixes and reports.
+
+All of them are frozen, picklable and free of syntax-tree nodes, so that a worker process, a cache
+file and pylint's map/reduce can carry them unchanged.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class Severity(enum.IntEnum):
+    """How much a finding costs; ordered, so that a threshold is one comparison."""
+
+    INFO = 0
+    REFACTOR = 1
+    WARNING = 2
+    ERROR = 3
+
+    @classmethod
+    def of_code(cls, code: str) -> Severity:
+        """The severity that the letter of a message id such as ``W7201`` stands for."""
+        return {"I": cls.INFO, "R": cls.REFACTOR, "W": cls.WARNING, "E": cls.ERROR}[code[0]]
+
+    @property
+    def label(self) -> str:
+        """The word used in configuration, JSON and text: ``error``, ``warning``, ``refactor``, ``info``."""
+        return self.name.lower()
+
+
+class Confidence(enum.IntEnum):
+    """How sure the analysis is: HIGH where names and literals decide, MEDIUM where a value was inferred."""
+
+    LOW = 0
+    MEDIUM = 1
+    HIGH = 2
+
+    @property
+    def label(self) -> str:
+        """The word used in JSON and text."""
+        return self.name.lower()
+
+
+class Applicability(enum.IntEnum):
+    """What applying a fix may do, after ruff's three levels: only SAFE ones can never change behaviour."""
+
+    DISPLAY = 0
+    UNSAFE = 1
+    SAFE = 2
+
+    @property
+    def label(self) -> str:
+        """The word used in JSON and text."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of bytes ``[start, end)`` of one file.
+
+    ``path`` is absolute with forward slashes; ``cell`` is the notebook cell it lies in, None elsewhere.
+    """
+
+    path: str
+    start: int
+    end: int
+    cell: int | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace the bytes of ``span`` by ``text``; an empty span inserts, an empty text deletes."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """Edits that are applied all or none.
+
+    ``reason`` says why the fix is not safe (empty for SAFE). Fixes of one ``group`` are merged into one fix
+    that every finding of the group carries; a group that is ``whole`` is withdrawn from all its findings as
+    soon as one of them is suppressed or not selected, since a part of it would be dangerous (facts E7, E8).
+    """
+
+    title: str
+    edits: tuple[Edit, ...]
+    applicability: Applicability
+    reason: str = ""
+    group: str = ""
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """Another place that a finding rests on, with a note that says what stands there."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What must hold in the rest of the project for a finding to stand.
+
+    ``kind`` names the question (a key of `ldlm_lint.project.QUESTIONS`), ``subject`` what it is asked of.
+    """
+
+    kind: str
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One defect at one place.
+
+    ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it
+    waits for (empty: it stands on its own file). Findings are ordered by (path, start, code).
+    """
+
+    rule: str
+    code: str
+    span: Span
+    args: tuple[tuple[str, object], ...] = ()
+    confidence: Confidence = Confidence.HIGH
+    related: tuple[Related, ...] = ()
+    fix: Fix | None = None
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of the rule's letter."""
+        return Severity.of_code(self.code)
+
+    @property
+    def order(self) -> tuple[str, int, int, str]:
+        """The sort key that makes output independent of the number of workers and the order of files."""
+        return (self.span.path, self.span.start, self.span.end, self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A threshold or value that a user may set under its name in ``[tool.ldlm-lint]``.
+
+    ``kind`` is the type a value must have (int, float, str, bool or list, a list of strings).
+    """
+
+    name: str
+    default: object
+    help: str
+    kind: type = int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A primary source of a rule's claim."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The observation of the runtime probe that confirms or refutes a rule's findings."""
+
+    metric: str
+    confirms: str
+
+
+class Scope(enum.Enum):
+    """Where a rule is decided: in one file, or in the project pass over the facts of many."""
+
+    FILE = "file"
+    PROJECT = "project"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A defect, declared once: the only place where its texts, thresholds and levels are written.
+
+    ``code`` is a pylint message id whose letter is the severity and whose first two digits are the family;
+    ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best
+    level its fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least
+    one to hold the defect; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
+    """
+
+    code: str
+    symbol: str
+    message: str
+    summary: str
+    rationale: str
+    cost: str
+    exceptions: str
+    versions: str
+    verification: str
+    references: tuple[Reference, ...]
+    reads: tuple[str, ...]
+    triggers: tuple[bytes, ...]
+    confidence: Confidence = Confidence.HIGH
+    default: bool = True
+    applicability: Applicability | None = None
+    fix_safety: str = ""
+    options: tuple[Option, ...] = ()
+    probe: Probe | None = None
+    scope: Scope = Scope.FILE
+    since: str = "0.1.0"
+    status: str = "preview"
+    old_names: tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The two digits that a family of rules shares, such as ``72``."""
+        return self.code[1:3]
+
+    @property
+    def severity(self) -> Severity:
+        """The severity of the code's letter."""
+        return Severity.of_code(self.code)
+
+    def text(self, args: tuple[tuple[str, object], ...]) -> str:
+        """The message with its named fields filled."""
+        return self.message % dict(args) if args else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that kept a file or a path from being checked; it makes the run end with exit code 3."""
+
+    path: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileResult:
+    """What one file yields; a pure function of its bytes, the version and the configuration.
+
+    ``unseen`` counts the stretches of a script that the parsers could not read.
+    """
+
+    path: str
+    findings: tuple[Finding, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    unseen: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What every formatter receives: decided, selected and sorted findings, and the counts of the summary."""
+
+    findings: tuple[Finding, ...]
+    problems: tuple[Problem, ...] = ()
+    files: int = 0
+    suppressed: int = 0
+    unseen: int = 0
+    excluded: int = 0
+    requested: int = 0
+    sources: Mapping[str, object] = field(default_factory=dict)

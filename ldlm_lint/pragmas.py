@@ -1,0 +1,152 @@
+"""Comments that speak to the linter, and the lines they speak about.
+
+Python comments come from the tokenizer, so that a pragma inside a string is none; a file that does not tokenize is
+scanned line by line from where the tokenizer gave up. Shell comments come from a scan that knows quotes,
+continuation lines and here-documents (comments inside those count: they are the comments of an embedded script).
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.source import Kind, Source
+
+_HEREDOC = re.compile(r"(?<!<)<<(?!<)(-?)\s*(?:'([^']+)'|\"([^\"]+)\"|\\?([A-Za-z_][\w.-]*))")
+_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment at a 1-based line.
+
+    ``alone`` says that nothing else stands on the line. ``first`` and ``last`` are the lines it speaks about: those of
+    the statement that it ends, of the next statement if it stands alone between two, the next line if it stands
+    alone inside one, and its own line everywhere else.
+    """
+
+    line: int
+    text: str
+    alone: bool
+    first: int
+    last: int
+
+
+def comments(source: Source) -> tuple[Comment, ...]:
+    """The comments of a file, in order."""
+    found, statements = _python(source) if source.kind is Kind.PYTHON else _shell(source.lines)
+    return tuple(_placed(line, text, alone, statements) for line, text, alone in found)
+
+
+_Found = list[tuple[int, str, bool]]
+_Statements = list[tuple[int, int]]
+
+
+def _placed(line: int, text: str, alone: bool, statements: _Statements) -> Comment:
+    first, last = next((one for one in statements if one[1] >= line), (line, line))
+    if alone:
+        # Between the lines of a statement a comment has only the next line to speak about.
+        first, last = (first, last) if first > line else (line, line + 1)
+    elif last != line:
+        first = last = line
+    return Comment(line, text, alone, first, last)
+
+
+def _python(source: Source) -> tuple[_Found, _Statements]:
+    found: _Found = []
+    statements: _Statements = []
+    first = done = 0
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(source.text, newline=None).readline):
+            line = token.start[0]
+            if token.type == tokenize.COMMENT:
+                found.append((line, token.string, not token.line[: token.start[1]].strip()))
+            elif token.type == tokenize.NEWLINE:
+                statements.append((first or line, line))
+                first, done = 0, line
+            elif token.type not in (tokenize.NL, tokenize.INDENT, tokenize.DEDENT) and not first:
+                first = line
+    except (tokenize.TokenError, SyntaxError):
+        found = [one for one in found if one[0] <= done]
+        found += _scanned(source.lines, done)
+    return found, statements
+
+
+def _scanned(lines: tuple[str, ...], done: int) -> Iterator[tuple[int, str, bool]]:
+    """Everything after line ``done`` that looks like a comment, strings or not."""
+    for number, line in enumerate(lines[done:], start=done + 1):
+        match = _COMMENT.search(line)
+        if match:
+            yield number, match.group(), not line[: match.start()].strip()
+
+
+def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
+    found: _Found = []
+    statements: _Statements = []
+    heredocs: list[tuple[str, bool]] = []
+    quote, first = "", 0
+    for number, line in enumerate(lines, start=1):
+        if heredocs and not quote:
+            found += ((number, text, alone) for _, text, alone in _scanned((line,), 0))
+            if _ends(line, *heredocs[0]):
+                heredocs.pop(0)
+            continue
+        first = first or number
+        code, comment, quote = _scan_line(line, quote)
+        if comment:
+            found.append((number, comment, not code.strip()))
+        heredocs += (one for one in _opened(code) if any(_ends(later, *one) for later in lines[number:]))
+        if not quote and not _continues(code):
+            if code.strip():
+                statements.append((first, number))
+            first = 0
+    if quote:
+        # A quote that nothing closes is more likely this scan's mistake than the script's.
+        found = [one for one in found if one[0] < first]
+        found += _scanned(lines, first - 1)
+    return found, statements
+
+
+def _scan_line(line: str, quote: str) -> tuple[str, str, str]:
+    """The code of a shell line, its comment, and the quote left open (``$`` stands for ``$'``).
+
+    In the code a ``<`` inside quotes is blank, so that what is left of them can only be a redirection.
+    """
+    code = ""
+    index = 0
+    while index < len(line):
+        letter = line[index]
+        if letter == "\\" and quote != "'":
+            code += line[index : index + 2]
+            index += 2
+            continue
+        if quote:
+            if letter == ("'" if quote == "$" else quote):
+                quote = ""
+            letter = letter.replace("<", " ")
+        elif letter == "#" and (not code or code[-1] in " \t;&|()"):
+            return code, line[index:], ""
+        elif letter == "'" and code.endswith("$"):
+            quote = "$"
+        elif letter in "'\"":
+            quote = letter
+        code += letter
+        index += 1
+    return code, "", quote
+
+
+def _continues(code: str) -> bool:
+    return (len(code) - len(code.rstrip("\\"))) % 2 == 1
+
+
+def _opened(code: str) -> Iterator[tuple[str, bool]]:
+    """The delimiter of each here-document that a line opens, and whether its lines may begin with tabs."""
+    for match in _HEREDOC.finditer(code):
+        yield match[2] or match[3] or match[4], match[1] == "-"
+
+
+def _ends(line: str, delimiter: str, tabs: bool) -> bool:
+    return (line.lstrip("\t") if tabs else line) == delimiter

@@ -1,0 +1,166 @@
+"""The files of a project as lazily read facts, and the imports between them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+from ldlm_lint.python.flow import ModuleFlow, summarize
+from ldlm_lint.python.skim import Skim, skim
+from ldlm_lint.python.tree import parse
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+_TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
+_TEST_FOLDER = re.compile(r"(^|/)tests?/")
+_EMPTY = skim(b"")
+
+
+def dotted_name(path: str, root: str) -> str:
+    """The module name of a file by its place under the project's root: ``pkg/data.py`` is ``pkg.data``."""
+    relative = posixpath.relpath(path, root) if path.startswith(root.rstrip("/") + "/") else posixpath.basename(path)
+    name = relative.removesuffix(".pyi").removesuffix(".py").removesuffix(".pyw").replace("/", ".")
+    return name.removesuffix(".__init__")
+
+
+class Project:
+    """The Python files below a root directory (absolute, forward slashes).
+
+    ``files`` are their absolute paths; ``overlay`` holds contents that are not on disk yet. What a file yields is
+    a pure function of its bytes, kept for the time of one run.
+    """
+
+    def __init__(self, root: str, files: Iterable[str], overlay: Mapping[str, bytes] | None = None) -> None:
+        self.root = root
+        self.files = frozenset(files)
+        self._overlay = overlay or {}
+        self._data: dict[str, bytes] = {}
+        self._skims: dict[str, Skim] = {}
+        self._flows: dict[str, ModuleFlow] = {}
+        self._reach: dict[str, frozenset[str]] = {}
+        self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}
+
+    def data(self, path: str) -> bytes:
+        """The bytes of a file; empty where it cannot be read, which its own lint reports."""
+        if path not in self._data:
+            try:
+                self._data[path] = self._overlay[path] if path in self._overlay else Path(path).read_bytes()
+            except OSError:
+                self._data[path] = b""
+        return self._data[path]
+
+    def skim(self, path: str) -> Skim:
+        """The facts that need no tree."""
+        if path not in self._skims:
+            self._skims[path] = skim(self.data(path)) if path in self.files else _EMPTY
+        return self._skims[path]
+
+    def flow(self, path: str) -> ModuleFlow:
+        """Where values go inside a file; empty for one that does not parse at all."""
+        if path not in self._flows:
+            self._flows[path] = self._summarize(path)
+        return self._flows[path]
+
+    def _summarize(self, path: str) -> ModuleFlow:
+        try:
+            source = Source.from_bytes(path, self.data(path), Kind.PYTHON)
+        except UnreadableError:
+            return ModuleFlow(path, (), (), (), (), complete=False)
+        parsed = parse(source, dotted_name(path, self.root))
+        if parsed.module is None:
+            return ModuleFlow(path, (), (), (), (), complete=False)
+        return summarize(parsed.module, path, complete=not parsed.error_line)
+
+    def is_test(self, path: str) -> bool:
+        """A file of a test suite, by its name and by its place below the root."""
+        relative = posixpath.relpath(path, self.root)
+        return _TEST_NAME.search(relative) is not None or _TEST_FOLDER.search(relative) is not None
+
+    def resolve(self, importer: str, name: str) -> tuple[str, str] | None:
+        """The project file behind a dotted name as an importer writes it, and the name inside that file.
+
+        An absolute import is looked up from the importer's folder upwards to the root, as ``sys.path`` of a script
+        in any of these folders would; a name that a package re-exports is followed to where it is defined.
+        """
+        key = (importer, name)
+        if key not in self._resolved:
+            self._resolved[key] = None
+            self._resolved[key] = self._resolve(importer, name)
+        return self._resolved[key]
+
+    def _resolve(self, importer: str, name: str) -> tuple[str, str] | None:
+        bare = name.lstrip(".")
+        level = len(name) - len(bare)
+        for folder in self._folders(importer, level):
+            found = self._below(folder, bare)
+            if found is not None:
+                return self._defining(*found)
+        return None
+
+    def _folders(self, importer: str, level: int) -> Iterator[str]:
+        folder = posixpath.dirname(importer)
+        if level:
+            for _ in range(level - 1):
+                folder = posixpath.dirname(folder)
+            yield folder
+            return
+        while folder.startswith(self.root):
+            yield folder
+            if folder == self.root:
+                return
+            folder = posixpath.dirname(folder)
+
+    def _below(self, folder: str, name: str) -> tuple[str, str] | None:
+        parts = name.split(".") if name else []
+        for end in range(len(parts), -1, -1):
+            base = posixpath.join(folder, *parts[:end])
+            for path in (base + ".py", base + "/__init__.py") if end else (folder + "/__init__.py",):
+                if path in self.files and (end or len(parts) == 1):
+                    return path, ".".join(parts[end:])
+        return None
+
+    def _defining(self, path: str, name: str) -> tuple[str, str]:
+        first = name.partition(".")[0]
+        facts = self.skim(path)
+        if not first or first in facts.defined:
+            return path, name
+        for imported in facts.imports:
+            if imported.rpartition(".")[2] == first and (found := self.resolve(path, imported)) and found[0] != path:
+                return found[0], found[1] + name[len(first) :]
+        return path, name
+
+    def imported_by(self, path: str) -> frozenset[str]:
+        """The project files that a file imports directly."""
+        found = (self.resolve(path, name) for name in self.skim(path).imports)
+        return frozenset(target[0] for target in found if target is not None) - {path}
+
+    def reach(self, path: str) -> frozenset[str]:
+        """A file and every project file that it imports, directly or through others."""
+        if path not in self._reach:
+            seen, waiting = {path}, [path]
+            while waiting:
+                for target in self.imported_by(waiting.pop()) - seen:
+                    seen.add(target)
+                    waiting.append(target)
+            self._reach[path] = frozenset(seen)
+        return self._reach[path]
+
+    @cached_property
+    def training_files(self) -> tuple[str, ...]:
+        """The files that run a training: those with a backward pass, or that hand it to a Trainer; not the tests."""
+        return tuple(path for path in sorted(self.files) if self.skim(path).trains and not self.is_test(path) and self.trains(path))
+
+    def trains(self, path: str) -> bool:
+        """Whether a file has a backward pass in a training role, or drives a framework's trainer."""
+        data, flow = self.data(path), self.flow(path)
+        if any(function.backward_lines for function in flow.functions) or not flow.complete:
+            return True
+        return bool({"Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer"} & self.skim(path).called) and (
+            b".train(" in data or b".fit(" in data
+        )
+
+    def trainers_of(self, path: str) -> tuple[str, ...]:
+        """The training files from which a file is reached by imports, itself included."""
+        return tuple(one for one in self.training_files if path in self.reach(one))

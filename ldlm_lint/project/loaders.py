@@ -1,0 +1,135 @@
+"""Follows a value over files: from where a loader is made to every loop that iterates it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.index import Project
+from ldlm_lint.python.flow import CallSite, Slot
+
+_FIT = {"fit", "fit_loop"}
+_PREPARES = {"prepare", "setup_dataloaders", "prepare_data_loader", "distribute"}
+_LOADER_METHODS = ("train_dataloader", "val_dataloader", "test_dataloader")
+_STEPS = 4000
+
+
+@dataclass(frozen=True)
+class Site:
+    """A loop over the value: where it stands, whether it runs again and again, and whether it trains."""
+
+    path: str
+    line: int
+    scope: str
+    repeated: bool
+    loops: tuple[int, ...]
+    framework: bool = False
+
+
+class Tracer:
+    """Finds the iterations of a value that one call makes."""
+
+    def __init__(self, project: Project, calls: Calls) -> None:
+        self.project = project
+        self.calls = calls
+
+    def sites(self, path: str, position: str) -> list[Site]:
+        """Every loop over the value of the call at ``line:column`` of a file."""
+        found: list[Site] = []
+        seen: set[tuple[str, Slot, bool]] = set()
+        waiting = [(path, Slot("new", "", position), False)]
+        while waiting and len(seen) < _STEPS:
+            state = waiting.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            where, slot, repeated = state
+            found.extend(self._iterations(where, slot, repeated))
+            found.extend(self._by_framework(where, slot))
+            waiting.extend(self._onward(where, slot, repeated))
+        return found
+
+    def trains(self, site: Site) -> bool:
+        """Whether the loop's body computes gradients, itself or through what it calls."""
+        if site.framework:
+            return True
+        return self.calls.loop_trains(site.path, site.scope, {site.line} - {0})
+
+    def _iterations(self, path: str, slot: Slot, repeated: bool) -> Iterator[Site]:
+        for iteration in self.project.flow(path).iterations:
+            if _same(iteration.slot, slot):
+                again = repeated or bool(iteration.loops) or (_shared(slot) and self.calls.repeated(path, iteration.scope))
+                yield Site(path, iteration.line, iteration.scope, again, iteration.loops)
+
+    def _by_framework(self, path: str, slot: Slot) -> Iterator[Site]:
+        """Loaders that a Lightning hook returns or that go to ``fit`` are iterated once per epoch."""
+        if slot.kind == "ret" and slot.scope.rpartition(".")[2] in _LOADER_METHODS:
+            function = self.calls.function(path, slot.scope)
+            if function is not None and function.lightning:
+                yield Site(path, function.line, slot.scope, True, (), framework=slot.scope.endswith("train_dataloader"))
+        for call in self._calls_passing(path, slot):
+            if call.callee.kind == "method" and call.callee.name in _FIT and not self.calls.targets(path, call.callee):
+                yield Site(path, int(call.position.partition(":")[0]), call.scope, True, (), framework=True)
+
+    def _onward(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
+        flow = self.project.flow(path)
+        for source, target in flow.moves:
+            if (moved := _moved(slot, source, target)) is not None:
+                yield from self._arrived(path, moved, repeated)
+        for call in self._calls_passing(path, slot):
+            yield from self._into_call(path, call, slot, repeated)
+
+    def _arrived(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
+        if slot.kind == "ret":
+            for caller, call in self.calls.callers(path, slot.scope):
+                yield caller, Slot("out", "", call.position, slot.index), repeated
+            yield path, slot, repeated
+        elif slot.kind == "attr":
+            needle = b"." + slot.name.encode()
+            near = {one for one in self.project.files if needle in self.project.data(one)}
+            for other in near & (self.project.reach(path) | {one for one in near if path in self.project.reach(one)}):
+                yield other, slot, repeated
+        else:
+            yield path, slot, repeated
+
+    def _calls_passing(self, path: str, slot: Slot) -> Iterator[CallSite]:
+        for call in self.project.flow(path).calls:
+            if any(_same(passed.slot, slot) for passed in call.passed):
+                yield call
+
+    def _into_call(self, path: str, call: CallSite, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
+        targets = self.calls.targets(path, call.callee)
+        for passed in call.passed:
+            if not _same(passed.slot, slot):
+                continue
+            again = repeated or bool(passed.loops) or (_shared(slot) and self.calls.repeated(path, call.scope))
+            for where, function in targets:
+                name = self.calls.parameter(function, call, passed.key)
+                if name:
+                    yield where, Slot("var", function.scope, name, slot.index if passed.slot.index == "" else ""), again
+            if any(function.yields for _, function in targets):
+                yield path, Slot("out", "", call.position), repeated
+            if not targets:
+                index = str(passed.key) if call.callee.name.rpartition(".")[2] in _PREPARES and len(call.passed) > 1 else ""
+                yield path, Slot("out", "", call.position, index), repeated
+
+
+def _same(used: Slot, slot: Slot) -> bool:
+    return replace(used, index="") == replace(slot, index="") and used.index in ("", slot.index)
+
+
+def _moved(slot: Slot, source: Slot, target: Slot) -> Slot | None:
+    """Where a move takes a slot: an element keeps its index when the whole moves."""
+    if replace(source, index="") != replace(slot, index=""):
+        return None
+    if source.index == slot.index:
+        return target
+    return replace(target, index=slot.index) if source.index == "" and target.index == "" else None
+
+
+def _shared(slot: Slot) -> bool:
+    """An attribute or a module's variable outlives the function that uses it, so the function's repetition counts."""
+    return slot.kind == "attr" or (slot.kind == "var" and slot.scope == "")
+
+

@@ -1,0 +1,187 @@
+"""The questions that findings ask of the project; each answer says whether the finding stands, and why.
+
+A question is asked with the finding and the subject of its claim. Where the project does not decide it, the answer
+is no: unknown is not a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from ldlm_lint.model import Finding, Related, Span
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.loaders import Site, Tracer
+from ldlm_lint.python.skim import reads_variable
+
+_ATTENDS = re.compile(rb"attn|attention", re.I)
+_BLOCK_NAME = re.compile(r"(transformer|attention|attn|dit|vit|decoder|encoder|llama|gpt|bert)\w*(block|layer)|^(block|layer)$", re.I)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds, the places that show it, and message fields that it fills."""
+
+    holds: bool
+    related: tuple[Related, ...] = ()
+    args: tuple[tuple[str, object], ...] = ()
+
+
+class Context:
+    """A project with the analyses that questions share."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+
+    @cached_property
+    def calls(self) -> Calls:
+        """The call graph."""
+        return Calls(self.project)
+
+    @cached_property
+    def tracer(self) -> Tracer:
+        """The value tracer."""
+        return Tracer(self.project, self.calls)
+
+    def line_span(self, path: str, line: int) -> Span:
+        """The text of a line, without its indentation, as a span."""
+        data = self.project.data(path)
+        start = 0
+        for _ in range(line - 1):
+            start = data.find(b"\n", start) + 1
+        end = data.find(b"\n", start)
+        text = data[start : end if end >= 0 else len(data)]
+        return Span(path, start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
+
+
+def decide(finding: Finding, context: Context) -> Finding | None:
+    """The finding with what the project adds to it, or None where a claim does not hold."""
+    for claim in finding.claims:
+        verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
+        if not verdict.holds:
+            return None
+        finding = replace(
+            finding,
+            related=finding.related + verdict.related,
+            args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
+        )
+    return replace(finding, claims=())
+
+
+def _variable_is_unread(context: Context, _finding: Finding, name: str) -> Verdict:
+    project = context.project
+    return Verdict(not any(reads_variable(project.data(path), name) for path in project.files))
+
+
+def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
+    if context.project.is_test(finding.span.path):
+        return Verdict(False)
+    site = next((one for one in context.tracer.sites(finding.span.path, position) if one.repeated), None)
+    return _at_site(context, finding, site, "it is iterated here, again and again")
+
+
+def _loader_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
+    if context.project.is_test(finding.span.path):
+        return Verdict(False)
+    sites = context.tracer.sites(finding.span.path, position)
+    site = next((one for one in sites if context.tracer.trains(one)), None)
+    return _at_site(context, finding, site, "this loop trains on it")
+
+
+def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -> Verdict:
+    if site is None:
+        return Verdict(False)
+    name = site.path.rpartition("/")[2]
+    where = f"{name}:{site.line}" if site.line else name
+    related = (Related(context.line_span(site.path, site.line), note),) if site.line else ()
+    if related and related[0].span.path == finding.span.path and related[0].span.start == finding.span.start:
+        related = ()
+    return Verdict(True, related, (("where", where),))
+
+
+def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str) -> Verdict:
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    for trainer in project.trainers_of(path):
+        facts = project.skim(trainer)
+        if not facts.engine and not project.skim(path).engine and (facts.cuda or project.skim(path).cuda):
+            return Verdict(True)
+    return Verdict(False)
+
+
+def _model_trains(context: Context, finding: Finding, model: str) -> Verdict:
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    for trainer in project.trainers_of(path):
+        if any(model in project.skim(one).called for one in project.reach(trainer)):
+            return Verdict(True)
+    return Verdict(False)
+
+
+def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
+    project = context.project
+    return Verdict(finding.span.path in project.training_files)
+
+
+def _no_activation_checkpointing(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Neither in the model's file, nor in what it imports, nor in the training files that use it."""
+    project, path = context.project, finding.span.path
+    flow = project.reach(path).union(project.trainers_of(path))
+    return Verdict(not any(project.skim(one).checkpoints_activations for one in flow))
+
+
+def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
+    """Whether a block's class, by its qualified name, computes attention; another package's is told by its name."""
+    resolved = context.project.resolve(finding.span.path, name)
+    if resolved is not None:
+        return Verdict(_ATTENDS.search(context.project.data(resolved[0])) is not None)
+    return Verdict(not name.startswith(".") and _BLOCK_NAME.search(name.rpartition(".")[2]) is not None)
+
+
+def _stands_in_training_loop(context: Context, finding: Finding, place: str) -> Verdict:
+    path = finding.span.path
+    if context.project.is_test(path):
+        return Verdict(False)
+    scope, _, loops = place.partition("|")
+    found = context.calls.in_training_loop(path, scope, [int(line) for line in loops.split(",") if line])
+    if found is None:
+        return Verdict(False)
+    return Verdict(True, (Related(context.line_span(*found), "in this training loop"),))
+
+
+def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Neither the file, nor what it imports, nor the training files that use it delete or rotate checkpoints."""
+    project, path = context.project, finding.span.path
+    flow = project.reach(path).union(*(project.reach(one) for one in project.trainers_of(path)))
+    return Verdict(not any(project.skim(one).prunes for one in flow))
+
+
+def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
+    path = finding.span.path
+    calls = (call for call in context.project.flow(path).calls if call.position == position)
+    return Verdict(any(context.calls.saves(path, call.callee) for call in calls))
+
+
+def _file_is_no_test(context: Context, finding: Finding, _subject: str) -> Verdict:
+    return Verdict(not context.project.is_test(finding.span.path))
+
+
+QUESTIONS: dict[str, Callable[[Context, Finding, str], Verdict]] = {
+    "environment-variable-unread": _variable_is_unread,
+    "loader-is-reiterated": _loader_is_reiterated,
+    "loader-feeds-training": _loader_feeds_training,
+    "optimizer-trains-on-cuda": _optimizer_trains_on_cuda,
+    "model-trains": _model_trains,
+    "file-trains": _file_trains,
+    "no-activation-checkpointing": _no_activation_checkpointing,
+    "class-attends": _class_attends,
+    "stands-in-training-loop": _stands_in_training_loop,
+    "nothing-prunes-checkpoints": _nothing_prunes,
+    "callee-saves": _callee_saves,
+    "file-is-no-test": _file_is_no_test,
+}

@@ -1,0 +1,206 @@
+"""What a call passes: three-valued arguments (absent, known, unknown) through keyword dictionaries.
+
+``DataLoader(ds, **cfg)`` passes ``num_workers`` as an unknown value where ``cfg`` may hold it, and as an absent
+one where ``cfg`` is a dictionary of the file that certainly does not.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from astroid import nodes
+from astroid.const import Context
+
+from ldlm_lint.python.values import constant, evaluate
+
+_DEPTH = 6
+_BUILTINS_THAT_ONLY_READ = {"print", "len", "repr", "str", "sorted", "list", "bool", "isinstance", "type", "id", "vars"}
+
+
+class State(enum.Enum):
+    """Whether an argument is passed: certainly not, certainly, or nobody can tell (or with an unknown value)."""
+
+    ABSENT = "absent"
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One argument of a call.
+
+    ``node`` is its expression where there is one; ``state`` is KNOWN only where `values` decides all its values.
+    """
+
+    state: State
+    node: nodes.NodeNG | None = None
+    values: tuple[object, ...] = ()
+
+    @property
+    def absent(self) -> bool:
+        """Certainly not passed."""
+        return self.state is State.ABSENT
+
+    def is_only(self, value: object) -> bool:
+        """Passed, and certainly this constant (``True`` is not ``1``)."""
+        return self.state is State.KNOWN and all(seen is value or (type(seen) is type(value) and seen == value) for seen in self.values)
+
+    def may_be_passed(self) -> bool:
+        """Passed, or possibly so."""
+        return not self.absent
+
+
+_ABSENT = Argument(State.ABSENT)
+_UNKNOWN = Argument(State.UNKNOWN)
+
+
+def _argument(node: nodes.NodeNG) -> Argument:
+    values = evaluate(node)
+    return Argument(State.UNKNOWN, node) if values is None else Argument(State.KNOWN, node, values)
+
+
+@dataclass
+class Mapping:
+    """The keys of a keyword dictionary; ``open`` where it may hold further ones."""
+
+    entries: dict[str, Argument] = field(default_factory=dict)
+    open: bool = False
+
+    def update(self, other: Mapping) -> None:
+        """Let the entries of another dictionary win, as ``dict.update`` does."""
+        self.entries.update(other.entries)
+        self.open = self.open or other.open
+
+
+class Arguments:
+    """The arguments of one call by parameter name."""
+
+    def __init__(self, call: nodes.Call, positional: Sequence[str] = ()) -> None:
+        self.call = call
+        self._mapping = Mapping()
+        for name, node in zip(positional, call.args, strict=False):
+            if isinstance(node, nodes.Starred):
+                self._mapping.open = True
+                break
+            self._mapping.entries[name] = _argument(node)
+        for keyword in call.keywords:
+            if keyword.arg is None:
+                self._mapping.update(mapping_of(keyword.value))
+            else:
+                self._mapping.entries[keyword.arg] = _argument(keyword.value)
+
+    def __getitem__(self, name: str) -> Argument:
+        default = _UNKNOWN if self._mapping.open else _ABSENT
+        return self._mapping.entries.get(name, default)
+
+
+def mapping_of(node: nodes.NodeNG, depth: int = 0) -> Mapping:
+    """The keyword dictionary that an expression holds; open where the file does not decide it."""
+    if depth > _DEPTH:
+        return Mapping(open=True)
+    if isinstance(node, nodes.Dict):
+        return _of_literal(node, depth)
+    if isinstance(node, nodes.IfExp):
+        return _either(mapping_of(node.body, depth + 1), mapping_of(node.orelse, depth + 1))
+    if isinstance(node, nodes.BinOp) and node.op == "|":
+        merged = mapping_of(node.left, depth + 1)
+        merged.update(mapping_of(node.right, depth + 1))
+        return merged
+    if isinstance(node, nodes.Call):
+        return _of_call(node, depth)
+    if isinstance(node, nodes.Name):
+        return _of_name(node, depth)
+    return Mapping(open=True)
+
+
+def _of_literal(node: nodes.Dict, depth: int) -> Mapping:
+    result = Mapping()
+    for key, value in node.items:
+        if isinstance(key, nodes.DictUnpack):
+            result.update(mapping_of(value, depth + 1))
+        elif isinstance(name := constant(key), str):
+            result.entries[name] = _argument(value)
+        else:
+            result.open = True
+    return result
+
+
+def _of_call(node: nodes.Call, depth: int) -> Mapping:
+    if isinstance(node.func, nodes.Attribute) and node.func.attrname == "copy" and not node.args:
+        return mapping_of(node.func.expr, depth + 1)
+    if not (isinstance(node.func, nodes.Name) and node.func.name == "dict" and len(node.args) <= 1):
+        return Mapping(open=True)
+    result = mapping_of(node.args[0], depth + 1) if node.args else Mapping()
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            result.update(mapping_of(keyword.value, depth + 1))
+        else:
+            result.entries[keyword.arg] = _argument(keyword.value)
+    return result
+
+
+def _of_name(node: nodes.Name, depth: int) -> Mapping:
+    scope, _ = node.lookup(node.name)
+    result: Mapping | None = None
+    for binding in scope.locals.get(node.name, ()):
+        statement = binding.parent if isinstance(binding, nodes.AssignName) else None
+        if not isinstance(statement, (nodes.Assign, nodes.AnnAssign)) or statement.value is None:
+            return Mapping(open=True)
+        held = mapping_of(statement.value, depth + 1)
+        result = held if result is None else _either(result, held)
+    if result is None:
+        return Mapping(open=True)
+    for use in _uses(scope, node.name):
+        _mutate(result, use)
+    return result
+
+
+def _either(left: Mapping, right: Mapping) -> Mapping:
+    """A dictionary that is one of two: a key that they do not share is possibly there."""
+    result = Mapping(open=left.open or right.open)
+    for name in left.entries.keys() | right.entries.keys():
+        mine, other = left.entries.get(name), right.entries.get(name)
+        known = mine and other and mine.state is other.state is State.KNOWN
+        result.entries[name] = Argument(State.KNOWN, mine.node, mine.values + other.values) if known else _UNKNOWN
+    return result
+
+
+def _uses(scope: nodes.NodeNG, name: str) -> Iterator[nodes.Name]:
+    return (use for use in scope.nodes_of_class(nodes.Name) if use.name == name)
+
+
+def _mutate(mapping: Mapping, use: nodes.Name) -> None:
+    """Take back what a use of the dictionary may change: its keys become unknown, whether guarded or not."""
+    parent = use.parent
+    if isinstance(parent, nodes.Subscript) and parent.value is use:
+        if parent.ctx is not Context.Load:
+            _touch(mapping, constant(parent.slice))
+    elif isinstance(parent, nodes.Attribute) and isinstance(parent.parent, nodes.Call) and parent.parent.func is parent:
+        _mutate_by_method(mapping, parent.attrname, parent.parent)
+    elif isinstance(parent, nodes.Call) and use in parent.args:
+        if not (isinstance(parent.func, nodes.Name) and parent.func.name in _BUILTINS_THAT_ONLY_READ | {"dict"}):
+            mapping.open = True
+
+
+def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:
+    if method == "update":
+        added = mapping_of(call.args[0]) if call.args else Mapping()
+        names = {*added.entries, *(keyword.arg for keyword in call.keywords if keyword.arg)}
+        for name in names:
+            _touch(mapping, name)
+        mapping.open = mapping.open or added.open or any(keyword.arg is None for keyword in call.keywords)
+    elif method in ("pop", "setdefault"):
+        _touch(mapping, constant(call.args[0]) if call.args else None)
+    elif method in ("clear", "popitem"):
+        mapping.entries = dict.fromkeys(mapping.entries, _UNKNOWN)
+
+
+def _touch(mapping: Mapping, name: object) -> None:
+    if isinstance(name, str):
+        mapping.entries[name] = _UNKNOWN
+    else:
+        mapping.open = True
+        mapping.entries = dict.fromkeys(mapping.entries, _UNKNOWN)
+

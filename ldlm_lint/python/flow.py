@@ -1,0 +1,370 @@
+"""Where values go inside one file: assignments, calls, returns, loops and iterations, as picklable facts.
+
+This is the summary that the project pass joins over files to answer questions such as "is the loader made here
+iterated more than once?" or "does this save stand in a training loop?". It is a pure function of the file's text.
+
+A *slot* is a place that holds a value: ``Slot("var", scope, name)`` a variable of a function (scope is the dotted
+name of the function inside its module, empty for the module), ``"attr"`` an attribute by name, ``"new"`` the
+result of the call at a byte-independent position ``line:column``, ``"out"`` the result of any other call at such
+a position, ``"ret"`` what a function returns. ``index`` is the element of a tuple or dictionary, empty for the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from astroid import nodes
+
+from ldlm_lint.python.names import UNKNOWN, bindings, qualified
+from ldlm_lint.python.values import constant
+
+LOADERS = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataloader.StatefulDataLoader"})
+SAVES = frozenset({"torch.save"})
+_PASS_ON = {"iter", "enumerate", "zip", "tqdm", "trange", "chain", "cycle", "islice", "reversed", "track", "progress_bar"}
+_NO_FLOW = {"len", "range", "print", "isinstance", "type", "id", "str", "int", "float", "hasattr", "getattr", "repr", "bool"}
+_SCOPES = (nodes.FunctionDef, nodes.Lambda)
+_LOOPS = (nodes.For, nodes.While, nodes.Comprehension)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place that holds a value; see the module docstring."""
+
+    kind: str
+    scope: str
+    name: str
+    index: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What a call goes to: a ``def`` of this file, an ``import``, a method of ``self``'s class, or a ``method`` by name."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A slot passed as an argument: ``key`` is its position or keyword, ``loops`` the loops that repeat it."""
+
+    key: int | str
+    slot: Slot
+    loops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """A call, the function it stands in and the lines of the loops of that function around it."""
+
+    callee: Callee
+    scope: str
+    position: str
+    loops: tuple[int, ...]
+    passed: tuple[Passed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """A loop over a slot; ``loops`` are the outer loops that repeat it, ``line`` is the loop's own line."""
+
+    slot: Slot
+    scope: str
+    line: int
+    loops: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or the module itself (empty scope).
+
+    ``backward_lines`` are the lines of the loops around its backward passes, 0 for one outside any loop;
+    ``lightning`` tells a method of a Lightning class, which a Trainer calls again and again; a function that ``yields``
+    hands on what it iterates.
+    """
+
+    scope: str
+    line: int
+    params: tuple[str, ...]
+    backward_lines: tuple[int, ...]
+    saves: bool
+    lightning: bool
+    yields: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleFlow:
+    """The facts of one file; not ``complete`` where a syntax error hides the rest of it."""
+
+    path: str
+    functions: tuple[Function, ...]
+    calls: tuple[CallSite, ...]
+    moves: tuple[tuple[Slot, Slot], ...]
+    iterations: tuple[Iteration, ...]
+    complete: bool = True
+
+
+def position_of(node: nodes.NodeNG) -> str:
+    """The ``line:column`` by which facts and checkers name the same call."""
+    return f"{node.lineno}:{node.col_offset}"
+
+
+def scope_name(node: nodes.NodeNG) -> str:
+    """The dotted name, inside its module, of the function or class that a scope node is; empty for a module."""
+    parts = []
+    while not isinstance(node, nodes.Module):
+        if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)):
+            parts.append(node.name)
+        node = node.parent
+    return ".".join(reversed(parts))
+
+
+def function_of(node: nodes.NodeNG) -> nodes.NodeNG:
+    """The function that a node runs in, or the module."""
+    while not isinstance(node, (nodes.FunctionDef, nodes.Module)):
+        node = node.parent
+    return node
+
+
+def loops_around(node: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The loops of the node's own function that repeat it, innermost first.
+
+    The iterable of a ``for`` is evaluated once, outside of it; a loop over ``range(1)`` or a one-element
+    literal repeats nothing.
+    """
+    found, child = [], node
+    while not isinstance(child, (*_SCOPES, nodes.Module, nodes.ClassDef)):
+        parent = child.parent
+        inside = isinstance(parent, _LOOPS) and child is not getattr(parent, "iter", None)
+        if inside and child not in getattr(parent, "orelse", ()) and not _runs_once(parent):
+            found.append(parent)
+        child = parent
+    return found
+
+
+def _runs_once(loop: nodes.NodeNG) -> bool:
+    iterable = getattr(loop, "iter", None)
+    if isinstance(iterable, (nodes.Tuple, nodes.List)):
+        return len(iterable.elts) <= 1
+    if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Name) and iterable.func.name == "range":
+        return len(iterable.args) == 1 and constant(iterable.args[0]) in (0, 1)
+    return False
+
+
+def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleFlow:
+    """The facts of a parsed file; ``complete`` is False where the tree ends at a syntax error."""
+    moves: list[tuple[Slot, Slot]] = []
+    iterations: list[Iteration] = []
+    calls: list[CallSite] = []
+    for node in module.nodes_of_class((nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.Call)):
+        if isinstance(node, (nodes.Assign, nodes.AnnAssign)):
+            moves.extend(_assigned(node))
+        elif isinstance(node, nodes.Return):
+            moves.extend(_returned(node))
+        elif isinstance(node, (nodes.For, nodes.Comprehension)):
+            iterations.extend(_iterated(node.iter, node.iter.lineno if isinstance(node, nodes.For) else 0))
+        elif isinstance(node.func, nodes.Name) and node.func.name in ("iter", "next") and node.args:
+            iterations.extend(_iterated(node.args[0], _loop_line(node)))
+        else:
+            calls.append(_call_site(node))
+    return ModuleFlow(path, tuple(_functions(module)), tuple(calls), tuple(moves), tuple(iterations), complete)
+
+
+def callee_of(call: nodes.Call) -> Callee | None:
+    """What a call goes to, or None where not even a method name is known."""
+    func = call.func
+    if isinstance(func, nodes.Name):
+        for binding in bindings(func):
+            if isinstance(binding, (nodes.FunctionDef, nodes.ClassDef)):
+                return Callee("def", scope_name(binding))
+    names = qualified(func) - {UNKNOWN}
+    if len(names) == 1 and not (name := next(iter(names))).startswith(".") and UNKNOWN not in name:
+        return Callee("import", name)
+    if names and any(name.startswith(".") and not name.lstrip(".").startswith(UNKNOWN) for name in names) and isinstance(func, nodes.Name):
+        return Callee("import", next(iter(sorted(names))))
+    if isinstance(func, nodes.Attribute):
+        owner = _class_of_self(func.expr)
+        return Callee("self", f"{owner}.{func.attrname}") if owner else Callee("method", func.attrname)
+    return None
+
+
+def slots_of(node: nodes.NodeNG) -> list[Slot]:
+    """The slots whose value an expression may be."""
+    if isinstance(node, nodes.Name):
+        slot = _variable(node)
+        return [slot] if slot else []
+    if isinstance(node, nodes.Attribute):
+        return [Slot("attr", "", node.attrname)]
+    if isinstance(node, nodes.Call):
+        return _result_of(node)
+    if isinstance(node, nodes.Subscript):
+        index = constant(node.slice)
+        return [replace(slot, index=str(index)) for slot in slots_of(node.value)] if isinstance(index, (int, str)) else []
+    if isinstance(node, nodes.IfExp):
+        return slots_of(node.body) + slots_of(node.orelse)
+    if isinstance(node, nodes.BoolOp):
+        return [slot for value in node.values for slot in slots_of(value)]
+    if isinstance(node, (nodes.Await, nodes.NamedExpr, nodes.Starred)):
+        return slots_of(node.value)
+    return []
+
+
+def _result_of(call: nodes.Call) -> list[Slot]:
+    if qualified(call.func) <= LOADERS:
+        return [Slot("new", "", position_of(call))]
+    last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
+    if last in _NO_FLOW:
+        return []
+    if last in _PASS_ON:
+        return [slot for argument in call.args for slot in slots_of(argument)]
+    return [Slot("out", "", position_of(call))]
+
+
+def _variable(node: nodes.Name) -> Slot | None:
+    scope, found = node.lookup(node.name)
+    if any(isinstance(binding, (nodes.Import, nodes.ImportFrom, nodes.FunctionDef, nodes.ClassDef)) for binding in found):
+        return None
+    return Slot("var", scope_name(scope), node.name)
+
+
+def _assigned(node: nodes.Assign | nodes.AnnAssign) -> Iterator[tuple[Slot, Slot]]:
+    if node.value is None:
+        return
+    for target in node.targets if isinstance(node, nodes.Assign) else [node.target]:
+        yield from _moved(node.value, target)
+
+
+def _moved(value: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Slot]]:
+    if isinstance(target, (nodes.Tuple, nodes.List)):
+        if isinstance(value, (nodes.Tuple, nodes.List)) and len(value.elts) == len(target.elts):
+            for part, place in zip(value.elts, target.elts, strict=True):
+                yield from _moved(part, place)
+            return
+        for index, place in enumerate(target.elts):
+            for source in slots_of(value):
+                yield from ((replace(source, index=str(index)), slot) for slot in _target(place))
+        return
+    if isinstance(value, nodes.Dict):
+        for key, part in value.items:
+            if isinstance(name := constant(key), (str, int)):
+                yield from ((source, replace(slot, index=str(name))) for source in slots_of(part) for slot in _target(target))
+        return
+    yield from ((source, slot) for source in slots_of(value) for slot in _target(target))
+
+
+def _target(node: nodes.NodeNG) -> list[Slot]:
+    if isinstance(node, nodes.AssignName):
+        return [Slot("var", scope_name(node.scope()), node.name)]
+    if isinstance(node, nodes.AssignAttr):
+        return [Slot("attr", "", node.attrname)]
+    if isinstance(node, nodes.Subscript) and isinstance(index := constant(node.slice), (str, int)):
+        return [replace(slot, index=str(index)) for slot in slots_of(node.value)]
+    return []
+
+
+def _returned(node: nodes.Return) -> Iterator[tuple[Slot, Slot]]:
+    result = Slot("ret", scope_name(function_of(node)), "")
+    if isinstance(node.value, (nodes.Tuple, nodes.List)):
+        for index, part in enumerate(node.value.elts):
+            yield from ((source, replace(result, index=str(index))) for source in slots_of(part))
+    elif isinstance(node.value, nodes.Dict):
+        for key, part in node.value.items:
+            yield from ((source, replace(result, index=str(constant(key)))) for source in slots_of(part))
+    elif node.value is not None:
+        yield from ((source, result) for source in slots_of(node.value))
+
+
+def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
+    scope = scope_name(function_of(iterable))
+    for slot in slots_of(iterable):
+        yield Iteration(slot, scope, line, _repeating(iterable, slot))
+
+
+def _repeating(node: nodes.NodeNG, slot: Slot) -> tuple[int, ...]:
+    """The lines of the loops around a node in which the slot is not bound anew."""
+    return tuple(loop.lineno or 0 for loop in loops_around(node) if not _binds(loop, slot))
+
+
+def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
+    if slot.kind in ("new", "out"):
+        return True
+    if slot.kind == "attr":
+        return any(target.attrname == slot.name for target in loop.nodes_of_class(nodes.AssignAttr))
+    return any(target.name == slot.name for target in loop.nodes_of_class(nodes.AssignName) if not _rewinds(target))
+
+
+def _rewinds(target: nodes.AssignName) -> bool:
+    """``it = iter(loader)`` inside a loop binds a new iterator over the same loader."""
+    value = getattr(target.parent, "value", None)
+    return isinstance(value, nodes.Call) and isinstance(value.func, nodes.Name) and value.func.name == "iter"
+
+
+def _loop_line(node: nodes.NodeNG) -> int:
+    around = loops_around(node)
+    return around[0].lineno or 0 if around else 0
+
+
+def _call_site(call: nodes.Call) -> CallSite:
+    passed = []
+    arguments = [*enumerate(call.args), *((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)]
+    for key, node in arguments:
+        passed.extend(Passed(key, slot, _repeating(call, slot)) for slot in slots_of(node))
+    loops = tuple(loop.lineno or 0 for loop in loops_around(call))
+    return CallSite(callee_of(call) or Callee("method", ""), scope_name(function_of(call)), position_of(call), loops, tuple(passed))
+
+
+def _class_of_self(node: nodes.NodeNG) -> str:
+    """The class whose method this is, where the expression is its first parameter; empty otherwise."""
+    function = function_of(node)
+    if isinstance(function, nodes.Module) or not isinstance(function.parent, nodes.ClassDef):
+        return ""
+    first = function.args.args[:1] if function.args.args else []
+    return scope_name(function.parent) if isinstance(node, nodes.Name) and first and first[0].name == node.name else ""
+
+
+def _functions(module: nodes.Module) -> Iterator[Function]:
+    own: dict[nodes.NodeNG, list[nodes.NodeNG]] = {node: [] for node in [module, *module.nodes_of_class(nodes.FunctionDef)]}
+    for node in module.nodes_of_class((nodes.Call, nodes.Yield, nodes.YieldFrom)):
+        own[function_of(node)].append(node)
+    for node, inner in own.items():
+        calls = [one for one in inner if isinstance(one, nodes.Call)]
+        backward = (line for call in calls if is_backward(call) for line in [0, *(loop.lineno or 0 for loop in loops_around(call))])
+        yield Function(
+            scope=scope_name(node),
+            line=node.lineno or 0,
+            params=_parameters(node),
+            backward_lines=tuple(backward),
+            saves=any(_saves(call) for call in calls),
+            lightning=_in_lightning_class(node),
+            yields=len(calls) < len(inner),
+        )
+
+
+def _parameters(node: nodes.NodeNG) -> tuple[str, ...]:
+    if not isinstance(node, nodes.FunctionDef):
+        return ()
+    arguments = node.args
+    return tuple(one.name for one in [*(arguments.posonlyargs or []), *(arguments.args or []), *(arguments.kwonlyargs or [])])
+
+
+def _saves(call: nodes.Call) -> bool:
+    attribute = call.func.attrname if isinstance(call.func, nodes.Attribute) else ""
+    return attribute in ("save", "save_file", "save_state", "save_pretrained", "save_model") and (
+        attribute != "save" or qualified(call.func) <= SAVES
+    ) or qualified(call.func) <= SAVES
+
+
+def is_backward(call: nodes.Call) -> bool:
+    """A backward pass: ``loss.backward()``, ``accelerator.backward(loss)``, ``engine.backward(loss)``; not a super call."""
+    if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in ("backward", "manual_backward"):
+        return False
+    function = function_of(call)
+    return not (isinstance(function, nodes.FunctionDef) and function.name == "backward")
+
+
+def _in_lightning_class(node: nodes.NodeNG) -> bool:
+    owner = node.parent
+    if not isinstance(owner, nodes.ClassDef):
+        return False
+    return any(name.startswith("lightning.") for base in owner.bases for name in qualified(base))

@@ -1,0 +1,145 @@
+"""What an expression evaluates to, as far as the file's own text decides it.
+
+astroid's inference is unsound for this purpose: it answers ``0`` for ``CFG["workers"]`` although the key was
+assigned ``8`` below, and for ``n = 0; if flag: n = 4`` (both tried). So constants are evaluated here, over all
+bindings of a name, and anything else is unknown.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from astroid import nodes
+
+from ldlm_lint.python.names import qualified
+
+_DEPTH = 8
+_ARITHMETIC: dict[str, Callable[[object, object], object]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+}
+_CASTS: dict[str, Callable[[object], object]] = {"int": int, "float": float, "bool": bool, "str": str}
+_TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
+_SECONDS = {
+    "days": 86400.0,
+    "seconds": 1.0,
+    "microseconds": 1e-6,
+    "milliseconds": 1e-3,
+    "minutes": 60.0,
+    "hours": 3600.0,
+    "weeks": 604800.0,
+}
+
+
+def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
+    """Every constant that an expression may be, or None where that is not known.
+
+    A name counts with all the values that its scope ever binds to it, whatever the order.
+    """
+    if depth > _DEPTH:
+        return None
+    if isinstance(node, nodes.Const):
+        return (node.value,)
+    if isinstance(node, nodes.Name):
+        return _of_name(node, depth)
+    if isinstance(node, nodes.UnaryOp):
+        return _each(evaluate(node.operand, depth + 1), {"-": operator.neg, "not": operator.not_}.get(node.op))
+    if isinstance(node, nodes.BinOp):
+        return _arithmetic(node, depth)
+    if isinstance(node, nodes.IfExp):
+        return _union(evaluate(node.body, depth + 1), evaluate(node.orelse, depth + 1))
+    if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and len(node.args) == 1 and not node.keywords:
+        if not node.func.lookup(node.func.name)[1] or _is_builtin(node.func):
+            return _each(evaluate(node.args[0], depth + 1), _CASTS.get(node.func.name))
+    return None
+
+
+def constant(node: nodes.NodeNG | None) -> object | None:
+    """The one constant that an expression is for certain, else None (which a literal None also gives)."""
+    values = evaluate(node) if node is not None else None
+    return values[0] if values is not None and len(set(map(repr, values))) == 1 else None
+
+
+def seconds(node: nodes.NodeNG) -> tuple[float, ...] | None:
+    """The lengths, in seconds, that a ``datetime.timedelta`` expression may have; None where it is none or unknown."""
+    call = timedelta_call(node)
+    if call is None:
+        return None
+    total = 0.0
+    parts = [*zip(_TIMEDELTA, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    for unit, value in parts:
+        amount = constant(value)
+        if unit not in _SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):
+            return None
+        total += _SECONDS[unit] * amount
+    return (total,)
+
+
+def timedelta_call(node: nodes.NodeNG) -> nodes.Call | None:
+    """The ``timedelta(...)`` call that an expression is, or that the one binding of a name holds."""
+    if isinstance(node, nodes.Name):
+        value = only_binding(node)
+        return timedelta_call(value) if isinstance(value, nodes.Call) else None
+    if isinstance(node, nodes.Call) and qualified(node.func) == {"datetime.timedelta"}:
+        return node
+    return None
+
+
+def only_binding(node: nodes.Name) -> nodes.NodeNG | None:
+    """The value of a name that its scope binds exactly once, by a plain assignment; None otherwise."""
+    values = _bound_values(node)
+    return values[0] if values is not None and len(values) == 1 else None
+
+
+def _of_name(node: nodes.Name, depth: int) -> tuple[object, ...] | None:
+    values = _bound_values(node)
+    return _union(*(evaluate(value, depth + 1) for value in values)) if values else None
+
+
+def _bound_values(node: nodes.Name) -> list[nodes.NodeNG] | None:
+    """The right-hand sides of all bindings of a name in the scope it belongs to; None if any is not an assignment."""
+    scope, _ = node.lookup(node.name)
+    values: list[nodes.NodeNG] = []
+    for binding in scope.locals.get(node.name, ()):
+        statement = binding.parent if isinstance(binding, nodes.AssignName) else None
+        if not isinstance(statement, (nodes.Assign, nodes.AnnAssign)) or statement.value is None:
+            return None
+        values.append(statement.value)
+    return values or None
+
+
+def _arithmetic(node: nodes.BinOp, depth: int) -> tuple[object, ...] | None:
+    left, right = evaluate(node.left, depth + 1), evaluate(node.right, depth + 1)
+    function = _ARITHMETIC.get(node.op)
+    if function is None or left is None or right is None or len(left) != 1 or len(right) != 1:
+        return None
+    if not all(isinstance(side[0], (int, float)) for side in (left, right)):
+        return None
+    try:
+        return (function(left[0], right[0]),)
+    except (ArithmeticError, TypeError):
+        return None
+
+
+def _each(values: tuple[object, ...] | None, function: Callable[[object], object] | None) -> tuple[object, ...] | None:
+    if values is None or function is None:
+        return None
+    try:
+        return tuple(function(value) for value in values)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _union(*parts: tuple[object, ...] | None) -> tuple[object, ...] | None:
+    if any(part is None for part in parts):
+        return None
+    return tuple(value for part in parts for value in part or ())
+
+
+def _is_builtin(name: nodes.Name) -> bool:
+    scope, _ = name.lookup(name.name)
+    return scope.root().name == "builtins"

@@ -1,0 +1,42 @@
+"""Text of an untrusted file as cells of a terminal: tabs expanded, nothing left that a terminal would obey."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from rich.cells import cell_len
+
+TAB = 4
+_PICTURES = 0x2400
+_DELETE = "\x7f"
+
+
+def clean(text: str) -> str:
+    """The text with tabs as blanks and control characters as visible signs.
+
+    An escape sequence in a linted file must not reach the terminal, and neither must a character that turns the
+    direction of what follows. The cleaned text of a prefix is a prefix of the cleaned text, so that columns add up.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    result: list[str] = []
+    column = 0
+    for letter in text:
+        shown = " " * (TAB - column % TAB) if letter == "\t" else _visible(letter)
+        result.append(shown)
+        column += cell_len(shown)
+    return "".join(result)
+
+
+def width(text: str) -> int:
+    """How many cells the cleaned text takes."""
+    return cell_len(clean(text))
+
+
+def _visible(letter: str) -> str:
+    if letter == _DELETE:
+        return chr(_PICTURES + 0x21)
+    if letter < " ":
+        return chr(_PICTURES + ord(letter))
+    # Cc: control, Cf: format (direction marks among them), Cs: half of a pair, Zl and Zp: line separators.
+    return "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Zl", "Zp") else letter

@@ -1,0 +1,56 @@
+"""What all formats share: shown paths, positions and counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path, PurePath
+
+from ldlm_lint.model import Applicability, Finding, Fix, Report, Severity, Span
+from ldlm_lint.source import Source
+
+DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
+
+
+def rule_url(symbol: str) -> str:
+    """The place of a rule in the documentation."""
+    return f"{DOCS}#{symbol}"
+
+
+def shown_path(path: str, base: Path) -> str:
+    """A path (absolute) relative to ``base`` with forward slashes, absolute where it lies outside."""
+    pure = PurePath(path)
+    return pure.relative_to(base).as_posix() if pure.is_relative_to(base) else pure.as_posix()
+
+
+def source_of(report: Report, path: str) -> Source | None:
+    """The text of a file, if the report holds it."""
+    source = report.sources.get(path)
+    return source if isinstance(source, Source) else None
+
+
+def positions(report: Report, span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The 1-based line and column (characters) of a span's start and end; the end is the place behind it.
+
+    A file whose text the report does not hold (it could not be read) answers with its first character.
+    """
+    source = source_of(report, span.path)
+    if source is None:
+        return (1, 1), (1, 1)
+    return source.position(span.start), source.position(span.end)
+
+
+def severities(findings: Iterable[Finding]) -> dict[Severity, int]:
+    """How many findings each severity has, the gravest first, zeros included."""
+    counts = Counter(finding.severity for finding in findings)
+    return {severity: counts[severity] for severity in sorted(Severity, reverse=True)}
+
+
+def fixable(findings: Iterable[Finding], applicability: Applicability) -> int:
+    """How many findings have a fix of exactly this level that edits something."""
+    return sum(1 for one in findings if has_edits(one.fix) and one.fix.applicability is applicability)
+
+
+def has_edits(fix: Fix | None) -> bool:
+    """Whether a fix changes a file at all; one without edits is advice in words."""
+    return fix is not None and bool(fix.edits)

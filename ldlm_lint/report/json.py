@@ -1,0 +1,89 @@
+"""The JSON format ``ldlm-lint/1``; its schema is docs/findings.schema.json."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from ldlm_lint.model import Applicability, Finding, Fix, Problem, Related, Report, Rule
+from ldlm_lint.report.common import fixable, positions, rule_url, severities, shown_path
+
+SCHEMA = "ldlm-lint/1"
+
+
+def render(report: Report, *, base: Path, rules: Mapping[str, Rule]) -> str:
+    """One JSON document, ASCII only, so that it survives every console encoding; paths relative to ``base``."""
+    return json.dumps(document(report, base=base, rules=rules), indent=2) + "\n"
+
+
+def document(report: Report, *, base: Path, rules: Mapping[str, Rule]) -> dict[str, object]:
+    """The document as plain values; ``rules`` are by symbol."""
+    return {
+        "schema": SCHEMA,
+        "findings": [_finding(report, finding, base, rules[finding.rule]) for finding in report.findings],
+        "errors": [_error(problem, base) for problem in report.problems],
+        "summary": _summary(report),
+    }
+
+
+def _finding(report: Report, finding: Finding, base: Path, rule: Rule) -> dict[str, object]:
+    (line, column), (end_line, end_column) = positions(report, finding.span)
+    return {
+        "rule": finding.rule,
+        "code": finding.code,
+        "severity": finding.severity.label,
+        "confidence": finding.confidence.label,
+        "path": shown_path(finding.span.path, base),
+        "line": line,
+        "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
+        "message": rule.text(finding.args),
+        "related": [_related(report, one, base) for one in finding.related],
+        "fix": _fix(finding.fix, base),
+        "cell": finding.span.cell,
+        "fingerprint": None,
+        "evidence": None,
+        "url": rule_url(finding.rule),
+    }
+
+
+def _related(report: Report, related: Related, base: Path) -> dict[str, object]:
+    (line, _), _ = positions(report, related.span)
+    return {"path": shown_path(related.span.path, base), "line": line, "message": related.message}
+
+
+def _fix(fix: Fix | None, base: Path) -> dict[str, object] | None:
+    if fix is None:
+        return None
+    edits = [
+        {
+            "path": shown_path(edit.span.path, base),
+            "start": edit.span.start,
+            "end": edit.span.end,
+            "text": edit.text,
+        }
+        for edit in fix.edits
+    ]
+    return {"applicability": fix.applicability.label, "title": fix.title, "edits": edits}
+
+
+def _error(problem: Problem, base: Path) -> dict[str, object]:
+    return {"path": shown_path(problem.path, base), "line": max(problem.line, 1), "message": problem.message}
+
+
+def _summary(report: Report) -> dict[str, object]:
+    counts = {severity.label + "s": count for severity, count in severities(report.findings).items()}
+    return {
+        "files": report.files,
+        "findings": len(report.findings),
+        **counts,
+        "fixable": {
+            "safe": fixable(report.findings, Applicability.SAFE),
+            "unsafe": fixable(report.findings, Applicability.UNSAFE),
+        },
+        "suppressed": report.suppressed,
+        "unseen": report.unseen,
+        "excluded": report.excluded,
+    }

@@ -1,0 +1,87 @@
+"""Pages about rules, made from the Rule objects alone: for `explain` and `rules`, without a network."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from ldlm_lint.model import Rule
+from ldlm_lint.report.common import rule_url
+
+WIDTH = 88
+_ARTEFACTS = {"py": "Python", "sh": "shell scripts", "cfg": "configuration files"}
+
+
+def page(rule: Rule) -> str:
+    """Everything that is known about a rule, as plain text."""
+    parts = [f"{rule.symbol} ({rule.code})", _filled(rule.summary), *_facts(rule)]
+    parts += _sections(rule)
+    return "\n".join(parts) + "\n"
+
+
+def table(rules: Iterable[Rule]) -> str:
+    """One line for each rule: code, name, whether it is on, the best fix it may have, and what it says."""
+    rows = [(rule.code, rule.symbol, default(rule), fix_level(rule), rule.summary) for rule in rules]
+    heads = ("code", "name", "default", "fix", "what it finds")
+    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(4)]
+    return "".join(
+        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[4]]) + "\n"
+        for row in (heads, *rows)
+    )
+
+
+def default(rule: Rule) -> str:
+    """``on`` or ``opt-in``."""
+    return "on" if rule.default else "opt-in"
+
+
+def fix_level(rule: Rule) -> str:
+    """``safe``, ``unsafe``, ``display``, or ``-`` for a rule without a fix."""
+    return rule.applicability.label if rule.applicability is not None else "-"
+
+
+def _facts(rule: Rule) -> Iterator[str]:
+    reads = ", ".join(_ARTEFACTS[one] for one in rule.reads)
+    yield ""
+    yield f"  severity    {rule.severity.label}"
+    yield f"  confidence  {rule.confidence.label}"
+    yield f"  default     {default(rule)}"
+    yield f"  fix         {fix_level(rule)}"
+    yield f"  reads       {reads}"
+    yield f"  since       {rule.since} ({rule.status})"
+    if rule.old_names:
+        yield f"  old names   {', '.join(rule.old_names)}"
+
+
+def _sections(rule: Rule) -> Iterator[str]:
+    texts = (
+        ("Why", rule.rationale),
+        ("What it costs", rule.cost),
+        ("When not to follow it", rule.exceptions),
+        ("Versions", rule.versions),
+        ("Fix safety", rule.fix_safety),
+        ("How to verify", rule.verification),
+        ("Probe", f"{rule.probe.metric}: {rule.probe.confirms}" if rule.probe else ""),
+    )
+    for title, text in texts:
+        if text:
+            yield f"\n{title}\n{_filled(text, '  ')}"
+    if rule.options:
+        yield "\nOptions in [tool.ldlm-lint]"
+        yield from (_filled(f"{one.name} = {one.default}  {one.help}", "  ") for one in rule.options)
+    yield f"\nTo silence it on a line\n  # ldlm-lint: ignore[{rule.symbol}] reason"
+    yield "\nReferences"
+    yield from (f"  {one.title}: {one.url}" for one in rule.references)
+    yield f"  This page: {rule_url(rule.symbol)}"
+
+
+def _filled(text: str, indent: str = "") -> str:
+    """A paragraph at most `WIDTH` wide; words such as URLs stay whole."""
+    return textwrap.fill(
+        text,
+        WIDTH,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,0 +1,204 @@
+"""The text format: one block for each finding in the manner of ruff, and a footer with the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from rich.console import Console
+from rich.text import Text
+
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule, Severity, Span
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.common import fixable, has_edits, positions, severities, shown_path, source_of
+from ldlm_lint.report.excerpt import excerpt
+from ldlm_lint.report.patch import Change, patch
+
+MOST_CHANGES = 24
+_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
+_FRAME = "blue"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a run with ``--fix`` did before the report was made: fixed findings and changed files."""
+
+    findings: int
+    files: int
+
+
+def write(
+    report: Report,
+    stream: TextIO,
+    *,
+    base: Path,
+    rules: Mapping[str, Rule],
+    unsafe: bool = False,
+    quiet: bool = False,
+    fixed: Fixed | None = None,
+) -> None:
+    """Write a report to a stream, in colour where it is a terminal and NO_COLOR is not set.
+
+    ``rules`` are by symbol, ``unsafe`` says that ``--unsafe-fixes`` was given, ``quiet`` leaves out the footer.
+    Lines are never wrapped: what is long the terminal breaks by itself, and a pipe gets whole lines.
+    """
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    blocks = _Blocks(report, base, rules, unsafe)
+    for finding in report.findings:
+        console.print(_joined(blocks.lines(finding)), soft_wrap=True)
+        console.print()
+    if not quiet:
+        console.print(_joined(_footer(report, unsafe, fixed)), soft_wrap=True)
+
+
+def _joined(lines: Iterator[Text]) -> Text:
+    return Text("\n").join(lines)
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """The blocks of one report; ``shown`` remembers the fixes that a block has spelt out already."""
+
+    report: Report
+    base: Path
+    rules: Mapping[str, Rule]
+    unsafe: bool
+    shown: dict[tuple[Edit, ...], str] = field(default_factory=dict)
+
+    def lines(self, finding: Finding) -> Iterator[Text]:
+        """The lines of one finding."""
+        gutter = self._gutter(finding)
+        yield self._head(finding)
+        yield Text.assemble(" " * gutter, ("--> ", _FRAME), self._place(finding.span))
+        yield from self._excerpt(finding, gutter)
+        for related in finding.related:
+            place = self._place(related.span, column=False)
+            yield Text.assemble(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
+        if finding.fix is not None:
+            yield from self._help(finding, finding.fix, gutter)
+
+    def _head(self, finding: Finding) -> Text:
+        style = f"bold {_STYLES[finding.severity]}"
+        mark = Text("[*]", "cyan") if self._applies(finding.fix) else Text()
+        message = clean(self.rules[finding.rule].text(finding.args))
+        return Text.assemble((finding.code, style), mark, " ", (finding.rule, "bold"), f": {message}")
+
+    def _applies(self, fix: Fix | None) -> bool:
+        """Whether the flags at hand would apply a fix."""
+        limit = Applicability.UNSAFE if self.unsafe else Applicability.SAFE
+        return fix is not None and has_edits(fix) and fix.applicability >= limit
+
+    def _place(self, span: Span, *, column: bool = True) -> str:
+        (line, character), _ = positions(self.report, span)
+        place = f"{clean(shown_path(span.path, self.base))}:{line}"
+        return f"{place}:{character}" if column else place
+
+    def _gutter(self, finding: Finding) -> int:
+        """The width of the widest line number of the block."""
+        source = source_of(self.report, finding.span.path)
+        _, (last, _) = positions(self.report, finding.span)
+        return len(str(min(last + 1, len(source.lines)))) if source else 1
+
+    def _excerpt(self, finding: Finding, gutter: int) -> Iterator[Text]:
+        source = source_of(self.report, finding.span.path)
+        if source is None or not source.data:
+            return
+        bar = Text(f"{'':{gutter}} |", _FRAME)
+        yield bar
+        for row in excerpt(source, finding.span):
+            number = "" if row.number is None else str(row.number)
+            style = _STYLES[finding.severity] if row.marks else ""
+            text = Text.assemble((f"{number:>{gutter}} |", _FRAME), " ", (row.text, style))
+            text.rstrip()
+            yield text
+        yield bar
+
+    def _help(self, finding: Finding, fix: Fix, gutter: int) -> Iterator[Text]:
+        yield Text.assemble(("help: ", "bold cyan"), clean(fix.title))
+        if has_edits(fix):
+            earlier = self.shown.get(fix.edits)
+            if earlier:
+                yield Text.assemble(("note: ", "bold"), f"one fix with {earlier}, shown there")
+                return
+            self.shown[fix.edits] = f"{finding.code} at {self._place(finding.span)}"
+            yield from self._changes(finding, fix, gutter)
+        if fix.applicability is not Applicability.SAFE:
+            label = "unsafe fix" if fix.applicability is Applicability.UNSAFE else "not applied by --fix"
+            reason = f": {clean(fix.reason)}" if fix.reason else ""
+            yield Text.assemble(("note: ", "bold"), label, reason)
+
+    def _changes(self, finding: Finding, fix: Fix, gutter: int) -> Iterator[Text]:
+        lines = 0
+        for path in sorted({edit.span.path for edit in fix.edits}, key=lambda path: (path != finding.span.path, path)):
+            source = source_of(self.report, path)
+            if path != finding.span.path:
+                yield Text.assemble(" " * gutter, ("--> ", _FRAME), clean(shown_path(path, self.base)))
+            changes = patch(source, [edit for edit in fix.edits if edit.span.path == path]) if source else []
+            yield from (_change(change, gutter) for change in changes[: max(MOST_CHANGES - lines, 0)])
+            lines += len(changes)
+        if lines > MOST_CHANGES:
+            yield Text(f"{'':{gutter}} ... {lines - MOST_CHANGES} more lines, see --diff", "dim")
+
+
+def _change(change: Change, gutter: int) -> Text:
+    if not change.sign:
+        return Text(f"{'':{gutter}} ...", "dim")
+    number = "" if change.number is None else str(change.number)
+    style = "red" if change.sign == "-" else "green"
+    text = Text.assemble(f"{number:>{gutter}} ", (f"{change.sign} {clean(change.text)}", style))
+    text.rstrip()
+    return text
+
+
+def _footer(report: Report, unsafe: bool, fixed: Fixed | None) -> Iterator[Text]:
+    if fixed is not None:
+        yield Text(f"Fixed {_count(fixed.findings, 'finding')} in {_count(fixed.files, 'file')}.")
+    yield Text(_found(report, fixed is not None), "bold")
+    hint = _fixable(report, unsafe)
+    if hint:
+        yield Text.assemble(("[*]", "cyan"), hint)
+    yield Text(", ".join(_counts(report)) + ".")
+    if report.findings:
+        yield Text(f"Why it matters and when not to follow: ldlm-lint explain {report.findings[0].rule}")
+
+
+def _found(report: Report, remaining: bool) -> str:
+    total = len(report.findings)
+    if not total:
+        return "No findings remain." if remaining else "No findings."
+    words = (
+        (count, severity.label if severity is Severity.INFO else severity.label + ("s" if count != 1 else ""))
+        for severity, count in severities(report.findings).items()
+    )
+    listed = ", ".join(f"{count} {word}" for count, word in words if count)
+    verb = "remain" if total > 1 else "remains"
+    return f"{_count(total, 'finding')} {verb} ({listed})." if remaining else f"Found {_count(total, 'finding')} ({listed})."
+
+
+def _fixable(report: Report, unsafe: bool) -> str:
+    """The hint at the flags that would fix something, empty where none would."""
+    safe = fixable(report.findings, Applicability.SAFE)
+    more = fixable(report.findings, Applicability.UNSAFE)
+    if unsafe:
+        return f" {safe + more} fixable with --fix --unsafe-fixes." if safe + more else ""
+    parts = [f" {safe} fixable with --fix"] if safe else []
+    parts += [f" {more} {'more' if safe else 'fixable'} with --fix --unsafe-fixes"] if more else []
+    return f"{','.join(parts)}." if parts else ""
+
+
+def _counts(report: Report) -> Iterator[str]:
+    yield f"{_count(report.files, 'file')} read"
+    if report.suppressed:
+        yield f"{_count(report.suppressed, 'finding')} suppressed"
+    if report.unseen:
+        yield f"{_count(report.unseen, 'stretch', 'stretches')} of scripts not understood"
+    if report.excluded:
+        yield f"{_count(report.excluded, 'named path')} excluded"
+    if report.problems:
+        yield f"{_count(len(report.problems), 'problem')}"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,43 @@
+"""Family 76, checkpoint files: what a run writes to disk and what it never takes away."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule, Scope
+
+CHECKPOINTS_TO_KEEP = Option("checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps")
+
+UNBOUNDED_CHECKPOINTS = Rule(
+    code="W7601",
+    symbol="unbounded-checkpoints",
+    message="%(what)s, and nothing removes old ones: the disk fills until a save fails",
+    summary="Numbered checkpoints that nothing prunes.",
+    rationale="A checkpoint with a new name for every step or epoch stays for ever unless something deletes it. With Adam or AdamW the "
+    "optimizer state is two more copies of the parameters, so each file is about three times the weights in fp32. The run ends, "
+    "or loses the checkpoint it needed, when the disk or the quota is full.",
+    cost="Disk: (steps / save interval) x about 3 x the size of the parameters in fp32.",
+    exceptions="A handful of saves, an outside job that rotates them, or a study that needs every checkpoint.",
+    versions="All. Hugging Face's `save_total_limit` is None, that is unlimited, in every version read (4.35 to 5.23); Lightning keeps all "
+    "with `save_top_k=-1`.",
+    verification="Multiply the size of one checkpoint by the number of saves of the whole run and compare it with the quota.",
+    references=(
+        Reference(
+            "TrainingArguments.save_total_limit",
+            "https://huggingface.co/docs/transformers/main_classes/trainer#transformers.TrainingArguments.save_total_limit",
+        ),
+        Reference(
+            "Lightning ModelCheckpoint",
+            "https://lightning.ai/docs/pytorch/stable/api/lightning.pytorch.callbacks.ModelCheckpoint.html",
+        ),
+        Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html"),
+    ),
+    reads=("py",),
+    triggers=(b"torch", b"TrainingArguments", b"ModelCheckpoint"),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it deletes files later. Offered where a framework does the rotation (`save_total_limit`, `save_top_k`); a hand-written "
+    "save has no fix, since what may be deleted is not for a linter to decide.",
+    options=(CHECKPOINTS_TO_KEEP,),
+    probe=Probe("checkpoint-files", "every save wrote a new file and none was removed"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (UNBOUNDED_CHECKPOINTS,)

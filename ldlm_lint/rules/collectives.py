@@ -1,0 +1,55 @@
+"""Family 72, distributed: how long a collective may hang before the job is torn down."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Option, Reference, Rule
+
+COLLECTIVE_LIMIT = Option("collective-limit", 7200, "longest collective timeout that is not reported, in seconds")
+COLLECTIVE_TIMEOUT = Option("collective-timeout", 1800, "collective timeout that the fix writes, in seconds (whole minutes)")
+
+EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
+    code="W7202",
+    symbol="excessive-collective-timeout",
+    message="a collective may hang for %(length)s before this job is torn down (limit %(limit)s): every GPU of the job waits that long",
+    summary="A process-group timeout above `collective-limit` (2 hours).",
+    rationale="The timeout of the process group is what ends a job whose ranks have fallen out of step: when a collective is not "
+    "done within it, the NCCL watchdog aborts it and the process crashes with a report. The default is 10 minutes for NCCL "
+    "and 30 minutes for other backends (torch >= 2.2). A value of many hours turns a hang, which some rank's first "
+    "missed collective already decided, into that many idle hours of the whole cluster.",
+    cost="All GPUs of the job stand still from the hang until the timeout.",
+    exceptions="A rank that really works alone for hours while the others wait at a barrier, such as tokenising on rank 0. Better: do "
+    "that work before the group is made, or give a barrier of its own a long timeout on a gloo group.",
+    versions="torch 2.0 to 2.13. `new_group()` does not inherit the timeout of the default group.",
+    verification="Read `torch.distributed.distributed_c10d._world.pg_map` and each group's `_get_backend(device).options._timeout` at run time.",
+    references=(
+        Reference(
+            "torch.distributed.init_process_group",
+            "https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group",
+        ),
+        Reference("pytorch#110947: NCCL default of 10 minutes", "https://github.com/pytorch/pytorch/pull/110947"),
+        Reference("TrainingArguments.ddp_timeout", "https://huggingface.co/docs/transformers/main_classes/trainer"),
+    ),
+    reads=("py",),
+    triggers=(
+        b"init_process_group",
+        b"new_group",
+        b"InitProcessGroupKwargs",
+        b"ddp_timeout",
+        b"DDPStrategy",
+        b"FSDPStrategy",
+        b"init_distributed",
+    ),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job.",
+    options=(COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT),
+)
+
+RULES = (EXCESSIVE_COLLECTIVE_TIMEOUT,)
+
+
+def length_of(seconds: float) -> str:
+    """A duration in seconds in the unit that people read: ``10 hours``, ``138.9 days``."""
+    for unit, size in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
+    return f"{seconds:g} seconds"

@@ -1,0 +1,132 @@
+"""Family 72, environment of the training processes: what PyTorch and NCCL are told through variables.
+
+The decisions are in `environment_decisions`, the tables of names in `environment_names`.
+"""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Option, Reference, Rule, Scope
+from ldlm_lint.rules import environment_names
+
+_PROCESS_GROUP = Reference(
+    "ProcessGroupNCCL environment variables",
+    "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
+)
+_INIT = Reference(
+    "init_process_group", "https://docs.pytorch.org/docs/stable/distributed.html#torch.distributed.init_process_group"
+)
+_HEARTBEAT_DEFAULT = Reference("pytorch#133028: heartbeat 480 s", "https://github.com/pytorch/pytorch/pull/133028")
+_MONITORING_DEFAULT = Reference("pytorch#115577: monitoring on", "https://github.com/pytorch/pytorch/pull/115577")
+_NO_WATCHDOG = Reference("pytorch#138001: no watchdog", "https://github.com/pytorch/pytorch/pull/138001")
+_NCCL_VARIABLES = Reference(
+    "NCCL environment variables", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
+)
+_UNIT = (
+    "The heartbeat timeout, monitoring and blocking wait of one file are changed together or not at all: each of them "
+    "switches others on or off."
+)
+
+EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
+    code="W7201",
+    symbol="excessive-heartbeat-timeout",
+    message="%(name)s=%(value)s lets a stuck NCCL watchdog hold the job for %(duration)s "
+    "(limit %(limit)d s)%(overflow)s",
+    summary="The heartbeat timeout of the NCCL watchdog is above `heartbeat-limit` (2 hours).",
+    rationale="The variable is not the timeout of collectives: it says after how long without a sign of life of the "
+    "watchdog *thread* the monitor aborts the process. As long as the watchdog lives, hung collectives are found by the "
+    "`timeout` of `init_process_group`, whatever stands here. A value of days only switches off the last way out of a hang "
+    "inside CUDA or NCCL. From 2147484 s upward the value no longer fits: shipped torch multiplies it by 1000 in 32 bits, "
+    "so 12000000 becomes a negative wait and the monitor thread spins, or (torch 2.4 to 2.6) aborts the run at its start.",
+    cost="One stuck process keeps every GPU of the job allocated for up to twice the value, doing nothing.",
+    exceptions="A run whose main thread holds the GIL for hours on purpose (a huge compilation or a checkpoint written in "
+    "one call): raise `heartbeat-limit` for the project. A value that comes from outside the file is unknown and not "
+    "reported.",
+    versions="The variable exists since torch 2.2; its default is 600 s, and 480 s since torch 2.5. The 32-bit overflow is "
+    "in the binaries of torch 2.4 to 2.9.",
+    verification="Delete the line and look for the heartbeat timeout that ProcessGroupNCCL logs at its start with "
+    "`TORCH_CPP_LOG_LEVEL=INFO`; to change when a hung collective ends, set `timeout` of `init_process_group`.",
+    references=(_PROCESS_GROUP, _INIT, _HEARTBEAT_DEFAULT),
+    reads=("sh", "py"),
+    triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: a heartbeat that was out of reach becomes one that can end a process. " + _UNIT,
+    options=(
+        Option("heartbeat-limit", 7200, "Longest accepted TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC, in seconds."),
+        Option("heartbeat-timeout", 1800, "What the fix writes for TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC, in seconds."),
+    ),
+)
+
+INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
+    code="W7204",
+    symbol="ineffective-environment-variable",
+    message="%(name)s has no effect: %(why)s",
+    summary="A variable is set that neither PyTorch nor NCCL reads: invented, removed or misspelt.",
+    rationale="Names such as NCCL_TIMEOUT sound right and are copied from script to script, but no release of NCCL and no "
+    "build of PyTorch contains them; some others were removed years ago, and a misspelt TORCH_NCCL_ name is ignored "
+    "without a word.",
+    cost="No time, but a false sense of safety: the timeout or tuning that the script promises is not in force.",
+    exceptions="A project that reads the variable itself (`os.environ`, `os.getenv`), a script that uses its value, and an "
+    "unknown TORCH_NCCL_ name that is not close to a real one are not reported.",
+    versions=f"The tables are as of {environment_names.AS_OF}.",
+    verification="`strings libtorch_cuda.so libnccl.so.2 | grep -x NAME` prints nothing.",
+    references=(_NCCL_VARIABLES, _PROCESS_GROUP, _INIT),
+    reads=("sh", "py"),
+    triggers=(
+        *(name.encode() for name in (*environment_names.UNREAD, *environment_names.REMOVED)),
+        environment_names.PREFIX.encode(),
+    ),
+    applicability=Applicability.SAFE,
+    fix_safety="Safe where nothing in the script mentions the name again and its block keeps another command; otherwise "
+    "unsafe. A misspelt name is not removed: which of the two was meant is the author's to say.",
+    scope=Scope.PROJECT,
+)
+
+NCCL_MONITORING_DISABLED = Rule(
+    code="W7206",
+    symbol="nccl-monitoring-disabled",
+    message="%(name)s=%(value)s: nothing ends a process whose NCCL watchdog is stuck",
+    summary="The thread that watches the NCCL watchdog is switched off.",
+    rationale="Monitoring is on by default. With it off, a watchdog that hangs inside a CUDA or NCCL call is never "
+    "noticed: up to torch 2.4 no monitor thread is started, later it only logs that it would have ended the process. Any "
+    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC beside it is without effect.",
+    cost="Every GPU of a stuck job stays allocated until a person notices.",
+    exceptions="Debugging of the watchdog itself. The timeout of collectives does not depend on it.",
+    versions="The variable exists since torch 2.2 and defaults to on.",
+    verification="The log says `ProcessGroupNCCL monitor thread is disabled, but would have terminated the process` when a "
+    "watchdog was stuck (torch 2.5 and later).",
+    references=(_PROCESS_GROUP, _MONITORING_DEFAULT, _HEARTBEAT_DEFAULT),
+    reads=("sh", "py"),
+    triggers=(b"TORCH_NCCL_ENABLE_MONITORING",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: processes can be ended that were left alone before. There is no fix where the file's heartbeat "
+    "timeout is unknown or would still overflow. " + _UNIT,
+)
+
+NCCL_BLOCKING_WAIT = Rule(
+    code="W7207",
+    symbol="nccl-blocking-wait",
+    message="%(name)s=%(value)s makes the host wait for every collective and switches NCCL's asynchronous error handling off",
+    summary="Blocking wait is on, under either of its names.",
+    rationale="With blocking wait every `work.wait()` holds the host thread until the collective has finished, so the host "
+    "no longer runs ahead of the GPU. Up to torch 2.5 it also turns asynchronous error handling off; since torch 2.6 no "
+    "watchdog thread is created at all: no asynchronous timeout, no heartbeat monitor, no flight-recorder dump. Both names "
+    "are read and TORCH_NCCL_BLOCKING_WAIT wins, so changing only the old one changes nothing.",
+    cost="Host time in every step; how much depends on how far the host could have run ahead, and was not measured here.",
+    exceptions="Fault-tolerant trainers and tests that catch the exception of `wait()`. A value of 0 is the default.",
+    versions="Both names work in torch 2.2 to 2.13, the un-prefixed one with a deprecation warning; up to torch 2.1 only "
+    "NCCL_BLOCKING_WAIT is read.",
+    verification="torch 2.6 and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
+    references=(_PROCESS_GROUP, _NO_WATCHDOG),
+    reads=("sh", "py"),
+    triggers=(b"NCCL_BLOCKING_WAIT",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: the watchdog, its timeout and the heartbeat come back into force. Both names go at once; there is "
+    "no fix where the file's heartbeat timeout is unknown or would still overflow. " + _UNIT,
+)
+
+RULES = (
+    EXCESSIVE_HEARTBEAT_TIMEOUT,
+    INEFFECTIVE_ENVIRONMENT_VARIABLE,
+    NCCL_MONITORING_DISABLED,
+    NCCL_BLOCKING_WAIT,
+)

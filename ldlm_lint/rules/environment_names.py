@@ -1,0 +1,86 @@
+"""Which environment variables PyTorch and NCCL read: dated tables, and the nearest real name of a misspelt one.
+
+Refreshing: the real names are the ``TORCH_NCCL_*`` strings of ``torch/csrc/distributed/c10d`` (ProcessGroupNCCL.hpp,
+FlightRecorder.hpp, NCCLUtils.cpp) of a PyTorch release; the removed ones say "removed in" in
+``docs/userguide/source/env.rst`` of NVIDIA/nccl; an unread name has no occurrence in either source tree, nor in the
+strings of ``libtorch_cuda.so``.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+AS_OF = "torch 2.13 and NCCL 2.30"
+PREFIX = "TORCH_NCCL_"
+_SIMILARITY = 0.8
+
+UNREAD: dict[str, str] = {
+    "NCCL_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
+    "NCCL_SOCKET_TIMEOUT": "NCCL has NCCL_SOCKET_RETRY_CNT and NCCL_SOCKET_RETRY_SLEEP_MSEC",
+    "NCCL_COMM_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
+    "TORCH_DISTRIBUTED_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
+    "TORCH_DISTRIBUTED_DEFAULT_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
+    "TORCH_DDP_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
+    "GLOO_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
+    "TORCH_NCCL_FLIGHT_RECORDER_ENABLED": "the flight recorder is on when TORCH_NCCL_TRACE_BUFFER_SIZE is above 0",
+}
+
+REMOVED: dict[str, str] = {
+    "NCCL_TREE_THRESHOLD": "2.5",
+    "NCCL_LL_THRESHOLD": "2.5",
+    "NCCL_IB_CUDA_SUPPORT": "2.4",
+    "NCCL_SINGLE_RING_THRESHOLD": "2.3",
+}
+
+READ = frozenset(
+    PREFIX + suffix
+    for suffix in (
+        "ASYNC_ERROR_HANDLING",
+        "AVOID_RECORD_STREAMS",
+        "BCAST_UNIQUEID",
+        "BLOCKING_WAIT",
+        "COORD_CHECK_MILSEC",
+        "CUDA_EVENT_CACHE",
+        "DEBUG_INFO_PIPE_FILE",
+        "DEBUG_INFO_TEMP_FILE",
+        "DESYNC_DEBUG",
+        "DUMP_ON_TIMEOUT",
+        "ENABLE_MONITORING",
+        "ENABLE_PROFILER_PLUGIN",
+        "ENABLE_TIMING",
+        "EXTRA_DUMP_ON_EXEC",
+        "HEARTBEAT_TIMEOUT_SEC",
+        "HIGH_PRIORITY",
+        "LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN",
+        "NAN_CHECK",
+        "NONBLOCKING_TIMEOUT",
+        "PROPAGATE_ERROR",
+        "RANKS_PER_ROOT",
+        "RETHROW_CUDA_ERRORS",
+        "SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING",
+        "TRACE_BUFFER_SIZE",
+        "TRACE_CPP_STACK",
+        "USE_COMM_NONBLOCKING",
+        "USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
+        "WAIT_TIMEOUT_DUMP_MILSEC",
+    )
+)
+
+
+def why_ineffective(name: str) -> str | None:
+    """Why setting a variable does nothing, with the date of that knowledge; None where it may do something."""
+    if name in UNREAD:
+        return f"nothing in PyTorch or NCCL reads it (as of {AS_OF}); {UNREAD[name]}"
+    if name in REMOVED:
+        return f"NCCL {REMOVED[name]} removed it (as of {AS_OF} it has not come back)"
+    nearest = misspelling_of(name)
+    return f"torch has no such variable (as of {AS_OF}); did you mean {nearest}?" if nearest else None
+
+
+def misspelling_of(name: str) -> str | None:
+    """The real ``TORCH_NCCL_*`` variable that an unknown one is nearly the same as, None where none is close."""
+    if not name.startswith(PREFIX) or name in READ or name in UNREAD:
+        return None
+    suffixes = [real.removeprefix(PREFIX) for real in sorted(READ)]
+    close = difflib.get_close_matches(name.removeprefix(PREFIX), suffixes, n=1, cutoff=_SIMILARITY)
+    return PREFIX + close[0] if close else None

@@ -1,0 +1,40 @@
+"""Family 73, optimizer, accumulation and schedule."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+
+OPTIMIZER_NOT_FUSED = Rule(
+    code="R7301",
+    symbol="optimizer-not-fused",
+    message="%(optimizer)s runs its multi-tensor (foreach) kernels on CUDA: `fused` is not set",
+    summary="`torch.optim` Adam, AdamW or SGD that trains on CUDA without choosing `fused`.",
+    rationale="With neither `fused` nor `foreach`, torch takes the foreach implementation on CUDA: one kernel launch per "
+    "arithmetic operation over lists of tensors, and about one more copy of the parameters at the peak. `fused=True` does the "
+    "whole update in one kernel per list of tensors. torch never makes it the default.",
+    cost="A part of the optimizer's share of the step: deepmd-kit went from 22 to 8 ms in the optimizer, which was 3 % of its step "
+    "(deepmd-kit#4463); torchtitan gained 1.5 to 2 % MFU (torchtitan#355). It can also lose: 85 to 68 TFLOPS on an A40 with "
+    "512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure.",
+    exceptions="Training on CPU; complex or sparse parameters; Lightning with mixed precision and gradient clipping, which raises for an "
+    "optimizer that unscales by itself; code that clips scaled gradients under a GradScaler; an optimizer over a handful of "
+    "tensors; a wrapper (DeepSpeed, bitsandbytes, apex) that brings its own kernels.",
+    versions="`fused` exists for Adam since torch 1.13, AdamW since 2.0, SGD since 2.3 (SGD is not reported where target-torch is older).",
+    verification="Profile one optimizer step: kernels with `FusedAdam` or `aten::_fused_adamw_` in their name. After resuming look at "
+    "`optimizer.param_groups[0]['fused']`: a checkpoint written without it turns it off.",
+    references=(
+        Reference("torch.optim.AdamW", "https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html"),
+        Reference("deepmd-kit#4463", "https://github.com/deepmodeling/deepmd-kit/pull/4463"),
+        Reference("torchtitan#355", "https://github.com/pytorch/torchtitan/pull/355"),
+        Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
+    ),
+    reads=("py",),
+    triggers=(b"Adam", b"SGD"),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "
+    "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "
+    "so the fix writes `fused=torch.cuda.is_available()`.",
+    probe=Probe("optimizer-kernels", "no fused kernel ran in the optimizer step"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (OPTIMIZER_NOT_FUSED,)

@@ -1,0 +1,152 @@
+"""Which rules a run applies: names, codes, families and ``ALL``, resolved as ruff resolves them.
+
+Within one layer (the configuration file, then the command line) the more specific selector wins, and of two
+equally specific ones the one that ignores: ``select = ["72"]`` with ``ignore = ["W7201"]`` leaves W7201 out,
+``select = ["W7201"]`` with ``ignore = ["72"]`` keeps it. A ``select`` replaces everything that earlier layers
+decided; without one a layer adds to and takes from what they left.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ldlm_lint.model import Rule, Severity
+
+EVERYTHING = "ALL"
+LINTER_FAMILY = "68"
+_EXACT = 9
+_PREFIX = re.compile(r"[A-Z]\d{0,4}")
+_FAMILY = re.compile(r"\d{2}")
+
+
+class SelectorError(ValueError):
+    """A selector that names no rule; the text names the nearest one that exists."""
+
+    def __init__(self, selector: str, message: str) -> None:
+        super().__init__(message)
+        self.selector = selector
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The selectors of one place; ``select`` is None where that place does not replace the set."""
+
+    select: tuple[str, ...] | None = None
+    extend: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+
+NOTHING = Layer()
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """What a selector names: the rules, and how specific it is (0 for ``ALL``, `_EXACT` for one rule)."""
+
+    rules: tuple[Rule, ...]
+    specificity: int
+
+
+def selected(
+    rules: Sequence[Rule],
+    select: Iterable[str] | None,
+    extend: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    *,
+    base: frozenset[str] | None = None,
+) -> frozenset[str]:
+    """The symbols of the rules that one layer of selectors leaves switched on.
+
+    ``base`` is what earlier layers left, None for the default set. An opt-in rule is switched on by ``ALL``, by
+    its own name or code, and by any selector in ``extend``, but not by a family or a prefix in ``select``. The
+    rules about the linter itself (a file that does not parse) stay on under a ``select``, since the answer for
+    such a file would otherwise look complete; ``ignore`` takes them away. Raises SelectorError.
+    """
+    switches: dict[str, bool] = {}
+    for match, state, with_opt_in in _by_specificity(rules, select or (), extend, ignore):
+        for rule in match.rules:
+            if state is False or rule.default or with_opt_in:
+                switches[rule.symbol] = state
+    if select is not None:
+        start = frozenset(rule.symbol for rule in rules if rule.family == LINTER_FAMILY and rule.default)
+    else:
+        start = frozenset(rule.symbol for rule in rules if rule.default) if base is None else base
+    on = {symbol for symbol, state in switches.items() if state}
+    return (start | on) - (switches.keys() - on)
+
+
+def selected_by_layers(rules: Sequence[Rule], layers: Iterable[Layer]) -> frozenset[str]:
+    """The symbols that several layers leave switched on, the last one deciding; raises SelectorError."""
+    symbols: frozenset[str] | None = None
+    for layer in layers:
+        symbols = selected(rules, layer.select, layer.extend, layer.ignore, base=symbols)
+    return selected(rules, None) if symbols is None else symbols
+
+
+def at_level(rules: Sequence[Rule], symbols: Iterable[str], level: Severity) -> frozenset[str]:
+    """Those of the symbols whose rules are at least as severe as ``level``.
+
+    A rule has one severity, so that a level is one more way of deselecting: what is not shown is not fixed and
+    does not count for the exit code either.
+    """
+    wanted = set(symbols)
+    return frozenset(rule.symbol for rule in rules if rule.symbol in wanted and rule.severity >= level)
+
+
+def named(rules: Sequence[Rule], selector: str) -> frozenset[str]:
+    """The symbols of all rules that a selector names, opt-in ones too; raises SelectorError."""
+    return frozenset(rule.symbol for rule in _match(rules, selector).rules)
+
+
+def find(rules: Sequence[Rule], name: str) -> Rule:
+    """The one rule with this name, old name or code; raises SelectorError with the nearest real name."""
+    for rule in rules:
+        if name in (rule.symbol, *rule.old_names) or name.upper() == rule.code:
+            return rule
+    raise SelectorError(name, f'unknown rule "{name}"{nearest(name, _names(rules))}')
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """``, did you mean "X"?`` with the closest of the words, or nothing where none is close."""
+    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    return f', did you mean "{close[0]}"?' if close else ""
+
+
+def _by_specificity(
+    rules: Sequence[Rule], select: Iterable[str], extend: Iterable[str], ignore: Iterable[str]
+) -> list[tuple[_Match, bool, bool]]:
+    """Each selector's match, the state it sets and whether it reaches opt-in rules, weakest first."""
+    chosen = [_match(rules, selector) for selector in select]
+    found = [(match, True, match.specificity in (0, _EXACT)) for match in chosen]
+    found += [(_match(rules, selector), True, True) for selector in extend]
+    found += [(_match(rules, selector), False, True) for selector in ignore]
+    return sorted(found, key=lambda one: one[0].specificity)
+
+
+def _match(rules: Sequence[Rule], selector: str) -> _Match:
+    upper = selector.upper()
+    if upper == EVERYTHING:
+        return _Match(tuple(rules), 0)
+    exact = tuple(rule for rule in rules if selector in (rule.symbol, *rule.old_names) or upper == rule.code)
+    if exact:
+        return _Match(exact, _EXACT)
+    if _FAMILY.fullmatch(selector):
+        matching = tuple(rule for rule in rules if rule.family == selector)
+        specificity = 2
+    elif _PREFIX.fullmatch(upper):
+        matching = tuple(rule for rule in rules if rule.code.startswith(upper))
+        # A family (two digits) is more specific than a letter alone and less so than letter and family.
+        specificity = 1 if len(upper) == 1 else len(upper) + 1
+    else:
+        matching, specificity = (), 0
+    if not matching:
+        raise SelectorError(selector, f'unknown rule "{selector}"{nearest(selector, _names(rules))}')
+    return _Match(matching, specificity)
+
+
+def _names(rules: Sequence[Rule]) -> list[str]:
+    families = sorted({rule.family for rule in rules})
+    return [*(rule.symbol for rule in rules), *(rule.code for rule in rules), *families, EVERYTHING]

@@ -1,0 +1,61 @@
+"""The shell front end's entry point: one script in, its findings out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from ldlm_lint.model import FileResult
+from ldlm_lint.rules.environment_decisions import decide
+from ldlm_lint.rules.settings import Setting
+from ldlm_lint.shell.removal import ScriptEditor
+from ldlm_lint.shell.scanner import scan
+from ldlm_lint.shell.script import Assignment, Expansion, Reading, Script
+from ldlm_lint.source import Source
+
+SUFFIXES = frozenset({".sh", ".bash", ".sbatch", ".slurm"})
+_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?(?:bash|sh|dash|zsh|ksh)\b")
+_BOM = b"\xef\xbb\xbf"
+
+
+def is_shell(path: Path, head: bytes) -> bool:
+    """Whether a file is a shell script: by its suffix, or by the shebang in ``head`` where it has no suffix."""
+    if path.suffix.lower() in SUFFIXES:
+        return True
+    return not path.suffix and _SHEBANG.match(head.removeprefix(_BOM)) is not None
+
+
+def lint(source: Source, options: Mapping[str, object]) -> FileResult:
+    """Every finding of the shell rules in a script; ``options`` are the rule options by name."""
+    script = scan(source)
+    assignments = {_setting(source, script, one): one for one in script.assignments if one.exported}
+    findings = sorted(decide(tuple(assignments), options, ScriptEditor(assignments)), key=lambda one: one.order)
+    return FileResult(source.path, tuple(findings), unseen=script.unseen)
+
+
+def _setting(source: Source, script: Script, assignment: Assignment) -> Setting:
+    outside = [one for one in script.expansions if one.name == assignment.name and not _inside(one, assignment)]
+    return Setting(
+        name=assignment.name,
+        values=assignment.values,
+        span=assignment.span,
+        expanded=bool(outside) or _mentioned(source, script, assignment.name),
+        used=any(one.reading is Reading.USED for one in outside) or _read_by_other_code(source, assignment.name),
+    )
+
+
+def _inside(expansion: Expansion, assignment: Assignment) -> bool:
+    return assignment.span.start <= expansion.span.start and expansion.span.end <= assignment.span.end
+
+
+def _mentioned(source: Source, script: Script, name: str) -> bool:
+    """Whether the name also stands in text that is neither an assignment nor a comment, such as ``printenv NAME``."""
+    own = sum(assignment.name == name for assignment in script.assignments)
+    code = re.sub(rb"(?:^|(?<=\s))#[^\n]*", b"", source.data)
+    return len(re.findall(rb"(?<!\w)" + name.encode() + rb"(?!\w)", code)) > own
+
+
+def _read_by_other_code(source: Source, name: str) -> bool:
+    """Whether a program inside the script (a heredoc, ``python -c``) takes the variable from its environment."""
+    return re.search(rb"(?:environ|getenv)\b[^\n]{0,20}" + name.encode() + rb"(?!\w)", source.data) is not None

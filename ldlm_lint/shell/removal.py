@@ -1,0 +1,112 @@
+"""Planning which bytes go when settings are taken out of a script together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ldlm_lint.model import Edit, Span
+from ldlm_lint.rules.settings import Removal, Setting
+from ldlm_lint.shell.script import Assignment, Block, Statement
+
+_SUBSTITUTES = "the value runs a command, which would no longer run"
+_LAST = "it is the last command of its block, whose exit status would be another command's"
+_EMPTY = "its block would be empty, so a `:` stays"
+_NOT_ALONE = "its command has other parts, so a `:` stays"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptEditor:
+    """Removes settings from a script; the assignments of a statement and the statements of a block are seen together."""
+
+    assignments: Mapping[Setting, Assignment]
+
+    def removals(self, groups: Mapping[Setting, str]) -> dict[Setting, Removal]:
+        """See `ldlm_lint.rules.settings.Editor`."""
+        going: dict[Statement, list[Setting]] = {}
+        for setting in groups:
+            going.setdefault(self.assignments[setting].statement, []).append(setting)
+        complete = {
+            statement
+            for statement, some in going.items()
+            if len(some) == len(statement.parts) and len({groups[setting] for setting in some}) == 1
+        }
+        kept = _kept(complete)
+        plans: dict[Setting, Removal] = {}
+        for statement, some in going.items():
+            if statement in complete:
+                removal = self._whole(statement, some, statement in kept)
+                plans |= {setting: removal for setting in some if removal is not None}
+            else:
+                plans |= self._parts(statement, some, groups)
+        return plans
+
+    def _whole(self, statement: Statement, settings: Sequence[Setting], keep: bool) -> Removal | None:
+        if statement.deletion is not None and not keep:
+            reason = _LAST if statement.last else ""
+            return Removal((Edit(statement.deletion, ""),), reason=self._reason(settings) or reason)
+        if statement.noop is not None:
+            return Removal((Edit(statement.noop, ":"),), False, _EMPTY if keep else _NOT_ALONE)
+        return None
+
+    def _reason(self, settings: Sequence[Setting]) -> str:
+        return _SUBSTITUTES if any(self.assignments[setting].substitutes for setting in settings) else ""
+
+    def _parts(
+        self, statement: Statement, settings: Sequence[Setting], groups: Mapping[Setting, str]
+    ) -> dict[Setting, Removal]:
+        """Removals of single words: neighbours of one group go in one edit."""
+        places = {self.assignments[setting].span: setting for setting in settings}
+        plans: dict[Setting, Removal] = {}
+        for first, last in _runs(statement.parts, places, groups):
+            edit = _without(statement, first, last)
+            run = [places[part] for part in statement.parts[first : last + 1]]
+            if edit is not None:
+                plans |= {setting: Removal((edit,), reason=self._reason(run)) for setting in run}
+        return plans
+
+
+def _kept(complete: set[Statement]) -> set[Statement]:
+    """For every block that would lose all its statements the one that stays."""
+    blocks: dict[Block, list[Statement]] = {}
+    for statement in complete:
+        if statement.block is not None and not statement.block.may_be_empty:
+            blocks.setdefault(statement.block, []).append(statement)
+    return {
+        min(some, key=lambda statement: statement.span) for block, some in blocks.items() if len(some) == block.size
+    }
+
+
+def _runs(
+    parts: Sequence[Span], places: Mapping[Span, Setting], groups: Mapping[Setting, str]
+) -> Iterator[tuple[int, int]]:
+    """First and last index of each longest row of neighbouring parts that go together."""
+    first = 0
+    while first < len(parts):
+        last = first
+        if parts[first] in places:
+            group = groups[places[parts[first]]]
+            while last + 1 < len(parts) and parts[last + 1] in places and groups[places[parts[last + 1]]] == group:
+                last += 1
+            yield first, last
+        first = last + 1
+
+
+def _without(statement: Statement, first: int, last: int) -> Edit | None:
+    """The edit that removes some parts, with the blanks on both sides.
+
+    Edits of neighbouring parts overlap on purpose: fixes of two rules are then applied one after the other, and
+    the second sees that the statement has become its own.
+    """
+    parts = statement.parts
+    start = parts[first - 1].end if first else statement.before
+    end = parts[last + 1].start if last + 1 < len(parts) else statement.after
+    if start is not None and end is not None:
+        return Edit(_like(parts[first], start, end), " ")
+    if start is not None:
+        return Edit(_like(parts[first], start, parts[last].end), "")
+    return None if end is None else Edit(_like(parts[first], parts[first].start, end), "")
+
+
+def _like(span: Span, start: int, end: int) -> Span:
+    return Span(span.path, start, end, span.cell)

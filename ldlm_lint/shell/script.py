@@ -1,0 +1,118 @@
+"""What the scanner reads out of a script: assignments, expansions and launcher commands, with their places."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from ldlm_lint.model import Span
+from ldlm_lint.rules.settings import Value
+
+
+class Form(enum.Enum):
+    """The ways in which a script gives a variable a value."""
+
+    PLAIN = "plain"
+    DECLARED = "declared"
+    PREFIX = "prefix"
+    ENV = "env"
+    DEFAULT = "default"
+
+
+class Reading(enum.Enum):
+    """What an expansion of a name is for: printed, read in order to set the same name, or anything else."""
+
+    PRINTED = "printed"
+    OWN = "own"
+    USED = "used"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The list of commands that a statement stands in; only a whole program may become empty."""
+
+    start: int
+    size: int
+    may_be_empty: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The simple command around one or more assignments, and how it may be taken apart.
+
+    ``parts`` are the words that can go one by one; ``before`` is the end of what precedes the first of them
+    in the command, ``after`` the start of what follows the last (None where there is nothing). ``deletion``
+    is what goes when the whole statement goes (None: it cannot), ``noop`` what ``:`` may stand for.
+    ``block`` is None where a deletion cannot leave a block empty; ``last`` means that the statement decides
+    the exit status of its block.
+    """
+
+    span: Span
+    parts: tuple[Span, ...]
+    before: int | None = None
+    after: int | None = None
+    deletion: Span | None = None
+    noop: Span | None = None
+    block: Block | None = None
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A variable that the script sets.
+
+    ``values`` is None when unknown; ``span`` covers ``NAME=value`` and ``value_span`` the value with its
+    quotes. ``exported``: child processes see it. ``substitutes``: the value runs a command.
+    """
+
+    name: str
+    form: Form
+    span: Span
+    value_span: Span
+    values: tuple[Value, ...] | None
+    exported: bool
+    statement: Statement
+    substitutes: bool = False
+    append: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A place that reads a variable: ``$NAME``, ``${NAME…}`` or a name in arithmetic."""
+
+    name: str
+    span: Span
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a command: quotes removed, expansions as written; ``literal`` if it has none."""
+
+    text: str
+    span: Span
+    literal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A command that starts training processes; ``span`` has its prefix assignments but no redirections.
+
+    ``launcher`` is ``torchrun``, ``torch.distributed.run``, ``torch.distributed.launch``, ``accelerate``,
+    ``deepspeed``, ``srun``, ``mpirun`` or ``python``.
+    """
+
+    launcher: str
+    span: Span
+    words: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """Everything the rules need of a script; ``unseen`` counts the stretches that no parser could read."""
+
+    assignments: tuple[Assignment, ...] = ()
+    expansions: tuple[Expansion, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    unset: tuple[str, ...] = ()
+    unseen: int = 0

@@ -1,0 +1,111 @@
+"""tree-sitter-bash: the structure of a script, also of one that has errors in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser, Query, QueryCursor
+
+LANGUAGE = Language(tree_sitter_bash.language())
+_QUERY = Query(
+    LANGUAGE,
+    """
+    (variable_assignment) @assignment
+    (declaration_command) @declaration
+    (command) @command
+    (unset_command) @unset
+    (expansion) @expansion
+    (variable_name) @name
+    (raw_string) @raw
+    (heredoc_body) @raw
+    (ERROR) @error
+    (MISSING) @missing
+    """,
+)
+KINDS = ("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "error", "missing")
+_CARRIAGE_RETURN = re.compile(rb"(\\?)\r\n")
+# Where the statements of a block begin: the child token behind which they stand.
+_OPENERS = {
+    "program": None,
+    "compound_statement": "{",
+    "subshell": "(",
+    "do_group": "do",
+    "if_statement": "then",
+    "elif_clause": "then",
+    "else_clause": "else",
+    "case_item": ")",
+}
+_NOT_A_STATEMENT = frozenset({"comment", "elif_clause", "else_clause", "heredoc_body", "ERROR"})
+
+
+def without_carriage_returns(data: bytes) -> bytes:
+    r"""The same bytes with CRLF line ends as bash would need them, every other byte at its offset.
+
+    ``\r\n`` becomes an empty line more; behind a backslash the backslash moves, so that it continues the line.
+    """
+    return _CARRIAGE_RETURN.sub(lambda match: b" \\\n" if match[1] else b"\n\n", data) if b"\r" in data else data
+
+
+def parse(data: bytes) -> Node:
+    """The root node of a script's syntax tree."""
+    return Parser(LANGUAGE).parse(data).root_node
+
+
+def nodes(root: Node) -> dict[str, list[Node]]:
+    """The nodes that the scanner reads, by kind, in the order of the script."""
+    found = QueryCursor(_QUERY).captures(root)
+    return {kind: sorted(found.get(kind, ()), key=lambda node: (node.start_byte, -node.end_byte)) for kind in KINDS}
+
+
+def ancestors(node: Node) -> Iterator[Node]:
+    """The node's parents, nearest first."""
+    parent = node.parent
+    while parent is not None:
+        yield parent
+        parent = parent.parent
+
+
+def words(command: Node) -> list[Node]:
+    """The nodes of a command's words, its name first, without prefix assignments and redirections."""
+    skipped = ("variable_assignment", "comment")
+    return [
+        child for child in command.named_children if child.type not in skipped and not child.type.endswith("_redirect")
+    ]
+
+
+def block_statements(parent: Node) -> list[Node] | None:
+    """The statements of the block that ``parent`` is, None if it is not a block."""
+    if parent.type not in _OPENERS or (parent.type == "compound_statement" and parent.children[0].type != "{"):
+        return None
+    children, opener = parent.children, _OPENERS[parent.type]
+    if opener is not None:
+        behind = next((index for index, child in enumerate(children) if child.type == opener), None)
+        children = [] if behind is None else children[behind + 1 :]
+    return [child for child in children if child.is_named and child.type not in _NOT_A_STATEMENT]
+
+
+def end_before_heredoc(command: Node) -> int:
+    """Where a command ends, with the redirections that follow it up to the first heredoc.
+
+    tree-sitter-bash counts arguments behind a redirection as part of the redirection.
+    """
+    parent, end = command.parent, command.end_byte
+    if parent is None or parent.type != "redirected_statement" or parent.children[0] != command:
+        return end
+    for child in parent.children[1:]:
+        if child.type != "file_redirect":
+            break
+        end = child.end_byte
+    return end
+
+
+def statement_start(data: bytes, command: Node) -> int:
+    """Where a command really starts: a sibling that it touches without a separator is the head of its first word."""
+    start, node = command.start_byte, command
+    while (previous := node.prev_sibling) is not None and previous.is_named and previous.end_byte == start:
+        if data[start - 1 : start] in (b"\n", b";", b"&"):
+            break
+        start, node = previous.start_byte, previous
+    return start

@@ -1,0 +1,150 @@
+"""Shell words: what bashlex makes of the commands and values that matter.
+
+bashlex reads words well and whole scripts badly, so it only ever sees one simple command or one value, and what
+it cannot read at all is masked first. All positions are character offsets into the given text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import bashlex
+
+_PLAIN = re.compile(r"[\w./:,@%+=^-]*")
+_QUOTED = re.compile(r"'([^']*)'|\"([^\"$`\\]*)\"")
+_PARAMETER = re.compile(r"(\"?)\$(?:\{(\w+)\}|([A-Za-z_]\w*))\1")
+_DEFAULT = re.compile(r"(\"?)\$\{(\w+):?[-=](.*)\}\1", re.DOTALL)
+_UNREADABLE = ("$'", '$"', "`", "$(", "\n")
+_MASK = "x"
+MAX_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A word or prefix assignment of a command; ``text`` has its quotes removed and its expansions kept."""
+
+    start: int
+    end: int
+    text: str
+    literal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A simple command: its prefix assignments and its words, without redirections."""
+
+    assignments: tuple[Piece, ...]
+    words: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A value that is written out; ``start`` and ``end`` enclose what to replace, without plain quotes."""
+
+    text: str
+    start: int
+    end: int
+    is_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A value that is another variable's, whole and unchanged."""
+
+    name: str
+
+
+def mask_arithmetic(text: str) -> str:
+    """Replace every ``$((…))`` by word characters of the same length.
+
+    Blanks would change the number of words: an option would swallow the one after it.
+    """
+    parts, position = [], 0
+    while (start := text.find("$((", position)) >= 0:
+        end = _closing(text, start + 1)
+        if end < 0:
+            break
+        parts += [text[position:start], _MASK * (end - start)]
+        position = end
+    return "".join([*parts, text[position:]])
+
+
+def _closing(text: str, start: int) -> int:
+    """The offset behind the parenthesis that closes the one at ``start``, -1 if there is none."""
+    depth = 0
+    for index in range(start, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[index], 0)
+        if depth == 0:
+            return index + 1
+    return -1
+
+
+def read_command(text: str) -> Command | None:
+    """Split one simple command into its assignments and words; None where bashlex cannot read it as one."""
+    tree = _parse(mask_arithmetic(text))
+    if tree is None or tree.kind != "command":
+        return None
+    pieces: dict[str, list[Piece]] = {"assignment": [], "word": []}
+    for part in tree.parts:
+        if part.kind in pieces:
+            pieces[part.kind].append(_piece(part, text))
+    return Command(tuple(pieces["assignment"]), tuple(pieces["word"]))
+
+
+def _piece(part: object, text: str) -> Piece:
+    start, end = part.pos
+    raw = text[start:end]
+    masked = "$((" in raw
+    return Piece(start, end, raw if masked else part.word, not masked and not part.parts)
+
+
+def _parse(text: str) -> object | None:
+    if len(text) > MAX_CHARACTERS:
+        return None
+    try:
+        trees = bashlex.parse(text)
+    except Exception:  # bashlex raises IndexError, AttributeError, AssertionError … on what its grammar lacks
+        return None
+    return trees[0] if len(trees) == 1 else None
+
+
+def read_value(raw: str) -> Literal | Reference | None:
+    """What the right side of an assignment stands for; None when it cannot be told from the text alone."""
+    if _PLAIN.fullmatch(raw):
+        return Literal(raw, 0, len(raw))
+    if match := _QUOTED.fullmatch(raw):
+        return Literal(raw[1:-1], 1, len(raw) - 1)
+    if match := _PARAMETER.fullmatch(raw):
+        return Reference(match[2] or match[3])
+    if match := _DEFAULT.fullmatch(raw):
+        return _default(match[3], match.start(3)) if _balanced(match[3]) else None
+    return _literal_word(raw)
+
+
+def _default(raw: str, shift: int) -> Literal | Reference | None:
+    known = read_value(raw)
+    if isinstance(known, Literal):
+        return Literal(known.text, known.start + shift, known.end + shift, is_default=True)
+    return known
+
+
+def _balanced(text: str) -> bool:
+    depth = 0
+    for character in text:
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if depth < 0:
+            return False
+    return depth == 0
+
+
+def _literal_word(raw: str) -> Literal | None:
+    if any(mark in raw for mark in _UNREADABLE):
+        return None
+    tree = _parse(f"x {raw}")
+    if tree is None or tree.kind != "command" or len(tree.parts) != 2:
+        return None
+    word = tree.parts[1]
+    if word.kind != "word" or word.parts or word.pos != (2, 2 + len(raw)):
+        return None
+    return Literal(word.word, 0, len(raw))

@@ -1,0 +1,173 @@
+"""Files as bytes with positions: one place converts lines, columns and characters to byte spans.
+
+Parsers disagree on how they count: astroid gives 1-based lines and UTF-8 byte columns without the BOM,
+bashlex gives character offsets, tree-sitter byte offsets, JSON output wants 1-based character columns.
+Every front end hands its numbers to `Source` and gets a `Span` of file bytes back.
+"""
+
+from __future__ import annotations
+
+import bisect
+import enum
+import functools
+import io
+import re
+import tokenize
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldlm_lint.model import Span
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_BOM = b"\xef\xbb\xbf"
+MAX_BYTES = 5_000_000
+
+
+class Kind(enum.Enum):
+    """The front end that reads a file."""
+
+    PYTHON = "py"
+    SHELL = "sh"
+
+
+class UnreadableError(Exception):
+    """A file that cannot be linted; the text says why and, in ``line``, where (1-based)."""
+
+    def __init__(self, message: str, line: int = 1) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a virtual text and the file bytes it comes from.
+
+    ``start`` is the offset (in bytes of the virtual text) where the stretch begins, ``origin`` the offset of
+    the same byte in the file, ``cell`` the notebook cell, None elsewhere.
+    """
+
+    start: int
+    origin: int
+    cell: int | None = None
+
+
+class Source:
+    """A text to be linted, with the map of its positions back to the file's bytes.
+
+    A plain file is one segment that maps onto itself; a notebook cell, a heredoc or an editor's buffer are
+    virtual texts with segments of their own.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        data: bytes,
+        kind: Kind,
+        *,
+        encoding: str = "utf-8",
+        segments: tuple[Segment, ...] = (Segment(0, 0),),
+    ) -> None:
+        self.path = path
+        self.data = data
+        self.kind = kind
+        self.encoding = encoding
+        self.segments = segments
+        self.bom = len(_BOM) if data.startswith(_BOM) else 0
+
+    @classmethod
+    def read(cls, path: Path, kind: Kind) -> Source:
+        """Read a file from disk.
+
+        Raises UnreadableError for a file that is too large, holds NUL bytes, declares an unknown encoding or
+        does not decode in the one it declares (PEP 263 for Python, UTF-8 for the rest).
+        """
+        try:
+            size = path.stat().st_size
+            if size > MAX_BYTES:
+                raise UnreadableError(f"file is larger than {MAX_BYTES:,} bytes ({size:,})")
+            data = path.read_bytes()
+        except OSError as error:
+            raise UnreadableError(error.strerror or str(error)) from error
+        return cls.from_bytes(path.as_posix(), data, kind)
+
+    @classmethod
+    def from_bytes(cls, path: str, data: bytes, kind: Kind) -> Source:
+        """A source over bytes at hand; raises UnreadableError as `read` does."""
+        nul = data.find(b"\0")
+        if nul >= 0:
+            raise UnreadableError("file holds NUL bytes", data.count(b"\n", 0, nul) + 1)
+        encoding = "utf-8"
+        if kind is Kind.PYTHON:
+            try:
+                encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
+            except (SyntaxError, LookupError) as error:
+                raise UnreadableError(f"cannot tell the encoding: {error}") from error
+        source = cls(path, data, kind, encoding="utf-8" if encoding == "utf-8-sig" else encoding)
+        source.check_decodes()
+        return source
+
+    def check_decodes(self) -> None:
+        """Raise UnreadableError, with the line, if the bytes are not text in the declared encoding."""
+        try:
+            self.data.decode(self.encoding)
+        except UnicodeDecodeError as error:
+            line = self.data.count(b"\n", 0, error.start) + 1
+            raise UnreadableError(f"not valid {self.encoding} ({error.reason})", line) from error
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The characters after the BOM, line endings as they are in the file."""
+        return self.data[self.bom :].decode(self.encoding)
+
+    @functools.cached_property
+    def lines(self) -> tuple[str, ...]:
+        """The lines without their endings, split where CPython's tokenizer splits them."""
+        return tuple(_NEWLINE.split(self.text))
+
+    @functools.cached_property
+    def line_starts(self) -> tuple[int, ...]:
+        """For each line the byte offset of its first character."""
+        starts, position, previous = [self.bom], self.bom, 0
+        for match in _NEWLINE.finditer(self.text):
+            position += len(self.text[previous : match.end()].encode(self.encoding))
+            previous = match.end()
+            starts.append(position)
+        return tuple(starts)
+
+    @property
+    def newline(self) -> str:
+        """The line ending that new lines take: the file's first one, ``\\n`` where it has none."""
+        match = _NEWLINE.search(self.text)
+        return match.group() if match else "\n"
+
+    def offset(self, line: int, column: int) -> int:
+        """The byte offset of a 1-based line and a 0-based column counted in UTF-8 bytes (astroid's count)."""
+        line = min(max(line, 1), len(self.lines))
+        text = self.lines[line - 1]
+        prefix = text[:column] if text.isascii() else text.encode()[:column].decode(errors="ignore")
+        return self.line_starts[line - 1] + len(prefix.encode(self.encoding))
+
+    def offset_of_character(self, index: int) -> int:
+        """The byte offset of a character index into `text`."""
+        return self.bom + len(self.text[:index].encode(self.encoding))
+
+    def span(self, start: int, end: int) -> Span:
+        """The file bytes behind the virtual bytes ``[start, end)``."""
+        position = bisect.bisect_right([segment.start for segment in self.segments], start) - 1
+        segment = self.segments[position]
+        shift = segment.origin - segment.start
+        return Span(self.path, start + shift, end + shift, segment.cell)
+
+    def span_of(self, line: int, column: int, end_line: int, end_column: int) -> Span:
+        """The span between two positions counted as in `offset`."""
+        return self.span(self.offset(line, column), self.offset(end_line, end_column))
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """The 1-based line and 1-based column, in characters, of a byte offset of the file."""
+        line = bisect.bisect_right(self.line_starts, offset) - 1
+        before = self.data[self.line_starts[max(line, 0)] : offset]
+        return max(line, 0) + 1, len(before.decode(self.encoding, errors="replace")) + 1
+
+    def slice(self, span: Span) -> str:
+        """The text of a span."""
+        return self.data[span.start : span.end].decode(self.encoding)

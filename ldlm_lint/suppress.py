@@ -1,0 +1,106 @@
+"""Suppression: which findings a comment in the source silences.
+
+``# ldlm-lint: ignore[name, W7201] reason``
+    silences these rules, ``# ldlm-lint: ignore`` all of them. At the end of a line it speaks about that line; behind
+    the last line of a statement about the whole statement (in a shell script a continued command has no other
+    place); alone on its line about the next statement, however many comments and blank lines stand between.
+    A finding is silenced by its names on any of its lines, by the bare form on its first or last line only, so that
+    a bare pragma inside a class does not silence what is said about the class.
+``# ldlm-lint: ignore-file[name]``
+    silences these rules (the bare form: all) in the file, wherever it stands.
+``# pylint: disable=name``, ``disable-next=``, ``enable=``, ``skip-file``
+    in Python, as pylint does: behind a statement that line, alone on a line the rest of the block around it, before
+    the first statement of a function or class all of it. They are asked about a finding's first line, as pylint asks.
+
+Names, codes and old names are equal; a pragma that names no rule silences nothing, and neither does ``ignore[]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ldlm_lint.model import Finding, Rule
+from ldlm_lint.pragmas import Comment, comments
+from ldlm_lint.source import Kind, Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.pylint_pragmas import PylintPragmas
+
+_PRAGMA = re.compile(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
+
+
+@dataclass(frozen=True, slots=True)
+class Pragma:
+    """One ``ldlm-lint`` comment: the lines it speaks about (1-based, inclusive) and the names, None for all."""
+
+    first: int
+    last: int
+    names: frozenset[str] | None
+
+    def names_rule(self, rule: Rule) -> bool:
+        """Whether the pragma speaks of a rule by any of its names."""
+        return self.names is None or not self.names.isdisjoint((rule.symbol, rule.code, *rule.old_names))
+
+
+@dataclass(frozen=True)
+class Suppressions:
+    """The pragmas of one file."""
+
+    source: Source
+    file: tuple[Pragma, ...] = ()
+    lines: tuple[Pragma, ...] = ()
+    pylint: PylintPragmas | None = None
+
+    def covers(self, finding: Finding, rule: Rule) -> bool:
+        """Whether a finding of this file, made by ``rule``, is silenced."""
+        if any(pragma.names_rule(rule) for pragma in self.file):
+            return True
+        if not self.lines and self.pylint is None:
+            return False
+        first, _ = self.source.position(finding.span.start)
+        last, _ = self.source.position(max(finding.span.end - 1, finding.span.start))
+        if any(pragma.names_rule(rule) and _touches(pragma, first, last) for pragma in self.lines):
+            return True
+        return self.pylint is not None and self.pylint.disables(rule, first)
+
+
+def suppressions(source: Source) -> Suppressions:
+    """The pragmas of a file; cheap where it has none."""
+    ours = b"ldlm-lint:" in source.data
+    pylints = source.kind is Kind.PYTHON and b"pylint:" in source.data
+    if not ours and not pylints:
+        return Suppressions(source)
+    found = comments(source)
+    pragmas = [pragma for comment in found for pragma in _pragmas(comment)]
+    return Suppressions(
+        source,
+        tuple(pragma for in_file, pragma in pragmas if in_file),
+        tuple(pragma for in_file, pragma in pragmas if not in_file),
+        _pylint(source, found) if pylints else None,
+    )
+
+
+def _pylint(source: Source, found: Sequence[Comment]) -> PylintPragmas | None:
+    # astroid is imported only for a file that speaks to pylint.
+    from ldlm_lint.pylint_pragmas import pylint_pragmas
+
+    return pylint_pragmas(source, found)
+
+
+def _pragmas(comment: Comment) -> list[tuple[bool, Pragma]]:
+    """The pragmas of a comment, each with whether it speaks about the file."""
+    result = []
+    for match in _PRAGMA.finditer(comment.text):
+        listed = match["names"]
+        names = None if listed is None else frozenset(name.strip() for name in listed.split(",")) - {""}
+        result.append((bool(match["file"]), Pragma(comment.first, comment.last, names)))
+    return result
+
+
+def _touches(pragma: Pragma, first: int, last: int) -> bool:
+    if pragma.names is None:
+        return pragma.first <= first <= pragma.last or pragma.first <= last <= pragma.last
+    return pragma.first <= last and first <= pragma.last

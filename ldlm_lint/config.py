@@ -6,16 +6,21 @@ an unknown rule are errors that name the file, the line and the key.
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ldlm_lint import select as selection
 from ldlm_lint.model import Option, Rule, Severity
 from ldlm_lint.select import NOTHING, Layer, SelectorError, nearest
 from ldlm_lint.tomlfile import Table, read_table
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 FILE_NAME = "pyproject.toml"
 LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True)}
@@ -101,11 +106,9 @@ class Config:
         relative = relative_to(path, self.root)
         if not self.per_file_ignores or relative is None:
             return frozenset()
-        from pathspec import GitIgnoreSpec
-
         symbols: frozenset[str] = frozenset()
         for pattern, names in self.per_file_ignores:
-            if GitIgnoreSpec.from_lines([pattern]).match_file(relative):
+            if _spec(pattern).match_file(relative):
                 symbols = symbols.union(*(selection.named(rules, name) for name in names))
         return symbols
 
@@ -125,6 +128,16 @@ def project_root(path: Path) -> Path:
     return start
 
 
+def common_directory(paths: Sequence[Path]) -> Path:
+    """The deepest directory that holds all paths (absolute, at least one); its configuration serves them all."""
+    directories = [path if path.is_dir() else path.parent for path in paths]
+    try:
+        return Path(os.path.commonpath(directories))
+    except ValueError:
+        # Two Windows drives have no directory in common.
+        return directories[0]
+
+
 def nearest_file(path: Path) -> Path | None:
     """The nearest ``pyproject.toml`` upwards from a path; None where there is none."""
     start = path if path.is_dir() else path.parent
@@ -135,8 +148,9 @@ def parse(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Ove
     """The configuration that a table of settings stands for; raises ConfigError."""
     overrides = overrides or Overrides()
     options = {option.name: option for rule in rules for option in rule.options}
-    _reject_unknown_keys(table, options)
+    # First, since a file for a newer version may well hold keys that this one does not know.
     _check_version(table)
+    _reject_unknown_keys(table, options)
     level, fail_level = _level(table, "level", Severity.INFO), _level(table, "fail-level", Severity.REFACTOR)
     return Config(
         root=root,
@@ -227,11 +241,17 @@ def _patterns(table: Table) -> tuple[str, ...]:
     return patterns
 
 
-def _check_pattern(table: Table, key: str, pattern: str) -> None:
+@functools.lru_cache
+def _spec(pattern: str) -> GitIgnoreSpec:
+    # Imported here, so that a run without patterns, such as --version, does not wait for it.
     from pathspec import GitIgnoreSpec
 
+    return GitIgnoreSpec.from_lines([pattern])
+
+
+def _check_pattern(table: Table, key: str, pattern: str) -> None:
     try:
-        GitIgnoreSpec.from_lines([pattern])
+        _spec(pattern)
     except ValueError as error:
         raise table.error(key, f'"{pattern}" is not a gitignore pattern', value=pattern) from error
 

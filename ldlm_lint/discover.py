@@ -27,10 +27,8 @@ TOOL_DIRECTORIES = frozenset(
     )
 )
 PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw"))
-_PYTHON_SHEBANG = re.compile(rb"#!\s*\S*?(?:env\s+(?:-S\s+)?(?:\S+=\S*\s+)*(?:\S*/)?)?python[\d.]*(?:\s|$)")
+_PYTHON_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?python[\d.]*(?:\s|$)")
 _HEAD_BYTES = 256
-# Suffixes that job scripts carry; the rest of a data directory is not opened to look for a first line.
-_SCRIPT_SUFFIXES = frozenset((".job", ".pbs", ".lsf", ".sub", ".qsub", ".cmd", ".tmpl", ".template", ".in"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +98,16 @@ def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
     return Discovery(tuple(files), tuple(walk.problems), excluded)
 
 
-def kind_of(path: Path, *, named: bool = False) -> Kind | None:
-    """The front end for a file, by its name and, where that says nothing, its first line; raises OSError.
+def kind_of(path: Path) -> Kind | None:
+    """The front end for a file, by its suffix or, where it has none, by its first line; raises OSError.
 
-    The first line is read of a file without a suffix (``run_v1.5`` has none either), of one with a suffix that job
-    scripts carry, and of every file that is ``named`` by the user.
+    A file with any other suffix is not opened: a data directory may hold millions of them.
     """
-    suffix = path.suffix.lower()
-    if suffix in PYTHON_SUFFIXES:
+    if path.suffix.lower() in PYTHON_SUFFIXES:
         return Kind.PYTHON
     if is_shell(path, b""):
         return Kind.SHELL
-    if not (named or not suffix or suffix[1:].isdigit() or suffix in _SCRIPT_SUFFIXES):
+    if path.suffix:
         return None
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -161,7 +157,7 @@ def _take_named(walk: _Walk, path: Path, boundary: Path) -> None:
 
 def _take_named_file(walk: _Walk, path: Path) -> None:
     try:
-        kind = kind_of(path, named=True)
+        kind = kind_of(path)
     except OSError as error:
         walk.problem(path, f"cannot be read: {error.strerror or error}")
         return
@@ -275,6 +271,4 @@ def _holds_any(walk: _Walk, path: Path) -> bool:
     real = os.path.realpath(path)
     prefix = os.path.join(real, "")
     shown = path.as_posix().rstrip("/") + "/"
-    return any(
-        file.startswith(prefix) or found.as_posix().startswith(shown) for file, (found, _) in walk.files.items()
-    )
+    return any(file.startswith(prefix) or found.as_posix().startswith(shown) for file, (found, _) in walk.files.items())

@@ -18,6 +18,7 @@ from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.model import FileResult, Finding, Problem, Report
+from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules import ALL, by_symbol, linter
 from ldlm_lint.shell.lint import lint as lint_shell
 from ldlm_lint.source import Kind, Source, UnreadableError
@@ -58,7 +59,7 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
         source = Source.from_bytes(name, overlay[name], kind) if name in overlay else Source.read(path, kind)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
-    if not prefilter(kind).search(source.data) and _parses(source):
+    if not may_break_a_rule(source.data, kind) and _parses(source):
         return FileResult(name)
     result = _lint(source, config)
     if result.findings:
@@ -77,11 +78,25 @@ def _lint(source: Source, config: Config) -> FileResult:
     return lint_python(source, dotted_name(source.path, config.root), config.options)
 
 
+def may_break_a_rule(data: bytes, kind: Kind) -> bool:
+    """Whether a file holds a trigger of a rule and none of its silencers; without, no rule about training can fire."""
+    code = without_comments(data) if kind is Kind.PYTHON else data
+    return any(
+        triggers.search(code) and not (silencers and silencers.search(code)) for triggers, silencers in _prefilters(kind)
+    )
+
+
 @functools.cache
-def prefilter(kind: Kind) -> re.Pattern[bytes]:
-    """The bytes of which a file must hold at least one to break a rule about training."""
-    triggers = {trigger for rule in ALL if kind.value in rule.reads for trigger in rule.triggers if trigger}
-    return re.compile(b"|".join(re.escape(trigger) for trigger in sorted(triggers)) or b"(?!)")
+def _prefilters(kind: Kind) -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes] | None], ...]:
+    """One pair of patterns for all rules without silencers, and one for each rule that has some."""
+    rules = [rule for rule in ALL if kind.value in rule.reads and any(rule.triggers)]
+    plain = [trigger for rule in rules if not rule.silencers for trigger in rule.triggers]
+    special = [(_any_of(rule.triggers), _any_of(rule.silencers)) for rule in rules if rule.silencers]
+    return ((_any_of(plain), None), *special)
+
+
+def _any_of(words: Iterable[bytes]) -> re.Pattern[bytes]:
+    return re.compile(b"|".join(re.escape(word) for word in sorted(set(words))) or b"(?!)")
 
 
 def _parses(source: Source) -> bool:

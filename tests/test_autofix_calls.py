@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldlm_lint.autofix.edits import add_keyword, apply_edits
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Kind, Source
 
@@ -106,8 +107,25 @@ def test_nested_quotes_in_f_strings() -> None:
 
 
 values = st.sampled_from(
-    ["a", "1", "'),('", '"# x"', "f'{a:>{b}} for ({c})'", "g(1, k=2)", "[x for x in y]", "{1: (2,)}", "'''t\n q'''"]
-    + ["lambda: 0", "lambda a, b=1: (a, b)", "a if b else c", "x[1:2, ...]", "'ä€'", "not a", "g(\n  h()\n)", "`w`"]
+    [
+        "a",
+        "1",
+        "'),('",
+        '"# x"',
+        "f'{a:>{b}} for ({c})'",
+        "g(1, k=2)",
+        "[x for x in y]",
+        "{1: (2,)}",
+        "'''t\n q'''",
+        "lambda: 0",
+        "lambda a, b=1: (a, b)",
+        "a if b else c",
+        "x[1:2, ...]",
+        "'ä€'",
+        "not a",
+        "g(\n  h()\n)",
+        "`w`",
+    ]
 )
 gaps = st.sampled_from(["", " ", "\n", "\n        ", "\n\n  ", "  # it's (, odd\n    ", "\n    # for x in )\n    "])
 
@@ -121,14 +139,8 @@ def arguments(draw: st.DrawFn) -> str:
     items += [draw(st.sampled_from(["*a", "*[1, 2]"]))] if draw(st.booleans()) else []
     items += [f"{name}={draw(values).replace('`w`', '2')}" for name in "kl"[: draw(st.integers(0, 2))]]
     items += ["**kw"] if draw(st.booleans()) else []
-    text = (
-        "".join(
-            draw(gaps) + item + draw(gaps) + ("," if more else "")
-            for more, item in zip([*[1] * (len(items) - 1), 0], items)
-        )
-        if items
-        else draw(gaps)
-    )
+    pieces = [draw(gaps) + item + draw(gaps) for item in items]
+    text = ",".join(pieces) if pieces else draw(gaps)
     return text + draw(st.sampled_from(["", "", ",", " ,  # last\n  ", ",\n"]) if items else st.just(""))
 
 

@@ -7,9 +7,14 @@ from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 
 
 def finding(
-    code: str, *edits: tuple[int, int, str], group: str = "g", whole: bool = False, title: str = "", reason: str = ""
+    code: str,
+    *edits: tuple[int, int, str],
+    group: str = "g",
+    whole: bool = False,
+    title: str = "",
+    reason: str = "",
+    at: int = 0,
 ) -> Finding:
-    at = min((start for start, _, _ in edits), default=0)
     level = Applicability.UNSAFE if reason else Applicability.SAFE
     fix = Fix(
         title or f"Delete {code}",
@@ -24,7 +29,7 @@ def finding(
 
 def test_members_share_one_fix_with_the_union_of_edits() -> None:
     first = finding("W7202", (10, 20, ""), (0, 0, "b"), title="Delete the flag", reason="changes a timeout")
-    second = finding("W7201", (30, 40, "1800"), (10, 20, ""), (0, 0, "a"), title="Set 1800")
+    second = finding("W7201", (30, 40, "1800"), (10, 20, ""), (0, 0, "a"), title="Set 1800", at=30)
     third = finding("W7203", (50, 60, ""), title="Delete the flag", reason="changes a timeout")
     merged = merge_groups([first, second, third], [])
     assert [each.code for each in merged] == ["W7202", "W7201", "W7203"]

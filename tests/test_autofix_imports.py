@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from ldlm_lint.autofix.edits import apply_edits, ensure_import
+from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.source import Kind, Source
 
 MODULE, NAME = "torch.utils.checkpoint", "checkpoint"

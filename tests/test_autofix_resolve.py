@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldlm_lint.autofix.edits import OverlapError, apply_edits
+from ldlm_lint.autofix.edits import OverlapError, apply_edits, delete_line
 from ldlm_lint.autofix.resolve import choose, conflict, overlap, well_formed
 from ldlm_lint.model import Applicability, Edit, Fix, Span
+from ldlm_lint.source import Kind, Source
 
-DATA = bytes(range(65, 95))
+DATA = b"0123456789"
 
 
 def edit(start: int, end: int, text: str = "", path: str = "/a") -> Edit:
@@ -111,6 +112,16 @@ def test_what_conflicts() -> None:
     assert not conflict(edit(3, 5), edit(3, 5, path="/b"))
 
 
+def test_conflicting_fixes_take_turns() -> None:
+    insert, other, delete = fix(edit(3, 3, "a")), fix(edit(3, 3, "b")), fix(edit(1, 3))
+    assert choose([other, insert], Applicability.SAFE) == [insert]
+    assert choose([insert, delete], Applicability.SAFE) == [delete]
+    assert choose([fix(edit(0, 1), edit(8, 9)), fix(edit(2, 3), edit(8, 10)), fix(edit(4, 5))], Applicability.SAFE) == [
+        fix(edit(0, 1), edit(8, 9)),
+        fix(edit(4, 5)),
+    ]
+
+
 def test_a_shared_import_is_inserted_once() -> None:
     shared = edit(0, 0, "import m\n")
     chosen = choose([fix(shared, edit(9, 9, "a")), fix(shared, edit(4, 4, "b"))], Applicability.SAFE)
@@ -128,6 +139,26 @@ def test_edits_outside_of_the_data_and_of_the_encoding_are_refused() -> None:
         apply_edits(b"abc", [edit(2, 9)])
     with pytest.raises(OverlapError):
         apply_edits(b"abc", [edit(2, 1)])
+    with pytest.raises(OverlapError):
+        apply_edits(b"abc", [edit(2, 2, "x"), edit(2, 2, "y")])
     with pytest.raises(UnicodeEncodeError):
         apply_edits(b"abc", [edit(0, 0, "\N{SNOWMAN}")], "latin-1")
     assert apply_edits(b"abc", [edit(1, 2, "\xe9")], "latin-1") == b"a\xe9c"
+
+
+@pytest.mark.parametrize(
+    ("data", "span", "left"),
+    [
+        (b"a\nbcd\ne\n", (3, 4), b"a\ne\n"),
+        (b"a\nbcd\ne\n", (2, 6), b"a\ne\n"),
+        (b"a\nbcd\ne\n", (2, 7), b"a\n"),
+        (b"a\r\nb\r\nc", (3, 3), b"a\r\nc"),
+        (b"a\nb", (2, 3), b"a\n"),
+        (b"a\nb\n", (4, 4), b"a\nb\n"),
+        (b"\xef\xbb\xbfa\nb\n", (3, 4), b"\xef\xbb\xbfb\n"),
+        ("\u00e4\n\u00f6 \u20ac\nb\n".encode(), (6, 9), "\u00e4\nb\n".encode()),
+    ],
+)
+def test_delete_line(data: bytes, span: tuple[int, int], left: bytes) -> None:
+    source = Source.from_bytes("/a", data, Kind.SHELL)
+    assert apply_edits(data, [delete_line(source, source.span(*span))]) == left

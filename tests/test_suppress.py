@@ -20,9 +20,7 @@ PATH = "/p/file"
 
 def rule(symbol: str = "eval-used", code: str = "W0123", old_names: tuple[str, ...] = ("eval-old",)) -> Rule:
     texts = dict.fromkeys(("message", "summary", "rationale", "cost", "exceptions", "versions", "verification"), "x")
-    return Rule(
-        code=code, symbol=symbol, references=(), reads=("py",), triggers=(b"",), old_names=old_names, **texts
-    )
+    return Rule(code=code, symbol=symbol, references=(), reads=("py",), triggers=(b"",), old_names=old_names, **texts)
 
 
 def source_of(text: str, kind: Kind = Kind.PYTHON) -> Source:
@@ -147,7 +145,7 @@ SCOPES = {
     "function-docstring": 'def f():\n    """doc"""\n    # pylint: disable=eval-used\n    eval(a)\neval(c)\n',
     "function-later": "def f():\n    eval(a)\n    # pylint: disable=eval-used\n    eval(b)\neval(c)\n",
     "def-line": "def f(x):  # pylint: disable=eval-used\n    eval(a)\n    eval(b)\neval(c)\n",
-    "class-line": "class A:  # pylint: disable=eval-used\n    x = eval(a)\n    def f(self):\n        eval(b)\neval(c)\n",
+    "class-line": "class A:  # pylint: disable=eval-used\n    x = eval(a)\n    def f(s):\n        eval(b)\neval(c)\n",
     "if-line": "if eval(x):  # pylint: disable=eval-used\n    eval(a)\nelse:\n    eval(b)\neval(c)\n",
     "if-body": "if x:\n    # pylint: disable=eval-used\n    eval(a)\n    eval(b)\nelse:\n    eval(c)\neval(d)\n",
     "else-body": "if x:\n    eval(a)\nelse:\n    # pylint: disable=eval-used\n    eval(b)\n    eval(c)\neval(d)\n",
@@ -178,7 +176,7 @@ SCOPES = {
     "reason": "eval(a)  # pylint: disable=eval-used; it is ours\neval(b)\n",
     "two-actions": "# pylint: disable=eval-used\neval(a)\neval(b) # pylint: enable=eval-used, disable=other\n",
     "in-a-string": 'x = "# pylint: disable=eval-used"; eval(a)\neval(b)\n',
-    "match": "match x:\n    case 1:\n        # pylint: disable=eval-used\n        eval(a)\n    case 2:\n        eval(b)\n",
+    "case": "match x:\n    case 1:\n        # pylint: disable=W0123\n        eval(a)\n    case _:\n        eval(b)\n",
     "async": "async def f():  # pylint: disable=eval-used\n    eval(a)\neval(b)\n",
     "lambda": "f = lambda: (  # pylint: disable=eval-used\n    eval(a)\n)\neval(b)\n",
 }

@@ -60,7 +60,7 @@ def fix_files(
 
     ``report_of`` lints with the given files in place of those on disk and returns findings with merged fixes;
     ``files`` are the files that may be changed. A round that breaks a file, in the eyes of the validator of its
-    kind, is taken back for it; then its fixes are tried one by one, and those that break it are left out for good.
+    kind, is taken back for it; then the guilty fixes are found and left out for good.
     A fix over several files is applied to all of them or to none.
     """
     kinds = _Kinds(validators, kind_of)
@@ -167,21 +167,24 @@ def _defect(fix: Fix, current: Contents, kinds: _Kinds) -> tuple[str, str] | Non
     return None
 
 
-def _sift(chosen: Sequence[Fix], current: Contents, kinds: _Kinds) -> tuple[list[Fix], list[tuple[Fix, str, str]]]:
-    """Split disjoint fixes into those that can stay and those that break a file, with that file and the reason."""
-    if kinds.problem(current, kinds.contents(chosen, current)) is None:
-        return list(chosen), []
-    accepted: list[Fix] = []
-    broken: list[tuple[Fix, str, str]] = []
-    for fix in chosen:
-        paths = {edit.span.path for edit in fix.edits}
-        trial = kinds.contents([*accepted, fix], current)
-        problem = kinds.problem(current, {path: trial[path] for path in paths})
-        if problem:
-            broken.append((fix, *problem))
-        else:
-            accepted.append(fix)
-    return accepted, broken
+def _sift(
+    chosen: Sequence[Fix], current: Contents, kinds: _Kinds, kept: Sequence[Fix] = ()
+) -> tuple[list[Fix], list[tuple[Fix, str, str]]]:
+    """Split disjoint fixes into those that can stay and those that break a file, with that file and the reason.
+
+    ``kept`` are fixes that stay already. A group that breaks a file is halved until each guilty fix stands alone.
+    """
+    paths = {edit.span.path for fix in chosen for edit in fix.edits}
+    trial = kinds.contents([*kept, *chosen], current)
+    problem = kinds.problem(current, {path: trial[path] for path in paths})
+    if problem is None:
+        return [*kept, *chosen], []
+    if len(chosen) == 1:
+        return list(kept), [(chosen[0], *problem)]
+    half = len(chosen) // 2
+    stay, broken = _sift(chosen[:half], current, kinds, kept)
+    stay, more = _sift(chosen[half:], current, kinds, stay)
+    return stay, broken + more
 
 
 def _identity(fix: Fix, current: Contents) -> _Identity:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.autofix.resolve import edit_key, overlap
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Source
-
-__all__ = ["OverlapError", "add_keyword", "apply_edits", "delete_line", "ensure_import"]
 
 
 class OverlapError(ValueError):

@@ -21,7 +21,7 @@ _COUNTER = re.compile(
     r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps)(_|\d|$)"
 )
 _SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
-_SAVE_HELPER = re.compile(r"save|checkpoint|ckpt|snapshot", re.I)
+_SAVE_HELPER = re.compile(r"(^|_)save(_|$)|snapshot$")
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
 _DEPTH = 6

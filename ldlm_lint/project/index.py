@@ -40,6 +40,7 @@ class Project:
         self._skims: dict[str, Skim] = {}
         self._flows: dict[str, ModuleFlow] = {}
         self._reach: dict[str, frozenset[str]] = {}
+        self._imported: dict[str, frozenset[str]] = {}
         self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def data(self, path: str) -> bytes:
@@ -133,8 +134,10 @@ class Project:
 
     def imported_by(self, path: str) -> frozenset[str]:
         """The project files that a file imports directly."""
-        found = (self.resolve(path, name) for name in self.skim(path).imports)
-        return frozenset(target[0] for target in found if target is not None) - {path}
+        if path not in self._imported:
+            found = (self.resolve(path, name) for name in self.skim(path).imports)
+            self._imported[path] = frozenset(target[0] for target in found if target is not None) - {path}
+        return self._imported[path]
 
     def reach(self, path: str) -> frozenset[str]:
         """A file and every project file that it imports, directly or through others."""
@@ -148,9 +151,9 @@ class Project:
         return self._reach[path]
 
     @cached_property
-    def training_files(self) -> tuple[str, ...]:
+    def training_files(self) -> frozenset[str]:
         """The files that run a training: those with a backward pass, or that hand it to a Trainer; not the tests."""
-        return tuple(path for path in sorted(self.files) if self.skim(path).trains and not self.is_test(path) and self.trains(path))
+        return frozenset(path for path in self.files if self.skim(path).trains and not self.is_test(path) and self.trains(path))
 
     def trains(self, path: str) -> bool:
         """Whether a file has a backward pass in a training role, or drives a framework's trainer."""
@@ -162,5 +165,9 @@ class Project:
         )
 
     def trainers_of(self, path: str) -> tuple[str, ...]:
-        """The training files from which a file is reached by imports, itself included."""
-        return tuple(one for one in self.training_files if path in self.reach(one))
+        """The files from which both a file and a training are reached by imports: they bring the two together."""
+        return tuple(
+            one
+            for one in sorted(self.files)
+            if not self.is_test(one) and path in self.reach(one) and not self.training_files.isdisjoint(self.reach(one))
+        )

@@ -23,6 +23,7 @@ LOADERS = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataload
 SAVES = frozenset({"torch.save"})
 _PASS_ON = {"iter", "enumerate", "zip", "tqdm", "trange", "chain", "cycle", "islice", "reversed", "track", "progress_bar"}
 _NO_FLOW = {"len", "range", "print", "isinstance", "type", "id", "str", "int", "float", "hasattr", "getattr", "repr", "bool"}
+_TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
 _SCOPES = (nodes.FunctionDef, nodes.Lambda)
 _LOOPS = (nodes.For, nodes.While, nodes.Comprehension)
 
@@ -356,8 +357,12 @@ def _saves(call: nodes.Call) -> bool:
 
 
 def is_backward(call: nodes.Call) -> bool:
-    """A backward pass: ``loss.backward()``, ``accelerator.backward(loss)``, ``engine.backward(loss)``; not a super call."""
-    if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in ("backward", "manual_backward"):
+    """A mark of a training step: ``loss.backward()``, ``engine.backward(loss)``, ``optimizer.zero_grad()``.
+
+    Scalers and loss objects often hide the backward pass, hardly anybody hides ``zero_grad``; a ``backward`` inside
+    a method ``backward`` is an autograd function's.
+    """
+    if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in _TRAINING_STEPS:
         return False
     function = function_of(call)
     return not (isinstance(function, nodes.FunctionDef) and function.name == "backward")

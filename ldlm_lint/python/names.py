@@ -11,6 +11,7 @@ from astroid.exceptions import AstroidError
 
 UNKNOWN = "?"
 _DEPTH = 6
+_CACHE = "_ldlm_qualified"
 
 # Where torch and others define a name in one module and publish it in another, the published one is used.
 _PUBLISHED = {
@@ -49,6 +50,16 @@ def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
     """
     if depth > _DEPTH:
         return frozenset({UNKNOWN})
+    # Every checker asks this of every call; the answer rests with the node, so that it goes when the tree goes.
+    known: frozenset[str] | None = node.__dict__.get(_CACHE)
+    if known is None:
+        known = _qualified(node, depth)
+        if depth == 0:
+            node.__dict__[_CACHE] = known
+    return known
+
+
+def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
     if isinstance(node, nodes.Attribute):
         return frozenset(published(f"{base}.{node.attrname}") for base in qualified(node.expr, depth + 1))
     if isinstance(node, nodes.Name):

@@ -9,17 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
+
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]*))", re.M)
 _CALLED = re.compile(rb"([A-Za-z_]\w*)[ \t]*\(")
 _DEFINED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)", re.M)
 _NAME = re.compile(rb"[A-Za-z_][\w.]*")
 _READ = r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*["']%s["'](?![ \t]*\][ \t]*=[^=])"""
+_CHECKPOINTING = re.compile(b"|".join(map(re.escape, MISSING_ACTIVATION_CHECKPOINTING.silencers)))
 _COMMENT = re.compile(rb"#[^\n]*")
-_CHECKPOINTING = re.compile(
-    rb"torch\.utils\.checkpoint|torch\.utils import checkpoint|gradient_checkpoint|grad_checkpoint|activation_checkpoint"
-    rb"|checkpoint_wrapper|use_checkpoint|checkpoint_sequential|checkpoint_seq|use_reentrant|checkpoint_activations|checkpoint_level"
-    rb"|enable_checkpoint|recompute_(?:granularity|method|modules|activations|num_layers)|remat\("
-)
 _CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
 _REMOVAL = re.compile(rb"(?:os\.remove|os\.unlink|rmtree)\([ \t]*(?P<argument>[\w.\[\]]*)|(?P<owner>[\w.\[\]]+)\.unlink\(")
 _OTHER_FILES = re.compile(rb"lock|tmp|temp|cache|log", re.I)
@@ -50,17 +48,22 @@ class Skim:
 
 def skim(data: bytes) -> Skim:
     """The facts of a file's bytes."""
-    code = _COMMENT.sub(b"", data)
+    code = without_comments(data)
     return Skim(
         imports=tuple(_imports(data)),
         called=frozenset(name.decode() for name in _CALLED.findall(code)),
         defined=frozenset(name.decode() for name in _DEFINED.findall(data)),
-        trains=any(word in code for word in (b"backward(", b"Trainer(", b".fit(", b"train_batch(")),
+        trains=any(word in code for word in (b"backward(", b"zero_grad(", b"Trainer(", b".fit(", b"train_batch(")),
         cuda=b"cuda" in data or b'accelerator="gpu"' in data,
         engine=b"deepspeed.initialize" in data,
         checkpoints_activations=_CHECKPOINTING.search(code) is not None,
         prunes=_ROTATION.search(code) is not None or _removes_checkpoints(code),
     )
+
+
+def without_comments(data: bytes) -> bytes:
+    """The bytes with everything from a ``#`` to the end of its line taken out, strings with a ``#`` included."""
+    return _COMMENT.sub(b"", data)
 
 
 def reads_variable(data: bytes, name: str) -> bool:

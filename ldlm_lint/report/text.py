@@ -29,6 +29,13 @@ class Fixed:
     files: int
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the caller, who decides about the exit code."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def write(
     report: Report,
     stream: TextIO,
@@ -44,7 +51,7 @@ def write(
     ``rules`` are by symbol, ``unsafe`` says that ``--unsafe-fixes`` was given, ``quiet`` leaves out the footer.
     Lines are never wrapped: what is long the terminal breaks by itself, and a pipe gets whole lines.
     """
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = _Console(file=stream, highlight=False, markup=False, emoji=False)
     blocks = _Blocks(report, base, rules, unsafe)
     for finding in report.findings:
         console.print(_joined(blocks.lines(finding)), soft_wrap=True)
@@ -116,12 +123,12 @@ class _Blocks:
         yield bar
 
     def _help(self, finding: Finding, fix: Fix, gutter: int) -> Iterator[Text]:
+        earlier = self.shown.get(fix.edits) if has_edits(fix) else None
+        if earlier:
+            yield Text.assemble(("help: ", "bold cyan"), f"one fix with {earlier}, shown there")
+            return
         yield Text.assemble(("help: ", "bold cyan"), clean(fix.title))
         if has_edits(fix):
-            earlier = self.shown.get(fix.edits)
-            if earlier:
-                yield Text.assemble(("note: ", "bold"), f"one fix with {earlier}, shown there")
-                return
             self.shown[fix.edits] = f"{finding.code} at {self._place(finding.span)}"
             yield from self._changes(finding, fix, gutter)
         if fix.applicability is not Applicability.SAFE:
@@ -161,7 +168,8 @@ def _footer(report: Report, unsafe: bool, fixed: Fixed | None) -> Iterator[Text]
         yield Text.assemble(("[*]", "cyan"), hint)
     yield Text(", ".join(_counts(report)) + ".")
     if report.findings:
-        yield Text(f"Why it matters and when not to follow: ldlm-lint explain {report.findings[0].rule}")
+        gravest = max(report.findings, key=lambda finding: finding.severity)
+        yield Text(f"Why it matters and when not to follow: ldlm-lint explain {gravest.rule}")
 
 
 def _found(report: Report, remaining: bool) -> str:
@@ -174,7 +182,11 @@ def _found(report: Report, remaining: bool) -> str:
     )
     listed = ", ".join(f"{count} {word}" for count, word in words if count)
     verb = "remain" if total > 1 else "remains"
-    return f"{_count(total, 'finding')} {verb} ({listed})." if remaining else f"Found {_count(total, 'finding')} ({listed})."
+    return (
+        f"{_count(total, 'finding')} {verb} ({listed})."
+        if remaining
+        else f"Found {_count(total, 'finding')} ({listed})."
+    )
 
 
 def _fixable(report: Report, unsafe: bool) -> str:

@@ -31,7 +31,14 @@ UNBOUNDED_CHECKPOINTS = Rule(
         Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html"),
     ),
     reads=("py",),
-    triggers=(b"torch", b"TrainingArguments", b"ModelCheckpoint"),
+    triggers=(
+        b"save(",
+        b"save_",
+        b"_save",
+        b"snapshot(",
+        b"TrainingArguments",
+        b"ModelCheckpoint",
+    ),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it deletes files later. Offered where a framework does the rotation (`save_total_limit`, `save_top_k`); a hand-written "
     "save has no fix, since what may be deleted is not for a linter to decide.",

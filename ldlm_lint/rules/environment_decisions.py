@@ -41,6 +41,11 @@ _INTEGER = re.compile(r"\s*([+-]?\d+)")
 _REASON = "the NCCL watchdog, its monitor and the heartbeat come into force together"
 
 
+def is_relevant(name: str) -> bool:
+    """Whether any decision is about a variable of this name."""
+    return name in (HEARTBEAT, MONITORING, *BLOCKING_WAIT) or environment_names.why_ineffective(name) is not None
+
+
 def decide(
     settings: Sequence[Setting], options: Mapping[str, object], editor: Editor | None = None
 ) -> Iterator[Finding]:
@@ -213,6 +218,6 @@ def _useless(setting: Setting, why: str, removal: Removal | None) -> Finding:
 
 
 def _removing(setting: Setting, removal: Removal) -> Fix:
-    reason = "the script reads the name elsewhere" if setting.expanded else removal.reason
+    reason = "the file mentions the name in other places too" if setting.expanded else removal.reason
     title = f"remove {setting.name}"
     return Fix(title, removal.edits, Applicability.UNSAFE if reason else Applicability.SAFE, reason)

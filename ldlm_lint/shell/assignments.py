@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,16 +12,21 @@ from tree_sitter import Node
 from ldlm_lint.rules.settings import Origin, Value
 from ldlm_lint.shell import tree, words
 from ldlm_lint.shell.script import Assignment, Form, Statement
-from ldlm_lint.shell.statements import read_statement
+from ldlm_lint.shell.statements import Part, Statements
 from ldlm_lint.shell.text import Text, byte_offset
 
 _ENV_WORD = re.compile(r"([A-Za-z_]\w*)=")
+# tree-sitter-bash takes `--rdzv_id=1` at the head of a line for an assignment.
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_ARITHMETIC = ("c_style_for_statement",)
 _ALL_EXPORTED = re.compile(rb"^[ \t]*set[ \t]+(?:-[a-zA-Z]*a[a-zA-Z]*\b|-o[ \t]+allexport\b)", re.MULTILINE)
 _EXPORT_FLAG = re.compile(r"-[a-zA-Z]*x[a-zA-Z]*")
 _NO_EXPORT_FLAG = re.compile(r"-[a-zA-Z]*[nfp][a-zA-Z]*")
-_REBOUND = (
-    rb"\bread\b[^\n]*\b%(name)s\b|\bfor\s+%(name)s\b|\bprintf\s+-v\s+%(name)s\b|\(\([^\n]*\b%(name)s\b\s*[-+*/]?="
+# Names that get a value in another way: read, for, printf -v, arithmetic.
+_REBOUND = re.compile(
+    rb"\b(?:read|mapfile|readarray|getopts|let)\b[^\n;|]*|\bfor\s+\w+|\bprintf\s+-v\s+\w+|\(\([^\n)]*"
 )
+_WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +45,41 @@ class _Draft:
 
 def read(text: Text, found: Mapping[str, list[Node]]) -> tuple[Assignment, ...]:
     """Every assignment of the script in its order, with values where they can be told."""
-    drafts = [*_assigned(text, found), *_environment_words(text, found), *_defaults(text, found)]
+    statements = Statements(text)
+    exporting = frozenset(node.id for node in found["declaration"] if _exports(text, node))
+    drafts = [
+        *_assigned(text, found, statements, exporting),
+        *_environment_words(text, found),
+        *_defaults(text, found),
+    ]
     drafts.sort(key=lambda draft: (draft.start, draft.end))
-    exported = _exported(text, found) | {one.name for one in drafts if one.exported and one.form is Form.DECLARED}
+    exported = _exported(text, found, exporting) | {
+        one.name for one in drafts if one.exported and one.form is Form.DECLARED
+    }
     everything = bool(_ALL_EXPORTED.search(text.data))
-    by_name: dict[str, list[_Draft]] = {}
-    for draft in drafts:
-        by_name.setdefault(draft.name, []).append(draft)
+    once = _set_once(text, drafts)
     return tuple(
-        _finished(text, draft, by_name, draft.exported or everything or draft.name in exported) for draft in drafts
+        _finished(text, draft, once, draft.exported or everything or draft.name in exported) for draft in drafts
     )
 
 
-def _finished(text: Text, draft: _Draft, by_name: Mapping[str, list[_Draft]], exported: bool) -> Assignment:
+def _set_once(text: Text, drafts: list[_Draft]) -> dict[str, _Draft]:
+    """The assignments that are the only one of their variable, and change it in the script itself."""
+    count = collections.Counter(draft.name for draft in drafts)
+    rebound = {word.decode() for match in _REBOUND.finditer(text.data) for word in _WORD.findall(match[0])}
+    scoped = (Form.PREFIX, Form.ENV)
+    alone = (draft for draft in drafts if count[draft.name] == 1 and draft.form not in scoped)
+    return {draft.name: draft for draft in alone if draft.name not in rebound}
+
+
+def _finished(text: Text, draft: _Draft, once: Mapping[str, _Draft], exported: bool) -> Assignment:
     raw = text.slice(draft.value_start, draft.end)
     return Assignment(
         name=draft.name,
         form=draft.form,
         span=text.span(draft.start, draft.end),
         value_span=text.span(draft.value_start, draft.end),
-        values=_values(text, draft, by_name),
+        values=_values(text, draft, once),
         exported=exported,
         statement=draft.statement,
         substitutes="`" in raw or "$(" in words.mask_arithmetic(raw),
@@ -69,11 +90,11 @@ def _finished(text: Text, draft: _Draft, by_name: Mapping[str, list[_Draft]], ex
 # Values
 
 
-def _values(text: Text, draft: _Draft, by_name: Mapping[str, list[_Draft]]) -> tuple[Value, ...] | None:
+def _values(text: Text, draft: _Draft, once: Mapping[str, _Draft]) -> tuple[Value, ...] | None:
     raw = text.slice(draft.value_start, draft.end)
     known = None if draft.append or "\ufffd" in raw else words.read_value(raw)
     if isinstance(known, words.Reference):
-        return _looked_up(text, draft, known.name, by_name)
+        return _looked_up(text, draft, once.get(known.name))
     if known is None:
         return None
     start, end = (draft.value_start + byte_offset(raw, index) for index in (known.start, known.end))
@@ -81,14 +102,10 @@ def _values(text: Text, draft: _Draft, by_name: Mapping[str, list[_Draft]]) -> t
     return (Value(known.text, text.span(start, end), Origin.DEFAULT if default else Origin.LITERAL),)
 
 
-def _looked_up(text: Text, draft: _Draft, name: str, by_name: Mapping[str, list[_Draft]]) -> tuple[Value, ...] | None:
+def _looked_up(text: Text, draft: _Draft, source: _Draft | None) -> tuple[Value, ...] | None:
     """The value of a variable that the script sets once, before, to something that is written out."""
-    setters = by_name.get(name, [])
-    if len(setters) != 1 or setters[0].end > draft.start or setters[0].form in (Form.PREFIX, Form.ENV):
+    if source is None or source.end > draft.start:
         return None
-    if re.search(_REBOUND.replace(b"%(name)s", re.escape(name.encode())), text.data):
-        return None
-    source = setters[0]
     raw = text.slice(source.value_start, source.end)
     known = None if source.append or "\ufffd" in raw else words.read_value(raw)
     if not isinstance(known, words.Literal):
@@ -99,15 +116,20 @@ def _looked_up(text: Text, draft: _Draft, name: str, by_name: Mapping[str, list[
 # The forms
 
 
-def _assigned(text: Text, found: Mapping[str, list[Node]]) -> Iterator[_Draft]:
+def _assigned(
+    text: Text, found: Mapping[str, list[Node]], statements: Statements, exporting: frozenset[int]
+) -> Iterator[_Draft]:
     for node in found["assignment"]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if name is None or name.type != "variable_name" or node.parent is None:
+        if name is None or name.type != "variable_name" or node.parent is None or node.parent.type in _ARITHMETIC:
+            continue
+        if not _NAME.fullmatch(text.of_node(name)):
             continue
         append = text.data[name.end_byte : name.end_byte + 1] == b"+"
         end = _word_end(text, node)
         value_start = value.start_byte if value is not None else name.end_byte + (2 if append else 1)
-        form, exported, statement = _context(text, node, node.parent)
+        form, statement = _context(node, node.parent, statements)
+        exported = form is Form.PREFIX or node.parent.id in exporting
         yield _Draft(text.of_node(name), form, node.start_byte, value_start, end, exported, statement, append)
 
 
@@ -117,38 +139,39 @@ def _word_end(text: Text, node: Node) -> int:
         return node.end_byte
     line_end = text.data.find(b"\n", node.end_byte)
     raw = text.slice(node.start_byte, line_end if line_end >= 0 else len(text.data))
-    read_again = words.read_command(raw)
-    if read_again is None or not read_again.assignments:
-        return node.end_byte
-    return max(node.end_byte, node.start_byte + byte_offset(raw, read_again.assignments[0].end))
+    end = words.assignment_end(raw)
+    return node.end_byte if end is None else max(node.end_byte, node.start_byte + byte_offset(raw, end))
 
 
-def _context(text: Text, node: Node, parent: Node) -> tuple[Form, bool, Statement]:
-    """The form of an assignment, whether it exports by itself, and its statement."""
+def _context(node: Node, parent: Node, statements: Statements) -> tuple[Form, Statement]:
+    """The form of an assignment and its statement."""
     if parent.type == "declaration_command":
-        parts = _declared_parts(parent)
-        before = parent.children[parent.children.index(parts[0]) - 1].end_byte
-        statement = read_statement(text, parent, [_extent(part) for part in parts], before)
-        return Form.DECLARED, _exports(text, parent), statement
+        return Form.DECLARED, statements.of(parent, lambda: _declared(parent))
     if parent.type == "command":
-        parts = [child for child in parent.children if child.type == "variable_assignment"]
-        behind = next((child for child in parent.children if child.start_byte >= parts[-1].end_byte), None)
-        after = behind.start_byte if behind is not None else None
-        statement = read_statement(text, parent, [_extent(part) for part in parts], None, after, removable=False)
-        return Form.PREFIX, True, statement
+        return Form.PREFIX, statements.of(parent, lambda: _prefixed(parent))
     if parent.type == "variable_assignments":
-        return Form.PLAIN, False, read_statement(text, parent, [_extent(part) for part in parent.named_children])
-    return Form.PLAIN, False, read_statement(text, node, [_extent(node)])
+        return Form.PLAIN, statements.of(parent, lambda: Part(tuple(map(_extent, parent.named_children))))
+    return Form.PLAIN, statements.of(node, lambda: Part((_extent(node),)))
+
+
+def _declared(declaration: Node) -> Part:
+    """The words of an ``export``, ``declare`` … command behind its keyword and options."""
+    kinds = ("variable_assignment", "variable_name")
+    indices = [index for index, child in enumerate(declaration.children) if child.type in kinds]
+    before = declaration.children[indices[0] - 1].end_byte
+    return Part(tuple(_extent(declaration.children[index]) for index in indices), before)
+
+
+def _prefixed(command: Node) -> Part:
+    """The assignments in front of a command."""
+    children = command.children
+    parts = [child for child in children if child.type == "variable_assignment"]
+    after = next((child.start_byte for child in children if child.start_byte >= parts[-1].end_byte), None)
+    return Part(tuple(map(_extent, parts)), after=after, removable=False)
 
 
 def _extent(node: Node) -> tuple[int, int]:
     return node.start_byte, node.end_byte
-
-
-def _declared_parts(declaration: Node) -> list[Node]:
-    """The words of an ``export``, ``declare`` … command behind its keyword and options."""
-    named = declaration.named_children
-    return [child for child in named if child.type == "variable_assignment" or child.type == "variable_name"]
 
 
 def _exports(text: Text, declaration: Node) -> bool:
@@ -158,18 +181,19 @@ def _exports(text: Text, declaration: Node) -> bool:
     return any(_EXPORT_FLAG.fullmatch(option) for option in options)
 
 
-def _exported(text: Text, found: Mapping[str, list[Node]]) -> frozenset[str]:
+def _exported(text: Text, found: Mapping[str, list[Node]], exporting: frozenset[int]) -> frozenset[str]:
     """The names that the script exports without a value."""
     return frozenset(
         text.of_node(child)
         for declaration in found["declaration"]
-        if _exports(text, declaration)
+        if declaration.id in exporting
         for child in declaration.named_children
         if child.type == "variable_name"
     )
 
 
 def _environment_words(text: Text, found: Mapping[str, list[Node]]) -> Iterator[_Draft]:
+    """``env NAME=value command``; without a command it only prints."""
     for command in found["command"]:
         written = tree.words(command)
         if len(written) < 3 or text.of_node(written[0]).rpartition("/")[2] != "env":
@@ -184,8 +208,9 @@ def _environment_words(text: Text, found: Mapping[str, list[Node]]) -> Iterator[
         behind = next((word for word in written if settings and word.start_byte > settings[-1][0].start_byte), None)
         if behind is None:
             continue
-        extents = [_extent(word) for word, _ in settings]
-        statement = read_statement(text, command, extents, None, behind.start_byte, removable=False)
+        part = Part(tuple(_extent(word) for word, _ in settings), None, behind.start_byte, removable=False)
+        # A prefix assignment of the same command has parts of its own: `A=1 env B=2 cmd`.
+        statement = Statements(text).of(command, lambda part=part: part)
         for word, match in settings:
             value_start = word.start_byte + match.end()
             yield _Draft(match[1], Form.ENV, word.start_byte, value_start, word.end_byte, True, statement)
@@ -203,7 +228,7 @@ def _defaults(text: Text, found: Mapping[str, list[Node]]) -> Iterator[_Draft]:
             continue
         written = tree.words(command)
         alone = text.of_node(written[0]) == ":" and len(written) == 2
-        parts = [_extent(node)] if alone else []
-        statement = read_statement(text, command, parts, removable=alone)
+        part = Part((_extent(node),) if alone else (), removable=alone)
+        statement = Statements(text).of(command, lambda part=part: part)
         start, end = node.start_byte, node.end_byte
         yield _Draft(text.of_node(name), Form.DEFAULT, start, operator.end_byte, end - 1, False, statement)

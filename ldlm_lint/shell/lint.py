@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ldlm_lint.model import FileResult
-from ldlm_lint.rules.environment_decisions import decide
+from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting
 from ldlm_lint.shell.removal import ScriptEditor
 from ldlm_lint.shell.scanner import scan
@@ -29,19 +30,36 @@ def is_shell(path: Path, head: bytes) -> bool:
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name."""
     script = scan(source)
-    assignments = {_setting(source, script, one): one for one in script.assignments if one.exported}
+    relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
+    uses = {name: _Uses.of(source, script, name) for name in {one.name for one in relevant}}
+    assignments = {_setting(one, uses[one.name]): one for one in relevant}
     findings = sorted(decide(tuple(assignments), options, ScriptEditor(assignments)), key=lambda one: one.order)
     return FileResult(source.path, tuple(findings), unseen=script.unseen)
 
 
-def _setting(source: Source, script: Script, assignment: Assignment) -> Setting:
-    outside = [one for one in script.expansions if one.name == assignment.name and not _inside(one, assignment)]
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """What a script does with a variable besides setting it."""
+
+    expansions: tuple[Expansion, ...]
+    mentioned: bool
+    read_by_other_code: bool
+
+    @classmethod
+    def of(cls, source: Source, script: Script, name: str) -> _Uses:
+        """The uses of one name."""
+        expansions = tuple(one for one in script.expansions if one.name == name)
+        return cls(expansions, _mentioned(source, script, name), _read_by_other_code(source, name))
+
+
+def _setting(assignment: Assignment, uses: _Uses) -> Setting:
+    outside = [one for one in uses.expansions if not _inside(one, assignment)]
     return Setting(
         name=assignment.name,
         values=assignment.values,
         span=assignment.span,
-        expanded=bool(outside) or _mentioned(source, script, assignment.name),
-        used=any(one.reading is Reading.USED for one in outside) or _read_by_other_code(source, assignment.name),
+        expanded=bool(outside) or uses.mentioned,
+        used=any(one.reading is Reading.USED for one in outside) or uses.read_by_other_code,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.rules.settings import Removal, Setting
@@ -29,7 +29,7 @@ class ScriptEditor:
         complete = {
             statement
             for statement, some in going.items()
-            if len(some) == len(statement.parts) and len({groups[setting] for setting in some}) == 1
+            if statement.noop is not None and _all_go(statement, some) and len({groups[one] for one in some}) == 1
         }
         kept = _kept(complete)
         plans: dict[Setting, Removal] = {}
@@ -37,9 +37,9 @@ class ScriptEditor:
             if statement in complete:
                 removal = self._whole(statement, some, statement in kept)
                 plans |= {setting: removal for setting in some if removal is not None}
-            else:
+            elif statement.after is not None or statement.noop is not None or not _all_go(statement, some):
                 plans |= self._parts(statement, some, groups)
-        return plans
+        return _merged(plans, groups)
 
     def _whole(self, statement: Statement, settings: Sequence[Setting], keep: bool) -> Removal | None:
         if statement.deletion is not None and not keep:
@@ -64,6 +64,27 @@ class ScriptEditor:
             if edit is not None:
                 plans |= {setting: Removal((edit,), reason=self._reason(run)) for setting in run}
         return plans
+
+
+def _merged(plans: Mapping[Setting, Removal], groups: Mapping[Setting, str]) -> dict[Setting, Removal]:
+    """The same plans with overlapping deletions of one group made one: neighbours on a line share their ``;``."""
+    merged: dict[Setting, Removal] = {}
+    previous: list[Setting] = []
+    for setting in sorted(plans, key=lambda one: (groups[one], plans[one].edits)):
+        edit = plans[setting].edits[0]
+        last = merged[previous[-1]].edits[0] if previous and groups[previous[-1]] == groups[setting] else None
+        if last is not None and edit.span.start < last.span.end and not edit.text and not last.text:
+            edit = Edit(_like(last.span, last.span.start, max(last.span.end, edit.span.end)), "")
+            previous.append(setting)
+        else:
+            previous = [setting]
+        for one in previous:
+            merged[one] = replace(plans[one], edits=(edit,))
+    return merged
+
+
+def _all_go(statement: Statement, settings: Sequence[Setting]) -> bool:
+    return len(settings) == len(statement.parts)
 
 
 def _kept(complete: set[Statement]) -> set[Statement]:

@@ -24,7 +24,7 @@ def scan(source: Source) -> Script:
         assignments=assignments.read(text, found),
         expansions=tuple(expansions.read(text, found)),
         launches=tuple(launches),
-        unset=tuple(text.of_node(name) for node in found["unset"] for name in node.named_children),
+        unset=tuple(text.of_node(name) for node in found["unset"] for name in tree.names(node)),
         unseen=len(broken | unread),
     )
 
@@ -35,22 +35,32 @@ def _launches(text: Text, commands: list[Node]) -> tuple[list[Launch], set[int]]
     for command in commands:
         if not launchers.HINT.search(text.data, command.start_byte, command.end_byte):
             continue
-        lexed = _lexed(text, command)
+        lexed = _read_again(text, command) if tree.is_split(text.data, command) else _from_tree(text, command)
         if lexed is None:
             lexed = _from_tree(text, command)
-            if command.has_error:
-                unread.add(command.start_point.row)
-        launcher = launchers.launcher_of([word.text for word in lexed[1]])
-        if launcher is not None and lexed[1]:
-            start, end = lexed[0], lexed[1][-1].span.end - text.source.bom
-            launches.append(Launch(launcher, text.span(start, end), tuple(lexed[1])))
+            unread.add(command.start_point.row)
+        start, written = lexed
+        launcher = launchers.launcher_of([word.text for word in written])
+        if launcher is not None:
+            end = written[-1].span.end - text.source.bom
+            launches.append(Launch(launcher, text.span(start, end), tuple(written)))
     return launches, unread
 
 
-def _lexed(text: Text, command: Node) -> tuple[int, list[Word]] | None:
-    """A command's start and words as bashlex reads them, arguments behind a redirection included."""
-    start = tree.statement_start(text.data, command)
-    raw = text.slice(start, tree.end_before_heredoc(command))
+def _from_tree(text: Text, command: Node) -> tuple[int, list[Word]]:
+    made = []
+    for node in tree.words(command):
+        raw = text.of_node(node)
+        made.append(
+            Word(words.read_word(raw), text.span(node.start_byte, node.end_byte), "$" not in raw and "`" not in raw)
+        )
+    return command.start_byte, made
+
+
+def _read_again(text: Text, command: Node) -> tuple[int, list[Word]] | None:
+    """A command's start and words as bashlex reads them, None where it cannot."""
+    start = tree.command_start(text.data, command)
+    raw = text.slice(start, tree.command_end(text.data, command))
     read = words.read_command(raw)
     if read is None or not read.words:
         return None
@@ -59,16 +69,3 @@ def _lexed(text: Text, command: Node) -> tuple[int, list[Word]] | None:
         span = text.span(start + byte_offset(raw, piece.start), start + byte_offset(raw, piece.end))
         made.append(Word(piece.text, span, piece.literal))
     return start, made
-
-
-def _from_tree(text: Text, command: Node) -> tuple[int, list[Word]]:
-    """The same from the syntax tree, for what bashlex cannot read."""
-    made = [
-        Word(
-            text.of_node(node),
-            text.span(node.start_byte, node.end_byte),
-            node.type in ("word", "number", "command_name"),
-        )
-        for node in tree.words(command)
-    ]
-    return command.start_byte, made

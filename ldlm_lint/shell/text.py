@@ -10,7 +10,7 @@ from ldlm_lint.model import Span
 from ldlm_lint.shell import tree
 from ldlm_lint.source import Source
 
-SEPARATORS = b" \t\r\n;&|<>()"
+_WORD_ENDS = (b"", *(bytes((one,)) for one in b' \t\r\n;&|<>()`"}'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,13 @@ class Text:
 
     def ends_word(self, offset: int) -> bool:
         """Whether a word may end at the offset: what follows is a separator or nothing."""
-        return self.data[offset : offset + 1] in (b"", *(bytes((one,)) for one in SEPARATORS))
+        return self.data[offset : offset + 1] in _WORD_ENDS
+
+    def line_end(self, offset: int) -> int:
+        """An offset behind a line's end, moved behind the whole of it: CRLF was made two ends of lines."""
+        place = self.source.bom + offset
+        original = self.source.data[max(place - 1, 0) : place + 1]
+        return offset + 1 if original == b"\r\n" else offset
 
     def line_start(self, offset: int) -> int:
         """The offset of the first byte of the line that holds the offset."""

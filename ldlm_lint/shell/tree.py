@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -25,6 +26,10 @@ _QUERY = Query(
     """,
 )
 KINDS = ("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "error", "missing")
+_GAP = re.compile(rb"(?:[ \t]|\\\n)+")
+_GAP_OR_NONE = re.compile(rb"(?:[ \t]|\\\n)*")
+_ESCAPED_BLANK = re.compile(rb"[ \t]*\\[ \t]")
+_HEADS = (*(bytes((one,)) for one in b" \t\n;&|(){}`!"), b"")
 _CARRIAGE_RETURN = re.compile(rb"(\\?)\r\n")
 # Where the statements of a block begin: the child token behind which they stand.
 _OPENERS = {
@@ -75,6 +80,11 @@ def words(command: Node) -> list[Node]:
     ]
 
 
+def names(unset: Node) -> list[Node]:
+    """The names that an ``unset`` command is given, without its options."""
+    return [child for child in unset.named_children if child.type == "variable_name"]
+
+
 def block_statements(parent: Node) -> list[Node] | None:
     """The statements of the block that ``parent`` is, None if it is not a block."""
     if parent.type not in _OPENERS or (parent.type == "compound_statement" and parent.children[0].type != "{"):
@@ -86,26 +96,38 @@ def block_statements(parent: Node) -> list[Node] | None:
     return [child for child in children if child.is_named and child.type not in _NOT_A_STATEMENT]
 
 
-def end_before_heredoc(command: Node) -> int:
-    """Where a command ends, with the redirections that follow it up to the first heredoc.
+def is_split(data: bytes, command: Node) -> bool:
+    r"""Whether tree-sitter-bash has missed a part of a simple command, so that its words must be read again.
 
-    tree-sitter-bash counts arguments behind a redirection as part of the redirection.
+    It drops a lone ``-``, a ``\ `` at the end and words behind a redirection, and it splits a word at ``$a.b``.
     """
+    parts = [child for child in command.children if not child.type.endswith("_redirect")]
+    for left, right in itertools.pairwise(parts):
+        if not _GAP.fullmatch(data, left.end_byte, right.start_byte):
+            return True
+    head, tail = data[command.start_byte - 1 : command.start_byte], command_end(data, command)
+    return head not in _HEADS or tail != command.end_byte
+
+
+def command_end(data: bytes, command: Node) -> int:
+    """Where a command ends, with the redirections that follow it up to the first heredoc."""
     parent, end = command.parent, command.end_byte
-    if parent is None or parent.type != "redirected_statement" or parent.children[0] != command:
-        return end
-    for child in parent.children[1:]:
-        if child.type != "file_redirect":
-            break
-        end = child.end_byte
-    return end
+    if parent is not None and parent.type == "redirected_statement" and parent.children[0] == command:
+        heredoc = next((child for child in parent.children if child.type == "heredoc_redirect"), None)
+        end = heredoc.start_byte if heredoc is not None else parent.end_byte
+        if not any(
+            len(child.children_by_field_name("destination")) > 1 for child in parent.children
+        ) and _GAP_OR_NONE.fullmatch(data, command.end_byte, parent.children[1].start_byte):
+            end = command.end_byte
+    escaped = _ESCAPED_BLANK.match(data, end)
+    return escaped.end() if escaped else end
 
 
-def statement_start(data: bytes, command: Node) -> int:
+def command_start(data: bytes, command: Node) -> int:
     """Where a command really starts: a sibling that it touches without a separator is the head of its first word."""
     start, node = command.start_byte, command
     while (previous := node.prev_sibling) is not None and previous.is_named and previous.end_byte == start:
-        if data[start - 1 : start] in (b"\n", b";", b"&"):
+        if data[start - 1 : start] in _HEADS:
             break
         start, node = previous.start_byte, previous
     return start

@@ -16,6 +16,9 @@ _QUOTED = re.compile(r"'([^']*)'|\"([^\"$`\\]*)\"")
 _PARAMETER = re.compile(r"(\"?)\$(?:\{(\w+)\}|([A-Za-z_]\w*))\1")
 _DEFAULT = re.compile(r"(\"?)\$\{(\w+):?[-=](.*)\}\1", re.DOTALL)
 _UNREADABLE = ("$'", '$"', "`", "$(", "\n")
+_MARKED = re.compile(r"['\"\\]")
+# Double quotes around text and plain expansions: most words of most launch commands, and bashlex is slow.
+_SIMPLE = re.compile(r"""(?:[^"'\\`{}()]|\$\{\w+\}|"(?:[^"'\\`{}()]|\$\{\w+\})*")*""")
 _MASK = "x"
 MAX_CHARACTERS = 20_000
 
@@ -92,6 +95,27 @@ def read_command(text: str) -> Command | None:
     return Command(tuple(pieces["assignment"]), tuple(pieces["word"]))
 
 
+def assignment_end(text: str) -> int | None:
+    """Where the assignment ends that the text starts with; what follows the command does not matter."""
+    tree = _parse(mask_arithmetic(text))
+    while tree is not None and tree.kind in ("list", "pipeline"):
+        tree = tree.parts[0]
+    first = tree.parts[0] if tree is not None and tree.kind == "command" else None
+    return first.pos[1] if first is not None and first.kind == "assignment" else None
+
+
+def read_word(raw: str) -> str:
+    """A word without its quotes, expansions as written; the word itself where bashlex cannot read it."""
+    if not _MARKED.search(raw):
+        return raw
+    if _QUOTED.fullmatch(raw):
+        return raw[1:-1]
+    if _SIMPLE.fullmatch(raw):
+        return raw.replace('"', "")
+    read = read_command(f"x {raw}")
+    return read.words[1].text if read is not None and len(read.words) == 2 else raw
+
+
 def _piece(part: object, text: str) -> Piece:
     start, end = part.pos
     raw = text[start:end]
@@ -139,7 +163,9 @@ def _balanced(text: str) -> bool:
 
 
 def _literal_word(raw: str) -> Literal | None:
-    if any(mark in raw for mark in _UNREADABLE):
+    if any(mark in raw for mark in _UNREADABLE) or raw.startswith("("):
+        return None
+    if "$" in raw and "'" not in raw and "\\" not in raw:
         return None
     tree = _parse(f"x {raw}")
     if tree is None or tree.kind != "command" or len(tree.parts) != 2:

@@ -1,0 +1,10 @@
+"""``python -m ldlm_lint`` is ``ldlm-lint``."""
+
+from __future__ import annotations
+
+import sys
+
+from ldlm_lint.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

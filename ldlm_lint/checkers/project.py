@@ -1,0 +1,117 @@
+"""Brings into pylint what no visitor of a Python tree can say: scripts, facts of other files, broken files.
+
+pylint hands its plugins Python trees only. So the paths of a run are collected, over all worker processes, and the
+engine lints their projects once at the end; what the visitors have reported already is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from astroid import nodes
+from pylint.interfaces import HIGH, INFERENCE
+from pylint.utils import FileState
+
+from ldlm_lint import engine
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.config import Config, project_root
+from ldlm_lint.discover import discover
+from ldlm_lint.model import Confidence, Finding, Report, Scope, Severity
+from ldlm_lint.project.index import dotted_name
+from ldlm_lint.rules import by_symbol
+from ldlm_lint.rules.linter import UNPARSABLE_FILE
+from ldlm_lint.select import Layer
+from ldlm_lint.source import Kind, Source
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
+
+class ProjectChecker(LdlmChecker):
+    """Rules of family 68, and the findings of every family that are decided per project."""
+
+    family = "68"
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        # pylint asks disabled checkers for their map data without ever opening them.
+        self._visited: set[str] = set()
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Remember the file."""
+        if node.file:
+            self._visited.add(Path(node.file).absolute().as_posix())
+
+    def close(self) -> None:
+        """Report at the end of a run in one process; with workers this is called per file."""
+        if self.linter.config.jobs == 1:
+            self._report_projects(self._visited)
+
+    def get_map_data(self) -> list[str]:
+        """The files that this worker has visited since it was last asked."""
+        visited, self._visited = self._visited, set()
+        return sorted(visited)
+
+    def reduce_map_data(self, linter: PyLinter, data: list[list[str]]) -> None:
+        """Report in the parent process, once for all workers."""
+        self._report_projects({path for visited in data for path in visited})
+
+    def _report_projects(self, visited: set[str]) -> None:
+        roots = {project_root(Path(path)) for path in visited} or {project_root(Path.cwd())}
+        # The state of the last module would answer for the lines of every other file.
+        self.linter.file_state = FileState("", self.linter.msgs_store, is_base_filestate=True)
+        for root in sorted(roots):
+            self._report_project(root, {path for path in visited if project_root(Path(path)) == root})
+
+    def _report_project(self, root: Path, visited: set[str]) -> None:
+        config = Config.load(root)
+        found = discover([root], config, root).files
+        scripts = {path.as_posix() for path, kind in found if kind is not Kind.PYTHON}
+        broken = set(self._not_visited((path.as_posix() for path, kind in found if kind is Kind.PYTHON), visited, root))
+        everything = replace(
+            config, select=("ALL",), extend_select=(), ignore=(), overrides=Layer(), exclude=(), level=Severity.INFO
+        )
+        report = engine.run([Path(path) for path in sorted(visited | scripts | broken)], everything, base=root)
+        cut_short = {finding.span.path for finding in report.findings if finding.rule == UNPARSABLE_FILE.symbol}
+        for finding in report.findings:
+            path = finding.span.path
+            if path in scripts | cut_short or (path in visited and by_symbol[finding.rule].scope is Scope.PROJECT):
+                self._emit(finding, report)
+
+    def _not_visited(self, paths: Iterable[str], visited: set[str], root: Path) -> Iterator[str]:
+        """The files that pylint was given but has no tree of, since they do not parse; it tells only their module names."""
+        modules = [f".{name}" for name in self.linter.stats.by_module if name]
+        for path in paths:
+            name = "." + dotted_name(path, root.as_posix())
+            if path not in visited and any(name.endswith(module) for module in modules):
+                yield path
+
+    def _emit(self, finding: Finding, report: Report) -> None:
+        rule = by_symbol[finding.rule]
+        if not self.linter.is_message_enabled(rule.symbol):
+            return
+        source = report.sources[finding.span.path]
+        assert isinstance(source, Source)
+        line, column = _utf8_position(source, finding.span.start)
+        end_line, end_column = _utf8_position(source, finding.span.end)
+        path = os.path.relpath(finding.span.path)
+        self.linter.set_current_module(dotted_name(finding.span.path, Path.cwd().as_posix()), path)
+        self.linter.add_message(
+            rule.symbol,
+            line=line,
+            col_offset=column,
+            end_lineno=end_line,
+            end_col_offset=end_column,
+            args=dict(finding.args) or None,
+            confidence=HIGH if finding.confidence is Confidence.HIGH else INFERENCE,
+        )
+
+
+def _utf8_position(source: Source, offset: int) -> tuple[int, int]:
+    """The 1-based line and the 0-based column in UTF-8 bytes, which is how pylint counts."""
+    line, column = source.position(offset)
+    return line, len(source.lines[line - 1][: column - 1].encode())

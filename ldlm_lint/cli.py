@@ -1,0 +1,298 @@
+"""The command: arguments to configuration, engine, report and exit code; the only place that prints.
+
+Exit codes: 0 nothing at or above the fail level, or every named path excluded; 1 findings; 2 wrong usage or
+configuration; 3 nothing to check, unreadable input or an internal error (findings are printed all the same).
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from ldlm_lint import __version__
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+    from ldlm_lint.model import Problem, Report, Severity
+    from ldlm_lint.report.text import Fixed
+
+OK, FINDINGS, USAGE, FAILURE = 0, 1, 2, 3
+INTERRUPTED, PIPE_CLOSED = 130, 141
+PROGRAM = "ldlm-lint"
+
+
+class UsageError(Exception):
+    """Arguments that make no sense; the text says what to write instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A subcommand: its name, one line of help, what adds its arguments, and what runs it (returns the exit code)."""
+
+    name: str
+    help: str
+    configure: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and an exception, so that `main` decides how a run ends."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code; ``argv`` are the arguments without the program's name."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                # A legacy Windows code page cannot encode source text, and no encoding a broken file name.
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except UsageError as error:
+        return _fail(USAGE, str(error))
+    except BrokenPipeError:
+        # Whoever read the output has left; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return _fail(INTERRUPTED, "interrupted")
+    except SystemExit as error:
+        # argparse leaves this way after --help and --version.
+        return error.code if isinstance(error.code, int) else OK
+
+
+def _dispatch(arguments: list[str]) -> int:
+    names = [command.name for command in COMMANDS]
+    if not arguments or arguments[0] not in (*names, "-h", "--help", "--version"):
+        # Without a subcommand it is a check; a directory that is called like one is written ./name.
+        arguments = ["check", *arguments]
+    parsed = _parser().parse_args(arguments)
+    try:
+        return parsed.command.run(parsed)
+    except (UsageError, BrokenPipeError):
+        raise
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        return _fail(FAILURE, f"internal error ({type(error).__name__}: {error}); please report this")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Finds what costs a training repository time, memory and hung jobs, in its Python and its launch "
+        "scripts, and fixes what can be fixed.",
+        epilog=f"{PROGRAM} PATH... is short for {PROGRAM} check PATH...; a directory that is called like a command is "
+        "written ./name.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
+    for command in COMMANDS:
+        sub = subparsers.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
+        command.configure(sub)
+        sub.set_defaults(command=command)
+    return parser
+
+
+def _fail(code: int, message: str) -> int:
+    print(f"{PROGRAM}: error: {message}", file=sys.stderr)
+    return code
+
+
+def _names(text: str) -> list[str]:
+    """The names of a comma-separated list."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("needs at least one name")
+    return names
+
+
+def _configure_check(parser: argparse.ArgumentParser) -> None:
+    levels = ("error", "warning", "refactor", "info")
+    parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files and directories (default: .)")
+    what = parser.add_argument_group("what is checked")
+    for flag, text in (
+        ("--select", "apply these rules instead of the default set: names, codes, families (72), ALL"),
+        ("--extend-select", "apply these rules too, opt-in ones included"),
+        ("--ignore", "leave these rules out"),
+    ):
+        what.add_argument(flag, action="extend", type=_names, metavar="NAMES", help=f"{text}; commas or repeated")
+    what.add_argument("--config", type=Path, metavar="FILE", help="read [tool.ldlm-lint] from this TOML file")
+    what.add_argument("--isolated", action="store_true", help="read no configuration file")
+    shown = parser.add_argument_group("what is shown, and the exit code")
+    shown.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    shown.add_argument("--level", choices=levels, help="lowest severity that is shown and fixed (default: info)")
+    shown.add_argument(
+        "--fail-level", choices=levels, help="lowest severity that makes exit code 1 (default: refactor)"
+    )
+    shown.add_argument("--exit-zero", action="store_true", help="exit with 0 in spite of findings")
+    shown.add_argument("--quiet", action="store_true", help="findings only, no footer")
+    fixes = parser.add_argument_group("fixes")
+    fixes.add_argument("--fix", action="store_true", help="apply safe fixes and show what remains")
+    fixes.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: fixes that change behaviour too"
+    )
+    fixes.add_argument("--diff", action="store_true", help="print what --fix would write, and write nothing")
+    parser.add_argument("--no-cache", action="store_true", help="do not use a cache (there is none yet)")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from ldlm_lint.select import SelectorError
+    from ldlm_lint.tomlfile import ConfigError
+
+    if arguments.diff and arguments.format != "text":
+        raise UsageError("--diff prints a patch and cannot be combined with --format")
+    if arguments.config and arguments.isolated:
+        raise UsageError("--config and --isolated exclude each other")
+    base = Path.cwd()
+    # Not resolved: a link that the user names keeps its name in the report.
+    paths = list(dict.fromkeys(Path(os.path.abspath(base / path)) for path in arguments.paths))
+    try:
+        return _checked(arguments, paths, base)
+    except (ConfigError, SelectorError) as error:
+        raise UsageError(str(error)) from error
+
+
+def _checked(arguments: argparse.Namespace, paths: Sequence[Path], base: Path) -> int:
+    from ldlm_lint import engine
+    from ldlm_lint.config import LEVELS, Config, Overrides, common_directory
+    from ldlm_lint.select import Layer
+
+    overrides = Overrides(
+        Layer(
+            tuple(arguments.select) if arguments.select is not None else None,
+            tuple(arguments.extend_select or ()),
+            tuple(arguments.ignore or ()),
+        ),
+        LEVELS[arguments.level] if arguments.level else None,
+        LEVELS[arguments.fail_level] if arguments.fail_level else None,
+    )
+    explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
+    config = Config.load(common_directory(paths), explicit=explicit, isolated=arguments.isolated, overrides=overrides)
+    if arguments.fix or arguments.diff:
+        return _fixed(arguments, paths, config, base)
+    report = engine.run(paths, config, base=base)
+    _show(arguments, report, base)
+    return exit_code(report, config.fail_level, exit_zero=arguments.exit_zero)
+
+
+def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, base: Path) -> int:
+    from ldlm_lint.fixing import apply_fixes
+    from ldlm_lint.model import Applicability
+    from ldlm_lint.report.text import Fixed
+
+    limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
+    outcome = apply_fixes(paths, config, base, limit, write=not arguments.diff)
+    for note in outcome.notes:
+        print(f"warning: {_place(note, base)}{note.message}", file=sys.stderr)
+    fixed = Fixed(outcome.applied, len(outcome.files))
+    code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
+    if not arguments.diff:
+        _show(arguments, outcome.report, base, fixed)
+        return code
+    sys.stdout.flush()
+    sys.stdout.buffer.write(outcome.diff)
+    sys.stdout.buffer.flush()
+    _print_problems(outcome.report, base)
+    return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
+
+
+def exit_code(report: Report, fail_level: Severity, *, exit_zero: bool = False) -> int:
+    """The exit code that a report stands for; ``exit_zero`` forgives findings, and nothing else."""
+    if report.problems or (report.files == 0 and report.excluded < report.requested):
+        return FAILURE
+    if not exit_zero and any(finding.severity >= fail_level for finding in report.findings):
+        return FINDINGS
+    return OK
+
+
+def _show(arguments: argparse.Namespace, report: Report, base: Path, fixed: Fixed | None = None) -> None:
+    from ldlm_lint.rules import by_symbol
+
+    if arguments.format == "json":
+        from ldlm_lint.report import json
+
+        sys.stdout.write(json.render(report, base=base, rules=by_symbol))
+        return
+    from ldlm_lint.report import text
+
+    text.write(
+        report,
+        sys.stdout,
+        base=base,
+        rules=by_symbol,
+        unsafe=arguments.unsafe_fixes,
+        quiet=arguments.quiet,
+        fixed=fixed,
+    )
+    sys.stdout.flush()
+    _print_problems(report, base)
+
+
+def _print_problems(report: Report, base: Path) -> None:
+    """One line on stderr for each path that could not be checked, so that stdout holds the findings alone."""
+    for problem in report.problems:
+        print(f"error: {_place(problem, base)}{problem.message}", file=sys.stderr)
+
+
+def _place(problem: Problem, base: Path) -> str:
+    from ldlm_lint.report.cells import clean
+    from ldlm_lint.report.common import shown_path
+
+    if not problem.path:
+        return ""
+    path = clean(shown_path(problem.path, base))
+    return f"{path}:{problem.line}: " if problem.line > 1 else f"{path}: "
+
+
+def _configure_rules(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="names, codes, families (72) or ALL (default: ALL)")
+
+
+def _rules(arguments: argparse.Namespace) -> int:
+    from ldlm_lint.report.page import table
+    from ldlm_lint.rules import ALL
+    from ldlm_lint.select import EVERYTHING, SelectorError, named
+
+    try:
+        symbols = frozenset().union(*(named(ALL, name) for name in arguments.names or [EVERYTHING]))
+    except SelectorError as error:
+        raise UsageError(str(error)) from error
+    sys.stdout.write(table(rule for rule in ALL if rule.symbol in symbols))
+    return OK
+
+
+def _configure_explain(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="the name or code of a rule")
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from ldlm_lint.report.page import page
+    from ldlm_lint.rules import ALL
+    from ldlm_lint.select import SelectorError, find
+
+    try:
+        rule = find(ALL, arguments.name)
+    except SelectorError as error:
+        raise UsageError(str(error)) from error
+    sys.stdout.write(page(rule))
+    return OK
+
+
+COMMANDS = (
+    Command("check", "lint files and directories; the command that runs where none is named", _configure_check, _check),
+    Command("rules", "list the rules", _configure_rules, _rules),
+    Command("explain", "print everything about one rule", _configure_explain, _explain),
+)

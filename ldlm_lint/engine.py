@@ -39,11 +39,12 @@ def run(paths: Sequence[Path], config: Config, *, base: Path, overlay: Overlay |
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
     decided = list(_decide([finding for result in results for finding in result.findings], config, overlay))
     shown, suppressed = _select(decided, config, sources)
+    _add_related(shown, overlay, sources)
     problems = [*found.problems, *(problem for result in results for problem in result.problems)]
     return Report(
         findings=tuple(sorted(shown, key=lambda finding: finding.order)),
         problems=tuple(sorted(problems, key=lambda problem: (problem.path, problem.line))),
-        files=sum(1 for result in results if not any(one.rule == linter.UNREADABLE_FILE.symbol for one in result.findings)),
+        files=sum(1 for result in results if not result.problems),
         suppressed=suppressed,
         unseen=sum(result.unseen for result in results),
         excluded=found.excluded,
@@ -147,6 +148,13 @@ def _context(path: Path, config: Config, overlay: Overlay, contexts: dict[str, o
         files = (one.as_posix() for one, kind in discover([root], config, root).files if kind is Kind.PYTHON)
         contexts[root.as_posix()] = Context(Project(root.as_posix(), {*files, path.as_posix()}, overlay))
     return contexts[root.as_posix()]
+
+
+def _add_related(findings: Iterable[Finding], overlay: Overlay, sources: dict[str, Source]) -> None:
+    """Add the sources of the files that findings point to, for their lines and columns."""
+    for path in {related.span.path for finding in findings for related in finding.related} - sources.keys():
+        kind = Kind.PYTHON if path.endswith((".py", ".pyi", ".pyw")) else Kind.SHELL
+        sources[path] = Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
 
 
 def _select(findings: list[Finding], config: Config, sources: dict[str, Source]) -> tuple[list[Finding], int]:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from ldlm_lint import engine
 from ldlm_lint.autofix.apply import FixResult, fix_files
-from ldlm_lint.autofix.diff import unified_diff
+from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.autofix.write import WriteError, write_atomically
 from ldlm_lint.config import Config, project_root
+from ldlm_lint.discover import discover
 from ldlm_lint.model import Applicability, Problem, Report
+from ldlm_lint.source import Source, UnreadableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Outcome:
 def apply_fixes(paths: Sequence[Path], config: Config, base: Path, limit: Applicability, write: bool) -> Outcome:
     """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory."""
     before = engine.run(paths, config, base=base)
-    contents = _contents(before)
+    contents = _contents(paths, config, base)
     result = fix_files(lambda overlay: engine.run(paths, config, base=base, overlay=overlay).findings, contents, limit)
     problems = _write(contents, result.changed) if write else ()
     failed = {problem.path for problem in problems}
@@ -44,15 +46,21 @@ def apply_fixes(paths: Sequence[Path], config: Config, base: Path, limit: Applic
         report,
         sum(result.applied.values()) if not failed else max(len(before.findings) - len(report.findings), 0),
         tuple(sorted(changed)),
-        unified_diff(base, contents, changed),
+        unified_diff(patch_base(base), contents, changed),
         _notes(result),
     )
 
 
-def _contents(report: Report) -> dict[str, bytes]:
-    """The bytes of all files that a fix may change: those that some fix of the report edits."""
-    paths = {edit.span.path for finding in report.findings if finding.fix for edit in finding.fix.edits}
-    return {path: report.sources[path].data for path in sorted(paths) if path in report.sources}
+def _contents(paths: Sequence[Path], config: Config, base: Path) -> dict[str, bytes]:
+    """The bytes of all files that a fix may change: those that are linted, since a later round may reach any of them."""
+    contents = {}
+    for path, kind in discover(paths, config, Path(config.root) if config.root else base).files:
+        try:
+            contents[path.as_posix()] = Source.read(path, kind).data
+        except UnreadableError:
+            # The lint of this file reports it; there is nothing to fix in it.
+            continue
+    return contents
 
 
 def _write(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[Problem, ...]:

@@ -72,6 +72,7 @@ class Source:
         self.kind = kind
         self.encoding = encoding
         self.segments = segments
+        self._segment_starts = [segment.start for segment in segments]
         self.bom = len(_BOM) if data.startswith(_BOM) else 0
 
     @classmethod
@@ -153,7 +154,7 @@ class Source:
 
     def span(self, start: int, end: int) -> Span:
         """The file bytes behind the virtual bytes ``[start, end)``."""
-        position = bisect.bisect_right([segment.start for segment in self.segments], start) - 1
+        position = bisect.bisect_right(self._segment_starts, start) - 1
         segment = self.segments[position]
         shift = segment.origin - segment.start
         return Span(self.path, start + shift, end + shift, segment.cell)

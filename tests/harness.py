@@ -6,35 +6,35 @@ directory (a small project of several files) that is called
 - ``bad`` or ``bad_<name>``: every finding is announced by ``# expect: symbol[, symbol]`` at the end of the line
   where its span starts;
 - ``good`` or ``good_<name>``: no finding of any rule;
-- ``bad.fixed`` or ``bad_<name>.fixed``: what ``--fix --unsafe-fixes`` makes of the bad case of that name, with
-  ``expect`` comments only for what must remain. A bad case without one has nothing to fix.
+- ``bad.fixed`` or ``bad_<name>.fixed``: what ``--fix --unsafe-fixes`` makes of the bad case of that name. An ``expect``
+  comment there announces what must remain if it stands on a line that the fix left alone; on a line that was changed
+  it means nothing. A bad case without a fixed form has nothing to fix.
 
 ``bad.*`` and ``good.*`` without a name are the examples of ``docs/rules.md`` and read like real training code; the
 trickier cases have names. An ``options.toml`` in a rule's directory holds keys of ``[tool.ldlm-lint]`` for all its
 cases, one in a case's own directory those of that case alone.
 
-Each case is copied into a project of its own before it is linted, without its ``expect`` comments, so that they can
+Each case is copied into a project of its own before it is linted, without these comments, so that they can
 neither move a finding nor keep a fix from matching.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
-from ldlm_lint.model import Applicability, Finding, Report
+from ldlm_lint.model import Report
 from ldlm_lint.rules import ALL, by_symbol
-from ldlm_lint.source import Source
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OPTIONS = "options.toml"
@@ -98,7 +98,7 @@ def cases() -> list[Case]:
 
 
 def strip(data: bytes) -> bytes:
-    """The bytes of a fixture without its ``expect`` comments."""
+    """The bytes of a fixture without its comments for the harness."""
     return EXPECT.sub(b"", data)
 
 
@@ -106,18 +106,35 @@ def contents(path: Path) -> dict[str, bytes]:
     """The files of a case by their path relative to its project, as they stand in the fixture."""
     if path.is_file():
         return {path.name.replace(".fixed", ""): path.read_bytes()}
-    files = sorted(one for one in path.rglob("*") if one.is_file() and one.name != OPTIONS and "__pycache__" not in one.parts)
+    files = sorted(
+        one for one in path.rglob("*") if one.is_file() and one.name != OPTIONS and "__pycache__" not in one.parts
+    )
     return {one.relative_to(path).as_posix(): one.read_bytes() for one in files}
 
 
-def expected(path: Path) -> Counter[Place]:
+def expected(case: Case) -> Counter[Place]:
     """The places that the ``expect`` comments of a case announce."""
-    places: Counter[Place] = Counter()
-    for name, data in contents(path).items():
+    return _announced(contents(case.path))
+
+
+def expected_to_remain(case: Case) -> Counter[Place]:
+    """The places that are announced on lines of the fixed form which are those of the case."""
+    before = {(name, line) for name, data in contents(case.path).items() for line in data.splitlines()}
+    fixed = contents(case.fixed)
+    untouched = Counter(_announced(fixed))
+    for name, line, symbol in list(untouched):
+        if (name, fixed[name].splitlines()[line - 1]) not in before:
+            del untouched[name, line, symbol]
+    return untouched
+
+
+def _announced(files: Mapping[str, bytes]) -> Counter[Place]:
+    found: Counter[Place] = Counter()
+    for name, data in files.items():
         for match in EXPECT.finditer(data):
             line = data.count(b"\n", 0, match.start()) + 1
-            places.update((name, line, symbol.strip().decode()) for symbol in match["symbols"].split(b","))
-    return places
+            found.update((name, line, symbol.strip().decode()) for symbol in match["symbols"].split(b","))
+    return found
 
 
 def materialize(case: Case, source: Path, root: Path) -> Path:
@@ -127,6 +144,8 @@ def materialize(case: Case, source: Path, root: Path) -> Path:
         target = root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(strip(data))
+    # pylint knows of a project only through a Python file that it can parse; every real project has one.
+    (root / "settings.py").write_text('"""Settings that no rule looks at."""\n')
     # The project's root, and the settings of the case.
     with (root / "pyproject.toml").open("ab") as file:
         file.write(b"\n[tool.ldlm-lint]\n" + case.options())
@@ -164,7 +183,14 @@ def pylint_in_process(root: Path) -> list[dict[str, Any]]:
     reporter = CollectingReporter()
     Run(["-j1", *pylint_arguments(root)], reporter=reporter, exit=False)
     return [
-        {"symbol": one.symbol, "absolutePath": one.abspath, "line": one.line, "column": one.column, "message": one.msg}
+        {
+            "symbol": one.symbol,
+            "base": os.getcwd(),
+            "absolutePath": one.abspath,
+            "line": one.line,
+            "column": one.column,
+            "message": one.msg,
+        }
         for one in reporter.messages
     ]
 
@@ -172,22 +198,29 @@ def pylint_in_process(root: Path) -> list[dict[str, Any]]:
 def pylint_in_workers(root: Path) -> list[dict[str, Any]]:
     """The messages of ``pylint -j2``, run as a process of its own; raises RuntimeError where it fails."""
     command = [sys.executable, "-m", "pylint", "-j2", "--output-format=json2", *pylint_arguments(root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
-    if not done.stdout.strip():
-        raise RuntimeError(f"pylint -j2 said nothing, exit code {done.returncode}: {done.stderr}")
-    return json.loads(done.stdout)["messages"]
+    # The package under test, wherever the tests were started and however they found it.
+    environment = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parent.parent)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root, env=environment)
+    if not done.stdout.startswith("{"):
+        raise RuntimeError(f"pylint -j2 ended with {done.returncode}: {done.stdout[:500]} {done.stderr}")
+    return [message | {"base": str(root)} for message in json.loads(done.stdout)["messages"]]
 
 
 def by_project(messages: Iterable[dict[str, Any]], roots: Sequence[Path]) -> dict[Path, list[Seen]]:
-    """pylint's messages of our rules, sorted into the projects that they speak of, with columns in characters."""
+    """pylint's messages of our rules, sorted into the projects that they speak of, with columns in characters.
+
+    Raises ValueError for a message about a file outside of them.
+    """
     ours = {rule.symbol for rule in ALL}
     owners = {root.resolve(): root for root in roots}
     found: dict[Path, list[Seen]] = {root: [] for root in roots}
     for message in messages:
         if message["symbol"] not in ours:
             continue
-        path = Path(message["absolutePath"]).resolve()
-        owner = next(one for one in path.parents if one in owners)
+        path = Path(message["base"], message["absolutePath"]).resolve()
+        owner = next((one for one in path.parents if one in owners), None)
+        if owner is None:
+            raise ValueError(f"{message} is about none of the projects")
         column = _characters(path, message["line"], message["column"])
         place = path.relative_to(owner).as_posix()
         found[owners[owner]].append(Seen(place, message["line"], message["symbol"], column, message["message"]))
@@ -210,22 +243,3 @@ def sources_of(report: Report) -> dict[str, bytes]:
     """The bytes of the files that fixes of a report may change, by absolute path."""
     edited = {edit.span.path for finding in report.findings if finding.fix for edit in finding.fix.edits}
     return {path: report.sources[path].data for path in sorted(edited)}
-
-
-def declared_best(symbol: str) -> Applicability | None:
-    """The best level that a rule says its fixes may have."""
-    return by_symbol[symbol].applicability
-
-
-def wipe(root: Path) -> None:
-    """Remove a project again."""
-    shutil.rmtree(root)
-
-
-__all__ = [
-    "Case",
-    "Finding",
-    "Place",
-    "Seen",
-    "Source",
-]

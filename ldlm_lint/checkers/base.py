@@ -116,7 +116,7 @@ class LdlmChecker(BaseChecker):
                 args=tuple(sorted((args or {}).items())),
                 confidence=confidence or rule.confidence,
                 related=tuple(Related(self.span(place), note) for place, note in related),
-                fix=fix(source) if fix else None,
+                fix=fix(source) if fix and getattr(self.linter, "ldlm_fixes", False) else None,
                 claims=claims,
             )
         )

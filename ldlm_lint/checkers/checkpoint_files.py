@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -17,6 +19,9 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
 
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
 _COUNTER = re.compile(
     r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps)(_|\d|$)"
 )
@@ -28,10 +33,41 @@ _DEPTH = 6
 _REASON = "older checkpoints are deleted during the run"
 
 
+@dataclass(frozen=True)
+class _Save:
+    """A call that saves under a numbered name: the counters in it, and what the project must still confirm."""
+
+    node: nodes.Call
+    counters: tuple[str, ...]
+    claims: tuple[Claim, ...]
+
+
 class CheckpointFilesChecker(LdlmChecker):
     """Rules of family 76."""
 
     family = "76"
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._saves: dict[str, list[_Save]] = {}
+
+    def visit_module(self, _node: nodes.Module) -> None:
+        """Start a file."""
+        self._saves = {}
+
+    def leave_module(self, _node: nodes.Module) -> None:
+        """Report the saves of one place together: model and optimizer of one step are one defect."""
+        for place, saves in self._saves.items():
+            first = min(saves, key=lambda save: len(save.claims))
+            counters = sorted({counter for save in saves for counter in save.counters})
+            self.report(
+                UNBOUNDED_CHECKPOINTS,
+                first.node,
+                args={"what": f"every save gets a new name (it holds {' and '.join(counters)})"},
+                confidence=Confidence.MEDIUM,
+                related=[(save.node, "saved together with it") for save in saves if save is not first],
+                claims=(Claim("stands-in-training-loop", place), Claim("nothing-prunes-checkpoints"), *first.claims),
+            )
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves, and at the frameworks' settings that decide how many they keep."""
@@ -49,16 +85,9 @@ class CheckpointFilesChecker(LdlmChecker):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
-        claims = [Claim("stands-in-training-loop", place), Claim("nothing-prunes-checkpoints")]
-        if names != {"torch.save"} and not _is_save_method(node):
-            claims.append(Claim("callee-saves", f"{node.lineno}:{node.col_offset}"))
-        self.report(
-            UNBOUNDED_CHECKPOINTS,
-            node,
-            args={"what": f"every save gets a new name (it holds {' and '.join(counters)})"},
-            confidence=Confidence.MEDIUM,
-            claims=tuple(claims),
-        )
+        certain = names == {"torch.save"} or _is_save_method(node)
+        claims = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
+        self._saves.setdefault(place, []).append(_Save(node, tuple(counters), claims))
 
     def _check_training_arguments(self, node: nodes.Call) -> None:
         arguments = Arguments(node)
@@ -95,9 +124,9 @@ def _saves_often(strategies: tuple[object, ...]) -> bool:
     return bool(strategies) and all(value in ("steps", "epoch") for value in strategies)
 
 
-def _keep_fix(source: Source, call: nodes.Call, name: str, keep: int) -> Fix:
+def _keep_fix(source: Source, call: nodes.Call, name: str, keep: int) -> Fix | None:
     edit = add_keyword(source, span_of(source, call), name, str(keep))
-    return Fix(f"set {name}={keep}", (edit,), Applicability.UNSAFE, _REASON)
+    return Fix(f"set {name}={keep}", (edit,), Applicability.UNSAFE, _REASON) if edit else None
 
 
 def _is_save_method(node: nodes.Call) -> bool:
@@ -120,8 +149,7 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
 def _looks_like_path(node: nodes.NodeNG) -> bool:
     """A formatted string, a path expression, or a name bound to one."""
     if isinstance(node, nodes.Name):
-        values = [one.parent.value for one in node.lookup(node.name)[1] if isinstance(one.parent, nodes.Assign)]
-        return any(_looks_like_path(value) for value in values if not isinstance(value, nodes.Name))
+        return any(_looks_like_path(value) for value in _bound(node) if not isinstance(value, nodes.Name))
     if isinstance(node, nodes.JoinedStr):
         return True
     if isinstance(node, nodes.BinOp):
@@ -159,9 +187,35 @@ def _counters(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
 
 
 def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
+    for value in _bound(node):
+        yield from _counters(value, depth + 1)
+
+
+def _bound(node: nodes.Name) -> Iterator[nodes.NodeNG]:
+    """What a name may hold where it is used: assigned, opened by a ``with``, or an element of the list it loops over."""
     for binding in node.lookup(node.name)[1]:
-        if isinstance(binding.parent, (nodes.Assign, nodes.AnnAssign)) and binding.parent.value is not None:
-            yield from _counters(binding.parent.value, depth + 1)
+        parent = binding.parent
+        if isinstance(parent, (nodes.Assign, nodes.AnnAssign)) and parent.value is not None:
+            yield parent.value
+        elif isinstance(parent, nodes.With):
+            yield from (context.args[0] for context, target in parent.items if target is binding and _opens(context))
+        elif isinstance(parent, nodes.For) and isinstance(parent.iter, nodes.Name):
+            yield from _elements(parent.iter)
+
+
+def _opens(context: nodes.NodeNG) -> bool:
+    return isinstance(context, nodes.Call) and bool(context.args)
+
+
+def _elements(node: nodes.Name) -> Iterator[nodes.NodeNG]:
+    """The elements of a list that a function builds from a literal and by appending."""
+    for value in _bound(node):
+        if isinstance(value, (nodes.List, nodes.Tuple)):
+            yield from value.elts
+    for call in enclosing_function(node).nodes_of_class(nodes.Call):
+        owner = call.func.expr if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" else None
+        if isinstance(owner, nodes.Name) and owner.name == node.name and call.args:
+            yield call.args[0]
 
 
 def _formatted_by_percent(node: nodes.BinOp) -> Iterator[str]:

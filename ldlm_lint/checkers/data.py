@@ -104,6 +104,8 @@ def _keyword_fix(
     """Add a keyword: as it is where the workers are a positive literal, guarded by their own expression elsewhere."""
     assert workers.node is not None
     plain, guarded = values
+    if not call.parent_of(workers.node) and workers.state is not State.KNOWN:
+        return None
     if workers.state is State.KNOWN and all(isinstance(value, int) and value > 0 for value in workers.values):
         value = plain
     elif _can_be_repeated(workers.node):
@@ -112,7 +114,7 @@ def _keyword_fix(
     else:
         return None
     edit = add_keyword(source, span_of(source, call), name, value)
-    return Fix(f"set {name}={value}", (edit,), Applicability.UNSAFE, reason, group=group)
+    return Fix(f"set {name}={value}", (edit,), Applicability.UNSAFE, reason, group=group) if edit else None
 
 
 def _can_be_repeated(node: nodes.NodeNG) -> bool:

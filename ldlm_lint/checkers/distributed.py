@@ -35,6 +35,7 @@ _UNUSED_PARAMETERS = {
     "transformers.TrainingArguments": "ddp_find_unused_parameters",
     "transformers.Seq2SeqTrainingArguments": "ddp_find_unused_parameters",
 }
+_STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
 
 class DistributedChecker(LdlmChecker):
@@ -50,6 +51,8 @@ class DistributedChecker(LdlmChecker):
         name = next(iter(names))
         if name in _TIMEDELTA_PARAMETERS or name in _SECONDS_PARAMETERS:
             self._check_timeout(node, name)
+        if name in _STRATEGY_TAKERS:
+            self._check_strategy(node)
         if name in _UNUSED_PARAMETERS:
             self._check_unused_parameters(node, _UNUSED_PARAMETERS[name])
 
@@ -72,6 +75,12 @@ class DistributedChecker(LdlmChecker):
             related=[(node.func, "the process group that takes it")] if place.lineno != node.lineno else (),
             fix=lambda source: _timeout_fix(source, place, target),
         )
+
+    def _check_strategy(self, node: nodes.Call) -> None:
+        """Lightning takes the flag inside the name of its strategy."""
+        strategy = Arguments(node)["strategy"]
+        if strategy.node is not None and strategy.is_only("ddp_find_unused_parameters_true"):
+            self.report(FIND_UNUSED_PARAMETERS, strategy.node)
 
     def _check_unused_parameters(self, node: nodes.Call, parameter: str) -> None:
         argument = Arguments(node)[parameter]

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 
 class Host:
-    """What a checker sees as its linter while one file is visited."""
+    """What a checker sees as its linter while one file is visited; without ``fixes`` findings carry none."""
 
-    def __init__(self, source: Source, options: Mapping[str, object]) -> None:
+    def __init__(self, source: Source, options: Mapping[str, object], *, fixes: bool = True) -> None:
         self.config = argparse.Namespace()
+        self.ldlm_fixes = fixes
         self.ldlm_source = source
         self.ldlm_options = options
         self.findings: list[Finding] = []
@@ -46,8 +47,9 @@ class Host:
 
 def lint(source: Source, module_name: str, options: Mapping[str, object]) -> FileResult:
     """The findings of one Python file, those that wait for the project's facts among them."""
-    host = Host(source, options)
     parsed = parse(source, module_name)
+    # A file that does not parse cannot be shown to parse after an edit either.
+    host = Host(source, options, fixes=not parsed.error_line)
     if parsed.module is not None:
         walk(parsed.module, host)
     if parsed.error_line:

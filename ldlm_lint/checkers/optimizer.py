@@ -68,7 +68,7 @@ def _fused_fix(source: Source, call: nodes.Call) -> Fix | None:
     value = f"{torch}.cuda.is_available()"
     edit = add_keyword(source, span_of(source, call), "fused", value)
     reason = "last-bit numerics, Lightning's clipping and resuming from older checkpoints are affected"
-    return Fix(f"set fused={value}", (edit,), Applicability.UNSAFE, reason)
+    return Fix(f"set fused={value}", (edit,), Applicability.UNSAFE, reason) if edit else None
 
 
 def _name_of_torch(call: nodes.Call) -> str | None:

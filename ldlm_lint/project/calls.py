@@ -99,7 +99,7 @@ class Calls:
         """The calls of a function (or, for a constructor, of its class) anywhere in the project."""
         wanted = scope.removesuffix(".__init__").rpartition(".")[2]
         for other in sorted(self.project.files):
-            if wanted not in self.project.skim(other).called:
+            if wanted not in self.project.skim(other).called or path not in self.project.reach(other):
                 continue
             for call in self.project.flow(other).calls:
                 if call.callee.name.rpartition(".")[2] != wanted:

@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 
 from ldlm_lint.python.flow import ModuleFlow, summarize
-from ldlm_lint.python.skim import Skim, skim
+from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
 _TEST_FOLDER = re.compile(r"(^|/)tests?/")
-_EMPTY = skim(b"")
+_EMPTY = Skim(b"")
 
 
 def dotted_name(path: str, root: str) -> str:
@@ -55,7 +55,7 @@ class Project:
     def skim(self, path: str) -> Skim:
         """The facts that need no tree."""
         if path not in self._skims:
-            self._skims[path] = skim(self.data(path)) if path in self.files else _EMPTY
+            self._skims[path] = Skim(self.data(path)) if path in self.files else _EMPTY
         return self._skims[path]
 
     def flow(self, path: str) -> ModuleFlow:
@@ -153,16 +153,7 @@ class Project:
     @cached_property
     def training_files(self) -> frozenset[str]:
         """The files that run a training: those with a backward pass, or that hand it to a Trainer; not the tests."""
-        return frozenset(path for path in self.files if self.skim(path).trains and not self.is_test(path) and self.trains(path))
-
-    def trains(self, path: str) -> bool:
-        """Whether a file has a backward pass in a training role, or drives a framework's trainer."""
-        data, flow = self.data(path), self.flow(path)
-        if any(function.backward_lines for function in flow.functions) or not flow.complete:
-            return True
-        return bool({"Trainer", "Seq2SeqTrainer", "SFTTrainer", "DPOTrainer"} & self.skim(path).called) and (
-            b".train(" in data or b".fit(" in data
-        )
+        return frozenset(path for path in self.files if self.skim(path).trains and not self.is_test(path))
 
     def trainers_of(self, path: str) -> tuple[str, ...]:
         """The files from which both a file and a training are reached by imports: they bring the two together."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
-from ldlm_lint.python.flow import CallSite, Slot
+from ldlm_lint.python.flow import CallSite, Iteration, ModuleFlow, Slot
 
 _FIT = {"fit", "fit_loop"}
 _PREPARES = {"prepare", "setup_dataloaders", "prepare_data_loader", "distribute"}
@@ -27,12 +28,39 @@ class Site:
     framework: bool = False
 
 
+_Place = tuple[str, str, str]
+
+
+class _Uses:
+    """The facts of one file by the place that they speak of, its index left out."""
+
+    def __init__(self, flow: ModuleFlow) -> None:
+        self.moves: dict[_Place, list[tuple[Slot, Slot]]] = defaultdict(list)
+        self.calls: dict[_Place, list[CallSite]] = defaultdict(list)
+        self.iterations: dict[_Place, list[Iteration]] = defaultdict(list)
+        for source, target in flow.moves:
+            self.moves[_place(source)].append((source, target))
+        for call in flow.calls:
+            for place in dict.fromkeys(_place(passed.slot) for passed in call.passed):
+                self.calls[place].append(call)
+        for iteration in flow.iterations:
+            self.iterations[_place(iteration.slot)].append(iteration)
+
+
 class Tracer:
     """Finds the iterations of a value that one call makes."""
 
     def __init__(self, project: Project, calls: Calls) -> None:
         self.project = project
         self.calls = calls
+        self._uses: dict[str, _Uses] = {}
+        self._holders: dict[tuple[str, str], frozenset[str]] = {}
+
+    def uses(self, path: str) -> _Uses:
+        """The facts of a file, by place."""
+        if path not in self._uses:
+            self._uses[path] = _Uses(self.project.flow(path))
+        return self._uses[path]
 
     def sites(self, path: str, position: str) -> list[Site]:
         """Every loop over the value of the call at ``line:column`` of a file."""
@@ -57,7 +85,7 @@ class Tracer:
         return self.calls.loop_trains(site.path, site.scope, {site.line} - {0})
 
     def _iterations(self, path: str, slot: Slot, repeated: bool) -> Iterator[Site]:
-        for iteration in self.project.flow(path).iterations:
+        for iteration in self.uses(path).iterations.get(_place(slot), ()):
             if _same(iteration.slot, slot):
                 again = repeated or bool(iteration.loops) or (_shared(slot) and self.calls.repeated(path, iteration.scope))
                 yield Site(path, iteration.line, iteration.scope, again, iteration.loops)
@@ -73,8 +101,7 @@ class Tracer:
                 yield Site(path, int(call.position.partition(":")[0]), call.scope, True, (), framework=True)
 
     def _onward(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
-        flow = self.project.flow(path)
-        for source, target in flow.moves:
+        for source, target in self.uses(path).moves.get(_place(slot), ()):
             if (moved := _moved(slot, source, target)) is not None:
                 yield from self._arrived(path, moved, repeated)
         for call in self._calls_passing(path, slot):
@@ -86,15 +113,22 @@ class Tracer:
                 yield caller, Slot("out", "", call.position, slot.index), repeated
             yield path, slot, repeated
         elif slot.kind == "attr":
-            needle = b"." + slot.name.encode()
-            near = {one for one in self.project.files if needle in self.project.data(one)}
-            for other in near & (self.project.reach(path) | {one for one in near if path in self.project.reach(one)}):
+            for other in sorted(self._holders_of(path, slot.name)):
                 yield other, slot, repeated
         else:
             yield path, slot, repeated
 
+    def _holders_of(self, path: str, attribute: str) -> frozenset[str]:
+        """The files that write an attribute of this name and are tied to the file by imports, in either direction."""
+        if (path, attribute) not in self._holders:
+            needle = b"." + attribute.encode()
+            near = {one for one in self.project.files if needle in self.project.data(one)}
+            reach = self.project.reach
+            self._holders[path, attribute] = frozenset(one for one in near if one in reach(path) or path in reach(one))
+        return self._holders[path, attribute]
+
     def _calls_passing(self, path: str, slot: Slot) -> Iterator[CallSite]:
-        for call in self.project.flow(path).calls:
+        for call in self.uses(path).calls.get(_place(slot), ()):
             if any(_same(passed.slot, slot) for passed in call.passed):
                 yield call
 
@@ -115,14 +149,16 @@ class Tracer:
                 yield path, Slot("out", "", call.position, index), repeated
 
 
+def _place(slot: Slot) -> _Place:
+    return slot.kind, slot.scope, slot.name
+
+
 def _same(used: Slot, slot: Slot) -> bool:
-    return replace(used, index="") == replace(slot, index="") and used.index in ("", slot.index)
+    return _place(used) == _place(slot) and used.index in ("", slot.index)
 
 
 def _moved(slot: Slot, source: Slot, target: Slot) -> Slot | None:
     """Where a move takes a slot: an element keeps its index when the whole moves."""
-    if replace(source, index="") != replace(slot, index=""):
-        return None
     if source.index == slot.index:
         return target
     return replace(target, index=slot.index) if source.index == "" and target.index == "" else None

@@ -107,8 +107,8 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str)
     if project.is_test(path):
         return Verdict(False)
     for trainer in project.trainers_of(path):
-        facts = project.skim(trainer)
-        if not facts.engine and not project.skim(path).engine and (facts.cuda or project.skim(path).cuda):
+        engine = project.skim(trainer).engine or project.skim(path).engine
+        if not engine and any(project.skim(one).cuda for one in project.reach(trainer)):
             return Verdict(True)
     return Verdict(False)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from astroid import nodes
 from astroid.const import Context
 
+from ldlm_lint.python.names import scope_of
 from ldlm_lint.python.values import constant, evaluate
 
 _DEPTH = 6
@@ -142,9 +143,11 @@ def _of_call(node: nodes.Call, depth: int) -> Mapping:
 
 
 def _of_name(node: nodes.Name, depth: int) -> Mapping:
-    scope, _ = node.lookup(node.name)
+    scope = scope_of(node)
+    if scope is None:
+        return Mapping(open=True)
     result: Mapping | None = None
-    for binding in scope.locals.get(node.name, ()):
+    for binding in scope.locals[node.name]:
         statement = binding.parent if isinstance(binding, nodes.AssignName) else None
         if not isinstance(statement, (nodes.Assign, nodes.AnnAssign)) or statement.value is None:
             return Mapping(open=True)
@@ -188,8 +191,11 @@ def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:
     if method == "update":
         added = mapping_of(call.args[0]) if call.args else Mapping()
         names = {*added.entries, *(keyword.arg for keyword in call.keywords if keyword.arg)}
+        passed = {keyword.arg: _argument(keyword.value) for keyword in call.keywords if keyword.arg}
         for name in names:
-            _touch(mapping, name)
+            # The value may or may not have come, but where it did its expression is known.
+            possible = passed.get(name) or added.entries[name]
+            mapping.entries[name] = Argument(State.UNKNOWN, possible.node)
         mapping.open = mapping.open or added.open or any(keyword.arg is None for keyword in call.keywords)
     elif method in ("pop", "setdefault"):
         _touch(mapping, constant(call.args[0]) if call.args else None)

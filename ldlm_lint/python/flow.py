@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from astroid import nodes
 
-from ldlm_lint.python.names import UNKNOWN, bindings, qualified
+from ldlm_lint.python.names import UNKNOWN, bindings, qualified, scope_of
 from ldlm_lint.python.values import constant
 
 LOADERS = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataloader.StatefulDataLoader"})
@@ -24,6 +24,9 @@ SAVES = frozenset({"torch.save"})
 _PASS_ON = {"iter", "enumerate", "zip", "tqdm", "trange", "chain", "cycle", "islice", "reversed", "track", "progress_bar"}
 _NO_FLOW = {"len", "range", "print", "isinstance", "type", "id", "str", "int", "float", "hasattr", "getattr", "repr", "bool"}
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
+_BOUND = "_ldlm_bound"
+_RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
+_FACTS = (nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call)
 _SCOPES = (nodes.FunctionDef, nodes.Lambda)
 _LOOPS = (nodes.For, nodes.While, nodes.Comprehension)
 
@@ -158,18 +161,58 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
     moves: list[tuple[Slot, Slot]] = []
     iterations: list[Iteration] = []
     calls: list[CallSite] = []
-    for node in module.nodes_of_class((nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.Call)):
+    for node in module.nodes_of_class(_FACTS):
         if isinstance(node, (nodes.Assign, nodes.AnnAssign)):
             moves.extend(_assigned(node))
         elif isinstance(node, nodes.Return):
             moves.extend(_returned(node))
-        elif isinstance(node, (nodes.For, nodes.Comprehension)):
-            iterations.extend(_iterated(node.iter, node.iter.lineno if isinstance(node, nodes.For) else 0))
-        elif isinstance(node.func, nodes.Name) and node.func.name in ("iter", "next") and node.args:
-            iterations.extend(_iterated(node.args[0], _loop_line(node)))
-        else:
+        elif isinstance(node, nodes.Call) and not _is_call_of(node, "iter", "next"):
             calls.append(_call_site(node))
-    return ModuleFlow(path, tuple(_functions(module)), tuple(calls), tuple(moves), tuple(iterations), complete)
+        else:
+            iterations.extend(_iterations(node))
+    records = [node for node in module.nodes_of_class(nodes.ClassDef) if _is_record(node)]
+    for record in records:
+        moves.extend(_record_moves(record))
+    functions = (*_functions(module), *map(_constructor, records))
+    return ModuleFlow(path, functions, tuple(calls), tuple(moves), tuple(iterations), complete)
+
+
+def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
+    """The loops over values that a ``for``, a comprehension, ``yield from``, ``iter()`` or ``next()`` makes."""
+    if isinstance(node, nodes.For):
+        yield from _iterated(node.iter, node.iter.lineno or 0)
+    elif isinstance(node, nodes.Comprehension):
+        yield from _iterated(node.iter, 0)
+    elif isinstance(node, nodes.YieldFrom):
+        yield from _iterated(node.value, node.lineno or 0)
+    elif node.args:
+        found = _iterated(node.args[0], _loop_line(node))
+        # ``next(it)`` goes on with the same pass over the data, however often it is called.
+        yield from (replace(one, loops=()) for one in found) if _is_call_of(node, "next") else found
+
+
+def _is_call_of(node: nodes.Call, *names: str) -> bool:
+    return isinstance(node.func, nodes.Name) and node.func.name in names
+
+
+def _is_record(node: nodes.ClassDef) -> bool:
+    """A dataclass or named tuple: its constructor stores each argument under the field's name."""
+    decorators = node.decorators.nodes if node.decorators else []
+    named = [one.func if isinstance(one, nodes.Call) else one for one in decorators]
+    return any(qualified(one) <= _RECORDS for one in [*named, *node.bases])
+
+
+def _fields(record: nodes.ClassDef) -> list[str]:
+    return [one.target.name for one in record.body if isinstance(one, nodes.AnnAssign) and isinstance(one.target, nodes.AssignName)]
+
+
+def _record_moves(record: nodes.ClassDef) -> Iterator[tuple[Slot, Slot]]:
+    scope = f"{scope_name(record)}.__init__"
+    yield from ((Slot("var", scope, name), Slot("attr", "", name)) for name in _fields(record))
+
+
+def _constructor(record: nodes.ClassDef) -> Function:
+    return Function(f"{scope_name(record)}.__init__", record.lineno or 0, ("self", *_fields(record)), (), False, False, False)
 
 
 def callee_of(call: nodes.Call) -> Callee | None:
@@ -223,8 +266,8 @@ def _result_of(call: nodes.Call) -> list[Slot]:
 
 
 def _variable(node: nodes.Name) -> Slot | None:
-    scope, found = node.lookup(node.name)
-    if any(isinstance(binding, (nodes.Import, nodes.ImportFrom, nodes.FunctionDef, nodes.ClassDef)) for binding in found):
+    scope = scope_of(node)
+    if scope is None or not all(isinstance(one, (nodes.AssignName, nodes.Arguments)) for one in scope.locals[node.name]):
         return None
     return Slot("var", scope_name(scope), node.name)
 
@@ -290,12 +333,20 @@ def _repeating(node: nodes.NodeNG, slot: Slot) -> tuple[int, ...]:
 def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
     if slot.kind in ("new", "out"):
         return True
-    if slot.kind == "attr":
-        return any(target.attrname == slot.name for target in loop.nodes_of_class(nodes.AssignAttr))
-    return any(target.name == slot.name for target in loop.nodes_of_class(nodes.AssignName) if not _rewinds(target))
+    # Asked for every argument of every call in the loop; the answer rests with the loop's node.
+    bound: set[tuple[str, str]] | None = loop.__dict__.get(_BOUND)
+    if bound is None:
+        targets = loop.nodes_of_class((nodes.AssignName, nodes.AssignAttr))
+        bound = {_named(target) for target in targets if not _rewinds(target)}
+        loop.__dict__[_BOUND] = bound
+    return (slot.kind, slot.name) in bound
 
 
-def _rewinds(target: nodes.AssignName) -> bool:
+def _named(target: nodes.AssignName | nodes.AssignAttr) -> tuple[str, str]:
+    return ("var", target.name) if isinstance(target, nodes.AssignName) else ("attr", target.attrname)
+
+
+def _rewinds(target: nodes.AssignName | nodes.AssignAttr) -> bool:
     """``it = iter(loader)`` inside a loop binds a new iterator over the same loader."""
     value = getattr(target.parent, "value", None)
     return isinstance(value, nodes.Call) and isinstance(value.func, nodes.Name) and value.func.name == "iter"

@@ -75,12 +75,21 @@ def is_named(node: nodes.NodeNG, wanted: frozenset[str] | set[str]) -> bool:
     return qualified(node) <= wanted
 
 
+def scope_of(node: nodes.Name) -> nodes.NodeNG | None:
+    """The module, class or function whose name this is; None for a builtin or a name from a star import."""
+    scope = first = node.scope()
+    while True:
+        if node.name in scope.locals and (scope is first or not isinstance(scope, nodes.ClassDef)):
+            return scope
+        if scope.parent is None:
+            return None
+        scope = scope.parent.scope()
+
+
 def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
-    """The nodes that may bind a name where it is used (AssignName, Import, ImportFrom, FunctionDef, …)."""
-    try:
-        return list(node.lookup(node.name)[1])
-    except AstroidError:
-        return []
+    """All nodes that bind a name in its scope (AssignName, Import, ImportFrom, FunctionDef, …), before or after its use."""
+    scope = scope_of(node)
+    return list(scope.locals[node.name]) if scope is not None else []
 
 
 def _of_binding(binding: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
@@ -98,6 +107,9 @@ def _of_binding(binding: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
 
 
 def _imported_from(binding: nodes.ImportFrom, name: str) -> frozenset[str]:
+    # A full build binds what a star brings if it can import the module; what is installed must not decide.
+    if any(original == "*" for original, _ in binding.names):
+        return frozenset({UNKNOWN})
     try:
         original = binding.real_name(name)
     except AstroidError:

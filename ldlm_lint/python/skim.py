@@ -7,7 +7,7 @@ string or a comment is possible; the questions are put so that it can only make 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import cached_property
 
 from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
 
@@ -18,8 +18,10 @@ _NAME = re.compile(rb"[A-Za-z_][\w.]*")
 _READ = r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*["']%s["'](?![ \t]*\][ \t]*=[^=])"""
 _CHECKPOINTING = re.compile(b"|".join(map(re.escape, MISSING_ACTIVATION_CHECKPOINTING.silencers)))
 _COMMENT = re.compile(rb"#[^\n]*")
+_CUDA = re.compile(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
 _CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
-_REMOVAL = re.compile(rb"(?:os\.remove|os\.unlink|rmtree)\([ \t]*(?P<argument>[\w.\[\]]*)|(?P<owner>[\w.\[\]]+)\.unlink\(")
+_TRAINS = re.compile(rb"\.(?:backward|manual_backward|zero_grad|train_batch)\(|Trainer\([\s\S]*\.(?:train|fit)\(")
+_REMOVAL = re.compile(rb"(?:os\.remove|\.unlink|rmtree)\([ \t]*([\w.\[\]]*)")
 _OTHER_FILES = re.compile(rb"lock|tmp|temp|cache|log", re.I)
 _ROTATION = re.compile(
     rb"save_total_limit|total_limit|max_keep|keep_last|keep_latest|max_to_keep|keep_checkpoint|keep_n\b|num_to_keep|save_top_k"
@@ -29,36 +31,55 @@ _ROTATION = re.compile(
 _NEAR = 600
 
 
-@dataclass(frozen=True, slots=True)
 class Skim:
-    """The facts of one file that no tree is needed for.
+    """The facts of one file that no tree is needed for, each computed when it is first asked for."""
 
-    ``imports`` are dotted names as written (leading dots kept), one for each module and each imported name.
-    """
+    def __init__(self, data: bytes) -> None:
+        self._data = data
 
-    imports: tuple[str, ...]
-    called: frozenset[str]
-    defined: frozenset[str]
-    trains: bool
-    cuda: bool
-    engine: bool
-    checkpoints_activations: bool
-    prunes: bool
+    @cached_property
+    def _code(self) -> bytes:
+        return without_comments(self._data)
 
+    @cached_property
+    def imports(self) -> tuple[str, ...]:
+        """Dotted names as written (leading dots kept), one for each module and each imported name."""
+        return tuple(_imports(self._data))
 
-def skim(data: bytes) -> Skim:
-    """The facts of a file's bytes."""
-    code = without_comments(data)
-    return Skim(
-        imports=tuple(_imports(data)),
-        called=frozenset(name.decode() for name in _CALLED.findall(code)),
-        defined=frozenset(name.decode() for name in _DEFINED.findall(data)),
-        trains=any(word in code for word in (b"backward(", b"zero_grad(", b"Trainer(", b".fit(", b"train_batch(")),
-        cuda=b"cuda" in data or b'accelerator="gpu"' in data,
-        engine=b"deepspeed.initialize" in data,
-        checkpoints_activations=_CHECKPOINTING.search(code) is not None,
-        prunes=_ROTATION.search(code) is not None or _removes_checkpoints(code),
-    )
+    @cached_property
+    def called(self) -> frozenset[str]:
+        """The last names of what the file calls."""
+        return frozenset(name.decode() for name in set(_CALLED.findall(self._code)))
+
+    @cached_property
+    def defined(self) -> frozenset[str]:
+        """The names of its functions and classes, nested ones included."""
+        return frozenset(name.decode() for name in _DEFINED.findall(self._data))
+
+    @cached_property
+    def trains(self) -> bool:
+        """Whether it has a backward pass, or hands the training to a Trainer."""
+        return _TRAINS.search(self._code) is not None
+
+    @cached_property
+    def cuda(self) -> bool:
+        """Whether it speaks of CUDA, or of the accelerator at hand, whatever it is."""
+        return _CUDA.search(self._code) is not None
+
+    @cached_property
+    def engine(self) -> bool:
+        """Whether it hands model and optimizer to DeepSpeed."""
+        return b"deepspeed.initialize" in self._data
+
+    @cached_property
+    def checkpoints_activations(self) -> bool:
+        """Whether it knows of activation checkpointing at all."""
+        return _CHECKPOINTING.search(self._code) is not None
+
+    @cached_property
+    def prunes(self) -> bool:
+        """Whether it deletes checkpoints or sets how many are kept."""
+        return _ROTATION.search(self._code) is not None or _removes_checkpoints(self._code)
 
 
 def without_comments(data: bytes) -> bytes:
@@ -88,8 +109,10 @@ def _imports(data: bytes) -> list[str]:
 
 def _removes_checkpoints(data: bytes) -> bool:
     """Whether a deletion of anything but a lock, log or temporary file stands near a word that speaks of checkpoints."""
-    return any(
-        not _OTHER_FILES.search(match["argument"] or match["owner"] or b"")
-        and _CHECKPOINT_WORD.search(data, max(match.start() - _NEAR, 0), match.end() + _NEAR // 3)
-        for match in _REMOVAL.finditer(data)
-    )
+    for match in _REMOVAL.finditer(data):
+        # ``lock_path.unlink()`` names its file before the dot, ``os.remove(path)`` behind the parenthesis.
+        named = data[data.rfind(b"\n", 0, match.start()) + 1 : match.start()] + match[1]
+        near = _CHECKPOINT_WORD.search(data, max(match.start() - _NEAR, 0), match.end() + _NEAR // 3)
+        if near and not _OTHER_FILES.search(named):
+            return True
+    return False

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from astroid import nodes
 
-from ldlm_lint.python.names import qualified
+from ldlm_lint.python.names import bindings, qualified, scope_of
 
 _DEPTH = 8
 _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
@@ -53,7 +53,7 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
     if isinstance(node, nodes.IfExp):
         return _union(evaluate(node.body, depth + 1), evaluate(node.orelse, depth + 1))
     if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and len(node.args) == 1 and not node.keywords:
-        if not node.func.lookup(node.func.name)[1] or _is_builtin(node.func):
+        if scope_of(node.func) is None:
             return _each(evaluate(node.args[0], depth + 1), _CASTS.get(node.func.name))
     return None
 
@@ -102,9 +102,8 @@ def _of_name(node: nodes.Name, depth: int) -> tuple[object, ...] | None:
 
 def _bound_values(node: nodes.Name) -> list[nodes.NodeNG] | None:
     """The right-hand sides of all bindings of a name in the scope it belongs to; None if any is not an assignment."""
-    scope, _ = node.lookup(node.name)
     values: list[nodes.NodeNG] = []
-    for binding in scope.locals.get(node.name, ()):
+    for binding in bindings(node):
         statement = binding.parent if isinstance(binding, nodes.AssignName) else None
         if not isinstance(statement, (nodes.Assign, nodes.AnnAssign)) or statement.value is None:
             return None
@@ -139,7 +138,3 @@ def _union(*parts: tuple[object, ...] | None) -> tuple[object, ...] | None:
         return None
     return tuple(value for part in parts for value in part or ())
 
-
-def _is_builtin(name: nodes.Name) -> bool:
-    scope, _ = name.lookup(name.name)
-    return scope.root().name == "builtins"

@@ -1,0 +1,250 @@
+"""Every rule on its fixtures, in the fast engine and in pylint: findings, fixes, and what a rule promises of them."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import (
+    Case,
+    Seen,
+    by_project,
+    cases,
+    contents,
+    expected,
+    expected_to_remain,
+    lint,
+    materialize,
+    places,
+    pylint_in_process,
+    pylint_in_workers,
+    seen_by_engine,
+    sources_of,
+    strip,
+)
+from outline import outline
+
+from ldlm_lint.autofix.apply import FixResult, fix_files
+from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.checkers import optimizer
+from ldlm_lint.model import Applicability, Edit, Report, Span
+from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.rules.linter import INTERNAL_ERROR
+from ldlm_lint.source import Kind
+
+CASES = cases()
+BAD = [case for case in CASES if case.bad]
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+every_bad_case = pytest.mark.parametrize("case", BAD, ids=lambda case: case.name)
+FIXED = [case for case in BAD if case.fixed.exists()]
+every_fixed_case = pytest.mark.parametrize("case", FIXED, ids=lambda case: case.name)
+every_rule = pytest.mark.parametrize(
+    "rule", [one for one in ALL if one is not INTERNAL_ERROR], ids=lambda one: one.symbol
+)
+
+Projects = dict[Case, Path]
+Hosts = dict[str, dict[Path, list[Seen]]]
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Projects:
+    """A project of its own for each case."""
+    top = tmp_path_factory.mktemp("cases")
+    return {case: materialize(case, case.path, top / case.symbol / case.path.stem) for case in CASES}
+
+
+@pytest.fixture(scope="module")
+def reports(projects: Projects) -> dict[Case, Report]:
+    """The fast engine's report on each case."""
+    return {case: lint(root) for case, root in projects.items()}
+
+
+@pytest.fixture(scope="module")
+def messages(projects: Projects) -> dict[str, list[dict[str, Any]]]:
+    """pylint's messages on all cases at once: of a run in this process, and of one with two workers."""
+    top = next(iter(projects.values())).parent.parent
+    return {"-j1": pylint_in_process(top), "-j2": pylint_in_workers(top)}
+
+
+@pytest.fixture(scope="module")
+def pylint_hosts(projects: Projects, messages: dict[str, list[dict[str, Any]]]) -> Hosts:
+    """What pylint says of each case."""
+    return {jobs: by_project(found, list(projects.values())) for jobs, found in messages.items()}
+
+
+def fix(root: Path, report: Report, limit: Applicability = Applicability.UNSAFE) -> FixResult:
+    return fix_files(lambda overlay: lint(root, overlay).findings, sources_of(report), limit)
+
+
+@every_rule
+def test_a_rule_has_its_fixtures(rule):
+    own = [case for case in CASES if case.symbol == rule.symbol]
+    examples = {case.path.stem: case for case in own}
+    assert {"bad", "good"} <= examples.keys()
+    assert any(symbol == rule.symbol for _, _, symbol in expected(examples["bad"]))
+    fixable = rule.applicability in (Applicability.UNSAFE, Applicability.SAFE)
+    assert examples["bad"].fixed.exists() == fixable
+
+
+@pytest.mark.parametrize("rule", [one for one in ALL if any(one.triggers)], ids=lambda one: one.symbol)
+def test_the_good_cases_tempt_the_rule_as_often_as_the_bad_ones(rule):
+    own = [case for case in CASES if case.symbol == rule.symbol]
+    good = [data for case in own if not case.bad for data in contents(case.path).values()]
+    tempting = sum(data.count(trigger) for data in good for trigger in rule.triggers)
+    positive = sum(count for case in own for place, count in expected(case).items() if place[2] == rule.symbol)
+    assert tempting >= positive
+
+
+@pytest.mark.parametrize("folder", sorted({case.symbol for case in CASES}))
+def test_a_folder_of_fixtures_belongs_to_a_rule(folder):
+    assert folder in by_symbol
+
+
+@every_case
+def test_the_engine_finds_what_is_expected(case, projects, reports):
+    assert places(seen_by_engine(projects[case], reports[case])) == expected(case)
+    assert bool(expected(case)) == case.bad
+
+
+@every_case
+@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
+def test_pylint_finds_the_same(case, jobs, projects, reports, pylint_hosts):
+    seen = pylint_hosts[jobs][projects[case]]
+    assert places(seen) == expected(case)
+    assert seen == seen_by_engine(projects[case], reports[case])
+
+
+@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
+def test_pylint_gets_absolute_paths_from_us_as_from_its_own_checkers(jobs, messages):
+    assert [one for one in messages[jobs] if not Path(one["absolutePath"]).is_absolute()] == []
+
+
+@every_bad_case
+def test_fixing_makes_the_fixed_case(case, projects, reports):
+    root = projects[case]
+    result = fix(root, reports[case])
+    before = {name: strip(data) for name, data in contents(case.path).items()}
+    changed = {Path(path).relative_to(root).as_posix(): data for path, data in result.changed.items()}
+    wanted = {name: strip(data) for name, data in contents(case.fixed).items()} if case.fixed.exists() else before
+    assert before | changed == wanted
+    assert result.converged
+    assert not result.rejected
+
+
+@every_fixed_case
+def test_a_fixed_case_is_clean_and_stays_as_it_is(case, tmp_path, reports):
+    root = materialize(case, case.fixed, tmp_path / "fixed")
+    report = lint(root)
+    remaining = places(seen_by_engine(root, report))
+    assert remaining == expected_to_remain(case)
+    assert fix(root, report).changed == {}
+    old = Counter(finding.rule for finding in reports[case].findings)
+    new = Counter(finding.rule for finding in report.findings)
+    assert new < old
+    for path in root.rglob("*.py"):
+        ast.parse(path.read_bytes())
+
+
+def windows(data: bytes) -> bytes:
+    """A file as some editors of Windows write it: a byte-order mark, CRLF."""
+    return b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")
+
+
+@pytest.mark.parametrize("case", [case for case in FIXED if case.path.suffix == ".py"], ids=lambda case: case.name)
+def test_line_endings_and_a_byte_order_mark_survive_the_fix(case, tmp_path):
+    root = materialize(case, case.path, tmp_path / "windows")
+    file = root / case.path.name
+    file.write_bytes(windows(file.read_bytes()))
+    report = lint(root)
+    assert places(seen_by_engine(root, report)) == expected(case)
+    changed = fix(root, report).changed
+    assert changed == {file.as_posix(): windows(strip(case.fixed.read_bytes()))}
+
+
+@every_rule
+def test_fixes_reach_the_declared_applicability_and_never_exceed_it(rule, reports):
+    findings = [one for report in reports.values() for one in report.findings if one.rule == rule.symbol]
+    levels = [finding.fix.applicability for finding in findings if finding.fix]
+    assert max(levels, default=None) == rule.applicability
+    assert all(
+        bool(finding.fix.reason) == (finding.fix.applicability < Applicability.SAFE)
+        for finding in findings
+        if finding.fix
+    )
+
+
+def test_safe_fixes_leave_the_rest_of_the_syntax_alone(reports):
+    safe = {
+        (edit.span.path, one.fix): report.sources[edit.span.path]
+        for report in reports.values()
+        for one in report.findings
+        if one.fix and one.fix.applicability is Applicability.SAFE
+        for edit in one.fix.edits
+    }
+    assert safe
+    for (path, fix_), source in safe.items():
+        edits = [edit for edit in fix_.edits if edit.span.path == path]
+        after = apply_edits(source.data, edits, source.encoding)
+        assert outline(source.kind, source.data, edits) == outline(source.kind, after, edits, applied=True)
+
+
+BREAKING = """import torch
+from torch.nn.parallel import DistributedDataParallel
+
+
+def main(model, loader):
+    model = DistributedDataParallel(model.cuda(), find_unused_parameters=True)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for batch in loader:
+        model(batch).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.fixture
+def failing_rule(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A project of two files, and a rule that raises on the first of them."""
+
+    def fail(params):
+        raise ValueError(f"no such node: {params.as_string()}")
+
+    monkeypatch.setattr(optimizer, "_few_tensors", fail)
+    (tmp_path / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
+    (tmp_path / "train.py").write_text(BREAKING)
+    (tmp_path / "wrap.py").write_text(BREAKING.partition("    optimizer")[0])
+    return tmp_path
+
+
+@pytest.mark.parametrize("host", ["engine", "pylint -j1"])
+def test_a_rule_that_raises_is_reported_and_the_others_go_on(host, failing_rule):
+    if host == "engine":
+        seen = seen_by_engine(failing_rule, lint(failing_rule))
+    else:
+        seen = by_project(pylint_in_process(failing_rule), [failing_rule])[failing_rule]
+    assert places(seen) == {
+        ("train.py", 6, "ddp-find-unused-parameters"): 1,
+        ("train.py", 7, "ldlm-internal-error"): 1,
+        ("wrap.py", 6, "ddp-find-unused-parameters"): 1,
+    }
+    text = next(one.text for one in seen if one.rule == "ldlm-internal-error")
+    assert "OptimizerChecker.visit_call: ValueError: no such node: model.parameters()" in text
+
+
+def test_a_rule_that_raises_is_a_problem_of_the_run(failing_rule):
+    problems = lint(failing_rule).problems
+    assert [(Path(one.path).name, one.line) for one in problems] == [("train.py", 7)]
+
+
+def test_an_outline_shows_what_a_fix_did_outside_of_its_edits():
+    before = b"x = f(1, 2)\ny = g(3)\n"
+    edit = Edit(Span("a.py", 6, 7), "10")
+    same, other = b"x = f(10, 2)\ny = g(3)\n", b"x = f(10, 2)\ny = g(4)\n"
+    assert outline(Kind.PYTHON, before, [edit]) == outline(Kind.PYTHON, same, [edit], applied=True)
+    assert outline(Kind.PYTHON, before, [edit]) != outline(Kind.PYTHON, other, [edit], applied=True)
+    script, removed = b"export A=1\nif true; then\n  run\nfi\n", b"if true; then\n  run\nfi\n"
+    gone = Edit(Span("a.sh", 0, 11), "")
+    assert outline(Kind.SHELL, script, [gone]) == outline(Kind.SHELL, removed, [gone], applied=True)
+    assert outline(Kind.SHELL, script, [gone]) != outline(Kind.SHELL, b"true; run\n", [gone], applied=True)

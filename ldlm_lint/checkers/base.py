@@ -10,17 +10,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from astroid import nodes
 from pylint.checkers import BaseChecker
 from pylint.interfaces import HIGH, INFERENCE
 
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
-from ldlm_lint.rules import ALL
+from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.suppress import suppressions
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
 _NAMES = {"68": "linter", "71": "data", "72": "distributed", "73": "optimizer", "75": "memory", "76": "checkpoint-files"}
@@ -54,7 +57,10 @@ def _guarded(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
         try:
             visit(self, node)
         except Exception as error:
-            self.report(INTERNAL_ERROR, node, args={"error": f"{visit.__qualname__}: {type(error).__name__}: {error}"})
+            failure = (visit.__qualname__, self.source.path)
+            if failure not in self.failures:
+                self.failures.add(failure)
+                self.report(INTERNAL_ERROR, node, args={"error": f"{failure[0]}: {type(error).__name__}: {error}"})
 
     return call
 
@@ -63,6 +69,10 @@ class LdlmChecker(BaseChecker):
     """A checker of one family of rules (the two digits of ``family``)."""
 
     family: ClassVar[str] = ""
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self.failures: set[tuple[str, str]] = set()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -102,13 +112,8 @@ class LdlmChecker(BaseChecker):
 
         ``claims`` are the facts of other files it waits for: pylint gets such a finding from the project pass.
         """
-        record = getattr(self.linter, "ldlm_report", None)
-        if record is None:
-            if not claims:
-                self._add_message(rule, node, args or {}, confidence or rule.confidence)
-            return
         source = self.source
-        record(
+        self.record(
             Finding(
                 rule=rule.symbol,
                 code=rule.code,
@@ -121,20 +126,33 @@ class LdlmChecker(BaseChecker):
             )
         )
 
-    def _add_message(self, rule: Rule, node: nodes.NodeNG, args: Mapping[str, object], confidence: Confidence) -> None:
-        line, column, end_line, end_column = extent(node)
-        finding = Finding(rule=rule.symbol, code=rule.code, span=self.span(node))
-        if suppressions(self.source).covers(finding, rule):
-            return
-        self.linter.add_message(
-            rule.symbol,
-            line=line,
-            col_offset=column,
-            end_lineno=end_line,
-            end_col_offset=end_column,
-            args=dict(args) or None,
-            confidence=HIGH if confidence is Confidence.HIGH else INFERENCE,
-        )
+    def record(self, finding: Finding) -> None:
+        """Hand a finding to the host; pylint takes it as a message, unless it waits for other files or is silenced."""
+        take = getattr(self.linter, "ldlm_report", None)
+        if take is not None:
+            take(finding)
+        elif not finding.claims and not suppressions(self.source).covers(finding, by_symbol[finding.rule]):
+            add_message(self.linter, finding, self.source)
+
+
+def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
+    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes."""
+    line, column = _utf8_position(source, finding.span.start)
+    end_line, end_column = _utf8_position(source, finding.span.end)
+    linter.add_message(
+        finding.rule,
+        line=line,
+        col_offset=column,
+        end_lineno=end_line,
+        end_col_offset=end_column,
+        args=dict(finding.args) or None,
+        confidence=HIGH if finding.confidence is Confidence.HIGH else INFERENCE,
+    )
+
+
+def _utf8_position(source: Source, offset: int) -> tuple[int, int]:
+    line, column = source.position(offset)
+    return line, len(source.lines[line - 1][: column - 1].encode())
 
 
 def extent(node: nodes.NodeNG) -> tuple[int, int, int, int]:
@@ -170,4 +188,4 @@ def _options_for(path: str) -> Mapping[str, object]:
     return _options_of_project(project_root(Path(path).absolute()))
 
 
-__all__ = ["LdlmChecker", "extent", "message_definitions", "span_of"]
+__all__ = ["LdlmChecker", "add_message", "extent", "message_definitions", "span_of"]

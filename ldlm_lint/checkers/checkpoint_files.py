@@ -13,8 +13,8 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
-from ldlm_lint.python.flow import loops_around, scope_name
 from ldlm_lint.python.flow import function_of as enclosing_function
+from ldlm_lint.python.flow import loops_around, scope_name
 from ldlm_lint.python.names import qualified
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
@@ -35,9 +35,10 @@ _REASON = "older checkpoints are deleted during the run"
 
 @dataclass(frozen=True)
 class _Save:
-    """A call that saves under a numbered name: the counters in it, and what the project must still confirm."""
+    """A call that saves under a numbered name: where it stands, the counters in it, what the project must confirm."""
 
     node: nodes.Call
+    place: str
     counters: tuple[str, ...]
     claims: tuple[Claim, ...]
 
@@ -49,7 +50,7 @@ class CheckpointFilesChecker(LdlmChecker):
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
-        self._saves: dict[str, list[_Save]] = {}
+        self._saves: dict[tuple[str, str, int], list[_Save]] = {}
 
     def visit_module(self, _node: nodes.Module) -> None:
         """Start a file."""
@@ -57,7 +58,7 @@ class CheckpointFilesChecker(LdlmChecker):
 
     def leave_module(self, _node: nodes.Module) -> None:
         """Report the saves of one place together: model and optimizer of one step are one defect."""
-        for place, saves in self._saves.items():
+        for saves in self._saves.values():
             first = min(saves, key=lambda save: len(save.claims))
             counters = sorted({counter for save in saves for counter in save.counters})
             self.report(
@@ -66,7 +67,7 @@ class CheckpointFilesChecker(LdlmChecker):
                 args={"what": f"every save gets a new name (it holds {' and '.join(counters)})"},
                 confidence=Confidence.MEDIUM,
                 related=[(save.node, "saved together with it") for save in saves if save is not first],
-                claims=(Claim("stands-in-training-loop", place), Claim("nothing-prunes-checkpoints"), *first.claims),
+                claims=(Claim("stands-in-training-loop", first.place), Claim("nothing-prunes-checkpoints"), *first.claims),
             )
 
     def visit_call(self, node: nodes.Call) -> None:
@@ -81,13 +82,13 @@ class CheckpointFilesChecker(LdlmChecker):
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
         counters = sorted(set(_counters(target)))
-        if not counters:
+        if not counters or _only_at_milestones(node, counters):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
         certain = names == {"torch.save"} or _is_save_method(node)
         claims = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
-        self._saves.setdefault(place, []).append(_Save(node, tuple(counters), claims))
+        self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
 
     def _check_training_arguments(self, node: nodes.Call) -> None:
         arguments = Arguments(node)
@@ -99,7 +100,7 @@ class CheckpointFilesChecker(LdlmChecker):
             UNBOUNDED_CHECKPOINTS,
             node,
             args={"what": "save_total_limit is not set, so the Trainer keeps every checkpoint it writes"},
-            claims=(Claim("file-is-no-test"),),
+            claims=(Claim("belongs-to-training"),),
             fix=lambda source: _keep_fix(source, node, "save_total_limit", keep),
         )
 
@@ -113,11 +114,49 @@ class CheckpointFilesChecker(LdlmChecker):
             UNBOUNDED_CHECKPOINTS,
             node,
             args={"what": "save_top_k=-1 keeps every checkpoint"},
-            claims=(Claim("file-is-no-test"),),
+            claims=(Claim("belongs-to-training"),),
             fix=lambda source: Fix(
                 f"save_top_k={keep}", (Edit(span_of(source, keep_all.node), str(keep)),), Applicability.UNSAFE, _REASON
             ),
         )
+
+
+def _outermost_function(node: nodes.NodeNG) -> str:
+    """The outermost function around a node; a helper defined inside a function saves on its behalf."""
+    functions = [parent for parent in node.node_ancestors() if isinstance(parent, nodes.FunctionDef)]
+    return scope_name(functions[-1]) if functions else ""
+
+
+def _guard(node: nodes.NodeNG) -> int:
+    """The line of the outermost ``if`` around a node inside its loop or function, 0 without one.
+
+    What one guard saves, in whichever branch, is one defect; two guards with intervals of their own are two.
+    """
+    line = 0
+    for parent in node.node_ancestors():
+        if isinstance(parent, (nodes.For, nodes.While, nodes.FunctionDef)):
+            break
+        if isinstance(parent, nodes.If):
+            line = parent.lineno or 0
+    return line
+
+
+def _only_at_milestones(node: nodes.Call, counters: list[str]) -> bool:
+    """Guarded by ``if step in MILESTONES`` or ``if step == last``: as many files as there are milestones."""
+    for parent in node.node_ancestors():
+        if isinstance(parent, nodes.FunctionDef):
+            return False
+        if isinstance(parent, nodes.If):
+            for compare in parent.test.nodes_of_class(nodes.Compare):
+                if compare.ops[0][0] in ("in", "==") and _counts(compare, counters):
+                    return True
+    return False
+
+
+def _counts(compare: nodes.Compare, counters: list[str]) -> bool:
+    """A counter itself is compared, not a remainder of it."""
+    sides = [compare.left, *(side for _, side in compare.ops)]
+    return any(name in counters for side in sides for name in _identifiers(side))
 
 
 def _saves_often(strategies: tuple[object, ...]) -> bool:
@@ -241,7 +280,7 @@ def _identifiers(node: nodes.NodeNG) -> Iterator[str]:
         yield node.name
     elif isinstance(node, nodes.Attribute):
         yield node.attrname
-    elif isinstance(node, nodes.BinOp):
+    elif isinstance(node, nodes.BinOp) and node.op != "%":
         yield from _identifiers(node.left)
         yield from _identifiers(node.right)
     elif isinstance(node, nodes.Tuple):

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.environment import settings_of
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds, timedelta_call
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.environment import RULES as ENVIRONMENT
+from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.source import Source
 
 # Where a collective timeout is passed: parameter and position of it in the signature.
@@ -43,6 +46,14 @@ class DistributedChecker(LdlmChecker):
 
     family = "72"
 
+    def visit_module(self, node: nodes.Module) -> None:
+        """Look at the environment variables that the file sets."""
+        settings = settings_of(node, self.source)
+        if settings:
+            options = {option.name: self.option(option.name) for rule in ENVIRONMENT for option in rule.options}
+            for finding in decide(settings, options):
+                self.record(finding)
+
     def visit_call(self, node: nodes.Call) -> None:
         """Look at process groups and DDP wrappers."""
         names = qualified(node.func)
@@ -57,6 +68,9 @@ class DistributedChecker(LdlmChecker):
             self._check_unused_parameters(node, _UNUSED_PARAMETERS[name])
 
     def _check_timeout(self, node: nodes.Call, name: str) -> None:
+        # A group of its own on gloo is where a long wait belongs; it holds no GPU collective.
+        if name == "torch.distributed.new_group" and Arguments(node)["backend"].is_only("gloo"):
+            return
         limit = self.option("collective-limit")
         if name in _SECONDS_PARAMETERS:
             argument = Arguments(node)[_SECONDS_PARAMETERS[name]]
@@ -64,7 +78,7 @@ class DistributedChecker(LdlmChecker):
         else:
             argument = Arguments(node, _TIMEDELTA_PARAMETERS[name])["timeout"]
             lengths = list(seconds(argument.node) or ()) if argument.node is not None else []
-        if argument.node is None or not lengths or min(lengths) <= limit:
+        if argument.node is None or not lengths or not limit < min(lengths) < float("inf"):
             return
         place = timedelta_call(argument.node) or argument.node
         target = self.option("collective-timeout")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -16,12 +18,17 @@ from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
 from ldlm_lint.source import Source
 
-_MODULE_BASES = re.compile(r"(^|\.)(Module|PreTrainedModel|LightningModule|ModelMixin|\w*PreTrainedModel)$")
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
+_MODULE_BASES = re.compile(r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$")
 _ATTENTION = re.compile(r"attn|attention|multihead", re.I)
 _TRANSFORMER = re.compile(r"transformer|dit|vit|gpt|llama|bert|attention|attn", re.I)
 _ENCODERS = {"torch.nn.TransformerEncoder": "num_layers", "torch.nn.TransformerDecoder": "num_layers"}
 _DEPTHS = ("depth", "num_layers", "n_layers", "n_layer", "num_hidden_layers", "num_blocks")
 _SWITCH = re.compile(r"checkpoint|remat|recompute")
+_BUILDERS = re.compile(r"^__init__$|build|make|setup|create|init|configure")
+_CLONES = re.compile(r"^_*(get_)?clones$")
 _CONTAINERS = ("ModuleList", "Sequential")
 _PRETRAINED = re.compile(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
 _SHALLOW = 3
@@ -45,22 +52,32 @@ class MemoryChecker(LdlmChecker):
 
     family = "75"
 
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._models: list[tuple[nodes.ClassDef, Stack]] = []
+
+    def visit_module(self, _node: nodes.Module) -> None:
+        """Start a file."""
+        self._models = []
+
     def visit_classdef(self, node: nodes.ClassDef) -> None:
         """Look at every module class that builds a stack of transformer blocks."""
-        if not _is_module_class(node):
-            return
-        stack = next(_stacks(node), None)
-        if stack is None:
-            return
-        self.report(
-            MISSING_ACTIVATION_CHECKPOINTING,
-            node,
-            args={"model": node.name, "blocks": stack.what},
-            confidence=Confidence.MEDIUM,
-            related=[(stack.node, "the blocks are built here")],
-            claims=_claims(node.name, stack),
-            fix=lambda source: _checkpoint_fix(source, node),
-        )
+        if _is_module_class(node) and (stack := next(_stacks(node), None)) is not None:
+            self._models.append((node, stack))
+
+    def leave_module(self, node: nodes.Module) -> None:
+        """Report each model family once: the stacks that one class puts together, such as encoder and decoder."""
+        for family in _families(node, self._models):
+            model, stack = family[0]
+            self.report(
+                MISSING_ACTIVATION_CHECKPOINTING,
+                model,
+                args={"model": model.name, "blocks": stack.what},
+                confidence=Confidence.MEDIUM,
+                related=[(stack.node, "the blocks are built here"), *((other, "and here") for other, _ in family[1:])],
+                claims=_claims(model.name, stack),
+                fix=functools.partial(_checkpoint_fix, model=model),
+            )
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at transformers of another package that a training script builds itself, outside any class."""
@@ -84,11 +101,25 @@ def _claims(model: str, stack: Stack) -> tuple[Claim, ...]:
     return (*claims, Claim("class-attends", stack.external)) if stack.external else claims
 
 
+def _families(
+    module: nodes.Module, models: list[tuple[nodes.ClassDef, Stack]]
+) -> list[list[tuple[nodes.ClassDef, Stack]]]:
+    """The models of a file, those together that one class of the file builds."""
+    remaining, families = list(models), []
+    for whole in module.nodes_of_class(nodes.ClassDef):
+        built = {_last_name(call.func) for call in whole.nodes_of_class(nodes.Call)}
+        family = [entry for entry in remaining if entry[0].name in built and entry[0] is not whole]
+        if len(family) > 1:
+            families.append(family)
+            remaining = [entry for entry in remaining if entry not in family]
+    return [*families, *([entry] for entry in remaining)]
+
+
 def _is_module_class(node: nodes.ClassDef, depth: int = 0) -> bool:
     """Whether a class derives from torch's Module, directly or through classes of the same file."""
     for base in node.bases:
         names = qualified(base)
-        if any(_MODULE_BASES.search(name) and not name.startswith(".") for name in names):
+        if any(_MODULE_BASES.search(name) for name in names):
             return True
         local = _local_class(base)
         if local is not None and local is not node and depth < 4 and _is_module_class(local, depth + 1):
@@ -107,14 +138,16 @@ def _stacks(model: nodes.ClassDef) -> Iterator[Stack]:
     if any(_SWITCH.search(name.name) for name in model.nodes_of_class((nodes.AssignName, nodes.Name, nodes.FunctionDef))):
         return
     for call in model.nodes_of_class(nodes.Call):
-        if _enclosing_class(call) is not model or _owner(call) is None:
+        owner = _owner(call)
+        if _enclosing_class(call) is not model or owner is None or not _BUILDERS.search(owner.name):
             continue
         block = _repeated_block(call)
         if block is not None:
             yield from _as_stack(call, block)
-        elif what := _foreign_stack(call):
-            if not _is_pretrained(call) or not _freezes(model):
-                yield Stack(call, what)
+        elif _CLONES.search(_last_name(call.func)) and attends(call.root()):
+            yield Stack(call, f"the cloned layers of {model.name}")
+        elif (what := _foreign_stack(call)) and not (_is_pretrained(call) and _freezes(model)):
+            yield Stack(call, what)
 
 
 def _repeated_block(call: nodes.Call) -> nodes.Call | None:
@@ -155,15 +188,15 @@ def _as_stack(container: nodes.Call, block: nodes.Call) -> Iterator[Stack]:
         if attends(local):
             yield Stack(container, what)
         return
-    names = qualified(block.func) - {UNKNOWN}
-    if any(name.startswith("torch.nn.Transformer") for name in names):
+    names = {one for one in qualified(block.func) if not one.startswith(UNKNOWN)}
+    if any(one.startswith("torch.nn.Transformer") for one in names):
         yield Stack(container, what)
-    elif names and isinstance(block.func, (nodes.Name, nodes.Attribute)):
-        yield Stack(container, what, external=sorted(names)[0])
+    elif len(names) == 1:
+        yield Stack(container, what, external=names.pop())
 
 
-def attends(node: nodes.ClassDef, depth: int = 0) -> bool:
-    """Whether a class computes attention, itself or in a class of the same file that it builds."""
+def attends(node: nodes.NodeNG, depth: int = 0) -> bool:
+    """Whether a class (or a whole module) computes attention, itself or in a class of the same file that it builds."""
     for inner in node.nodes_of_class((nodes.Name, nodes.Attribute, nodes.AssignAttr)):
         if _ATTENTION.search(inner.name if isinstance(inner, nodes.Name) else inner.attrname):
             return True
@@ -235,9 +268,10 @@ def _checkpoint_fix(source: Source, model: nodes.ClassDef) -> Fix | None:
     edit, checkpoint = ensure_import(source, "torch.utils.checkpoint", "checkpoint")
     callee, last = span_of(source, call.func), span_of(source, [*call.args, *call.keywords][-1])
     first = span_of(source, call.args[0])
-    opening = Edit(source.span(callee.start, first.start), f"{checkpoint}({source.slice(callee)}, ")
+    wrapper = Edit(callee, checkpoint)
+    block = Edit(source.span(first.start, first.start), f"{source.slice(callee)}, ")
     closing = Edit(source.span(last.end, last.end), ", use_reentrant=False")
-    edits = tuple(sorted(filter(None, (edit, opening, closing))))
+    edits = tuple(sorted(filter(None, (edit, wrapper, block, closing))))
     return Fix(f"checkpoint each {source.slice(callee)}", edits, Applicability.UNSAFE, _FIX_REASON)
 
 

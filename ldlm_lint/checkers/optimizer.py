@@ -30,7 +30,7 @@ class OptimizerChecker(LdlmChecker):
         arguments = Arguments(node, _POSITIONAL)
         if any(arguments[name].may_be_passed() for name in _IMPLEMENTATIONS) or _few_tensors(arguments["params"].node):
             return
-        if _belongs_to_lightning(node):
+        if _belongs_to_lightning(node) or _is_one_of_a_choice(node):
             return
         name = next(iter(qualified(node.func))).rpartition(".")[2]
         self.report(
@@ -53,6 +53,17 @@ def _belongs_to_lightning(node: nodes.NodeNG) -> bool:
     """Lightning raises for a fused optimizer with mixed precision and clipping, both set elsewhere (facts O11)."""
     scope = node.scope()
     return isinstance(scope, nodes.FunctionDef) and scope.name == "configure_optimizers" and _is_lightning_class(scope.parent)
+
+
+def _is_one_of_a_choice(node: nodes.Call) -> bool:
+    """The same function builds one with an implementation chosen: this is its other arm, for what cannot be fused."""
+    others = node.scope().nodes_of_class(nodes.Call)
+    return any(
+        other is not node
+        and is_named(other.func, _FUSABLE)
+        and any(Arguments(other, _POSITIONAL)[name].may_be_passed() for name in _IMPLEMENTATIONS)
+        for other in others
+    )
 
 
 def _is_lightning_class(node: nodes.NodeNG) -> bool:

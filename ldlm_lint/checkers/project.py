@@ -6,29 +6,29 @@ engine lints their projects once at the end; what the visitors have reported alr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astroid import nodes
-from pylint.interfaces import HIGH, INFERENCE
 from pylint.utils import FileState
 
 from ldlm_lint import engine
-from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.base import LdlmChecker, add_message
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
-from ldlm_lint.model import Confidence, Finding, Report, Scope, Severity
+from ldlm_lint.model import Finding, Report, Scope, Severity
 from ldlm_lint.project.index import dotted_name
 from ldlm_lint.rules import by_symbol
-from ldlm_lint.rules.linter import UNPARSABLE_FILE
+from ldlm_lint.rules.linter import UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.select import Layer
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
+
+_BROKEN = {UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol}
 
 
 class ProjectChecker(LdlmChecker):
@@ -76,7 +76,7 @@ class ProjectChecker(LdlmChecker):
             config, select=("ALL",), extend_select=(), ignore=(), overrides=Layer(), exclude=(), level=Severity.INFO
         )
         report = engine.run([Path(path) for path in sorted(visited | scripts | broken)], everything, base=root)
-        cut_short = {finding.span.path for finding in report.findings if finding.rule == UNPARSABLE_FILE.symbol}
+        cut_short = {finding.span.path for finding in report.findings if finding.rule in _BROKEN}
         for finding in report.findings:
             path = finding.span.path
             if path in scripts | cut_short or (path in visited and by_symbol[finding.rule].scope is Scope.PROJECT):
@@ -96,22 +96,5 @@ class ProjectChecker(LdlmChecker):
             return
         source = report.sources[finding.span.path]
         assert isinstance(source, Source)
-        line, column = _utf8_position(source, finding.span.start)
-        end_line, end_column = _utf8_position(source, finding.span.end)
-        path = os.path.relpath(finding.span.path)
-        self.linter.set_current_module(dotted_name(finding.span.path, Path.cwd().as_posix()), path)
-        self.linter.add_message(
-            rule.symbol,
-            line=line,
-            col_offset=column,
-            end_lineno=end_line,
-            end_col_offset=end_column,
-            args=dict(finding.args) or None,
-            confidence=HIGH if finding.confidence is Confidence.HIGH else INFERENCE,
-        )
-
-
-def _utf8_position(source: Source, offset: int) -> tuple[int, int]:
-    """The 1-based line and the 0-based column in UTF-8 bytes, which is how pylint counts."""
-    line, column = source.position(offset)
-    return line, len(source.lines[line - 1][: column - 1].encode())
+        self.linter.set_current_module(dotted_name(finding.span.path, Path.cwd().as_posix()), finding.span.path)
+        add_message(self.linter, finding, source)

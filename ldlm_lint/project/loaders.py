@@ -103,7 +103,8 @@ class Tracer:
     def _onward(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
         for source, target in self.uses(path).moves.get(_place(slot), ()):
             if (moved := _moved(slot, source, target)) is not None:
-                yield from self._arrived(path, moved, repeated)
+                taken_again = _shared(slot) and moved.kind == "var" and self.calls.repeated(path, moved.scope)
+                yield from self._arrived(path, moved, repeated or taken_again)
         for call in self._calls_passing(path, slot):
             yield from self._into_call(path, call, slot, repeated)
 

@@ -167,8 +167,10 @@ def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
     return Verdict(any(context.calls.saves(path, call.callee) for call in calls))
 
 
-def _file_is_no_test(context: Context, finding: Finding, _subject: str) -> Verdict:
-    return Verdict(not context.project.is_test(finding.span.path))
+def _belongs_to_training(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """A training is reached from the same files as this one; a script that only predicts reaches none."""
+    path = finding.span.path
+    return Verdict(not context.project.is_test(path) and bool(context.project.trainers_of(path)))
 
 
 QUESTIONS: dict[str, Callable[[Context, Finding, str], Verdict]] = {
@@ -183,5 +185,5 @@ QUESTIONS: dict[str, Callable[[Context, Finding, str], Verdict]] = {
     "stands-in-training-loop": _stands_in_training_loop,
     "nothing-prunes-checkpoints": _nothing_prunes,
     "callee-saves": _callee_saves,
-    "file-is-no-test": _file_is_no_test,
+    "belongs-to-training": _belongs_to_training,
 }

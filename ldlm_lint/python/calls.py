@@ -17,7 +17,7 @@ from ldlm_lint.python.names import scope_of
 from ldlm_lint.python.values import constant, evaluate
 
 _DEPTH = 6
-_BUILTINS_THAT_ONLY_READ = {"print", "len", "repr", "str", "sorted", "list", "bool", "isinstance", "type", "id", "vars"}
+_BUILTINS_THAT_ONLY_READ = {"print", "len", "repr", "str", "sorted", "list", "bool", "isinstance", "type", "id", "vars", "dict"}
 
 
 class State(enum.Enum):
@@ -182,9 +182,12 @@ def _mutate(mapping: Mapping, use: nodes.Name) -> None:
             _touch(mapping, constant(parent.slice))
     elif isinstance(parent, nodes.Attribute) and isinstance(parent.parent, nodes.Call) and parent.parent.func is parent:
         _mutate_by_method(mapping, parent.attrname, parent.parent)
-    elif isinstance(parent, nodes.Call) and use in parent.args:
-        if not (isinstance(parent.func, nodes.Name) and parent.func.name in _BUILTINS_THAT_ONLY_READ | {"dict"}):
-            mapping.open = True
+    elif isinstance(parent, nodes.Call) and use in parent.args and not _only_reads(parent.func):
+        mapping.open = True
+
+
+def _only_reads(function: nodes.NodeNG) -> bool:
+    return isinstance(function, nodes.Name) and function.name in _BUILTINS_THAT_ONLY_READ
 
 
 def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:

@@ -402,9 +402,9 @@ def _parameters(node: nodes.NodeNG) -> tuple[str, ...]:
 
 def _saves(call: nodes.Call) -> bool:
     attribute = call.func.attrname if isinstance(call.func, nodes.Attribute) else ""
-    return attribute in ("save", "save_file", "save_state", "save_pretrained", "save_model") and (
+    return (attribute in ("save", "save_file", "save_state", "save_pretrained", "save_model") and (
         attribute != "save" or qualified(call.func) <= SAVES
-    ) or qualified(call.func) <= SAVES
+    )) or qualified(call.func) <= SAVES
 
 
 def is_backward(call: nodes.Call) -> bool:

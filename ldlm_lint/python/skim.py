@@ -21,14 +21,14 @@ _COMMENT = re.compile(rb"#[^\n]*")
 _CUDA = re.compile(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
 _CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
 _TRAINS = re.compile(rb"\.(?:backward|manual_backward|zero_grad|train_batch)\(|Trainer\([\s\S]*\.(?:train|fit)\(")
-_REMOVAL = re.compile(rb"(?:os\.remove|\.unlink|rmtree)\([ \t]*([\w.\[\]]*)")
-_OTHER_FILES = re.compile(rb"lock|tmp|temp|cache|log", re.I)
+_REMOVAL = re.compile(rb"os\.remove\(|\.unlink\(|rmtree\(")
+_OTHER_FILES = re.compile(rb"lock|tmp|temp|cache|\.log\b|log_?file|init_file|socket", re.I)
 _ROTATION = re.compile(
     rb"save_total_limit|total_limit|max_keep|keep_last|keep_latest|max_to_keep|keep_checkpoint|keep_n\b|num_to_keep|save_top_k"
     rb"|max_checkpoints|checkpoint_history|rotate_checkpoint|cleanup_checkpoint|cleanup_old|remove_old|delete_old|prune_checkpoint|n_saved"
     rb"|clean_checkpoint|num_keep|save_last_n|keep_every"
 )
-_NEAR = 600
+_LINES_BEFORE, _LINES_AFTER = 12, 3
 
 
 class Skim:
@@ -108,11 +108,11 @@ def _imports(data: bytes) -> list[str]:
 
 
 def _removes_checkpoints(data: bytes) -> bool:
-    """Whether a deletion of anything but a lock, log or temporary file stands near a word that speaks of checkpoints."""
-    for match in _REMOVAL.finditer(data):
-        # ``lock_path.unlink()`` names its file before the dot, ``os.remove(path)`` behind the parenthesis.
-        named = data[data.rfind(b"\n", 0, match.start()) + 1 : match.start()] + match[1]
-        near = _CHECKPOINT_WORD.search(data, max(match.start() - _NEAR, 0), match.end() + _NEAR // 3)
-        if near and not _OTHER_FILES.search(named):
-            return True
+    """Whether a deletion of anything but a lock, log or temporary file stands a few lines from a word about checkpoints."""
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines):
+        if _REMOVAL.search(line) and not _OTHER_FILES.search(line):
+            near = lines[max(number - _LINES_BEFORE, 0) : number + _LINES_AFTER]
+            if any(map(_CHECKPOINT_WORD.search, near)):
+                return True
     return False

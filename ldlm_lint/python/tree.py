@@ -55,7 +55,7 @@ def parse(source: Source, module_name: str) -> Parsed:
     except AstroidSyntaxError as failure:
         line, message = _cause(failure)
     except (AstroidError, RecursionError) as failure:
-        return Parsed(None, 1, f"cannot be parsed: {type(failure).__name__}")
+        return Parsed(None, 1, f"too deeply nested ({type(failure).__name__})")
     prefix = _prefix_before(source, line)
     return Parsed(_build(prefix, source.path, module_name) if prefix else None, line, message)
 

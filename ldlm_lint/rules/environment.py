@@ -51,8 +51,8 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a heartbeat that was out of reach becomes one that can end a process. " + _UNIT,
     options=(
-        Option("heartbeat-limit", 7200, "Longest accepted TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC, in seconds."),
-        Option("heartbeat-timeout", 1800, "What the fix writes for TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC, in seconds."),
+        Option("heartbeat-limit", 7200, "longest TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC that is not reported, in seconds"),
+        Option("heartbeat-timeout", 1800, "heartbeat timeout that the fix writes, in seconds"),
     ),
 )
 

@@ -36,7 +36,7 @@ INTERNAL_ERROR = _rule(
 UNPARSABLE_FILE = _rule(
     "E6802",
     "unparsable-file",
-    "syntax error: %(error)s; only what stands before it was checked",
+    "cannot be parsed: %(error)s; only what stands before it was checked",
     "A file with a syntax error.",
     "What stands before the error is still checked, what stands after it is not.",
     "Python would not run this file, and what follows the error is unchecked.",

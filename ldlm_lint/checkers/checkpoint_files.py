@@ -29,6 +29,8 @@ _SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model
 _SAVE_HELPER = re.compile(r"(^|_)save(_|$)|snapshot$")
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
+_BY_PRODUCT = re.compile(r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output")
+_STATE = re.compile(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
 _DEPTH = 6
 _REASON = "older checkpoints are deleted during the run"
 
@@ -82,7 +84,7 @@ class CheckpointFilesChecker(LdlmChecker):
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
         counters = sorted(set(_counters(target)))
-        if not counters or _only_at_milestones(node, counters):
+        if not counters or _only_at_milestones(node, counters) or _is_by_product(node):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
@@ -128,7 +130,7 @@ def _outermost_function(node: nodes.NodeNG) -> str:
 
 
 def _guard(node: nodes.NodeNG) -> int:
-    """The line of the outermost ``if`` around a node inside its loop or function, 0 without one.
+    """The line of the outermost ``if`` on a counter around a node inside its loop or function, 0 without one.
 
     What one guard saves, in whichever branch, is one defect; two guards with intervals of their own are two.
     """
@@ -136,7 +138,7 @@ def _guard(node: nodes.NodeNG) -> int:
     for parent in node.node_ancestors():
         if isinstance(parent, (nodes.For, nodes.While, nodes.FunctionDef)):
             break
-        if isinstance(parent, nodes.If):
+        if isinstance(parent, nodes.If) and any(_COUNTER.search(name.lower()) for name in _all_names(parent.test)):
             line = parent.lineno or 0
     return line
 
@@ -157,6 +159,17 @@ def _counts(compare: nodes.Compare, counters: list[str]) -> bool:
     """A counter itself is compared, not a remainder of it."""
     sides = [compare.left, *(side for _, side in compare.ops)]
     return any(name in counters for side in sides for name in _identifiers(side))
+
+
+def _is_by_product(node: nodes.Call) -> bool:
+    """What is saved is named like a result of the training (metrics, samples), not like its state."""
+    words = [name.lower() for argument in node.args[:1] for name in _all_names(argument)]
+    return any(map(_BY_PRODUCT.search, words)) and not any(map(_STATE.search, words))
+
+
+def _all_names(node: nodes.NodeNG) -> Iterator[str]:
+    for inner in node.nodes_of_class((nodes.Name, nodes.Attribute)):
+        yield inner.name if isinstance(inner, nodes.Name) else inner.attrname
 
 
 def _saves_often(strategies: tuple[object, ...]) -> bool:

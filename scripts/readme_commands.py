@@ -1,0 +1,23 @@
+"""Prints the shell commands of README's ``bash`` blocks, for a run as a newcomer would do it.
+
+``ldlm-lint`` ends with 1 where it has findings, which is what README's first command is there to show; so that one is
+expected, and 0 would be the surprise.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+_BLOCK = re.compile(r"^```bash\n(.*?)^```$", re.M | re.S)
+
+
+def commands(text: str) -> list[str]:
+    """The commands of all ``bash`` blocks, in order; one that lints the example must report findings."""
+    found = [line for block in _BLOCK.findall(text) for line in block.splitlines() if line]
+    return [f"({line}) && exit 1 || test $? -eq 1" if "ldlm-lint examples" in line else line for line in found]
+
+
+if __name__ == "__main__":
+    print("\n".join(commands(README.read_text(encoding="utf-8"))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.project.index import Project
-from ldlm_lint.python.flow import Callee, CallSite, Function
+from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
 
 _DEPTH = 5
 _CANDIDATES = 3
@@ -138,8 +138,19 @@ class Calls:
             return False
         if lines & set(function.backward_lines):
             return True
-        inside = (call for call in self.project.flow(path).calls if call.scope == scope and lines & set(call.loops))
-        return self._any_trains(path, inside)
+        flow = self.project.flow(path)
+        inside = (call for call in flow.calls if call.scope == scope and lines & set(call.loops))
+        return self._any_trains(path, inside) or self._iterates_a_training(flow, scope, lines)
+
+    def _iterates_a_training(self, flow: ModuleFlow, scope: str, lines: set[int]) -> bool:
+        """Whether one of the loops goes over a generator that trains: ``for loss in self.steps(): …``."""
+        iterated = {one.slot.name for one in flow.iterations if one.slot.kind == "out" and one.scope == scope and one.line in lines}
+        generators = (call for call in flow.calls if call.position in iterated)
+        return any(
+            function.yields and self.trains(where, function.scope)
+            for call in generators
+            for where, function in self.targets(flow.path, call.callee)
+        )
 
     def in_training_loop(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> tuple[str, int] | None:
         """The training loop (path, line) that a place stands in, through its callers too; None where it is in none."""

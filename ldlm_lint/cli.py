@@ -242,8 +242,13 @@ def _show(arguments: argparse.Namespace, report: Report, base: Path, fixed: Fixe
 
 
 def _print_problems(report: Report, base: Path) -> None:
-    """One line on stderr for each path that could not be checked, so that stdout holds the findings alone."""
+    """One line on stderr for each path that could not be checked; what is a finding already is not said twice."""
+    from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+
+    shown = {(finding.span.path, finding.rule) for finding in report.findings}
     for problem in report.problems:
+        if any((problem.path, rule.symbol) in shown for rule in (UNREADABLE_FILE, INTERNAL_ERROR)):
+            continue
         print(f"error: {_place(problem, base)}{problem.message}", file=sys.stderr)
 
 

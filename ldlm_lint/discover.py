@@ -17,7 +17,7 @@ from pathspec import GitIgnoreSpec
 
 from ldlm_lint.config import Config, project_root, relative_to
 from ldlm_lint.model import Problem
-from ldlm_lint.shell.lint import is_shell
+from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
 
 TOOL_DIRECTORIES = frozenset(

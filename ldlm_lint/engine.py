@@ -9,20 +9,24 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
-from ldlm_lint.model import FileResult, Finding, Problem, Report
+from ldlm_lint.model import FileResult, Finding, Problem, Report, Span
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules import ALL, by_symbol, linter
-from ldlm_lint.shell.lint import lint as lint_shell
 from ldlm_lint.source import Kind, Source, UnreadableError
 from ldlm_lint.suppress import suppressions
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.questions import Context
+    from ldlm_lint.python.flow import ModuleFlow
 
 Overlay = Mapping[str, bytes]
 
@@ -37,20 +41,29 @@ def run(paths: Sequence[Path], config: Config, *, base: Path, overlay: Overlay |
     found = discover(paths, config, Path(config.root) if config.root else base)
     sources: dict[str, Source] = {}
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
-    decided = list(_decide([finding for result in results for finding in result.findings], config, overlay))
+    decided = list(_decide(results, config, overlay))
     shown, suppressed = _select(decided, config, sources)
     _add_related(shown, overlay, sources)
-    problems = [*found.problems, *(problem for result in results for problem in result.problems)]
+    problems = [*found.problems, *_problems(decided, sources)]
     return Report(
         findings=tuple(sorted(shown, key=lambda finding: finding.order)),
         problems=tuple(sorted(problems, key=lambda problem: (problem.path, problem.line))),
-        files=sum(1 for result in results if not result.problems),
+        files=len(results) - sum(finding.rule == linter.UNREADABLE_FILE.symbol for finding in decided),
         suppressed=suppressed,
         unseen=sum(result.unseen for result in results),
         excluded=found.excluded,
         requested=len(paths),
         sources=sources,
     )
+
+
+def _problems(findings: Iterable[Finding], sources: Mapping[str, Source]) -> Iterator[Problem]:
+    """What makes a run end with exit code 3: files that could not be read, and our own failures."""
+    grave = {linter.UNREADABLE_FILE.symbol, linter.INTERNAL_ERROR.symbol}
+    for finding in findings:
+        if finding.rule in grave:
+            line, _ = sources[finding.span.path].position(finding.span.start)
+            yield Problem(finding.span.path, line, by_symbol[finding.rule].text(finding.args))
 
 
 def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
@@ -62,16 +75,26 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
         return _unreadable(path, kind, error, sources)
     if not may_break_a_rule(source.data, kind) and _parses(source):
         return FileResult(name)
-    result = _lint(source, config)
+    try:
+        result = _lint(source, config)
+    except Exception as error:
+        result = FileResult(name, (_internal_error(source.span(0, 0), error),))
     if result.findings:
         sources[name] = source
-    internal = (finding for finding in result.findings if finding.rule == linter.INTERNAL_ERROR.symbol)
-    problems = (Problem(name, source.position(one.span.start)[0], by_symbol[one.rule].text(one.args)) for one in internal)
-    return replace(result, problems=(*result.problems, *problems))
+    return result
+
+
+def _internal_error(span: Span, error: Exception) -> Finding:
+    """What a defect of ours leaves of a file or a finding; the others go on."""
+    rule = linter.INTERNAL_ERROR
+    where = traceback.extract_tb(error.__traceback__)[-1].name
+    return Finding(rule.symbol, rule.code, span, (("error", f"{where}: {type(error).__name__}: {error}"),))
 
 
 def _lint(source: Source, config: Config) -> FileResult:
     if source.kind is Kind.SHELL:
+        from ldlm_lint.shell.lint import lint as lint_shell
+
         return lint_shell(source, config.options)
     from ldlm_lint.checkers.host import lint as lint_python
     from ldlm_lint.project.index import dotted_name
@@ -114,40 +137,50 @@ def _parses(source: Source) -> bool:
 
 
 def _unreadable(path: Path, kind: Kind, error: UnreadableError, sources: dict[str, Source]) -> FileResult:
-    """A finding at the offending line of a file whose text cannot be shown, and the problem that makes exit code 3."""
+    """A finding at the offending line of a file whose text cannot be shown."""
     name = path.as_posix()
     # The report asks every source for lines and columns; this one answers for a file that has none to show.
     blank = Source(name, b"\n" * (error.line - 1), kind)
     sources[name] = blank
     rule = linter.UNREADABLE_FILE
     finding = Finding(rule.symbol, rule.code, blank.span(error.line - 1, error.line - 1), (("error", str(error)),))
-    return FileResult(name, (finding,), (Problem(name, error.line, rule.text(finding.args)),))
+    return FileResult(name, (finding,))
 
 
-def _decide(findings: Iterable[Finding], config: Config, overlay: Overlay) -> Iterator[Finding]:
+def _decide(results: Sequence[FileResult], config: Config, overlay: Overlay) -> Iterator[Finding]:
     """The findings that stand on their own, and those whose claims the project confirms."""
-    contexts: dict[str, object] = {}
-    for finding in findings:
+    from ldlm_lint.project import decide
+
+    flows = {result.path: result.flow for result in results if result.flow is not None}
+    linted = [result.path for result in results]
+    contexts: dict[str, Context] = {}
+    for finding in (finding for result in results for finding in result.findings):
         if not finding.claims:
             yield finding
             continue
-        from ldlm_lint.project import decide
-
-        context = _context(Path(finding.span.path), config, overlay, contexts)
-        decided = decide(finding, context)
+        path = Path(finding.span.path)
+        root = project_root(path).as_posix()
+        if root not in contexts:
+            contexts[root] = _context(root, linted, config, overlay, flows)
+        try:
+            decided = decide(finding, contexts[root])
+        except Exception as error:
+            decided = _internal_error(finding.span, error)
         if decided is not None:
             yield decided
 
 
-def _context(path: Path, config: Config, overlay: Overlay, contexts: dict[str, object]) -> object:
+def _context(
+    root: str, linted: Iterable[str], config: Config, overlay: Overlay, flows: Mapping[str, ModuleFlow]
+) -> Context:
+    """The project at a root: all its Python files as context, and those linted below it although they are ignored."""
     from ldlm_lint.project import Project
     from ldlm_lint.project.questions import Context
 
-    root = project_root(path)
-    if root.as_posix() not in contexts:
-        files = (one.as_posix() for one, kind in discover([root], config, root).files if kind is Kind.PYTHON)
-        contexts[root.as_posix()] = Context(Project(root.as_posix(), {*files, path.as_posix()}, overlay))
-    return contexts[root.as_posix()]
+    found = discover([Path(root)], config, Path(root)).files
+    files = {path.as_posix() for path, kind in found if kind is Kind.PYTHON}
+    named = {path for path in linted if path.startswith(root.rstrip("/") + "/") and path.endswith((".py", ".pyi", ".pyw"))}
+    return Context(Project(root, files | named, overlay, flows))
 
 
 def _add_related(findings: Iterable[Finding], overlay: Overlay, sources: dict[str, Source]) -> None:

@@ -9,6 +9,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ldlm_lint.python.flow import ModuleFlow
 
 
 class Severity(enum.IntEnum):
@@ -239,13 +243,14 @@ class Problem:
 class FileResult:
     """What one file yields; a pure function of its bytes, the version and the configuration.
 
-    ``unseen`` counts the stretches of a script that the parsers could not read.
+    ``unseen`` counts the stretches of a script that the parsers could not read; ``flow`` is where values go inside a
+    Python file, for the project pass, where the file was parsed anyway and may matter to it.
     """
 
     path: str
     findings: tuple[Finding, ...] = ()
-    problems: tuple[Problem, ...] = ()
     unseen: int = 0
+    flow: ModuleFlow | None = None
 
 
 @dataclass(frozen=True, slots=True)

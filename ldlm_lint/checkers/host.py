@@ -15,6 +15,8 @@ from pylint.utils import ASTWalker
 
 from ldlm_lint.checkers import CHECKERS
 from ldlm_lint.model import FileResult, Finding
+from ldlm_lint.python.flow import summarize
+from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Source
@@ -54,7 +56,10 @@ def lint(source: Source, module_name: str, options: Mapping[str, object]) -> Fil
         walk(parsed.module, host)
     if parsed.error_line:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
-    return FileResult(source.path, tuple(sorted(host.findings, key=lambda finding: finding.order)))
+    findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
+    matters = parsed.module is not None and (Skim(source.data).trains or any(one.claims for one in findings))
+    flow = summarize(parsed.module, source.path, complete=not parsed.error_line) if matters else None
+    return FileResult(source.path, findings, flow=flow)
 
 
 def walk(module: nodes.Module, host: Host) -> None:

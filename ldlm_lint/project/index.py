@@ -28,17 +28,24 @@ def dotted_name(path: str, root: str) -> str:
 class Project:
     """The Python files below a root directory (absolute, forward slashes).
 
-    ``files`` are their absolute paths; ``overlay`` holds contents that are not on disk yet. What a file yields is
+    ``files`` are their absolute paths; ``overlay`` holds contents that are not on disk yet,
+    ``flows`` what is known of files that were parsed before. What a file yields is
     a pure function of its bytes, kept for the time of one run.
     """
 
-    def __init__(self, root: str, files: Iterable[str], overlay: Mapping[str, bytes] | None = None) -> None:
+    def __init__(
+        self,
+        root: str,
+        files: Iterable[str],
+        overlay: Mapping[str, bytes] | None = None,
+        flows: Mapping[str, ModuleFlow] | None = None,
+    ) -> None:
         self.root = root
         self.files = frozenset(files)
         self._overlay = overlay or {}
         self._data: dict[str, bytes] = {}
         self._skims: dict[str, Skim] = {}
-        self._flows: dict[str, ModuleFlow] = {}
+        self._flows: dict[str, ModuleFlow] = dict(flows or {})
         self._reach: dict[str, frozenset[str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}

@@ -7,16 +7,17 @@ one where ``cfg`` is a dictionary of the file that certainly does not.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from astroid import nodes
 from astroid.const import Context
 
-from ldlm_lint.python.names import scope_of
+from ldlm_lint.python.names import bindings, scope_of
 from ldlm_lint.python.values import constant, evaluate
 
 _DEPTH = 6
+_METHODS_THAT_ONLY_READ = {"get", "items", "keys", "values", "copy"}
 _BUILTINS_THAT_ONLY_READ = {"print", "len", "repr", "str", "sorted", "list", "bool", "isinstance", "type", "id", "vars", "dict"}
 
 
@@ -70,9 +71,20 @@ class Mapping:
     open: bool = False
 
     def update(self, other: Mapping) -> None:
-        """Let the entries of another dictionary win, as ``dict.update`` does."""
+        """Let the entries of another dictionary win, as ``dict.update`` does; an open one may hold any key."""
+        if other.open:
+            self.forget()
+        self.entries.update(other.entries)
+
+    def join(self, other: Mapping) -> None:
+        """Add the entries of another dictionary where a key that both hold would be an error."""
         self.entries.update(other.entries)
         self.open = self.open or other.open
+
+    def forget(self) -> None:
+        """Any key may have been added, changed or removed."""
+        self.open = True
+        self.entries = {name: Argument(State.UNKNOWN, held.node) for name, held in self.entries.items()}
 
 
 class Arguments:
@@ -83,12 +95,12 @@ class Arguments:
         self._mapping = Mapping()
         for name, node in zip(positional, call.args, strict=False):
             if isinstance(node, nodes.Starred):
-                self._mapping.open = True
                 break
             self._mapping.entries[name] = _argument(node)
+        self._mapping.open = any(isinstance(node, nodes.Starred) for node in call.args)
         for keyword in call.keywords:
             if keyword.arg is None:
-                self._mapping.update(mapping_of(keyword.value))
+                self._mapping.join(mapping_of(keyword.value))
             else:
                 self._mapping.entries[keyword.arg] = _argument(keyword.value)
 
@@ -131,12 +143,12 @@ def _of_literal(node: nodes.Dict, depth: int) -> Mapping:
 def _of_call(node: nodes.Call, depth: int) -> Mapping:
     if isinstance(node.func, nodes.Attribute) and node.func.attrname == "copy" and not node.args:
         return mapping_of(node.func.expr, depth + 1)
-    if not (isinstance(node.func, nodes.Name) and node.func.name == "dict" and len(node.args) <= 1):
+    if not (_is_builtin(node.func, {"dict"}) and len(node.args) <= 1):
         return Mapping(open=True)
     result = mapping_of(node.args[0], depth + 1) if node.args else Mapping()
     for keyword in node.keywords:
         if keyword.arg is None:
-            result.update(mapping_of(keyword.value, depth + 1))
+            result.join(mapping_of(keyword.value, depth + 1))
         else:
             result.entries[keyword.arg] = _argument(keyword.value)
     return result
@@ -147,16 +159,18 @@ def _of_name(node: nodes.Name, depth: int) -> Mapping:
     if scope is None:
         return Mapping(open=True)
     result: Mapping | None = None
-    for binding in scope.locals[node.name]:
+    names = {node.name: scope}
+    for binding in bindings(node):
         statement = binding.parent if isinstance(binding, nodes.AssignName) else None
         if not isinstance(statement, (nodes.Assign, nodes.AnnAssign)) or statement.value is None:
             return Mapping(open=True)
         held = mapping_of(statement.value, depth + 1)
         result = held if result is None else _either(result, held)
+        names |= {one.name: one.scope() for one in _targets(statement) if isinstance(one, nodes.AssignName)}
     if result is None:
         return Mapping(open=True)
-    for use in _uses(scope, node.name):
-        _mutate(result, use)
+    for name, where in names.items():
+        _mutate_by_uses(result, where, name, depth)
     return result
 
 
@@ -170,24 +184,55 @@ def _either(left: Mapping, right: Mapping) -> Mapping:
     return result
 
 
-def _uses(scope: nodes.NodeNG, name: str) -> Iterator[nodes.Name]:
-    return (use for use in scope.nodes_of_class(nodes.Name) if use.name == name)
+def _targets(statement: nodes.Assign | nodes.AnnAssign) -> list[nodes.NodeNG]:
+    return statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
 
 
-def _mutate(mapping: Mapping, use: nodes.Name) -> None:
+def _mutate_by_uses(mapping: Mapping, scope: nodes.NodeNG, name: str, depth: int) -> None:
+    for use in scope.nodes_of_class(nodes.Name):
+        if use.name == name:
+            _mutate(mapping, use, depth)
+
+
+def _mutate(mapping: Mapping, use: nodes.Name, depth: int) -> None:
     """Take back what a use of the dictionary may change: its keys become unknown, whether guarded or not."""
-    parent = use.parent
+    child, parent = use, use.parent
+    while isinstance(parent, nodes.IfExp):
+        child, parent = parent, parent.parent
     if isinstance(parent, nodes.Subscript) and parent.value is use:
         if parent.ctx is not Context.Load:
             _touch(mapping, constant(parent.slice))
     elif isinstance(parent, nodes.Attribute) and isinstance(parent.parent, nodes.Call) and parent.parent.func is parent:
         _mutate_by_method(mapping, parent.attrname, parent.parent)
-    elif isinstance(parent, nodes.Call) and use in parent.args and not _only_reads(parent.func):
-        mapping.open = True
+    elif isinstance(parent, (nodes.Assign, nodes.AnnAssign)) and depth < _DEPTH:
+        _mutate_by_alias(mapping, parent, depth)
+    elif not _only_reads(parent, child):
+        mapping.forget()
 
 
-def _only_reads(function: nodes.NodeNG) -> bool:
-    return isinstance(function, nodes.Name) and function.name in _BUILTINS_THAT_ONLY_READ
+def _mutate_by_alias(mapping: Mapping, statement: nodes.Assign | nodes.AnnAssign, depth: int) -> None:
+    for target in _targets(statement):
+        if isinstance(target, nodes.AssignName):
+            _mutate_by_uses(mapping, target.scope(), target.name, depth + 1)
+        else:
+            mapping.forget()
+
+
+def _only_reads(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
+    """Whether what stands around a dictionary neither changes it nor hands it to somebody who may."""
+    if isinstance(parent, nodes.Call):
+        return child in parent.args and _is_builtin(parent.func, _BUILTINS_THAT_ONLY_READ)
+    if isinstance(parent, nodes.Keyword):
+        return parent.arg is None
+    if isinstance(parent, nodes.Dict):
+        return any(value is child and isinstance(key, nodes.DictUnpack) for key, value in parent.items)
+    if isinstance(parent, (nodes.For, nodes.Comprehension)):
+        return parent.iter is child
+    return isinstance(parent, (nodes.BinOp, nodes.Compare, nodes.FormattedValue, nodes.If, nodes.UnaryOp, nodes.Expr, nodes.Assert))
+
+
+def _is_builtin(function: nodes.NodeNG, names: set[str]) -> bool:
+    return isinstance(function, nodes.Name) and function.name in names and scope_of(function) is None
 
 
 def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:
@@ -199,17 +244,19 @@ def _mutate_by_method(mapping: Mapping, method: str, call: nodes.Call) -> None:
             # The value may or may not have come, but where it did its expression is known.
             possible = passed.get(name) or added.entries[name]
             mapping.entries[name] = Argument(State.UNKNOWN, possible.node)
-        mapping.open = mapping.open or added.open or any(keyword.arg is None for keyword in call.keywords)
+        if added.open or any(keyword.arg is None for keyword in call.keywords):
+            mapping.forget()
     elif method in ("pop", "setdefault"):
         _touch(mapping, constant(call.args[0]) if call.args else None)
     elif method in ("clear", "popitem"):
         mapping.entries = dict.fromkeys(mapping.entries, _UNKNOWN)
+    elif method not in _METHODS_THAT_ONLY_READ:
+        mapping.forget()
 
 
 def _touch(mapping: Mapping, name: object) -> None:
     if isinstance(name, str):
         mapping.entries[name] = _UNKNOWN
     else:
-        mapping.open = True
-        mapping.entries = dict.fromkeys(mapping.entries, _UNKNOWN)
+        mapping.forget()
 

@@ -12,6 +12,7 @@ from astroid.exceptions import AstroidError
 UNKNOWN = "?"
 _DEPTH = 6
 _CACHE = "_ldlm_qualified"
+_NONLOCALS = "_ldlm_nonlocals"
 
 # Where torch and others define a name in one module and publish it in another, the published one is used.
 _PUBLISHED = {
@@ -79,7 +80,7 @@ def scope_of(node: nodes.Name) -> nodes.NodeNG | None:
     """The module, class or function whose name this is; None for a builtin or a name from a star import."""
     scope = first = node.scope()
     while True:
-        if node.name in scope.locals and (scope is first or not isinstance(scope, nodes.ClassDef)):
+        if (scope is first or not isinstance(scope, nodes.ClassDef)) and _own(scope, node.name):
             return scope
         if scope.parent is None:
             return None
@@ -87,9 +88,27 @@ def scope_of(node: nodes.Name) -> nodes.NodeNG | None:
 
 
 def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
-    """All nodes that bind a name in its scope (AssignName, Import, ImportFrom, FunctionDef, …), before or after its use."""
+    """All nodes that bind a name in its scope (AssignName, Import, ImportFrom, FunctionDef, …), before or after its use.
+
+    A ``nonlocal`` statement is among them where a nested function may bind the name anew.
+    """
     scope = scope_of(node)
-    return list(scope.locals[node.name]) if scope is not None else []
+    return [*_own(scope, node.name), *_nonlocals(scope, node.name)] if scope is not None else []
+
+
+def _own(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
+    """What binds a name in a scope, stars left out: a full build binds what they bring if it can import the module."""
+    return [one for one in scope.locals.get(name, ()) if not (isinstance(one, nodes.ImportFrom) and one.names[0][0] == "*")]
+
+
+def _nonlocals(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
+    if not isinstance(scope, nodes.FunctionDef):
+        return []
+    found: list[nodes.NodeNG] | None = scope.__dict__.get(_NONLOCALS)
+    if found is None:
+        found = list(scope.nodes_of_class(nodes.Nonlocal))
+        scope.__dict__[_NONLOCALS] = found
+    return [one for one in found if name in one.names]
 
 
 def _of_binding(binding: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
@@ -107,14 +126,12 @@ def _of_binding(binding: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
 
 
 def _imported_from(binding: nodes.ImportFrom, name: str) -> frozenset[str]:
-    # A full build binds what a star brings if it can import the module; what is installed must not decide.
-    if any(original == "*" for original, _ in binding.names):
-        return frozenset({UNKNOWN})
     try:
         original = binding.real_name(name)
     except AstroidError:
         return frozenset({UNKNOWN})
-    return frozenset({f"{'.' * (binding.level or 0)}{binding.modname}.{original}"})
+    module = f"{'.' * (binding.level or 0)}{binding.modname}"
+    return frozenset({f"{module}{original}" if module.endswith(".") else f"{module}.{original}"})
 
 
 def _imported(binding: nodes.Import, name: str) -> frozenset[str]:
@@ -130,6 +147,7 @@ def _is_getattr(node: nodes.Call) -> bool:
     return (
         isinstance(node.func, nodes.Name)
         and node.func.name == "getattr"
+        and scope_of(node.func) is None
         and len(node.args) >= 2
         and isinstance(node.args[1], nodes.Const)
         and isinstance(node.args[1].value, str)

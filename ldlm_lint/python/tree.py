@@ -7,6 +7,7 @@ scope lookup gives the same names in both (measured on 83,578 calls of three rep
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -61,11 +62,19 @@ def parse(source: Source, module_name: str) -> Parsed:
 
 
 def _build(text: str, path: str, module_name: str) -> nodes.Module:
-    manager = AstroidManager()
-    module = _LightBuilder().string_build(text, modname=module_name, path=path)
-    # The manager is a process singleton: a tree left in its cache would outlive the run and answer other files' imports.
-    manager.astroid_cache.pop(module_name, None)
-    return module
+    # The manager is a process singleton: a tree left in its cache would outlive the run and answer other files' imports,
+    # and one that is called ``builtins`` would take the place of the real one.
+    cache = AstroidManager().astroid_cache
+    before = cache.get(module_name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _LightBuilder().string_build(text, modname=module_name, path=path)
+    finally:
+        if before is None:
+            cache.pop(module_name, None)
+        else:
+            cache[module_name] = before
 
 
 def _cause(failure: AstroidSyntaxError) -> tuple[int, str]:
@@ -84,11 +93,20 @@ def _prefix_before(source: Source, line: int) -> str:
     lines = source.lines
     closest = range(min(line, len(lines)), max(line - _LINES_BEFORE_ERROR, 0), -1)
     top_level = [at for at in range(min(line, len(lines)), 0, -1) if lines[at - 1][:1] not in ("", " ", "\t", "#", ")", "]", "}")]
+    longest = len(lines)
     for end in [*(at - 1 for at in closest), *(at - 1 for at in top_level[:_LINES_BEFORE_ERROR])]:
+        if end > longest:
+            continue
         text = "\n".join(lines[:end])
-        for candidate in (text, text + "\n" + "\n".join(_open_tries(lines[:end]))):
-            if candidate.strip() and _parses(candidate):
-                return candidate
+        failure = _failure(text)
+        if failure is None:
+            return text
+        closed = text + "\n" + "\n".join(_open_tries(lines[:end]))
+        if _failure(closed) is None:
+            return closed
+        if "was never closed" in failure.msg:
+            # No text that ends behind an open bracket parses, and a table of data may have thousands of lines.
+            longest = (failure.lineno or 1) - 1
     return ""
 
 
@@ -107,9 +125,14 @@ def _open_tries(lines: tuple[str, ...]) -> list[str]:
     return closing
 
 
-def _parses(text: str) -> bool:
+def _failure(text: str) -> SyntaxError | None:
+    """Why a text does not parse; None where it does."""
     try:
-        ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as failure:
+        return failure
+    except (ValueError, RecursionError, MemoryError) as failure:
+        return SyntaxError(str(failure))
+    return None

@@ -24,6 +24,8 @@ _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
 }
 _CASTS: dict[str, Callable[[object], object]] = {"int": int, "float": float, "bool": bool, "str": str}
 _TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
+# timedelta itself takes no more than 999,999,999 days, and no NaN or infinity.
+_MOST = 1e15
 _SECONDS = {
     "days": 86400.0,
     "seconds": 1.0,
@@ -61,7 +63,7 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
 def constant(node: nodes.NodeNG | None) -> object | None:
     """The one constant that an expression is for certain, else None (which a literal None also gives)."""
     values = evaluate(node) if node is not None else None
-    return values[0] if values is not None and len(set(map(repr, values))) == 1 else None
+    return values[0] if values is not None and len({(type(value), value) for value in values}) == 1 else None
 
 
 def seconds(node: nodes.NodeNG) -> tuple[float, ...] | None:
@@ -74,6 +76,8 @@ def seconds(node: nodes.NodeNG) -> tuple[float, ...] | None:
     for unit, value in parts:
         amount = constant(value)
         if unit not in _SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):
+            return None
+        if not abs(amount) < _MOST:
             return None
         total += _SECONDS[unit] * amount
     return (total,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from ldlm_lint.model import FileResult
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
@@ -14,18 +13,6 @@ from ldlm_lint.shell.removal import ScriptEditor
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Assignment, Expansion, Reading, Script
 from ldlm_lint.source import Source
-
-SUFFIXES = frozenset({".sh", ".bash", ".sbatch", ".slurm"})
-_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?(?:bash|sh|dash|zsh|ksh)\b")
-_BOM = b"\xef\xbb\xbf"
-
-
-def is_shell(path: Path, head: bytes) -> bool:
-    """Whether a file is a shell script: by its suffix, or by the shebang in ``head`` where it has no suffix."""
-    if path.suffix.lower() in SUFFIXES:
-        return True
-    return not path.suffix and _SHEBANG.match(head.removeprefix(_BOM)) is not None
-
 
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import bashlex
 
 _PLAIN = re.compile(r"[\w./:,@%+=^-]*")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"$`\\]*)\"")
@@ -127,6 +126,9 @@ def _parse(text: str) -> object | None:
     if len(text) > MAX_CHARACTERS:
         return None
     try:
+        # Its parser tables take 0.16 s to load, more than most scripts take to read.
+        import bashlex
+
         trees = bashlex.parse(text)
     except Exception:  # bashlex raises IndexError, AttributeError, AssertionError … on what its grammar lacks
         return None

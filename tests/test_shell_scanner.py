@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import words
-from ldlm_lint.shell.launchers import launcher_of
 from ldlm_lint.shell.detect import is_shell
+from ldlm_lint.shell.launchers import launcher_of
 from ldlm_lint.shell.lint import lint
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Assignment, Form, Reading, Script

@@ -54,10 +54,16 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
         return _arithmetic(node, depth)
     if isinstance(node, nodes.IfExp):
         return _union(evaluate(node.body, depth + 1), evaluate(node.orelse, depth + 1))
-    if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and len(node.args) == 1 and not node.keywords:
-        if scope_of(node.func) is None:
-            return _each(evaluate(node.args[0], depth + 1), _CASTS.get(node.func.name))
+    if isinstance(node, nodes.Call) and (cast := _cast_of(node)) is not None:
+        return _each(evaluate(node.args[0], depth + 1), cast)
     return None
+
+
+def _cast_of(call: nodes.Call) -> Callable[[object], object] | None:
+    """The builtin conversion that a call of one argument is; None where the name is bound to something else."""
+    if not isinstance(call.func, nodes.Name) or len(call.args) != 1 or call.keywords or scope_of(call.func) is not None:
+        return None
+    return _CASTS.get(call.func.name)
 
 
 def constant(node: nodes.NodeNG | None) -> object | None:

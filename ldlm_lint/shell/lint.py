@@ -14,6 +14,7 @@ from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Assignment, Expansion, Reading, Script
 from ldlm_lint.source import Source
 
+
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name."""
     script = scan(source)

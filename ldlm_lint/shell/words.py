@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-
 _PLAIN = re.compile(r"[\w./:,@%+=^-]*")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"$`\\]*)\"")
 _PARAMETER = re.compile(r"(\"?)\$(?:\{(\w+)\}|([A-Za-z_]\w*))\1")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 _COUNTER = re.compile(
-    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps)(_|\d|$)"
+    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?)(_|\d|$)"
 )
 _SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
 _SAVE_HELPER = re.compile(r"(^|_)save(_|$)|snapshot$")
@@ -31,6 +31,7 @@ _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
 _BY_PRODUCT = re.compile(r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output")
 _STATE = re.compile(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
+_COUNTING = {"range", "trange", "count", "enumerate"}
 _DEPTH = 6
 _REASON = "older checkpoints are deleted during the run"
 
@@ -83,7 +84,7 @@ class CheckpointFilesChecker(LdlmChecker):
             self._check_save(node, target, names)
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
-        counters = sorted(set(_counters(target)))
+        counters = sorted({*_counters(target), *_loop_counters(node, target)})
         if not counters or _only_at_milestones(node, counters) or _is_by_product(node):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
@@ -148,11 +149,16 @@ def _only_at_milestones(node: nodes.Call, counters: list[str]) -> bool:
     for parent in node.node_ancestors():
         if isinstance(parent, nodes.FunctionDef):
             return False
-        if isinstance(parent, nodes.If):
-            for compare in parent.test.nodes_of_class(nodes.Compare):
-                if compare.ops[0][0] in ("in", "==") and _counts(compare, counters):
-                    return True
+        if isinstance(parent, nodes.If) and _is_milestone(parent.test, counters):
+            return True
     return False
+
+
+def _is_milestone(test: nodes.NodeNG, counters: list[str]) -> bool:
+    if isinstance(test, nodes.BoolOp):
+        parts = (_is_milestone(value, counters) for value in test.values)
+        return all(parts) if test.op == "or" else any(parts)
+    return isinstance(test, nodes.Compare) and test.ops[0][0] in ("in", "==") and _counts(test, counters)
 
 
 def _counts(compare: nodes.Compare, counters: list[str]) -> bool:
@@ -191,7 +197,7 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
         return Arguments(node, ("obj", "f"))["f"].node
     if _is_save_method(node):
         return node.args[0] if node.args else None
-    last = node.func.attrname if isinstance(node.func, nodes.Attribute) else getattr(node.func, "name", "")
+    last = _last_name(node)
     if not _SAVE_HELPER.search(last):
         return None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -207,7 +213,7 @@ def _looks_like_path(node: nodes.NodeNG) -> bool:
     if isinstance(node, nodes.BinOp):
         return node.op in ("/", "%", "+") and (_looks_like_path(node.left) or _looks_like_path(node.right) or _is_text(node.left))
     if isinstance(node, nodes.Call):
-        last = node.func.attrname if isinstance(node.func, nodes.Attribute) else getattr(node.func, "name", "")
+        last = _last_name(node)
         return last in ("join", "format", "str", "Path", "joinpath") and (
             last in ("join", "format", "joinpath") or any(map(_looks_like_path, node.args))
         )
@@ -236,6 +242,41 @@ def _counters(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
         yield from _of_call(node, depth)
     elif isinstance(node, nodes.Name):
         yield from _of_bindings(node, depth)
+
+
+def _loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
+    """The variables of counting loops around a save, or sums made of them there, that its path formats."""
+    counting = {name for loop in loops_around(call) for name in _counted(loop)}
+    for loop in loops_around(call):
+        for assign in loop.nodes_of_class(nodes.Assign):
+            if isinstance(assign.value, nodes.BinOp) and counting.intersection(_identifiers(assign.value)):
+                counting.update(target.name for target in assign.targets if isinstance(target, nodes.AssignName))
+    return counting.intersection(name for part in _formatted(path) for name in _identifiers(part))
+
+
+def _counted(loop: nodes.NodeNG) -> Iterator[str]:
+    """The variable of ``for i in range(…)`` or ``for i, x in enumerate(…)``, also where the iterable has a name."""
+    target = getattr(loop, "target", None)
+    iterables = list(_bound(loop.iter)) if isinstance(getattr(loop, "iter", None), nodes.Name) else [getattr(loop, "iter", None)]
+    if any(isinstance(one, nodes.Call) and _last_name(one) in _COUNTING for one in iterables):
+        first = target.elts[0] if isinstance(target, nodes.Tuple) and target.elts else target
+        if isinstance(first, nodes.AssignName):
+            yield first.name
+
+
+def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
+    """The expressions that a path written in place puts into its name."""
+    for node in path.nodes_of_class((nodes.FormattedValue, nodes.Call, nodes.BinOp)):
+        if isinstance(node, nodes.FormattedValue):
+            yield node.value
+        elif isinstance(node, nodes.BinOp) and node.op == "%":
+            yield node.right
+        elif isinstance(node, nodes.Call) and _last_name(node) in ("format", "str"):
+            yield from node.args
+
+
+def _last_name(call: nodes.Call) -> str:
+    return call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
 
 
 def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
@@ -275,7 +316,7 @@ def _formatted_by_percent(node: nodes.BinOp) -> Iterator[str]:
 
 
 def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
-    last = node.func.attrname if isinstance(node.func, nodes.Attribute) else getattr(node.func, "name", "")
+    last = _last_name(node)
     if last in ("format", "str", "zfill"):
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
         for value in values:

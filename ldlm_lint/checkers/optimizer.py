@@ -44,6 +44,8 @@ class OptimizerChecker(LdlmChecker):
 
 def _few_tensors(params: nodes.NodeNG | None) -> bool:
     """A literal list of tensors: a handful of kernels, nothing to fuse."""
+    if isinstance(params, nodes.BinOp) and params.op == "+":
+        return _few_tensors(params.left) or _few_tensors(params.right)
     if not isinstance(params, (nodes.List, nodes.Tuple)):
         return params is None
     return not any(isinstance(element, (nodes.Dict, nodes.Starred, nodes.Call)) for element in params.elts)

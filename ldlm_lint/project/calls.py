@@ -44,7 +44,7 @@ class Calls:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._repeated: dict[tuple[str, str], bool] = {}
+        self._repeated: dict[tuple[str, str, str], bool] = {}
         self._trains: dict[tuple[str, str], bool] = {}
         self._targets: dict[tuple[str, Callee], tuple[tuple[str, Function], ...]] = {}
 
@@ -99,7 +99,8 @@ class Calls:
         """The calls of a function (or, for a constructor, of its class) anywhere in the project."""
         wanted = scope.removesuffix(".__init__").rpartition(".")[2]
         for other in sorted(self.project.files):
-            if wanted not in self.project.skim(other).called or path not in self.project.reach(other):
+            facts = self.project.skim(other)
+            if (wanted not in facts.called and wanted not in facts.renamed) or path not in self.project.reach(other):
                 continue
             for call in self.project.flow(other).calls:
                 if call.callee.name.rpartition(".")[2] != wanted:
@@ -107,13 +108,13 @@ class Calls:
                 if any(where == path and function.scope in (scope, f"{scope}.__init__") for where, function in self.targets(other, call.callee)):
                     yield other, call
 
-    def repeated(self, path: str, scope: str) -> bool:
-        """Whether a function is called in a loop, or by a function that is."""
-        key = (path, scope)
+    def repeated(self, path: str, scope: str, within: str = "") -> bool:
+        """Whether a function is called in a loop, or by a function that is; calls of the function ``within`` do not count."""
+        key = (path, scope, within)
         if key not in self._repeated:
             self._repeated[key] = False
-            self._repeated[key] = bool(scope) and any(
-                bool(call.loops) or self.repeated(caller, call.scope) for caller, call in self.callers(path, scope)
+            self._repeated[key] = scope not in ("", within) and any(
+                bool(call.loops) or self.repeated(caller, call.scope, within) for caller, call in self.callers(path, scope)
             )
         return self._repeated[key]
 

@@ -102,7 +102,7 @@ class Project:
         bare = name.lstrip(".")
         level = len(name) - len(bare)
         for folder in self._folders(importer, level):
-            found = self._below(folder, bare)
+            found = self._below(folder, bare, package=level > 0)
             if found is not None:
                 return self._defining(*found)
         return None
@@ -114,18 +114,19 @@ class Project:
                 folder = posixpath.dirname(folder)
             yield folder
             return
-        while folder.startswith(self.root):
+        while folder.startswith(self.root) and folder != self.root:
             yield folder
-            if folder == self.root:
-                return
             folder = posixpath.dirname(folder)
+        yield self.root
+        yield posixpath.join(self.root, "src")
 
-    def _below(self, folder: str, name: str) -> tuple[str, str] | None:
+    def _below(self, folder: str, name: str, *, package: bool) -> tuple[str, str] | None:
+        """The file of a module below a folder; for a relative import also the folder's own ``__init__.py``."""
         parts = name.split(".") if name else []
-        for end in range(len(parts), -1, -1):
+        for end in range(len(parts), -1 if package else 0, -1):
             base = posixpath.join(folder, *parts[:end])
             for path in (base + ".py", base + "/__init__.py") if end else (folder + "/__init__.py",):
-                if path in self.files and (end or len(parts) == 1):
+                if path in self.files:
                     return path, ".".join(parts[end:])
         return None
 
@@ -137,6 +138,10 @@ class Project:
         for imported in facts.imports:
             if imported.rpartition(".")[2] == first and (found := self.resolve(path, imported)) and found[0] != path:
                 return found[0], found[1] + name[len(first) :]
+        for imported in facts.imports:
+            found = self.resolve(path, imported[:-1] + name) if imported.endswith("*") else None
+            if found and found[0] != path and first in self.skim(found[0]).defined:
+                return found
         return path, name
 
     def imported_by(self, path: str) -> frozenset[str]:

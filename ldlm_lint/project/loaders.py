@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
-from ldlm_lint.python.flow import CallSite, Iteration, ModuleFlow, Slot
+from ldlm_lint.python.flow import ANY_ELEMENT, CallSite, Iteration, ModuleFlow, Slot
 
 _FIT = {"fit", "fit_loop"}
 _PREPARES = {"prepare", "setup_dataloaders", "prepare_data_loader", "distribute"}
@@ -86,8 +86,8 @@ class Tracer:
 
     def _iterations(self, path: str, slot: Slot, repeated: bool) -> Iterator[Site]:
         for iteration in self.uses(path).iterations.get(_place(slot), ()):
-            if _same(iteration.slot, slot):
-                again = repeated or bool(iteration.loops) or (_shared(slot) and self.calls.repeated(path, iteration.scope))
+            if _same_element(iteration.slot.index, slot.index):
+                again = repeated or bool(iteration.loops) or self._taken_again(path, slot, iteration.scope)
                 yield Site(path, iteration.line, iteration.scope, again, iteration.loops)
 
     def _by_framework(self, path: str, slot: Slot) -> Iterator[Site]:
@@ -103,8 +103,8 @@ class Tracer:
     def _onward(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
         for source, target in self.uses(path).moves.get(_place(slot), ()):
             if (moved := _moved(slot, source, target)) is not None:
-                taken_again = _shared(slot) and moved.kind == "var" and self.calls.repeated(path, moved.scope)
-                yield from self._arrived(path, moved, repeated or taken_again)
+                again = repeated or (moved.kind == "var" and self._taken_again(path, slot, moved.scope))
+                yield from self._arrived(path, moved, again)
         for call in self._calls_passing(path, slot):
             yield from self._into_call(path, call, slot, repeated)
 
@@ -118,6 +118,15 @@ class Tracer:
                 yield other, slot, repeated
         else:
             yield path, slot, repeated
+
+    def _taken_again(self, path: str, slot: Slot, scope: str) -> bool:
+        """Whether a function that uses a value which outlives it is called again and again.
+
+        An attribute, a module's variable and the variable of an enclosing function outlive it.
+        """
+        if slot.kind == "var":
+            return slot.scope != scope and self.calls.repeated(path, scope, within=slot.scope)
+        return slot.kind == "attr" and self.calls.repeated(path, scope)
 
     def _holders_of(self, path: str, attribute: str) -> frozenset[str]:
         """The files that write an attribute of this name and are tied to the file by imports, in either direction."""
@@ -138,7 +147,7 @@ class Tracer:
         for passed in call.passed:
             if not _same(passed.slot, slot):
                 continue
-            again = repeated or bool(passed.loops) or (_shared(slot) and self.calls.repeated(path, call.scope))
+            again = repeated or bool(passed.loops) or self._taken_again(path, slot, call.scope)
             for where, function in targets:
                 name = self.calls.parameter(function, call, passed.key)
                 if name:
@@ -155,18 +164,18 @@ def _place(slot: Slot) -> _Place:
 
 
 def _same(used: Slot, slot: Slot) -> bool:
-    return _place(used) == _place(slot) and used.index in ("", slot.index)
+    """Whether a use is one of the slot, or of the container that holds it as an element."""
+    return _place(used) == _place(slot) and (used.index == "" or _same_element(used.index, slot.index))
+
+
+def _same_element(one: str, other: str) -> bool:
+    return one == other or (ANY_ELEMENT in (one, other) and one != "" != other)
 
 
 def _moved(slot: Slot, source: Slot, target: Slot) -> Slot | None:
     """Where a move takes a slot: an element keeps its index when the whole moves."""
-    if source.index == slot.index:
+    if _same_element(source.index, slot.index):
         return target
     return replace(target, index=slot.index) if source.index == "" and target.index == "" else None
-
-
-def _shared(slot: Slot) -> bool:
-    """An attribute or a module's variable outlives the function that uses it, so the function's repetition counts."""
-    return slot.kind == "attr" or (slot.kind == "var" and slot.scope == "")
 
 

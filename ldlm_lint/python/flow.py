@@ -6,11 +6,13 @@ iterated more than once?" or "does this save stand in a training loop?". It is a
 A *slot* is a place that holds a value: ``Slot("var", scope, name)`` a variable of a function (scope is the dotted
 name of the function inside its module, empty for the module), ``"attr"`` an attribute by name, ``"new"`` the
 result of the call at a byte-independent position ``line:column``, ``"out"`` the result of any other call at such
-a position, ``"ret"`` what a function returns. ``index`` is the element of a tuple or dictionary, empty for the whole.
+a position, ``"ret"`` what a function returns. ``index`` is the element of a tuple, list or dictionary, empty for the
+whole and `ANY_ELEMENT` for one that the file does not tell.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -24,7 +26,9 @@ SAVES = frozenset({"torch.save"})
 _PASS_ON = {"iter", "enumerate", "zip", "tqdm", "trange", "chain", "cycle", "islice", "reversed", "track", "progress_bar"}
 _NO_FLOW = {"len", "range", "print", "isinstance", "type", "id", "str", "int", "float", "hasattr", "getattr", "repr", "bool"}
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
+_TRAINING_CALL = re.compile(r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$")
 _BOUND = "_ldlm_bound"
+ANY_ELEMENT = "?"
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 _FACTS = (nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call)
 _SCOPES = (nodes.FunctionDef, nodes.Lambda)
@@ -152,7 +156,8 @@ def _runs_once(loop: nodes.NodeNG) -> bool:
     if isinstance(iterable, (nodes.Tuple, nodes.List)):
         return len(iterable.elts) <= 1
     if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Name) and iterable.func.name == "range":
-        return len(iterable.args) == 1 and constant(iterable.args[0]) in (0, 1)
+        bounds = [constant(argument) for argument in iterable.args]
+        return all(type(bound) is int for bound in bounds) and 1 <= len(bounds) <= 2 and len(range(*bounds)) <= 1
     return False
 
 
@@ -168,8 +173,11 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
             moves.extend(_returned(node))
         elif isinstance(node, nodes.Call) and not _is_call_of(node, "iter", "next"):
             calls.append(_call_site(node))
+            moves.extend(_appended(node))
         else:
             iterations.extend(_iterations(node))
+            if isinstance(node, (nodes.For, nodes.Comprehension)):
+                moves.extend(_taken(node.iter, node.target))
     records = [node for node in module.nodes_of_class(nodes.ClassDef) if _is_record(node)]
     for record in records:
         moves.extend(_record_moves(record))
@@ -223,14 +231,19 @@ def callee_of(call: nodes.Call) -> Callee | None:
             if isinstance(binding, (nodes.FunctionDef, nodes.ClassDef)):
                 return Callee("def", scope_name(binding))
     names = qualified(func) - {UNKNOWN}
-    if len(names) == 1 and not (name := next(iter(names))).startswith(".") and UNKNOWN not in name:
+    name = min(names, default=UNKNOWN)
+    if UNKNOWN not in name and (_is_relative_import(func) if name.startswith(".") else len(names) == 1):
         return Callee("import", name)
-    if names and any(name.startswith(".") and not name.lstrip(".").startswith(UNKNOWN) for name in names) and isinstance(func, nodes.Name):
-        return Callee("import", next(iter(sorted(names))))
     if isinstance(func, nodes.Attribute):
         owner = _class_of_self(func.expr)
         return Callee("self", f"{owner}.{func.attrname}") if owner else Callee("method", func.attrname)
     return None
+
+
+def _is_relative_import(node: nodes.NodeNG) -> bool:
+    while isinstance(node, nodes.Attribute):
+        node = node.expr
+    return isinstance(node, nodes.Name) and any(isinstance(one, nodes.ImportFrom) and one.level for one in bindings(node))
 
 
 def slots_of(node: nodes.NodeNG) -> list[Slot]:
@@ -243,8 +256,7 @@ def slots_of(node: nodes.NodeNG) -> list[Slot]:
     if isinstance(node, nodes.Call):
         return _result_of(node)
     if isinstance(node, nodes.Subscript):
-        index = constant(node.slice)
-        return [replace(slot, index=str(index)) for slot in slots_of(node.value)] if isinstance(index, (int, str)) else []
+        return [replace(slot, index=_index(node.slice)) for slot in slots_of(node.value)]
     if isinstance(node, nodes.IfExp):
         return slots_of(node.body) + slots_of(node.orelse)
     if isinstance(node, nodes.BoolOp):
@@ -267,7 +279,7 @@ def _result_of(call: nodes.Call) -> list[Slot]:
 
 def _variable(node: nodes.Name) -> Slot | None:
     scope = scope_of(node)
-    if scope is None or not all(isinstance(one, (nodes.AssignName, nodes.Arguments)) for one in scope.locals[node.name]):
+    if scope is None or not all(isinstance(one, (nodes.AssignName, nodes.Arguments, nodes.Nonlocal)) for one in bindings(node)):
         return None
     return Slot("var", scope_name(scope), node.name)
 
@@ -289,12 +301,7 @@ def _moved(value: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Sl
             for source in slots_of(value):
                 yield from ((replace(source, index=str(index)), slot) for slot in _target(place))
         return
-    if isinstance(value, nodes.Dict):
-        for key, part in value.items:
-            if isinstance(name := constant(key), (str, int)):
-                yield from ((source, replace(slot, index=str(name))) for source in slots_of(part) for slot in _target(target))
-        return
-    yield from ((source, slot) for source in slots_of(value) for slot in _target(target))
+    yield from ((source, slot) for place in _target(target) for source, slot in _stored(value, place))
 
 
 def _target(node: nodes.NodeNG) -> list[Slot]:
@@ -302,21 +309,71 @@ def _target(node: nodes.NodeNG) -> list[Slot]:
         return [Slot("var", scope_name(node.scope()), node.name)]
     if isinstance(node, nodes.AssignAttr):
         return [Slot("attr", "", node.attrname)]
-    if isinstance(node, nodes.Subscript) and isinstance(index := constant(node.slice), (str, int)):
-        return [replace(slot, index=str(index)) for slot in slots_of(node.value)]
+    if isinstance(node, nodes.Subscript):
+        return [replace(slot, index=_index(node.slice)) for slot in slots_of(node.value)]
     return []
 
 
 def _returned(node: nodes.Return) -> Iterator[tuple[Slot, Slot]]:
-    result = Slot("ret", scope_name(function_of(node)), "")
-    if isinstance(node.value, (nodes.Tuple, nodes.List)):
-        for index, part in enumerate(node.value.elts):
-            yield from ((source, replace(result, index=str(index))) for source in slots_of(part))
-    elif isinstance(node.value, nodes.Dict):
-        for key, part in node.value.items:
-            yield from ((source, replace(result, index=str(constant(key)))) for source in slots_of(part))
-    elif node.value is not None:
-        yield from ((source, result) for source in slots_of(node.value))
+    if node.value is not None:
+        yield from _stored(node.value, Slot("ret", scope_name(function_of(node)), ""))
+
+
+def _appended(call: nodes.Call) -> Iterator[tuple[Slot, Slot]]:
+    """``loaders.append(loader)``: the list holds it as one of its elements."""
+    if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" and len(call.args) == 1:
+        for source in slots_of(call.args[0]):
+            yield from ((source, replace(slot, index=ANY_ELEMENT)) for slot in slots_of(call.func.expr))
+
+
+def _stored(value: nodes.NodeNG, place: Slot) -> Iterator[tuple[Slot, Slot]]:
+    """The moves that put a value into a place, its elements one by one where they are written out."""
+    parts = _elements(value)
+    for index, part in parts:
+        yield from ((source, replace(place, index=index)) for source in slots_of(part))
+    if not parts:
+        yield from ((source, place) for source in slots_of(value))
+
+
+def _elements(value: nodes.NodeNG) -> list[tuple[str, nodes.NodeNG]]:
+    if isinstance(value, (nodes.Tuple, nodes.List)):
+        return [(str(index), part) for index, part in enumerate(value.elts)]
+    if isinstance(value, nodes.Dict):
+        return [(_index(key), part) for key, part in value.items]
+    if isinstance(value, nodes.DictComp):
+        return [(ANY_ELEMENT, value.value)]
+    if isinstance(value, nodes.ListComp):
+        return [(ANY_ELEMENT, value.elt)]
+    if isinstance(value, nodes.Call) and _is_call_of(value, "dict"):
+        return [(keyword.arg, keyword.value) for keyword in value.keywords if keyword.arg]
+    return []
+
+
+def _index(node: nodes.NodeNG) -> str:
+    index = constant(node)
+    known = isinstance(index, str) or (isinstance(index, int) and index >= 0)
+    return str(index) if known else ANY_ELEMENT
+
+
+def _taken(iterable: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Slot]]:
+    """The moves of ``for loader in loaders``, of ``….values()``, ``….items()`` and ``enumerate(…)`` into the loop's variable."""
+    if isinstance(iterable, (nodes.Tuple, nodes.List)):
+        for part in iterable.elts:
+            yield from _moved(part, target)
+        return
+    if isinstance(iterable, nodes.Call):
+        method = iterable.func.attrname if isinstance(iterable.func, nodes.Attribute) else ""
+        if method in ("items", "values"):
+            iterable = iterable.func.expr
+        elif _is_call_of(iterable, "enumerate") and iterable.args:
+            iterable = iterable.args[0]
+        else:
+            return
+        if method != "values":
+            target = target.elts[1] if isinstance(target, nodes.Tuple) and len(target.elts) == 2 else None
+    for source in slots_of(iterable):
+        if source.index == "":
+            yield from ((replace(source, index=ANY_ELEMENT), place) for place in _target(target))
 
 
 def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
@@ -326,8 +383,12 @@ def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
 
 
 def _repeating(node: nodes.NodeNG, slot: Slot) -> tuple[int, ...]:
-    """The lines of the loops around a node in which the slot is not bound anew."""
-    return tuple(loop.lineno or 0 for loop in loops_around(node) if not _binds(loop, slot))
+    """The lines of the loops around a node in which the slot is not bound anew, and is not another element each time."""
+    slots = [slot]
+    if slot.index == ANY_ELEMENT:
+        keys = (key for part in node.nodes_of_class(nodes.Subscript) for key in part.slice.nodes_of_class(nodes.Name))
+        slots += [key for name in keys if (key := _variable(name))]
+    return tuple(loop.lineno or 0 for loop in loops_around(node) if not any(_binds(loop, one) for one in slots))
 
 
 def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
@@ -361,7 +422,7 @@ def _call_site(call: nodes.Call) -> CallSite:
     passed = []
     arguments = [*enumerate(call.args), *((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)]
     for key, node in arguments:
-        passed.extend(Passed(key, slot, _repeating(call, slot)) for slot in slots_of(node))
+        passed.extend(Passed(key, slot, _repeating(node, slot)) for slot in slots_of(node))
     loops = tuple(loop.lineno or 0 for loop in loops_around(call))
     return CallSite(callee_of(call) or Callee("method", ""), scope_name(function_of(call)), position_of(call), loops, tuple(passed))
 
@@ -410,10 +471,13 @@ def _saves(call: nodes.Call) -> bool:
 def is_backward(call: nodes.Call) -> bool:
     """A mark of a training step: ``loss.backward()``, ``engine.backward(loss)``, ``optimizer.zero_grad()``.
 
-    Scalers and loss objects often hide the backward pass, hardly anybody hides ``zero_grad``; a ``backward`` inside
-    a method ``backward`` is an autograd function's.
+    Scalers and loss objects often hide the backward pass, hardly anybody hides ``zero_grad``; closures hide both behind
+    a ``train_step_fn``. A ``backward`` inside a method ``backward`` is an autograd function's.
     """
-    if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in _TRAINING_STEPS:
+    last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
+    if _TRAINING_CALL.match(last):
+        return True
+    if not isinstance(call.func, nodes.Attribute) or last not in _TRAINING_STEPS:
         return False
     function = function_of(call)
     return not (isinstance(function, nodes.FunctionDef) and function.name == "backward")

@@ -7,6 +7,7 @@ string or a comment is possible; the questions are put so that it can only make 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 
 from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
@@ -14,14 +15,19 @@ from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
 _IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]*))", re.M)
 _CALLED = re.compile(rb"([A-Za-z_]\w*)[ \t]*\(")
 _DEFINED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)", re.M)
-_NAME = re.compile(rb"[A-Za-z_][\w.]*")
-_READ = r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*["']%s["'](?![ \t]*\][ \t]*=[^=])"""
+_NAME = re.compile(rb"[A-Za-z_][\w.]*|\*")
+_RENAMED = re.compile(rb"(\w+)[ \t]+as[ \t]+\w+")
+_CONTINUED = re.compile(rb"\\\r?\n")
+_READ = (
+    r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*(?:key[ \t]*=[ \t]*)?["']%s["'](?![ \t]*\][ \t]*=[^=])"""
+    r"""|["']%s["'][ \t]+(?:not[ \t]+)?in[ \t]+(?:os\.)?environ\b"""
+)
 _CHECKPOINTING = re.compile(b"|".join(map(re.escape, MISSING_ACTIVATION_CHECKPOINTING.silencers)))
 _COMMENT = re.compile(rb"#[^\n]*")
 _CUDA = re.compile(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
 _CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
 _TRAINS = re.compile(rb"\.(?:backward|manual_backward|zero_grad|train_batch)\(|Trainer\([\s\S]*\.(?:train|fit)\(")
-_REMOVAL = re.compile(rb"os\.remove\(|\.unlink\(|rmtree\(")
+_REMOVAL = re.compile(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
 _OTHER_FILES = re.compile(rb"lock|tmp|temp|cache|\.log\b|log_?file|init_file|socket", re.I)
 _ROTATION = re.compile(
     rb"save_total_limit|total_limit|max_keep|keep_last|keep_latest|max_to_keep|keep_checkpoint|keep_n\b|num_to_keep|save_top_k"
@@ -43,8 +49,18 @@ class Skim:
 
     @cached_property
     def imports(self) -> tuple[str, ...]:
-        """Dotted names as written (leading dots kept), one for each module and each imported name."""
-        return tuple(_imports(self._data))
+        """Dotted names as written (leading dots kept), one for each module and each imported name or ``*``."""
+        return tuple(_imports(self._imports))
+
+    @cached_property
+    def renamed(self) -> frozenset[str]:
+        """The last names of what the file imports under another name."""
+        parts = (part for _, names, plain in self._imports for part in _RENAMED.findall(names or plain))
+        return frozenset(name.decode() for name in parts)
+
+    @cached_property
+    def _imports(self) -> list[tuple[bytes, bytes, bytes]]:
+        return _IMPORT.findall(_CONTINUED.sub(b" ", self._code))
 
     @cached_property
     def called(self) -> frozenset[str]:
@@ -89,12 +105,12 @@ def without_comments(data: bytes) -> bytes:
 
 def reads_variable(data: bytes, name: str) -> bool:
     """Whether Python code reads an environment variable by its literal name; assigning it is not reading it."""
-    return name.encode() in data and re.search((_READ % re.escape(name)).encode(), data) is not None
+    return name.encode() in data and re.search((_READ % (re.escape(name), re.escape(name))).encode(), data) is not None
 
 
-def _imports(data: bytes) -> list[str]:
+def _imports(statements: Iterable[tuple[bytes, bytes, bytes]]) -> list[str]:
     found: list[str] = []
-    for module, names, plain in _IMPORT.findall(data):
+    for module, names, plain in statements:
         if plain:
             found += [part.strip().split(b" ")[0].decode(errors="replace") for part in plain.split(b",") if part.strip()]
             continue

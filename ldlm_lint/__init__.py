@@ -18,5 +18,8 @@ def register(linter: PyLinter) -> None:
     from ldlm_lint.checkers import CHECKERS
     from ldlm_lint.checkers.project import ProjectChecker
 
+    # Before 4.1 the workers of `pylint -j` register a plugin once more on top of what they were sent.
+    registered = {checker.name for checker in linter.get_checkers()}
     for checker in (*CHECKERS, ProjectChecker):
-        linter.register_checker(checker(linter))
+        if checker.name not in registered:
+            linter.register_checker(checker(linter))

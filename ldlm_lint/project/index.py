@@ -133,16 +133,25 @@ class Project:
     def _defining(self, path: str, name: str) -> tuple[str, str]:
         first = name.partition(".")[0]
         facts = self.skim(path)
-        if not first or first in facts.defined:
+        if first in ("", "*") or first in facts.defined:
             return path, name
         for imported in facts.imports:
             if imported.rpartition(".")[2] == first and (found := self.resolve(path, imported)) and found[0] != path:
                 return found[0], found[1] + name[len(first) :]
-        for imported in facts.imports:
-            found = self.resolve(path, imported[:-1] + name) if imported.endswith("*") else None
-            if found and found[0] != path and first in self.skim(found[0]).defined:
+        return self._behind_star(path, name) or (path, name)
+
+    def _behind_star(self, path: str, name: str) -> tuple[str, str] | None:
+        """Where a name is defined that a file may take from ``from module import *``."""
+        for imported in self.skim(path).imports:
+            if not imported.endswith("*"):
+                continue
+            module = self.resolve(path, imported.removesuffix("*").rstrip(".") or imported.removesuffix("*"))
+            if module is None or module[1] or module[0] == path:
+                continue
+            found = self.resolve(path, imported.removesuffix("*") + name)
+            if found and name.partition(".")[0] in self.skim(found[0]).defined:
                 return found
-        return path, name
+        return None
 
     def imported_by(self, path: str) -> frozenset[str]:
         """The project files that a file imports directly."""

@@ -19,6 +19,8 @@ _SETTERS = {"os.environ.setdefault": Origin.DEFAULT, "os.putenv": Origin.LITERAL
 
 def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
     """The variables of interest that a module sets through ``os``: items, ``setdefault``, ``update``, ``putenv``."""
+    if not any(word in source.data for word in (b"environ", b"putenv")):
+        return []
     found = []
     for node in module.nodes_of_class((nodes.Assign, nodes.Call)):
         pairs = _assigned(node) if isinstance(node, nodes.Assign) else _passed(node)

@@ -102,6 +102,9 @@ class Source:
             try:
                 encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]
             except (SyntaxError, LookupError) as error:
+                if "missing" in str(error):
+                    # No cookie, and the first two lines are not UTF-8: this tells in which one.
+                    cls(path, data, kind).check_decodes()
                 raise UnreadableError(f"cannot tell the encoding: {error}") from error
         source = cls(path, data, kind, encoding="utf-8" if encoding == "utf-8-sig" else encoding)
         source.check_decodes()
@@ -110,10 +113,15 @@ class Source:
     def check_decodes(self) -> None:
         """Raise UnreadableError, with the line, if the bytes are not text in the declared encoding."""
         try:
-            self.data.decode(self.encoding)
+            text = self.data.decode(self.encoding)
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
             raise UnreadableError(f"not valid {self.encoding} ({error.reason})", line) from error
+        except (UnicodeError, LookupError) as error:
+            raise UnreadableError(f"{self.encoding} is not an encoding of text") from error
+        # Positions are computed piece by piece, which an encoding with shift states or marks does not allow.
+        if self.encoding != "utf-8" and sum(len(one.encode(self.encoding)) for one in text) != len(self.data):
+            raise UnreadableError(f"files in {self.encoding} are not supported, UTF-8 is")
 
     @functools.cached_property
     def text(self) -> str:

@@ -105,16 +105,20 @@ class Calls:
             for call in self.project.flow(other).calls:
                 if call.callee.name.rpartition(".")[2] != wanted:
                     continue
-                if any(where == path and function.scope in (scope, f"{scope}.__init__") for where, function in self.targets(other, call.callee)):
+                if any(
+                    where == path and function.scope in (scope, f"{scope}.__init__")
+                    for where, function in self.targets(other, call.callee)
+                ):
                     yield other, call
 
     def repeated(self, path: str, scope: str, within: str = "") -> bool:
-        """Whether a function is called in a loop, or by a function that is; calls of the function ``within`` do not count."""
+        """Whether a function is called in a loop, or by a function that is; calls of ``within`` do not count."""
         key = (path, scope, within)
         if key not in self._repeated:
             self._repeated[key] = False
             self._repeated[key] = scope not in ("", within) and any(
-                bool(call.loops) or self.repeated(caller, call.scope, within) for caller, call in self.callers(path, scope)
+                bool(call.loops) or self.repeated(caller, call.scope, within)
+                for caller, call in self.callers(path, scope)
             )
         return self._repeated[key]
 
@@ -125,12 +129,19 @@ class Calls:
             self._trains[key] = False
             function = self.function(path, scope)
             self._trains[key] = bool(function and function.backward_lines) or (
-                depth < _DEPTH and self._any_trains(path, (call for call in self.project.flow(path).calls if call.scope == scope), depth)
+                depth < _DEPTH
+                and self._any_trains(
+                    path, (call for call in self.project.flow(path).calls if call.scope == scope), depth
+                )
             )
         return self._trains[key]
 
     def _any_trains(self, path: str, calls: Iterable[CallSite], depth: int = 0) -> bool:
-        return any(self.trains(where, function.scope, depth + 1) for call in calls for where, function in self.targets(path, call.callee))
+        return any(
+            self.trains(where, function.scope, depth + 1)
+            for call in calls
+            for where, function in self.targets(path, call.callee)
+        )
 
     def loop_trains(self, path: str, scope: str, lines: set[int]) -> bool:
         """Whether one of the loops at these lines of a function computes gradients in its body."""
@@ -145,7 +156,11 @@ class Calls:
 
     def _iterates_a_training(self, flow: ModuleFlow, scope: str, lines: set[int]) -> bool:
         """Whether one of the loops goes over a generator that trains: ``for loss in self.steps(): …``."""
-        iterated = {one.slot.name for one in flow.iterations if one.slot.kind == "out" and one.scope == scope and one.line in lines}
+        iterated = {
+            one.slot.name
+            for one in flow.iterations
+            if one.slot.kind == "out" and one.scope == scope and one.line in lines
+        }
         generators = (call for call in flow.calls if call.position in iterated)
         return any(
             function.yields and self.trains(where, function.scope)

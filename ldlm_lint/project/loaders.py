@@ -155,7 +155,9 @@ class Tracer:
             if any(function.yields for _, function in targets):
                 yield path, Slot("out", "", call.position), repeated
             if not targets:
-                index = str(passed.key) if call.callee.name.rpartition(".")[2] in _PREPARES and len(call.passed) > 1 else ""
+                index = (
+                    str(passed.key) if call.callee.name.rpartition(".")[2] in _PREPARES and len(call.passed) > 1 else ""
+                )
                 yield path, Slot("out", "", call.position, index), repeated
 
 
@@ -177,5 +179,3 @@ def _moved(slot: Slot, source: Slot, target: Slot) -> Slot | None:
     if _same_element(source.index, slot.index):
         return target
     return replace(target, index=slot.index) if source.index == "" and target.index == "" else None
-
-

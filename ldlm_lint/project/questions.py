@@ -18,7 +18,9 @@ from ldlm_lint.project.loaders import Site, Tracer
 from ldlm_lint.python.skim import reads_variable
 
 _ATTENDS = re.compile(rb"attn|attention", re.I)
-_BLOCK_NAME = re.compile(r"(transformer|attention|attn|dit|vit|decoder|encoder|llama|gpt|bert)\w*(block|layer)|^(block|layer)$", re.I)
+_BLOCK_NAME = re.compile(
+    r"(transformer|attention|attn|dit|vit|decoder|encoder|llama|gpt|bert)\w*(block|layer)|^(block|layer)$", re.I
+)
 
 
 @dataclass(frozen=True)

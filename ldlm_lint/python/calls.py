@@ -18,7 +18,20 @@ from ldlm_lint.python.values import constant, evaluate
 
 _DEPTH = 6
 _METHODS_THAT_ONLY_READ = {"get", "items", "keys", "values", "copy"}
-_BUILTINS_THAT_ONLY_READ = {"print", "len", "repr", "str", "sorted", "list", "bool", "isinstance", "type", "id", "vars", "dict"}
+_BUILTINS_THAT_ONLY_READ = {
+    "print",
+    "len",
+    "repr",
+    "str",
+    "sorted",
+    "list",
+    "bool",
+    "isinstance",
+    "type",
+    "id",
+    "vars",
+    "dict",
+}
 
 
 class State(enum.Enum):
@@ -47,7 +60,9 @@ class Argument:
 
     def is_only(self, value: object) -> bool:
         """Passed, and certainly this constant (``True`` is not ``1``)."""
-        return self.state is State.KNOWN and all(seen is value or (type(seen) is type(value) and seen == value) for seen in self.values)
+        return self.state is State.KNOWN and all(
+            seen is value or (type(seen) is type(value) and seen == value) for seen in self.values
+        )
 
     def may_be_passed(self) -> bool:
         """Passed, or possibly so."""
@@ -228,7 +243,9 @@ def _only_reads(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
         return any(value is child and isinstance(key, nodes.DictUnpack) for key, value in parent.items)
     if isinstance(parent, (nodes.For, nodes.Comprehension)):
         return parent.iter is child
-    return isinstance(parent, (nodes.BinOp, nodes.Compare, nodes.FormattedValue, nodes.If, nodes.UnaryOp, nodes.Expr, nodes.Assert))
+    return isinstance(
+        parent, (nodes.BinOp, nodes.Compare, nodes.FormattedValue, nodes.If, nodes.UnaryOp, nodes.Expr, nodes.Assert)
+    )
 
 
 def _is_builtin(function: nodes.NodeNG, names: set[str]) -> bool:
@@ -259,4 +276,3 @@ def _touch(mapping: Mapping, name: object) -> None:
         mapping.entries[name] = _UNKNOWN
     else:
         mapping.forget()
-

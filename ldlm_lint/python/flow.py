@@ -23,12 +23,41 @@ from ldlm_lint.python.values import constant
 
 LOADERS = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataloader.StatefulDataLoader"})
 SAVES = frozenset({"torch.save"})
-_PASS_ON = {"iter", "enumerate", "zip", "tqdm", "trange", "chain", "cycle", "islice", "reversed", "track", "progress_bar"}
-_NO_FLOW = {"len", "range", "print", "isinstance", "type", "id", "str", "int", "float", "hasattr", "getattr", "repr", "bool"}
+_PASS_ON = {
+    "iter",
+    "enumerate",
+    "zip",
+    "tqdm",
+    "trange",
+    "chain",
+    "cycle",
+    "islice",
+    "reversed",
+    "track",
+    "progress_bar",
+}
+_NO_FLOW = {
+    "len",
+    "range",
+    "print",
+    "isinstance",
+    "type",
+    "id",
+    "str",
+    "int",
+    "float",
+    "hasattr",
+    "getattr",
+    "repr",
+    "bool",
+}
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
-_TRAINING_CALL = re.compile(r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$")
+_TRAINING_CALL = re.compile(
+    r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$"
+)
 _BOUND = "_ldlm_bound"
 ANY_ELEMENT = "?"
+_MADE = ("new", "out")
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 _FACTS = (nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call)
 _SCOPES = (nodes.FunctionDef, nodes.Lambda)
@@ -47,7 +76,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a call goes to: a ``def`` of this file, an ``import``, a method of ``self``'s class, or a ``method`` by name."""
+    """What a call goes to: a ``def`` of this file, an ``import``, a method of ``self``, or a ``method`` by name."""
 
     kind: str
     name: str
@@ -147,6 +176,8 @@ def loops_around(node: nodes.NodeNG) -> list[nodes.NodeNG]:
         inside = isinstance(parent, _LOOPS) and child is not getattr(parent, "iter", None)
         if inside and child not in getattr(parent, "orelse", ()) and not _runs_once(parent):
             found.append(parent)
+        elif isinstance(parent, nodes.ComprehensionScope) and child not in parent.generators:
+            found.extend(loop for loop in reversed(parent.generators) if not _runs_once(loop))
         child = parent
     return found
 
@@ -157,7 +188,7 @@ def _runs_once(loop: nodes.NodeNG) -> bool:
         return len(iterable.elts) <= 1
     if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Name) and iterable.func.name == "range":
         bounds = [constant(argument) for argument in iterable.args]
-        return all(type(bound) is int for bound in bounds) and 1 <= len(bounds) <= 2 and len(range(*bounds)) <= 1
+        return all(type(bound) is int for bound in bounds) and 1 <= len(bounds) <= 2 and not range(*bounds)[1:]
     return False
 
 
@@ -211,7 +242,11 @@ def _is_record(node: nodes.ClassDef) -> bool:
 
 
 def _fields(record: nodes.ClassDef) -> list[str]:
-    return [one.target.name for one in record.body if isinstance(one, nodes.AnnAssign) and isinstance(one.target, nodes.AssignName)]
+    return [
+        one.target.name
+        for one in record.body
+        if isinstance(one, nodes.AnnAssign) and isinstance(one.target, nodes.AssignName)
+    ]
 
 
 def _record_moves(record: nodes.ClassDef) -> Iterator[tuple[Slot, Slot]]:
@@ -220,7 +255,9 @@ def _record_moves(record: nodes.ClassDef) -> Iterator[tuple[Slot, Slot]]:
 
 
 def _constructor(record: nodes.ClassDef) -> Function:
-    return Function(f"{scope_name(record)}.__init__", record.lineno or 0, ("self", *_fields(record)), (), False, False, False)
+    return Function(
+        f"{scope_name(record)}.__init__", record.lineno or 0, ("self", *_fields(record)), (), False, False, False
+    )
 
 
 def callee_of(call: nodes.Call) -> Callee | None:
@@ -243,7 +280,9 @@ def callee_of(call: nodes.Call) -> Callee | None:
 def _is_relative_import(node: nodes.NodeNG) -> bool:
     while isinstance(node, nodes.Attribute):
         node = node.expr
-    return isinstance(node, nodes.Name) and any(isinstance(one, nodes.ImportFrom) and one.level for one in bindings(node))
+    return isinstance(node, nodes.Name) and any(
+        isinstance(one, nodes.ImportFrom) and one.level for one in bindings(node)
+    )
 
 
 def slots_of(node: nodes.NodeNG) -> list[Slot]:
@@ -279,7 +318,9 @@ def _result_of(call: nodes.Call) -> list[Slot]:
 
 def _variable(node: nodes.Name) -> Slot | None:
     scope = scope_of(node)
-    if scope is None or not all(isinstance(one, (nodes.AssignName, nodes.Arguments, nodes.Nonlocal)) for one in bindings(node)):
+    if scope is None or not all(
+        isinstance(one, (nodes.AssignName, nodes.Arguments, nodes.Nonlocal)) for one in bindings(node)
+    ):
         return None
     return Slot("var", scope_name(scope), node.name)
 
@@ -356,7 +397,7 @@ def _index(node: nodes.NodeNG) -> str:
 
 
 def _taken(iterable: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Slot]]:
-    """The moves of ``for loader in loaders``, of ``….values()``, ``….items()`` and ``enumerate(…)`` into the loop's variable."""
+    """The moves of ``for loader in loaders``, ``….values()``, ``….items()``, ``enumerate(…)`` into the loop's variable."""
     if isinstance(iterable, (nodes.Tuple, nodes.List)):
         for part in iterable.elts:
             yield from _moved(part, target)
@@ -383,28 +424,53 @@ def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
 
 
 def _repeating(node: nodes.NodeNG, slot: Slot) -> tuple[int, ...]:
-    """The lines of the loops around a node in which the slot is not bound anew, and is not another element each time."""
-    slots = [slot]
+    """The lines of the loops around a node in which the slot is neither bound anew nor another element each time."""
+    keys: set[str] = set()
     if slot.index == ANY_ELEMENT:
-        keys = (key for part in node.nodes_of_class(nodes.Subscript) for key in part.slice.nodes_of_class(nodes.Name))
-        slots += [key for name in keys if (key := _variable(name))]
-    return tuple(loop.lineno or 0 for loop in loops_around(node) if not any(_binds(loop, one) for one in slots))
+        subscripts = node.nodes_of_class(nodes.Subscript)
+        keys = {name.name for part in subscripts for name in part.slice.nodes_of_class(nodes.Name)}
+    return tuple(
+        loop.lineno or 0 for loop in loops_around(node) if not _binds(loop, slot) and not _steps_through(loop, keys)
+    )
+
+
+def _steps_through(loop: nodes.NodeNG, names: set[str]) -> bool:
+    """Whether the loop's own variable is one of the names."""
+    target = getattr(loop, "target", None)
+    return (
+        bool(names) and target is not None and any(one.name in names for one in target.nodes_of_class(nodes.AssignName))
+    )
 
 
 def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
-    if slot.kind in ("new", "out"):
+    if slot.kind in _MADE:
         return True
     # Asked for every argument of every call in the loop; the answer rests with the loop's node.
     bound: set[tuple[str, str]] | None = loop.__dict__.get(_BOUND)
     if bound is None:
-        targets = loop.nodes_of_class((nodes.AssignName, nodes.AssignAttr))
-        bound = {_named(target) for target in targets if not _rewinds(target)}
+        targets = [one for one in loop.nodes_of_class((nodes.AssignName, nodes.AssignAttr)) if not _rewinds(one)]
+        origins = {one: _origins_of(one, loop) for one in targets}
+        bound = {_named(one) for one in targets if not origins[one]}
+        # ``for loader in loaders`` inside the loop takes the same loaders again, unless they are made anew there.
+        bound |= {
+            _named(one)
+            for one in targets
+            if any(slot.kind in _MADE or (slot.kind, slot.name) in bound for slot in origins[one])
+        }
         loop.__dict__[_BOUND] = bound
     return (slot.kind, slot.name) in bound
 
 
 def _named(target: nodes.AssignName | nodes.AssignAttr) -> tuple[str, str]:
     return ("var", target.name) if isinstance(target, nodes.AssignName) else ("attr", target.attrname)
+
+
+def _origins_of(target: nodes.NodeNG, loop: nodes.NodeNG) -> list[Slot]:
+    """The places from which a loop inside ``loop`` takes its elements into a target; none for other targets."""
+    taker = target.parent.parent if isinstance(target.parent, nodes.Tuple) else target.parent
+    if taker is loop or not isinstance(taker, (nodes.For, nodes.Comprehension)):
+        return []
+    return [source for source, _ in _taken(taker.iter, taker.target)]
 
 
 def _rewinds(target: nodes.AssignName | nodes.AssignAttr) -> bool:
@@ -424,7 +490,9 @@ def _call_site(call: nodes.Call) -> CallSite:
     for key, node in arguments:
         passed.extend(Passed(key, slot, _repeating(node, slot)) for slot in slots_of(node))
     loops = tuple(loop.lineno or 0 for loop in loops_around(call))
-    return CallSite(callee_of(call) or Callee("method", ""), scope_name(function_of(call)), position_of(call), loops, tuple(passed))
+    return CallSite(
+        callee_of(call) or Callee("method", ""), scope_name(function_of(call)), position_of(call), loops, tuple(passed)
+    )
 
 
 def _class_of_self(node: nodes.NodeNG) -> str:
@@ -437,12 +505,19 @@ def _class_of_self(node: nodes.NodeNG) -> str:
 
 
 def _functions(module: nodes.Module) -> Iterator[Function]:
-    own: dict[nodes.NodeNG, list[nodes.NodeNG]] = {node: [] for node in [module, *module.nodes_of_class(nodes.FunctionDef)]}
+    own: dict[nodes.NodeNG, list[nodes.NodeNG]] = {
+        node: [] for node in [module, *module.nodes_of_class(nodes.FunctionDef)]
+    }
     for node in module.nodes_of_class((nodes.Call, nodes.Yield, nodes.YieldFrom)):
         own[function_of(node)].append(node)
     for node, inner in own.items():
         calls = [one for one in inner if isinstance(one, nodes.Call)]
-        backward = (line for call in calls if is_backward(call) for line in [0, *(loop.lineno or 0 for loop in loops_around(call))])
+        backward = (
+            line
+            for call in calls
+            if is_backward(call)
+            for line in [0, *(loop.lineno or 0 for loop in loops_around(call))]
+        )
         yield Function(
             scope=scope_name(node),
             line=node.lineno or 0,
@@ -458,14 +533,17 @@ def _parameters(node: nodes.NodeNG) -> tuple[str, ...]:
     if not isinstance(node, nodes.FunctionDef):
         return ()
     arguments = node.args
-    return tuple(one.name for one in [*(arguments.posonlyargs or []), *(arguments.args or []), *(arguments.kwonlyargs or [])])
+    return tuple(
+        one.name for one in [*(arguments.posonlyargs or []), *(arguments.args or []), *(arguments.kwonlyargs or [])]
+    )
 
 
 def _saves(call: nodes.Call) -> bool:
     attribute = call.func.attrname if isinstance(call.func, nodes.Attribute) else ""
-    return (attribute in ("save", "save_file", "save_state", "save_pretrained", "save_model") and (
-        attribute != "save" or qualified(call.func) <= SAVES
-    )) or qualified(call.func) <= SAVES
+    return (
+        attribute in ("save", "save_file", "save_state", "save_pretrained", "save_model")
+        and (attribute != "save" or qualified(call.func) <= SAVES)
+    ) or qualified(call.func) <= SAVES
 
 
 def is_backward(call: nodes.Call) -> bool:

@@ -88,7 +88,7 @@ def scope_of(node: nodes.Name) -> nodes.NodeNG | None:
 
 
 def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
-    """All nodes that bind a name in its scope (AssignName, Import, ImportFrom, FunctionDef, …), before or after its use.
+    """All nodes that bind a name in its scope (AssignName, ImportFrom, FunctionDef, …), before or after its use.
 
     A ``nonlocal`` statement is among them where a nested function may bind the name anew.
     """
@@ -98,7 +98,9 @@ def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
 
 def _own(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
     """What binds a name in a scope, stars left out: a full build binds what they bring if it can import the module."""
-    return [one for one in scope.locals.get(name, ()) if not (isinstance(one, nodes.ImportFrom) and one.names[0][0] == "*")]
+    return [
+        one for one in scope.locals.get(name, ()) if not (isinstance(one, nodes.ImportFrom) and one.names[0][0] == "*")
+    ]
 
 
 def _nonlocals(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:

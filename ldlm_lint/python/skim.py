@@ -12,8 +12,10 @@ from functools import cached_property
 
 from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
 
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]*))", re.M)
-_CALLED = re.compile(rb"([A-Za-z_]\w*)[ \t]*\(")
+_IMPORT = re.compile(
+    rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]*))", re.M
+)
+_CALLED = re.compile(rb"(?<!\w)(?<!\bdef )(?<!\bclass )([A-Za-z_]\w*)[ \t]*\(")
 _DEFINED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)", re.M)
 _NAME = re.compile(rb"[A-Za-z_][\w.]*|\*")
 _RENAMED = re.compile(rb"(\w+)[ \t]+as[ \t]+\w+")
@@ -112,7 +114,9 @@ def _imports(statements: Iterable[tuple[bytes, bytes, bytes]]) -> list[str]:
     found: list[str] = []
     for module, names, plain in statements:
         if plain:
-            found += [part.strip().split(b" ")[0].decode(errors="replace") for part in plain.split(b",") if part.strip()]
+            found += [
+                part.strip().split(b" ")[0].decode(errors="replace") for part in plain.split(b",") if part.strip()
+            ]
             continue
         base = module.decode(errors="replace")
         found.append(base)

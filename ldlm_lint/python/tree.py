@@ -62,8 +62,8 @@ def parse(source: Source, module_name: str) -> Parsed:
 
 
 def _build(text: str, path: str, module_name: str) -> nodes.Module:
-    # The manager is a process singleton: a tree left in its cache would outlive the run and answer other files' imports,
-    # and one that is called ``builtins`` would take the place of the real one.
+    # The manager is a process singleton: a tree left in its cache would outlive the run and answer other files'
+    # imports, and a name taken out of it, such as ``builtins``, would be missed.
     cache = AstroidManager().astroid_cache
     before = cache.get(module_name)
     try:
@@ -92,7 +92,9 @@ def _prefix_before(source: Source, line: int) -> str:
     """
     lines = source.lines
     closest = range(min(line, len(lines)), max(line - _LINES_BEFORE_ERROR, 0), -1)
-    top_level = [at for at in range(min(line, len(lines)), 0, -1) if lines[at - 1][:1] not in ("", " ", "\t", "#", ")", "]", "}")]
+    top_level = [
+        at for at in range(min(line, len(lines)), 0, -1) if lines[at - 1][:1] not in ("", " ", "\t", "#", ")", "]", "}")
+    ]
     longest = len(lines)
     for end in [*(at - 1 for at in closest), *(at - 1 for at in top_level[:_LINES_BEFORE_ERROR])]:
         if end > longest:

@@ -147,4 +147,3 @@ def _union(*parts: tuple[object, ...] | None) -> tuple[object, ...] | None:
     if any(part is None for part in parts):
         return None
     return tuple(value for part in parts for value in part or ())
-

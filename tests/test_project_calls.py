@@ -1,0 +1,179 @@
+"""Who calls whom, what is called again and again, what trains."""
+
+from __future__ import annotations
+
+import pytest
+from snippets import ROOT, context
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.python.flow import Callee, CallSite, Function
+
+
+def calls(files: dict[str, str]) -> Calls:
+    return context(files).calls
+
+
+def targets(files: dict[str, str], callee: Callee, at: str = "train.py") -> list[tuple[str, str]]:
+    found = calls(files).targets(f"{ROOT}/{at}", callee)
+    return [(path.removeprefix(f"{ROOT}/"), function.scope) for path, function in found]
+
+
+DATA = "def make(): ...\nclass Set:\n    def __init__(self): ...\n    def load(self): ...\n"
+
+
+@pytest.mark.parametrize(
+    "text, callee, expected",
+    [
+        pytest.param("import data", Callee("import", "data.make"), [("data.py", "make")], id="function"),
+        pytest.param("import data", Callee("import", "data.Set"), [("data.py", "Set.__init__")], id="class"),
+        pytest.param("import data", Callee("import", "data.Set.load"), [("data.py", "Set.load")], id="method"),
+        pytest.param("import data", Callee("import", "data.unknown"), [], id="no-such-function"),
+        pytest.param("import torch", Callee("import", "torch.make"), [], id="another-package"),
+        pytest.param("import data", Callee("import", "data"), [], id="module-itself"),
+        pytest.param("import data", Callee("method", "load"), [("data.py", "Set.load")], id="method-by-name"),
+        pytest.param("import json", Callee("method", "load"), [], id="file-not-imported"),
+        pytest.param("import data", Callee("method", "make"), [], id="function-is-no-method"),
+        pytest.param("def f(): ...", Callee("def", "f"), [("train.py", "f")], id="own"),
+        pytest.param(
+            "import data\nclass T(data.Set): ...", Callee("self", "T.load"), [("data.py", "Set.load")], id="inherited"
+        ),
+        pytest.param(
+            "class T:\n    def load(self): ...", Callee("self", "T.load"), [("train.py", "T.load")], id="self"
+        ),
+    ],
+)
+def test_targets(text: str, callee: Callee, expected: list[tuple[str, str]]) -> None:
+    assert targets({"train.py": text, "data.py": DATA}, callee) == expected
+
+
+def test_a_method_that_many_classes_have_is_anybodys() -> None:
+    classes = "".join(f"class C{number}:\n    def load(self): ...\n" for number in range(4))
+    assert targets({"train.py": "import data", "data.py": classes}, Callee("method", "load")) == []
+    assert targets({"train.py": "import data", "data.py": DATA}, Callee("method", "forward")) == []
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        pytest.param("from data import make\nmake()", ["2:0"], id="from"),
+        pytest.param("import data\ndata.make()", ["2:0"], id="import"),
+        pytest.param("from data import make as build\nbuild()", ["2:0"], id="renamed"),
+        pytest.param("import data as d\nd.make()", ["2:0"], id="module-renamed"),
+        pytest.param("from data import make\nmake()\nmake()", ["2:0", "3:0"], id="twice"),
+        pytest.param("from other import make\nmake()", [], id="another-files"),
+        pytest.param("def make(): ...\nimport data\nmake()", [], id="own-of-that-name"),
+        pytest.param("from data import make\n# make()", [], id="comment"),
+        pytest.param("make()", [], id="not-imported"),
+    ],
+)
+def test_callers(text: str, expected: list[str]) -> None:
+    index = calls({"train.py": text, "data.py": DATA, "other.py": DATA})
+    assert [call.position for _, call in index.callers(f"{ROOT}/data.py", "make")] == expected
+
+
+def test_callers_of_a_constructor_call_its_class() -> None:
+    index = calls({"train.py": "from data import Set\nSet()", "data.py": DATA})
+    assert [call.position for _, call in index.callers(f"{ROOT}/data.py", "Set.__init__")] == ["2:0"]
+
+
+@pytest.mark.parametrize(
+    "scope, callee, key, expected",
+    [
+        pytest.param(("f", ("a", "b")), "f", 1, "b", id="position"),
+        pytest.param(("f", ("a", "b")), "f", 2, "", id="too-many"),
+        pytest.param(("f", ("a", "b")), "f", "b", "b", id="keyword"),
+        pytest.param(("f", ("a", "b")), "f", "c", "", id="unknown-keyword"),
+        pytest.param(("C.f", ("self", "a")), "f", 0, "a", id="method"),
+        pytest.param(("C.__init__", ("self", "a")), "C", 0, "a", id="constructor"),
+        pytest.param(("C.f", ("cls", "a")), "f", 0, "a", id="class-method"),
+        pytest.param(("C.f", ("a", "b")), "f", 0, "a", id="static-method"),
+    ],
+)
+def test_parameter(scope: tuple[str, tuple[str, ...]], callee: str, key: int | str, expected: str) -> None:
+    function = Function(scope[0], 1, scope[1], (), saves=False, lightning=False, yields=False)
+    site = CallSite(Callee("method", callee), "", "1:0", (), ())
+    assert calls({}).parameter(function, site, key) == expected
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        pytest.param("def f(): ...\nf()", False, id="once"),
+        pytest.param("def f(): ...\nfor x in y: f()", True, id="loop"),
+        pytest.param("def f(): ...\nfor x in f(): ...", False, id="iterable"),
+        pytest.param("def f(): ...\ndef g(): f()\nfor x in y: g()", True, id="caller-in-a-loop"),
+        pytest.param("def f(): ...\ndef g(): f()\ng()", False, id="caller-once"),
+        pytest.param("def f(): g()\ndef g(): f()", False, id="each-other"),
+        pytest.param("def f(): ...\nfor x in range(1): f()", False, id="range-1"),
+        pytest.param("def f(): ...", False, id="never"),
+    ],
+)
+def test_repeated(text: str, expected: bool) -> None:
+    assert calls({"train.py": text}).repeated(f"{ROOT}/train.py", "f") is expected
+
+
+def test_repeated_within_a_function() -> None:
+    text = "def main():\n    def epoch(): ...\n    epoch()\nfor seed in seeds: main()\n"
+    index = calls({"train.py": text})
+    assert index.repeated(f"{ROOT}/train.py", "main.epoch")
+    assert not index.repeated(f"{ROOT}/train.py", "main.epoch", within="main")
+
+
+@pytest.mark.parametrize(
+    "text, scope, expected",
+    [
+        pytest.param("def f(): loss.backward()", "f", True, id="itself"),
+        pytest.param("from engine import step\ndef f(): step()", "f", True, id="in-another-file"),
+        pytest.param("from engine import step\ndef f():\n    g()\ndef g(): step()", "f", True, id="two-calls-deep"),
+        pytest.param("def f(): g()\ndef g(): f()", "f", False, id="each-other"),
+        pytest.param("def f(): ...\nloss.backward()", "f", False, id="elsewhere-in-the-file"),
+        pytest.param("def backward(ctx, g): return g.backward()", "backward", False, id="autograd-function"),
+    ],
+)
+def test_trains(text: str, scope: str, expected: bool) -> None:
+    files = {"train.py": text, "engine.py": "def step():\n    loss.backward()\n"}
+    assert calls(files).trains(f"{ROOT}/train.py", scope) is expected
+
+
+@pytest.mark.parametrize(
+    "text, scope, loops, expected",
+    [
+        pytest.param("for x in y:\n    save()\n    loss.backward()", "", [1], 1, id="own-loop"),
+        pytest.param("for x in y:\n    save()", "", [1], None, id="loop-that-does-not-train"),
+        pytest.param("for x in y:\n    loss.backward()\nsave()", "", [], None, id="behind-the-loop"),
+        pytest.param("for e in x:\n    for b in y:\n        loss.backward()\n    save()", "", [1], 1, id="outer-loop"),
+        pytest.param("def f(): save()\nfor x in y:\n    f()\n    loss.backward()", "f", [], 2, id="caller"),
+        pytest.param(
+            "def f(): g()\ndef g(): save()\nfor x in y:\n    f()\n    loss.backward()", "g", [], 3, id="its-caller"
+        ),
+        pytest.param("def f(): save()\nfor x in y:\n    loss.backward()\nf()", "f", [], None, id="called-behind-it"),
+        pytest.param("def f(): f()", "f", [], None, id="only-itself"),
+        pytest.param(
+            "import lightning as L\nclass M(L.LightningModule):\n    def on_train_epoch_end(self): save()",
+            "M.on_train_epoch_end",
+            [],
+            3,
+            id="lightning-hook",
+        ),
+    ],
+)
+def test_training_loop(text: str, scope: str, loops: list[int], expected: int | None) -> None:
+    path = f"{ROOT}/train.py"
+    found = calls({"train.py": text}).in_training_loop(path, scope, loops)
+    assert found == (None if expected is None else (path, expected))
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        pytest.param("torch.save(x, y)", True, id="itself"),
+        pytest.param("inner(x)", True, id="one-deeper"),
+        pytest.param("x.save(y)", False, id="another-save"),
+        pytest.param("model.save_pretrained(y)", True, id="save-pretrained"),
+        pytest.param("...", False, id="nothing"),
+    ],
+)
+def test_saves(body: str, expected: bool) -> None:
+    helper = f"import torch\ndef save(x):\n    {body}\ndef inner(x):\n    torch.save(x, 'y')\n"
+    index = calls({"train.py": "from helper import save\nsave(1)", "helper.py": helper})
+    assert index.saves(f"{ROOT}/train.py", Callee("import", "helper.save")) is expected

@@ -1,0 +1,216 @@
+"""What findings ask of the rest of the project; unknown is no finding."""
+
+from __future__ import annotations
+
+import pytest
+from snippets import ROOT, ask, ask_about_call, context, place_of_call
+
+from ldlm_lint.model import Claim, Finding, Span
+from ldlm_lint.project import QUESTIONS
+from ldlm_lint.project.questions import decide
+
+TRAIN = "import torch\nfor x in y:\n    loss.backward()\n"
+
+
+@pytest.mark.parametrize(
+    "code, unread",
+    [
+        pytest.param("x = 1", True, id="not-mentioned"),
+        pytest.param("os.environ['NCCL_TIMEOUT'] = '1'", True, id="set"),
+        pytest.param("os.environ['NCCL_TIMEOUT']", False, id="item"),
+        pytest.param("os.environ.get('NCCL_TIMEOUT', 1)", False, id="get"),
+        pytest.param("int(os.getenv('NCCL_TIMEOUT'))", False, id="getenv"),
+        pytest.param("if 'NCCL_TIMEOUT' in os.environ: ...", False, id="in"),
+        pytest.param("os.getenv('NCCL_TIMEOUT_MS')", True, id="longer-name"),
+    ],
+)
+def test_variable_that_the_project_reads(code: str, unread: bool) -> None:
+    files = {"scripts/train.sh": "", "pkg/launch.py": f"import os\n{code}\n"}
+    assert ask("environment-variable-unread", files, "NCCL_TIMEOUT").holds is unread
+
+
+SAVE = "import torch\ndef save(model, step):\n    torch.save(model, f'step{step}.pt')\n"
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        pytest.param(
+            "from helper import save\nfor step in x:\n    loss.backward()\n    save(m, step)", True, id="in-the-loop"
+        ),
+        pytest.param(
+            "from helper import save\nfor e in x:\n    train()\n    save(m, e)\ndef train(): loss.backward()",
+            True,
+            id="epochs",
+        ),
+        pytest.param("import helper\nfor step in x:\n    loss.backward()\n    helper.save(m, step)", True, id="module"),
+        pytest.param(
+            "from helper import save\nfor step in x:\n    loss.backward()\nsave(m, step)", False, id="behind-the-loop"
+        ),
+        pytest.param("from helper import save\nfor step in x:\n    save(m, step)", False, id="loop-without-training"),
+        pytest.param(
+            "from other import save\nfor step in x:\n    loss.backward()\n    save(m, step)", False, id="another-save"
+        ),
+    ],
+)
+def test_numbered_save_in_a_training_loop(text: str, expected: bool) -> None:
+    files = {"helper.py": SAVE, "train.py": text}
+    verdict = ask("stands-in-training-loop", files, place_of_call(SAVE, "save"))
+    assert verdict.holds is expected
+    assert [one.span.path for one in verdict.related] == [f"{ROOT}/train.py"] * expected
+
+
+def test_save_in_the_training_loop_of_its_own_file() -> None:
+    code = TRAIN + "    torch.save(model, f'{x}.pt')\n"
+    assert ask("stands-in-training-loop", {"train.py": code}, place_of_call(code, "save")).holds
+    assert not ask("stands-in-training-loop", {"tests/train.py": code}, place_of_call(code, "save")).holds
+
+
+CALL = "from helper import save\nfor step in x:\n    loss.backward()\n    save(m, step)\n"
+
+
+@pytest.mark.parametrize(
+    "files, unbounded",
+    [
+        pytest.param({}, True, id="nothing"),
+        pytest.param({"other.py": "import os\nos.remove(checkpoint)"}, True, id="in-a-file-nobody-imports"),
+        pytest.param({"train.py": CALL + "import os\nos.remove(checkpoints[0])"}, False, id="in-the-training-file"),
+        pytest.param({"train.py": CALL + "import keep", "keep.py": "import os\nos.remove(ckpt)"}, False, id="imported"),
+        pytest.param(
+            {"helper.py": "from keep import prune\n" + SAVE, "keep.py": "def prune(ckpt): ckpt.unlink()"},
+            False,
+            id="by-the-helper",
+        ),
+        pytest.param({"train.py": CALL + "ckpt_lock.unlink()"}, True, id="lock-file"),
+        pytest.param({"train.py": CALL + "# os.remove(checkpoint)"}, True, id="comment"),
+        pytest.param({"train.py": CALL + "rotate_checkpoints(3)"}, False, id="rotation-by-name"),
+    ],
+)
+def test_who_prunes_checkpoints(files: dict[str, str], unbounded: bool) -> None:
+    project = {"helper.py": SAVE, "train.py": CALL} | files
+    assert ask("nothing-prunes-checkpoints", project).holds is unbounded
+
+
+def test_callee_saves() -> None:
+    files = {"train.py": CALL, "helper.py": SAVE}
+    assert ask_about_call("callee-saves", files, "save").holds
+    assert not ask_about_call("callee-saves", files | {"helper.py": "def save(m, step): ..."}, "save").holds
+    assert not ask_about_call("callee-saves", {"train.py": CALL}, "save").holds
+
+
+MODEL = "import torch.nn as nn\nclass Net(nn.Module): ...\n"
+
+
+@pytest.mark.parametrize(
+    "train, expected",
+    [
+        pytest.param("import model\nnet = model.Net()\nloss.backward()", True, id="trained"),
+        pytest.param("import model\nnet = model.Net()", False, id="not-trained"),
+        pytest.param("import model\nloss.backward()", False, id="not-built"),
+        pytest.param("net = Net()\nloss.backward()", False, id="not-imported"),
+    ],
+)
+def test_model_trains(train: str, expected: bool) -> None:
+    assert ask("model-trains", {"model.py": MODEL, "train.py": train}, "Net").holds is expected
+    assert not ask("model-trains", {"model.py": MODEL, "tests/train.py": train}, "Net").holds
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        pytest.param({"train.py": "import optim\nmodel.cuda()\nloss.backward()"}, True, id="cuda"),
+        pytest.param({"train.py": "import optim\nloss.backward()"}, False, id="cpu"),
+        pytest.param({"train.py": "import optim\nmodel.cuda()"}, False, id="no-training"),
+        pytest.param(
+            {"train.py": "import optim, deepspeed\ndeepspeed.initialize()\nx.cuda()\nloss.backward()"},
+            False,
+            id="deepspeed",
+        ),
+        pytest.param({"train.py": "x.cuda()\nloss.backward()"}, False, id="not-imported"),
+        pytest.param({"tests/train.py": "import optim\nmodel.cuda()\nloss.backward()"}, False, id="test"),
+    ],
+)
+def test_optimizer_trains_on_cuda(files: dict[str, str], expected: bool) -> None:
+    assert ask("optimizer-trains-on-cuda", {"optim.py": "import torch\n"} | files).holds is expected
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        pytest.param({}, True, id="nowhere"),
+        pytest.param(
+            {"train.py": "import model\nmodel.Net()\nloss.backward()\ncheckpoint_wrapper(m)"},
+            False,
+            id="in-the-training",
+        ),
+        pytest.param(
+            {"model.py": MODEL + "import layers", "layers.py": "from torch.utils.checkpoint import checkpoint"},
+            False,
+            id="imported",
+        ),
+        pytest.param(
+            {"other.py": "from torch.utils.checkpoint import checkpoint"}, True, id="in-a-file-nobody-imports"
+        ),
+        pytest.param({"model.py": MODEL + "# torch.utils.checkpoint"}, True, id="comment"),
+    ],
+)
+def test_activation_checkpointing_anywhere_in_the_flow(files: dict[str, str], expected: bool) -> None:
+    project = {"model.py": MODEL, "train.py": "import model\nmodel.Net()\nloss.backward()"} | files
+    assert ask("no-activation-checkpointing", project).holds is expected
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        pytest.param("blocks.Layer", True, id="its-file-attends"),
+        pytest.param(".blocks.Layer", True, id="relative"),
+        pytest.param("plain.Layer", False, id="its-file-does-not"),
+        pytest.param("timm.models.TransformerBlock", True, id="another-package-by-name"),
+        pytest.param("timm.models.ConvStage", False, id="another-package"),
+        pytest.param(".missing.TransformerBlock", False, id="file-that-is-not-there"),
+    ],
+)
+def test_class_attends(name: str, expected: bool) -> None:
+    files = {"model.py": "", "blocks.py": "self.attn = x", "plain.py": "self.conv = x"}
+    assert ask("class-attends", files, name).holds is expected
+
+
+def test_file_trains() -> None:
+    assert ask("file-trains", {"train.py": TRAIN}).holds
+    assert not ask("file-trains", {"tests/train.py": TRAIN}).holds
+    assert not ask("file-trains", {"train.py": "x = 1"}).holds
+
+
+def test_belongs_to_training() -> None:
+    training = {"run.py": "import optim, engine", "engine.py": TRAIN}
+    assert ask("belongs-to-training", {"optim.py": ""} | training).holds
+    assert not ask("belongs-to-training", {"optim.py": ""} | training | {"run.py": "import engine"}).holds
+    assert not ask("belongs-to-training", {"optim.py": "", "run.py": "import optim"}).holds
+    assert not ask("belongs-to-training", {"tests/optim.py": TRAIN}).holds
+
+
+@pytest.mark.parametrize("line", [1, 2, 3])
+def test_line_span_is_the_text_of_the_line(line: int) -> None:
+    lines = ["a = 1", "    é = 2  ", "b"]
+    text = "\r\n".join(lines)
+    span = context({"a.py": text}).line_span(f"{ROOT}/a.py", line)
+    assert text.encode()[span.start : span.end].decode() == lines[line - 1].strip()
+
+
+def finding(*claims: Claim) -> Finding:
+    return Finding("some-rule", "W7101", Span(f"{ROOT}/train.py", 0, 0), args=(("kept", 1),), claims=claims)
+
+
+def test_a_finding_needs_all_its_claims() -> None:
+    project = context({"train.py": TRAIN})
+    trains, unread = Claim("file-trains"), Claim("environment-variable-unread", "X")
+    decided = decide(finding(trains, unread), project)
+    assert decided is not None
+    assert (decided.claims, decided.args) == ((), (("kept", 1),))
+    assert decide(finding(trains, Claim("callee-saves", "1:0")), project) is None
+
+
+def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
+    # What forbids a finding when it is seen cannot be seen there either.
+    absences = {"environment-variable-unread", "no-activation-checkpointing", "nothing-prunes-checkpoints"}
+    assert {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, "1:0", at="gone.py").holds} == absences

@@ -1,0 +1,262 @@
+"""What is borrowed from pylint and astroid exists and behaves as the code assumes.
+
+Each test names the assumption; a new version of either that breaks one fails here, before users see it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from astroid import nodes
+from astroid.builder import AstroidBuilder
+from astroid.const import Context
+from astroid.exceptions import AstroidError, AstroidSyntaxError
+from astroid.manager import AstroidManager
+from pylint import extensions
+from pylint.checkers import BaseChecker
+from pylint.config.arguments_provider import _ArgumentsProvider
+from pylint.lint import PyLinter, Run
+from pylint.lint.utils import augmented_sys_path
+from pylint.reporters import CollectingReporter
+from pylint.utils import ASTWalker, FileState
+from snippets import source
+
+from ldlm_lint import engine, register
+from ldlm_lint.checkers import CHECKERS
+from ldlm_lint.checkers.host import Host
+from ldlm_lint.checkers.project import ProjectChecker
+from ldlm_lint.python import tree
+from ldlm_lint.rules import ALL, by_symbol
+
+
+@pytest.fixture
+def linter() -> PyLinter:
+    found = PyLinter()
+    found.load_default_plugins()
+    register(found)
+    return found
+
+
+def parameters(function: object) -> list[str]:
+    return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+
+
+def test_builder_has_the_methods_that_the_light_one_leaves_out() -> None:
+    assert parameters(AstroidBuilder.delayed_assattr) == ["self", "node"]
+    assert parameters(AstroidBuilder.add_from_names_to_locals) == ["self", "node", "global_name"]
+    assert parameters(AstroidBuilder.string_build) == ["self", "data", "modname", "path"]
+    assert parameters(AstroidBuilder.__init__) == ["self", "manager", "apply_transforms"]
+
+
+def test_builder_calls_what_the_light_one_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for name in ("delayed_assattr", "add_from_names_to_locals"):
+        monkeypatch.setattr(tree._LightBuilder, name, lambda self, node, *_, name=name: seen.append(name))
+    tree._LightBuilder().string_build("from a import b\nself.x = 1\n", modname="contract")
+    AstroidManager().astroid_cache.pop("contract", None)
+    assert set(seen) == {"delayed_assattr", "add_from_names_to_locals"}
+
+
+def test_builder_caches_under_the_module_name_and_the_cache_is_a_dictionary() -> None:
+    cache = AstroidManager().astroid_cache
+    module = AstroidBuilder(AstroidManager(), apply_transforms=False).string_build("x = 1\n", modname="contract")
+    assert cache.pop("contract") is module
+    assert AstroidManager().astroid_cache is cache
+
+
+def test_syntax_errors_carry_pythons_own() -> None:
+    with pytest.raises(AstroidSyntaxError) as caught:
+        AstroidBuilder(AstroidManager()).string_build("x = 1\ny = = 2\n")
+    assert isinstance(caught.value, AstroidError)
+    assert isinstance(caught.value.error, SyntaxError)
+    assert caught.value.error.lineno == 2
+
+
+def test_nodes_have_the_fields_that_are_read() -> None:
+    module = tree._build("import a.b as c\nfrom ..d import e as f\nx: int = y['k'](*z, **w)\n", "/x.py", "contract")
+    imported, from_, assigned = module.body
+    assert imported.names == [("a.b", "c")]
+    assert (from_.modname, from_.level, from_.names, from_.real_name("f")) == ("d", 2, [("e", "f")], "e")
+    call = assigned.value
+    assert isinstance(call.args[0], nodes.Starred)
+    assert (call.keywords[0].arg, call.keywords[0].value.name) == (None, "w")
+    assert (call.func.slice.value, call.func.ctx) == ("k", Context.Load)
+    assert isinstance(assigned.target, nodes.AssignName)
+    assert (call.lineno, call.col_offset, call.end_lineno, call.end_col_offset) == (3, 9, 3, 24)
+    assert sorted(module.locals) == ["c", "f", "x"]
+
+
+def test_headers_of_classes_and_functions_have_a_position() -> None:
+    module = tree._build("class C(B):\n    @d\n    async def f(self): ...\n", "/x.py", "contract")
+    found = [module.body[0].position, module.body[0].body[0].position]
+    assert [(one.lineno, one.col_offset, one.end_lineno, one.end_col_offset) for one in found] == [
+        (1, 0, 1, 7),
+        (3, 4, 3, 15),
+    ]
+
+
+def test_columns_count_bytes_and_no_byte_order_mark() -> None:
+    linted = source("\ufeffx = 'é'; y = 1\n".encode())
+    found = tree.parse(linted, "contract").module
+    assert found is not None
+    assert [one.col_offset for one in found.body] == [0, 10]
+
+
+def test_dict_unpacking_and_comprehensions_are_told_by_their_classes() -> None:
+    module = tree._build("{**a, 'k': 1}\n[x for x in y]\n{k: v for k in y}\n", "/x.py", "contract")
+    assert [type(key) for key, _ in module.body[0].value.items] == [nodes.DictUnpack, nodes.Const]
+    assert all(isinstance(one.value, nodes.ComprehensionScope) for one in module.body[1:])
+    assert module.body[1].value.generators[0].target.name == "x"
+
+
+class _Seen(BaseChecker):
+    name = "contract"
+    msgs: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, linter: Any) -> None:
+        super().__init__(linter)
+        self.seen: list[str] = []
+
+    def visit_module(self, node: nodes.Module) -> None:
+        self.seen.append("module")
+
+    def visit_call(self, node: nodes.Call) -> None:
+        self.seen.append(node.func.name)
+
+    def leave_call(self, node: nodes.Call) -> None:
+        self.seen.append("-" + node.func.name)
+
+
+def test_walker_runs_on_the_light_host() -> None:
+    """``ASTWalker`` asks its linter for ``is_message_enabled`` alone, and a checker registers its options with it."""
+    host = Host(source("f(g())\n"), {})
+    walker = ASTWalker(host)  # type: ignore[arg-type]
+    checker = _Seen(host)
+    walker.add_checker(checker)
+    walker.walk(tree._build("f(g())\n", "/x.py", "contract"))
+    assert checker.seen == ["module", "f", "g", "-g", "-f"]
+
+
+def test_checkers_register_their_options_through_this_method() -> None:
+    assert "._register_options_provider(self)" in inspect.getsource(_ArgumentsProvider.__init__)
+
+
+@pytest.mark.parametrize("checker", [*CHECKERS, ProjectChecker])
+def test_checkers_can_be_made_by_either_host(checker: type[BaseChecker], linter: PyLinter) -> None:
+    assert checker(linter).msgs
+    assert checker(Host(source(""), {})).msgs  # type: ignore[arg-type]
+    assert isinstance(Host(source(""), {}).config, argparse.Namespace)
+
+
+def test_map_and_reduce_are_found_by_name() -> None:
+    from pylint.lint import parallel
+
+    text = inspect.getsource(parallel)
+    assert "get_map_data" in text
+    assert "reduce_map_data" in text
+    assert parameters(BaseChecker.get_map_data) == ["self"]
+    assert parameters(BaseChecker.reduce_map_data) == ["self", "linter", "data"]
+    assert parameters(ProjectChecker.reduce_map_data) == ["self", "linter", "data"]
+
+
+def test_map_data_of_a_checker_that_was_never_opened(linter: PyLinter) -> None:
+    assert ProjectChecker(linter).get_map_data() is not None
+
+
+def test_names_of_checkers_are_unique_since_reduce_data_are_keyed_by_them() -> None:
+    names = [checker.name for checker in (*CHECKERS, ProjectChecker)]
+    assert len(set(names)) == len(names)
+
+
+def test_messages_on_any_file_and_line(linter: PyLinter, tmp_path: Path) -> None:
+    """A fresh ``FileState`` lets a message of any file pass, also of one that is no module."""
+    reporter = CollectingReporter()
+    linter.set_reporter(reporter)
+    linter.file_state = FileState("", linter.msgs_store, is_base_filestate=True)
+    linter.set_current_module("run.sh", str(tmp_path / "run.sh"))
+    linter.add_message("nccl-monitoring-disabled", line=7, col_offset=2, args={"name": "X", "value": "0"})
+    assert [(one.symbol, one.line, one.column, Path(one.abspath).name) for one in reporter.messages] == [
+        ("nccl-monitoring-disabled", 7, 2, "run.sh")
+    ]
+
+
+def test_statistics_know_the_modules_that_did_not_parse(tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text("x = = 1\n")
+    (tmp_path / "fine.py").write_text("x = 1\n")
+    options = ["--rcfile=", "--disable=all", "--enable=E0001", "--persistent=n"]
+    paths = [str(tmp_path / "broken.py"), str(tmp_path / "fine.py")]
+    run = Run([*options, *paths], reporter=CollectingReporter(), exit=False)
+    assert {"broken", "fine"} <= {name.rpartition(".")[2] for name in run.linter.stats.by_module}
+
+
+def pylint(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(Path(engine.__file__).parent.parent)}
+    command = [sys.executable, "-m", "pylint", "--rcfile=", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment, check=False)
+
+
+def every_extension() -> list[str]:
+    folder = Path(extensions.__file__).parent
+    return [f"pylint.extensions.{path.stem}" for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+
+
+def test_all_our_messages_are_listed_beside_every_extension(tmp_path: Path) -> None:
+    """pylint refuses an id or a name that is used twice, and ids of one checker that differ in their family."""
+    plugins = [name for name in every_extension() if name != "pylint.extensions._check_docs_utils"]
+    done = pylint(f"--load-plugins=ldlm_lint,{','.join(plugins)}", "--list-msgs", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    listed = dict(re.findall(r"^:([\w-]+) \(([IRCWEF]\d{4})\)", done.stdout, re.M))
+    assert {rule.symbol: rule.code for rule in ALL}.items() <= listed.items()
+    assert not {code for name, code in listed.items() if name not in by_symbol} & {rule.code for rule in ALL}
+    assert len(listed) > len(ALL) + 200
+
+
+def test_families_are_ours_alone(linter: PyLinter) -> None:
+    ours = {rule.family for rule in ALL}
+    taken = {message.msgid[1:3] for message in linter.msgs_store.messages if message.symbol not in by_symbol}
+    assert not ours & taken
+
+
+def test_registering_twice_is_what_pylint_rejects(linter: PyLinter) -> None:
+    checker = CHECKERS[0](linter)
+    assert checker.name in {one.name for one in linter.get_checkers()}
+    assert {one.name for one in linter.get_checkers()} >= {checker.name for checker in (*CHECKERS, ProjectChecker)}
+
+
+def test_help_tells_why_and_where_to_read_on(tmp_path: Path) -> None:
+    done = pylint("--load-plugins=ldlm_lint", "--help-msg=excessive-heartbeat-timeout", cwd=tmp_path)
+    assert done.stdout.startswith(":excessive-heartbeat-timeout (W7201)")
+    assert "docs/rules.md#excessive-heartbeat-timeout" in "".join(done.stdout.split())
+
+
+def test_opt_in_rules_are_off_in_pylint_too(linter: PyLinter) -> None:
+    for rule in ALL:
+        assert linter.is_message_enabled(rule.symbol) is rule.default, rule.symbol
+
+
+def test_current_file_is_the_file_that_is_visited(tmp_path: Path) -> None:
+    seen = []
+
+    class Where(BaseChecker):
+        name = "where"
+        msgs = {"W9999": ("%s", "where", "where")}  # noqa: RUF012
+
+        def visit_module(self, node: nodes.Module) -> None:
+            seen.append((Path(self.linter.current_file).name, Path(node.file).name))
+
+    (tmp_path / "a.py").write_text("x = 1\n")
+    (tmp_path / "b.py").write_text("y = 2\n")
+    linter = PyLinter()
+    linter.register_checker(Where(linter))
+    linter.set_reporter(CollectingReporter())
+    with augmented_sys_path([str(tmp_path)]):
+        linter.check([str(tmp_path / "a.py"), str(tmp_path / "b.py")])
+    assert seen == [("a.py", "a.py"), ("b.py", "b.py")]

@@ -1,0 +1,156 @@
+"""Facts that need no tree: imports, called names, and words; comments and strings may only silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldlm_lint.python.skim import Skim, reads_variable, without_comments
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        pytest.param("import torch", ("torch",), id="import"),
+        pytest.param("import a, b as c, d.e", ("a", "b", "d.e"), id="several"),
+        pytest.param("from a import b", ("a", "a.b"), id="from"),
+        pytest.param("    from a import b as c", ("a", "a.b"), id="indented"),
+        pytest.param("from a import (b,\n  c as d,\n)", ("a", "a.b", "a.c"), id="parentheses"),
+        pytest.param("from a import (b,\r\n  c)\r\n", ("a", "a.b", "a.c"), id="windows"),
+        pytest.param("from a import (  # first :)\n  b,  # second\n  # c,\n)", ("a", "a.b"), id="comments"),
+        pytest.param("from a import b, \\\n  c", ("a", "a.b", "a.c"), id="continued"),
+        pytest.param("from a \\\n  import b", ("a", "a.b"), id="continued-early"),
+        pytest.param("from a import b; import c", ("a", "a.b"), id="semicolon"),
+        pytest.param("from . import b", (".", ".b"), id="package"),
+        pytest.param("from .a import b", (".a", ".a.b"), id="relative"),
+        pytest.param("from .. import b", ("..", "..b"), id="parent"),
+        pytest.param("from a import *", ("a", "a.*"), id="star"),
+        pytest.param("from . import *", (".", ".*"), id="star-of-package"),
+        pytest.param("# import a", (), id="comment"),
+        pytest.param("x = 'import a'", (), id="text"),
+        pytest.param("important = 1\nfrom_a = 2", (), id="longer-words"),
+        pytest.param("", (), id="empty"),
+    ],
+)
+def test_imports(code: str, expected: tuple[str, ...]) -> None:
+    assert Skim(code.encode()).imports == expected
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        pytest.param("from a import b as c, d", {"b"}, id="from"),
+        pytest.param("from a import (b as c,\n  d as e)", {"b", "d"}, id="parentheses"),
+        pytest.param("import a.b as c", {"b"}, id="import"),
+        pytest.param("with a as b: ...\n# from a import b as c", set(), id="no-import"),
+    ],
+)
+def test_renamed(code: str, expected: set[str]) -> None:
+    assert Skim(code.encode()).renamed == expected
+
+
+def test_called_and_defined() -> None:
+    skim = Skim(b"a(b(1), c.d (2))  # e(3)\nclass F(G): ...\n  async def h(self): ...\n# def i(): ...\n")
+    assert skim.called == {"a", "b", "d"}
+    assert skim.defined == {"F", "h"}
+
+
+def test_bytes_that_are_no_text_are_no_error() -> None:
+    skim = Skim(b"\xff\xfe\x00import \xe9\nfrom \xe9 import b\nd\xe9f(1)\n")
+    assert all(isinstance(name, str) for name in (*skim.imports, *skim.called, *skim.defined))
+
+
+def test_without_comments() -> None:
+    assert without_comments(b"a  # b\n#c\nd") == b"a  \n\nd"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.getenv('NAME')",
+        "os.getenv(key='NAME')",
+        "os.getenv(\n    'NAME', 3)",
+        'os.environ["NAME"]',
+        "os.environ.get('NAME')",
+        "environ.get( 'NAME', default=1)",
+        "if os.environ['NAME'] == '1': ...",
+        "if 'NAME' in os.environ: ...",
+        "if 'NAME' not in os.environ: ...",
+        "x = os.environ['NAME']\nos.environ['NAME'] = '2'",
+    ],
+)
+def test_read_variable(code: str) -> None:
+    assert reads_variable(code.encode(), "NAME")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "os.environ['NAME'] = '1'",
+        'os.environ["NAME"]="1"',
+        "os.environ.setdefault('NAME', '1')",
+        "os.environ.update({'NAME': '1'})",
+        "os.environ.pop('NAME', None)",
+        "env = {'NAME': '1'}",
+        "print('NAME')",
+        "os.getenv('NAME_2')",
+        "os.getenv('MY_NAME')",
+        "os.getenv(NAME)",
+        "if 'NAME' in names: ...",
+    ],
+)
+def test_variable_that_is_set_or_only_mentioned(code: str) -> None:
+    assert not reads_variable(code.encode(), "NAME")
+
+
+def test_name_of_a_variable_is_no_pattern() -> None:
+    assert not reads_variable(b"os.getenv('NAME')", "N.ME")
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        ("loss.backward()", True),
+        ("scaler.scale(loss).backward()", True),
+        ("accelerator.backward(loss)", True),
+        ("optimizer.zero_grad(set_to_none=True)", True),
+        ("trainer = Trainer(model)\ntrainer.train()", True),
+        ("L.Trainer().fit(model)", True),
+        ("# loss.backward()", False),
+        ("def backward(ctx, grad): ...", False),
+        ("x.register_backward_hook(f)", False),
+        ("model.train()", False),
+        ("trainer = Trainer(model)", False),
+    ],
+)
+def test_trains(code: str, expected: bool) -> None:
+    assert Skim(code.encode()).trains is expected
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        ("os.remove(checkpoints[0])", True),
+        ("from os import remove\nremove(old_ckpt)", True),
+        ("ckpts = sorted(folder.glob('*.pt'))\nfor old in ckpts[:-3]:\n    old.unlink()", True),
+        ("shutil.rmtree(checkpoint_dir)", True),
+        ("args = TrainingArguments(save_total_limit=3)", True),
+        ("keep_last_n = 3", True),
+        ("os.remove(path)", False),
+        ("ckpt = 1\nlock_path.unlink()", False),
+        ("ckpt = 1\nos.remove(self.lock_file)", False),
+        ("ckpt = 1\ntmp.unlink()", False),
+        ("# os.remove(checkpoint)", False),
+        ("checkpoints.remove(x)", False),
+        ("ckpt = 1" + "\n" * 40 + "os.remove(path)", False),
+    ],
+)
+def test_prunes(code: str, expected: bool) -> None:
+    assert Skim(code.encode()).prunes is expected
+
+
+def test_cuda_engine_and_activation_checkpointing() -> None:
+    assert Skim(b"model.cuda()").cuda
+    assert not Skim(b"model.to(device)  # cuda").cuda
+    assert Skim(b"deepspeed.initialize(model=model)").engine
+    assert Skim(b"from torch.utils.checkpoint import checkpoint").checkpoints_activations
+    assert not Skim(b"x = 1  # torch.utils.checkpoint").checkpoints_activations

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix, Span
-from ldlm_lint.rules import environment_names
+from ldlm_lint.rules import OPTIONS, environment_names
 from ldlm_lint.rules.environment import RULES
 from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.rules.settings import Setting, Value
@@ -24,13 +24,14 @@ from ldlm_lint.source import Kind, Source
 BASH = shutil.which("bash")
 FIXTURES = Path(__file__).parent / "fixtures"
 SYMBOLS = [rule.symbol for rule in RULES]
+DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
 HEARTBEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
 
 
 def findings(script: str | bytes, **options: int) -> list[Finding]:
     data = script if isinstance(script, bytes) else script.encode()
     named = {name.replace("_", "-"): value for name, value in options.items()}
-    return list(lint(Source.from_bytes("run.sh", data, Kind.SHELL), named).findings)
+    return list(lint(Source.from_bytes("run.sh", data, Kind.SHELL), DEFAULTS | named).findings)
 
 
 def found(script: str, **options: int) -> list[str]:
@@ -89,7 +90,7 @@ def test_fixture_findings_are_the_expected_ones(symbol: str) -> None:
         for number, line in enumerate(source.lines, 1):
             comment = re.search(r"# expect: ([\w, -]+)$", line)
             expected += [(number, name.strip()) for name in comment[1].split(",")] if comment else []
-        actual = [(source.position(one.span.start)[0], one.rule) for one in lint(source, {}).findings]
+        actual = [(source.position(one.span.start)[0], one.rule) for one in lint(source, DEFAULTS).findings]
         if path.name == "bad.sh":
             assert actual == expected
             assert symbol in {name for _, name in expected}
@@ -99,8 +100,8 @@ def test_fixture_findings_are_the_expected_ones(symbol: str) -> None:
 
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_fixture_fixes_give_the_fixed_file(symbol: str) -> None:
-    folder = FIXTURES / symbol
-    assert fixed((folder / "bad.sh").read_bytes()) == (folder / "bad.fixed.sh").read_text()
+    bad, after = (re.sub(r"[ \t]*# expect: .*", "", (FIXTURES / symbol / name).read_text()) for name in ("bad.sh", "bad.fixed.sh"))
+    assert fixed(bad) == after
 
 
 def test_the_message_tells_value_days_and_overflow() -> None:
@@ -163,13 +164,15 @@ def test_the_block_is_one_unsafe_fix() -> None:
 
 @pytest.mark.parametrize("heartbeat", ["$SITE", "$((10 * 60))", "soon"])
 def test_an_unknown_heartbeat_keeps_the_watchdog_as_it_is(heartbeat: str) -> None:
-    script = f"{HEARTBEAT}={heartbeat}\nexport TORCH_NCCL_ENABLE_MONITORING=0\nexport NCCL_BLOCKING_WAIT=1\n"
-    assert [finding.fix for finding in findings(script)] == [None, None]
+    script = f"{HEARTBEAT}={heartbeat}\nexport TORCH_NCCL_ENABLE_MONITORING=0\nexport TORCH_NCCL_BLOCKING_WAIT=1\n"
+    fixes = {finding.rule: finding.fix for finding in findings(script)}
+    assert {"nccl-monitoring-disabled", "nccl-blocking-wait"} <= fixes.keys()
+    assert set(fixes.values()) == {None}
 
 
 def test_an_accepted_heartbeat_that_overflows_keeps_the_watchdog_as_it_is() -> None:
-    script = f"{HEARTBEAT}=3000000\nexport TORCH_NCCL_ENABLE_MONITORING=0\nexport NCCL_BLOCKING_WAIT=1\n"
-    assert [finding.fix for finding in findings(script, heartbeat_limit=4_000_000)] == [None, None]
+    script = f"{HEARTBEAT}=3000000\nexport TORCH_NCCL_ENABLE_MONITORING=0\nexport TORCH_NCCL_BLOCKING_WAIT=1\n"
+    assert [finding.fix for finding in findings(script, heartbeat_limit=4_000_000)] == [None, None, None]
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
@@ -188,45 +191,45 @@ def test_bytes_around_an_edit_survive(ending: str, bom: bytes) -> None:
 
 
 REMOVALS = {
-    "one-of-several": ("export A=1 NCCL_BLOCKING_WAIT=1 B=2\n", "export A=1 B=2\n"),
-    "both-of-two": ("export NCCL_BLOCKING_WAIT=1 TORCH_NCCL_BLOCKING_WAIT=1\nx\n", "x\n"),
-    "both-of-three": ("export NCCL_BLOCKING_WAIT=1 TORCH_NCCL_BLOCKING_WAIT=1 A=1\n", "export A=1\n"),
-    "prefix": ("A=1 NCCL_BLOCKING_WAIT=1 torchrun t.py\n", "A=1 torchrun t.py\n"),
-    "only-prefix": ("NCCL_BLOCKING_WAIT=1 \\\n  torchrun t.py\n", "torchrun t.py\n"),
-    "env": ("env NCCL_BLOCKING_WAIT=1 torchrun t.py\n", "env torchrun t.py\n"),
-    "declare": ("declare -x NCCL_BLOCKING_WAIT=1\nx\n", "x\n"),
+    "one-of-several": ("export A=1 TORCH_NCCL_BLOCKING_WAIT=1 B=2\n", "export A=1 B=2\n"),
+    "both-of-two": ("export TORCH_NCCL_BLOCKING_WAIT=1 NCCL_BLOCKING_WAIT=1\nx\n", "x\n"),
+    "both-of-three": ("export TORCH_NCCL_BLOCKING_WAIT=1 NCCL_BLOCKING_WAIT=1 A=1\n", "export A=1\n"),
+    "prefix": ("A=1 TORCH_NCCL_BLOCKING_WAIT=1 torchrun t.py\n", "A=1 torchrun t.py\n"),
+    "only-prefix": ("TORCH_NCCL_BLOCKING_WAIT=1 \\\n  torchrun t.py\n", "torchrun t.py\n"),
+    "env": ("env TORCH_NCCL_BLOCKING_WAIT=1 torchrun t.py\n", "env torchrun t.py\n"),
+    "declare": ("declare -x TORCH_NCCL_BLOCKING_WAIT=1\nx\n", "x\n"),
     "default": (
-        ': "${NCCL_BLOCKING_WAIT:=1}"\nexport NCCL_BLOCKING_WAIT\nx\n',
-        ': "${NCCL_BLOCKING_WAIT:=0}"\nexport NCCL_BLOCKING_WAIT\nx\n',
+        ': "${TORCH_NCCL_BLOCKING_WAIT:=1}"\nexport TORCH_NCCL_BLOCKING_WAIT\nx\n',
+        ': "${TORCH_NCCL_BLOCKING_WAIT:=0}"\nexport TORCH_NCCL_BLOCKING_WAIT\nx\n',
     ),
-    "and-list": ("export NCCL_BLOCKING_WAIT=1 && torchrun t.py\n", "torchrun t.py\n"),
-    "end-of-and-list": ("cd x && export NCCL_BLOCKING_WAIT=1\n", "cd x && export NCCL_BLOCKING_WAIT=0\n"),
-    "or-list": ("x || export NCCL_BLOCKING_WAIT=1\n", "x || export NCCL_BLOCKING_WAIT=0\n"),
-    "semicolon": ("export NCCL_BLOCKING_WAIT=1; torchrun t.py\n", "torchrun t.py\n"),
-    "behind-semicolon": ("cd x; export NCCL_BLOCKING_WAIT=1 # c\ny\n", "cd x # c\ny\n"),
+    "and-list": ("export TORCH_NCCL_BLOCKING_WAIT=1 && torchrun t.py\n", "torchrun t.py\n"),
+    "end-of-and-list": ("cd x && export TORCH_NCCL_BLOCKING_WAIT=1\n", "cd x && export TORCH_NCCL_BLOCKING_WAIT=0\n"),
+    "or-list": ("x || export TORCH_NCCL_BLOCKING_WAIT=1\n", "x || export TORCH_NCCL_BLOCKING_WAIT=0\n"),
+    "semicolon": ("export TORCH_NCCL_BLOCKING_WAIT=1; torchrun t.py\n", "torchrun t.py\n"),
+    "behind-semicolon": ("cd x; export TORCH_NCCL_BLOCKING_WAIT=1 # c\ny\n", "cd x # c\ny\n"),
     "only-in-block": (
-        "if x; then\n  export NCCL_BLOCKING_WAIT=1\nfi\n",
-        "if x; then\n  export NCCL_BLOCKING_WAIT=0\nfi\n",
+        "if x; then\n  export TORCH_NCCL_BLOCKING_WAIT=1\nfi\n",
+        "if x; then\n  export TORCH_NCCL_BLOCKING_WAIT=0\nfi\n",
     ),
     "all-in-block": (
-        "f() { export NCCL_BLOCKING_WAIT=1; export NCCL_TIMEOUT=5; }\n",
-        "f() { export NCCL_BLOCKING_WAIT=0; }\n",
+        "f() { export TORCH_NCCL_BLOCKING_WAIT=1; export NCCL_TIMEOUT=5; }\n",
+        "f() { export TORCH_NCCL_BLOCKING_WAIT=0; }\n",
     ),
-    "neighbours-on-a-line": ("export NCCL_BLOCKING_WAIT=1; export TORCH_NCCL_BLOCKING_WAIT=1\nx\n", "\nx\n"),
-    "one-line-block": ("if x; then export NCCL_BLOCKING_WAIT=1; y; fi\n", "if x; then y; fi\n"),
+    "neighbours-on-a-line": ("export TORCH_NCCL_BLOCKING_WAIT=1; export NCCL_BLOCKING_WAIT=1\nx\n", "\nx\n"),
+    "one-line-block": ("if x; then export TORCH_NCCL_BLOCKING_WAIT=1; y; fi\n", "if x; then y; fi\n"),
     "case": (
-        "case x in\n  a) export NCCL_BLOCKING_WAIT=1 ;;\nesac\n",
-        "case x in\n  a) export NCCL_BLOCKING_WAIT=0 ;;\nesac\n",
+        "case x in\n  a) export TORCH_NCCL_BLOCKING_WAIT=1 ;;\nesac\n",
+        "case x in\n  a) export TORCH_NCCL_BLOCKING_WAIT=0 ;;\nesac\n",
     ),
     "read-back": (
-        "set -u\nexport NCCL_BLOCKING_WAIT=1\necho $NCCL_BLOCKING_WAIT\n",
-        "set -u\nexport NCCL_BLOCKING_WAIT=0\necho $NCCL_BLOCKING_WAIT\n",
+        "set -u\nexport TORCH_NCCL_BLOCKING_WAIT=1\necho $TORCH_NCCL_BLOCKING_WAIT\n",
+        "set -u\nexport TORCH_NCCL_BLOCKING_WAIT=0\necho $TORCH_NCCL_BLOCKING_WAIT\n",
     ),
-    "two-rules-one-export": ("export NCCL_TIMEOUT=5 NCCL_BLOCKING_WAIT=1\nx\n", "x\n"),
+    "two-rules-one-export": ("export NCCL_TIMEOUT=5 TORCH_NCCL_BLOCKING_WAIT=1\nx\n", "x\n"),
     "two-useless": ("export NCCL_TIMEOUT=5 GLOO_TIMEOUT=5\nx\n", "x\n"),
     "useless-alone-in-block": ("if x; then\n  export NCCL_TIMEOUT=5\nfi\n", "if x; then\n  :\nfi\n"),
     "useless-in-or-list": ("x || export NCCL_TIMEOUT=5\n", "x || :\n"),
-    "end-without-newline": ("x\nexport NCCL_BLOCKING_WAIT=1", "x\n"),
+    "end-without-newline": ("x\nexport TORCH_NCCL_BLOCKING_WAIT=1", "x\n"),
     "background": ("export NCCL_TIMEOUT=5 & x\n", ": & x\n"),
 }
 
@@ -323,7 +326,8 @@ def test_a_variable_of_the_shell_alone_is_silent(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["set -a\n{}=1", "{}=1\nexport {}", "set -o allexport\n{}=1", "typeset -x {}=1"])
 def test_a_variable_exported_elsewhere_counts(form: str) -> None:
-    assert found(form.format("NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT") + "\n") == ["nccl-blocking-wait"]
+    name = "TORCH_NCCL_BLOCKING_WAIT"
+    assert found(form.format(name, name) + "\n") == ["nccl-blocking-wait"]
 
 
 def test_names_next_to_real_ones() -> None:

@@ -2,19 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.model import Finding, Span
 from ldlm_lint.python.names import qualified
+from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
-from ldlm_lint.rules.environment_decisions import is_relevant
-from ldlm_lint.rules.settings import Origin, Setting, Value
+from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT
+from ldlm_lint.rules.environment_decisions import decide, is_relevant
+from ldlm_lint.rules.environment_view import TARGET_TORCH, Scene
+from ldlm_lint.rules.roles import is_diagnostic, remark_at, speaks_of_debugging
+from ldlm_lint.rules.settings import Origin, Setting, Surroundings, Twin, Value
 from ldlm_lint.source import Source
 
 _ENVIRON = {"os.environ"}
 _SETTERS = {"os.environ.setdefault": Origin.DEFAULT, "os.putenv": Origin.LITERAL}
+_REMOVED = re.compile(r"environ\.pop\(\s*[\"'](\w+)|del\s+os\.environ\[\s*[\"'](\w+)|unsetenv\(\s*[\"'](\w+)")
+_SEVERAL = re.compile(r"init_process_group|init_distributed|\bAccelerator\(|mp\.spawn|\.Fabric\(")
+# Branches of a statement: the field of its parent that a node stands in.
+_BRANCHES = ("body", "orelse", "handlers", "finalbody")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A name and a value that a statement hands to the environment; ``part`` is its place in the statement."""
+
+    statement: nodes.NodeNG
+    key: nodes.NodeNG | None
+    name: str
+    value: nodes.NodeNG
+    origin: Origin = Origin.LITERAL
+    part: tuple[nodes.NodeNG, nodes.NodeNG] | None = None
+
+
+def findings_of(module: nodes.Module, source: Source, option: Callable[[str], object]) -> Iterator[Finding]:
+    """The findings about the variables that a module sets; ``option`` looks up a rule option or ``target-torch``."""
+    settings = settings_of(module, source)
+    if not settings:
+        return
+    names = [one.name for one in EXCESSIVE_HEARTBEAT_TIMEOUT.options]
+    options = {name: option(name) for name in (*names, TARGET_TORCH)}
+    yield from decide(settings, options, scene=_scene(source))
 
 
 def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
@@ -24,37 +57,110 @@ def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
     found = []
     for node in module.nodes_of_class((nodes.Assign, nodes.Call)):
         pairs = _assigned(node) if isinstance(node, nodes.Assign) else _passed(node)
-        found += [_setting(source, node, name, value, origin) for name, value, origin in pairs if is_relevant(name)]
+        found += [_setting(source, pair) for pair in pairs if is_relevant(pair.name)]
     return found
 
 
-def _assigned(node: nodes.Assign) -> Iterator[tuple[str, nodes.NodeNG, Origin]]:
+def _scene(source: Source) -> Scene:
+    text = without_comments(source.data).decode(errors="replace")
+    removed = frozenset(name for match in _REMOVED.findall(text) for name in match if name)
+    return Scene(is_diagnostic(source.path, ()), several=bool(_SEVERAL.search(text)), unset=removed, text=text)
+
+
+def _assigned(node: nodes.Assign) -> Iterator[_Pair]:
     for target in node.targets:
         if isinstance(target, nodes.Subscript) and qualified(target.value) == _ENVIRON:
             name = constant(target.slice)
             if isinstance(name, str):
-                yield name, node.value, Origin.LITERAL
+                yield _Pair(node, target.slice, name, node.value)
 
 
-def _passed(node: nodes.Call) -> Iterator[tuple[str, nodes.NodeNG, Origin]]:
+def _passed(node: nodes.Call) -> Iterator[_Pair]:
     names = qualified(node.func)
     if len(names) != 1:
         return
     setter = next(iter(names))
     if setter in _SETTERS and len(node.args) == 2 and isinstance(name := constant(node.args[0]), str):
-        yield name, node.args[1], _SETTERS[setter]
-    elif setter == "os.environ.update" and node.args and isinstance(node.args[0], nodes.Dict):
-        for key, value in node.args[0].items:
+        yield _Pair(node, node.args[0], name, node.args[1], _SETTERS[setter])
+    elif setter == "os.environ.update":
+        items = node.args[0].items if node.args and isinstance(node.args[0], nodes.Dict) else ()
+        for key, value in items:
             if isinstance(name := constant(key), str):
-                yield name, value, Origin.LITERAL
+                yield _Pair(node, key, name, value, part=(key, value))
+        for keyword in node.keywords:
+            if keyword.arg is not None:
+                yield _Pair(node, None, keyword.arg, keyword.value, part=(keyword, keyword))
 
 
-def _setting(source: Source, node: nodes.NodeNG, name: str, value: nodes.NodeNG, origin: Origin) -> Setting:
-    text = constant(value)
-    span = span_of(source, node)
-    if not isinstance(text, str):
-        return Setting(name, None, span)
+def _setting(source: Source, pair: _Pair) -> Setting:
+    text = constant(pair.value)
+    span = span_of(source, pair.statement)
+    if pair.part is not None:
+        first, last = (span_of(source, node) for node in pair.part)
+        span = Span(span.path, first.start, last.end, span.cell)
+    literal = _literal(source, pair.value)
     # Only a literal in place can be rewritten; a constant that other code shares cannot.
-    where = span_of(source, value) if isinstance(value, nodes.Const) else None
-    quote = source.slice(where)[0] if where is not None else ""
-    return Setting(name, (Value(text, where if quote in "\"'" else None, origin, quote),), span)
+    known = Value(text, literal.span if literal else None, pair.origin, literal.quote if literal else "")
+    written = source.slice(span_of(source, pair.value))
+    return Setting(
+        pair.name,
+        (known,) if isinstance(text, str) else None,
+        span,
+        key=None if pair.key is None else _literal(source, pair.key),
+        written=Value(written, span_of(source, pair.value) if literal else None),
+        twin=_twin(source, pair),
+        place=_surroundings(source, pair.statement),
+    )
+
+
+def _literal(source: Source, node: nodes.NodeNG) -> Value | None:
+    """A string that is written out in plain quotes, None for everything else."""
+    if not isinstance(node, nodes.Const) or not isinstance(node.value, str):
+        return None
+    place = span_of(source, node)
+    quote = source.slice(place)[:1]
+    plain = quote in ("'", '"') and len(source.slice(place)) == len(node.value) + 2
+    return Value(node.value, place, quote=quote) if plain else None
+
+
+def _twin(source: Source, pair: _Pair) -> Twin | None:
+    """A second target of the same assignment gives the value to another name."""
+    if not isinstance(pair.statement, nodes.Assign) or pair.key is None or _literal(source, pair.key) is None:
+        return None
+    start = span_of(source, pair.statement).start
+    target, key = span_of(source, pair.statement.targets[0]), span_of(source, pair.key)
+    before = source.slice(Span(target.path, target.start, key.start, target.cell))
+    after = source.slice(Span(target.path, key.end, target.end, target.cell))
+    quote = source.slice(key)[0]
+    return Twin(Span(target.path, start, start, target.cell), before + quote, f"{quote}{after} = ")
+
+
+def _surroundings(source: Source, statement: nodes.NodeNG) -> Surroundings:
+    """The branches and functions around a statement, and the comment beside it."""
+    scope: list[int] = []
+    conditions: list[str] = []
+    names: list[str] = []
+    inner = statement
+    while (parent := inner.parent) is not None:
+        if isinstance(parent, nodes.FunctionDef):
+            names.append(parent.name)
+            scope.append(4 * parent.lineno)
+        elif isinstance(parent, (nodes.If, nodes.Try)):
+            branch = next((index for index, name in enumerate(_BRANCHES) if inner in getattr(parent, name, ())), 0)
+            scope.append(4 * parent.lineno + branch)
+        if isinstance(parent, nodes.If) and not _is_of_course(parent.test):
+            conditions.append(parent.test.as_string())
+        inner = parent
+    place = span_of(source, statement)
+    return Surroundings(
+        tuple(reversed(scope)),
+        bool(conditions),
+        any(map(speaks_of_debugging, (*conditions, *names))),
+        remark_at(source, place.start, place.end),
+    )
+
+
+def _is_of_course(test: nodes.NodeNG) -> bool:
+    """Whether a condition says nothing about the machine or the user: the main guard, a variable that is not set yet."""
+    text = test.as_string()
+    return "__name__" in text or ("environ" in text and (" not in " in text or " is None" in text))

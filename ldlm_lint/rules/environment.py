@@ -1,6 +1,7 @@
 """Family 72, environment of the training processes: what PyTorch and NCCL are told through variables.
 
-The decisions are in `environment_decisions`, the tables of names in `environment_names`.
+This file holds the rules about the watchdog and about names that nothing reads; the other topics have files of their
+own (`environment_*`). `environment_decisions` joins them, the tables of names are in `environment_names`.
 """
 
 from __future__ import annotations
@@ -81,6 +82,28 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     scope=Scope.PROJECT,
 )
 
+INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
+    code="I7205",
+    symbol="ineffective-heartbeat-timeout",
+    message="%(name)s=%(value)s never counts: %(cause)s",
+    summary="A heartbeat timeout is set beside a setting that keeps it from ever counting.",
+    rationale="The heartbeat timeout says when the monitor thread ends a process whose NCCL watchdog is stuck. With "
+    "monitoring off the monitor ends nothing, and since torch 2.6 blocking wait leaves out watchdog and monitor "
+    "altogether, so the number stands there for nothing. It is worth knowing before either of the two is put right: that "
+    "is when the number comes into force.",
+    cost="No time, but a false sense of safety: the timeout that the script promises is not in force.",
+    exceptions="A heartbeat above `heartbeat-limit` is reported as excessive-heartbeat-timeout instead. Only settings that "
+    "the same processes can see are compared; with a `target-torch` below 2.6 blocking wait does not count.",
+    versions="Monitoring: torch 2.2 to 2.13. Blocking wait: torch 2.6 and later.",
+    verification="torch 2.5 and later log that the monitor thread is disabled when it would have ended the process; torch 2.6 "
+    "and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
+    references=(_PROCESS_GROUP, _HEARTBEAT_DEFAULT, _NO_WATCHDOG),
+    reads=("sh", "py"),
+    triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it is the fix of the setting that stands in the way. " + _UNIT,
+)
+
 NCCL_MONITORING_DISABLED = Rule(
     code="W7206",
     symbol="nccl-monitoring-disabled",
@@ -127,6 +150,7 @@ NCCL_BLOCKING_WAIT = Rule(
 RULES = (
     EXCESSIVE_HEARTBEAT_TIMEOUT,
     INEFFECTIVE_ENVIRONMENT_VARIABLE,
+    INEFFECTIVE_HEARTBEAT_TIMEOUT,
     NCCL_MONITORING_DISABLED,
     NCCL_BLOCKING_WAIT,
 )

@@ -41,12 +41,43 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where in its file a setting stands.
+
+    ``scope`` names the branches, functions and commands around it, outermost first: of two settings one of whose
+    scopes begins with the other, both can be in force at once. ``conditional``: a condition decides whether it is
+    made at all. ``debugging``: the condition, the function or the command speaks of debugging. ``remark`` is the
+    comment beside or above it.
+    """
+
+    scope: tuple[int, ...] = ()
+    conditional: bool = False
+    debugging: bool = False
+    remark: str = ""
+
+    def shared_with(self, other: Surroundings) -> bool:
+        """Whether a process may see both settings."""
+        shorter = min(len(self.scope), len(other.scope))
+        return self.scope[:shorter] == other.scope[:shorter]
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """How the same value is given to a second variable: ``before``, its name and ``after``, inserted at ``span``."""
+
+    span: Span
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
 class Setting:
     """A variable that gets a value and reaches the environment of the training processes.
 
     ``values`` are all the values it may have, None when unknown; ``span`` is the whole ``NAME=value``.
     ``expanded``: the same file reads the name elsewhere, so that it must stay set. ``used``: it reads it to do
-    something other than to print it.
+    something other than to print it. ``key`` is the place of the name (None where it cannot be renamed), ``written``
+    the value as the file spells it, without a span where nothing can be written into it.
     """
 
     name: str
@@ -54,6 +85,10 @@ class Setting:
     span: Span
     expanded: bool = False
     used: bool = False
+    key: Value | None = None
+    written: Value | None = None
+    twin: Twin | None = None
+    place: Surroundings = Surroundings()
 
     @property
     def confidence(self) -> Confidence:

@@ -1,0 +1,42 @@
+"""Whether a training shards its model with FSDP, and nothing else about it decides on the order of kernels."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from ldlm_lint.project.index import Project
+from ldlm_lint.python.skim import without_comments
+
+_SHARDS = frozenset(
+    {"FullyShardedDataParallel", "FSDP", "fully_shard", "FSDPStrategy", "FullyShardedDataParallelPlugin"}
+)
+_NEEDS_ORDER = re.compile(
+    rb"megatron|tensor_?(?:model_?)?parallel|parallelize_module|sequence_?parallel|context_?parallel|ColwiseParallel|domino", re.I
+)
+
+
+def shards_with_fsdp(project: Project, path: str, entries: str) -> bool:
+    """Whether what a file starts (``entries``, split by ``|``), or the Python file itself, trains with FSDP alone."""
+    if project.is_test(path):
+        return False
+    if path in project.files:
+        starts = [path, *project.trainers_of(path)]
+    else:
+        starts = [found for entry in entries.split("|") if (found := _entry(project, path, entry))]
+    flow = frozenset().union(*(project.reach(one) for one in starts))
+    shards = any(not _SHARDS.isdisjoint(project.skim(one).called) for one in flow)
+    return shards and not any(_NEEDS_ORDER.search(without_comments(project.data(one))) for one in flow)
+
+
+def _entry(project: Project, script: str, entry: str) -> str | None:
+    """The project's file that a script starts: beside it, below the root, or the only one whose path ends like that."""
+    if not entry.endswith(".py"):
+        entry = entry.replace(".", "/") + ".py"
+    name = re.sub(r"^(?:.*\$\{?\w+\}?/|\./)", "", entry)
+    for folder in (posixpath.dirname(script), project.root):
+        path = posixpath.normpath(posixpath.join(folder, name))
+        if path in project.files:
+            return path
+    ending = [path for path in project.files if path.endswith("/" + name)] if name else []
+    return ending[0] if len(ending) == 1 else None

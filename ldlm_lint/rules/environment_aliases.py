@@ -1,0 +1,145 @@
+"""Family 72: variables that have two names, of which one wins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.model import Applicability, Confidence, Edit, Reference, Related, Rule
+from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, drop, number, rewrite
+from ldlm_lint.rules.environment_watchdog import is_blocking
+from ldlm_lint.rules.settings import Setting, Value
+
+RENAMED = {
+    f"NCCL_{suffix}": f"TORCH_NCCL_{suffix}"
+    for suffix in (
+        "ASYNC_ERROR_HANDLING",
+        "BLOCKING_WAIT",
+        "DESYNC_DEBUG",
+        "ENABLE_TIMING",
+        "USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
+    )
+}
+# The loser and the winner: the CUDA allocator looks at the old name first in every release.
+ALLOCATOR = {"PYTORCH_ALLOC_CONF": "PYTORCH_CUDA_ALLOC_CONF"}
+_WINNERS = {**RENAMED, **ALLOCATOR}
+NAMES = (*RENAMED, *RENAMED.values(), *ALLOCATOR, *ALLOCATOR.values())
+
+_RENAMED_IN = (2, 2)
+_NUMBERS = ("NCCL_ASYNC_ERROR_HANDLING",)
+_PROCESS_GROUP = Reference(
+    "ProcessGroupNCCL environment variables",
+    "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
+)
+_LOOKUP = Reference(
+    "Old and new names in ProcessGroupNCCL.hpp",
+    "https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp",
+)
+_ALLOCATOR_OPTIONS = Reference(
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf",
+)
+_IGNORED = Reference("pytorch#183387: PYTORCH_ALLOC_CONF in torch 2.9", "https://github.com/pytorch/pytorch/issues/183387")
+
+DEPRECATED_NCCL_VARIABLE = Rule(
+    code="W7210",
+    symbol="deprecated-nccl-variable",
+    message="%(name)s is deprecated since torch 2.2: the variable is called %(new)s",
+    summary="An un-prefixed NCCL_ name of a variable that belongs to PyTorch.",
+    rationale="NCCL itself never had these variables; torch 2.2 renamed its own to TORCH_NCCL_ and still reads the old names "
+    "with a warning, but only where the new one is not set. torchrun sets TORCH_NCCL_ASYNC_ERROR_HANDLING=1 for its "
+    "workers, so under it NCCL_ASYNC_ERROR_HANDLING has no effect at all, whatever its value.",
+    cost="No time; a warning per process, and a setting that silently loses against the new name.",
+    exceptions="With a `target-torch` below 2.2 the old names are the only ones, and nothing is reported. Where the new name "
+    "has another value in the same file, conflicting-environment-alias speaks instead.",
+    versions="torch 2.2 to 2.13 read both names; up to torch 2.1 only the old ones are read.",
+    verification="The log says `Environment variable NAME is deprecated; use TORCH_NAME instead`.",
+    references=(_PROCESS_GROUP, _LOOKUP),
+    reads=("sh", "py"),
+    triggers=tuple(name.encode() for name in RENAMED),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: torch up to 2.1 does not read the new name, and under torchrun the new name can activate a value "
+    "that the old one did not. There is no fix where the file mentions the name in other places.",
+)
+
+CONFLICTING_ENVIRONMENT_ALIAS = Rule(
+    code="W7211",
+    symbol="conflicting-environment-alias",
+    message="%(name)s=%(value)s loses against %(winner)s=%(kept)s, which is set too",
+    summary="Two names of one variable are set to different values.",
+    rationale="Of an old NCCL_ name and its TORCH_NCCL_ successor torch reads the successor only; of the two names of the "
+    "allocator's options the CUDA allocator takes PYTORCH_CUDA_ALLOC_CONF. The other value is dropped without a word, so "
+    "changing it, which is what a script with both invites, changes nothing.",
+    cost="No time, but the run is not configured as the script says.",
+    exceptions="Equal values, which serve old and new releases of torch, and values that are not known. Only settings that the "
+    "same processes can see are compared.",
+    versions="torch 2.2 to 2.13. Up to torch 2.1 only the old NCCL_ names are read, up to torch 2.9 only "
+    "PYTORCH_CUDA_ALLOC_CONF.",
+    verification="Change the value that loses: the start-up log of ProcessGroupNCCL (`TORCH_CPP_LOG_LEVEL=INFO`) or "
+    "`torch.cuda.memory_stats()` stays as it is.",
+    references=(_PROCESS_GROUP, _LOOKUP, _ALLOCATOR_OPTIONS, _IGNORED),
+    reads=("sh", "py"),
+    triggers=(*DEPRECATED_NCCL_VARIABLE.triggers, b"PYTORCH_ALLOC_CONF"),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it keeps the value that is in force today; which of the two was meant is the author's to say.",
+)
+
+RULES = (DEPRECATED_NCCL_VARIABLE, CONFLICTING_ENVIRONMENT_ALIAS)
+
+
+def drafts(view: View) -> Iterator[Draft]:
+    """The findings of this topic; a line that loses against its new name is not also called deprecated."""
+    for setting in view.named(_WINNERS):
+        winner = next((one for one in view.beside(setting, [_WINNERS[setting.name]]) if _differ(setting, one)), None)
+        if winner is not None:
+            yield _conflicting(setting, winner)
+        elif setting.name in RENAMED and not view.older_than(_RENAMED_IN):
+            new = RENAMED[setting.name]
+            plans = () if is_blocking(setting) else _renaming(setting, new, [*view.named([new])])
+            yield Draft(DEPRECATED_NCCL_VARIABLE, setting, (("new", new),), plans, confidence=Confidence.HIGH)
+
+
+def _conflicting(setting: Setting, winner: Setting) -> Draft:
+    value, kept = _only(setting) or "", _only(winner) or ""
+    reason = "which of the two values was meant is the author's to say"
+    # Blocking wait has a fix of its own, which must not be torn apart.
+    plans = () if is_blocking(setting) else (drop(setting, reason), rewrite(setting, lambda _: True, kept, reason))
+    return Draft(
+        CONFLICTING_ENVIRONMENT_ALIAS,
+        setting,
+        (("value", value), ("winner", winner.name), ("kept", kept)),
+        plans,
+        (Related(winner.span, "this one wins"),),
+        confidence=min(setting.confidence, winner.confidence),
+    )
+
+
+def _renaming(setting: Setting, new: str, present: list[Setting]) -> tuple[Plan, ...]:
+    if present:
+        return (drop(setting, f"torch up to 2.1 does not read {new}"),)
+    if setting.key is None or setting.expanded:
+        return ()
+    edit = setting.key.rewritten(new)
+    reason = "torch up to 2.1 does not read the new name, and under torchrun it may activate a value that was not in force"
+    return (Plan(f"call it {new}", _edits(edit), reason),)
+
+
+def _edits(edit: Edit | None) -> tuple[Edit, ...] | None:
+    return None if edit is None else (edit,)
+
+
+def _differ(setting: Setting, winner: Setting) -> bool:
+    """Whether both values are known and mean different things."""
+    value, kept = _only(setting), _only(winner)
+    return value is not None and kept is not None and _meaning(setting.name, value) != _meaning(setting.name, kept)
+
+
+def _only(setting: Setting) -> str | None:
+    return setting.values[0].text if setting.values is not None and len(setting.values) == 1 else None
+
+
+def _meaning(name: str, text: str) -> object:
+    if name in ALLOCATOR:
+        return frozenset(text.replace(" ", "").split(","))
+    if name in _NUMBERS:
+        return number(Value(text, None))
+    return text.lower() in TRUE, text.lower() in FALSE

@@ -1,0 +1,146 @@
+"""Family 72: variables that are set to find a defect and then stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ldlm_lint.model import Applicability, Edit, Reference, Rule, Scope, Span
+from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, Plan, View, drop, members, rewrite
+from ldlm_lint.rules.settings import Setting, Value
+
+_LEVEL, _FILE = "NCCL_DEBUG", "NCCL_DEBUG_FILE"
+_LAUNCH, _CHECKS = "CUDA_LAUNCH_BLOCKING", "TORCH_DISTRIBUTED_DEBUG"
+NAMES = (_LEVEL, _FILE, _LAUNCH, _CHECKS)
+
+_WORDY = frozenset({"INFO", "ABORT", "TRACE"})
+_EFFECTS = {
+    _LEVEL: "every rank logs NCCL's set-up, and with TRACE or the COLL subsystem every collective",
+    _LAUNCH: "the host waits for every kernel before it launches the next",
+    _CHECKS: "every collective runs a barrier and a comparison of shapes first",
+}
+# A variable that is not the same in all processes of a machine, or may not be.
+_DISTINCT = re.compile(r"rank|proc|pid|local|task|worker|gpu|uuid|random|\$\$|%p", re.I)
+_PER_NODE = re.compile(r"(?:NODE|GROUP|MACHINE|HOST)_?RANK|NUM_?(?:TASKS|PROCS|GPUS)|N?PROC_?PER_?NODE", re.I)
+_UNKNOWN = re.compile(r"\$(?:\w+|\{\w+\})")
+_STREAMS = re.compile(r"(?:/dev/)?(?:stdout|stderr|null)|/dev/.*", re.I)
+_SUFFIX = re.compile(r"\.(?:log|txt|out)(?=[\"']?\Z)")
+
+_DEBUG = Reference("NCCL_DEBUG", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug")
+_DEBUG_FILE = Reference(
+    "NCCL_DEBUG_FILE", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug-file"
+)
+_ASYNCHRONOUS = Reference(
+    "Asynchronous execution", "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution"
+)
+_LEVELS = Reference(
+    "TORCH_DISTRIBUTED_DEBUG", "https://docs.pytorch.org/docs/stable/distributed.html#torch-distributed-debug"
+)
+
+DEBUG_ENVIRONMENT_LEFT_ON = Rule(
+    code="W7215",
+    symbol="debug-environment-left-on",
+    message="%(name)s=%(value)s is for debugging: %(effect)s",
+    summary="NCCL_DEBUG at INFO or TRACE, CUDA_LAUNCH_BLOCKING, or TORCH_DISTRIBUTED_DEBUG=DETAIL outside of debugging.",
+    rationale="These variables are set to find one defect and stay in the script. CUDA_LAUNCH_BLOCKING makes every kernel launch "
+    "wait for its kernel, so that the host never runs ahead of the GPU; TORCH_DISTRIBUTED_DEBUG=DETAIL wraps every process "
+    "group and checks every collective for consistency; NCCL_DEBUG=INFO fills the log of every rank.",
+    cost="CUDA_LAUNCH_BLOCKING and DETAIL cost time in every step; how much depends on the model and was not measured here. For "
+    "NCCL_DEBUG=INFO no source gives a cost in time: it is log volume.",
+    exceptions="Files that debug, test or measure by their name or by what they launch, settings behind a debug flag, and tests "
+    "are not reported, nor are NCCL_DEBUG=WARN and TORCH_DISTRIBUTED_DEBUG=INFO, which are cheap.",
+    versions="torch 2.0 to 2.13, every NCCL.",
+    verification="Take the line out and compare the time of a step and the size of the log.",
+    references=(_DEBUG, _ASYNCHRONOUS, _LEVELS),
+    reads=("sh", "py"),
+    triggers=(_LEVEL.encode(), _LAUNCH.encode(), _CHECKS.encode()),
+    applicability=Applicability.SAFE,
+    fix_safety="Safe for NCCL_DEBUG, which becomes WARN, where the file does not use its value; unsafe for the other two, "
+    "since an error is then reported later, or with less to go by.",
+    scope=Scope.PROJECT,
+)
+
+NCCL_DEBUG_FILE_SHARED = Rule(
+    code="W7216",
+    symbol="nccl-debug-file-shared",
+    message="%(name)s=%(value)s is one file for all processes of a machine: NCCL loses or mixes up their output",
+    summary="`NCCL_DEBUG_FILE` without `%%p` where several processes of a machine write it.".replace("%%", "%"),
+    rationale="Every process opens the file for itself and truncates it. NCCL's documentation says that output may be lost or "
+    "corrupted where the name is not unique across all processes of the job; the rank of the node is not enough, since "
+    "all processes of a node share it. NCCL replaces `%h` by the host's name and `%p` by the process id.",
+    cost="The log of the one rank that failed may be the one that is overwritten.",
+    exceptions="A name with `%p`, or with a variable or command that may differ between processes; launches of one process per "
+    "machine; NCCL_DEBUG below INFO, where next to nothing is written; scripts that test.",
+    versions="Every NCCL.",
+    verification="Count the files after a run: one per process.",
+    references=(_DEBUG_FILE, _DEBUG),
+    reads=("sh", "py"),
+    triggers=(_FILE.encode(),),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: the log files get other names, and there is one per process.",
+    scope=Scope.PROJECT,
+)
+
+RULES = (DEBUG_ENVIRONMENT_LEFT_ON, NCCL_DEBUG_FILE_SHARED)
+
+
+def drafts(view: View) -> Iterator[Draft]:
+    """The findings of this topic; a file that debugs, tests or measures is left alone."""
+    if view.scene.diagnostic:
+        return
+    for setting in view.lasting((_LEVEL, _LAUNCH, _CHECKS)):
+        if setting.place.debugging or not (found := members(setting, _WANTED[setting.name])):
+            continue
+        args = (("value", found[0].text), ("effect", _EFFECTS[setting.name]))
+        yield Draft(DEBUG_ENVIRONMENT_LEFT_ON, setting, args, _quieter(setting), claims=(OUTSIDE_TESTS,))
+    for setting in view.lasting([_FILE]):
+        if _is_shared(setting, view):
+            text = setting.written.text if setting.written is not None else ""
+            yield Draft(
+                NCCL_DEBUG_FILE_SHARED, setting, (("value", text.strip("\"'")),), _apart(setting), claims=(OUTSIDE_TESTS,)
+            )
+
+
+def _is_wordy(value: Value) -> bool:
+    return value.text.upper() in _WORDY
+
+
+_WANTED: dict[str, Callable[[Value], bool]] = {
+    _LEVEL: _is_wordy,
+    _LAUNCH: lambda value: value.text == "1",
+    _CHECKS: lambda value: value.text.upper() == "DETAIL",
+}
+
+
+def _quieter(setting: Setting) -> tuple[Plan, ...]:
+    wanted = _WANTED[setting.name]
+    if setting.name == _LEVEL:
+        return (rewrite(setting, wanted, "WARN", "the file uses the value in other places" if setting.expanded else ""),)
+    if setting.name == _CHECKS:
+        return (rewrite(setting, wanted, "INFO", "a mismatch of collectives is no longer explained where it happens"),)
+    reason = "an error of a kernel is reported at a later call"
+    return (drop(setting, reason), rewrite(setting, wanted, "0", reason))
+
+
+def _is_shared(setting: Setting, view: View) -> bool:
+    """Whether several processes of a machine write one file, and more than a few lines."""
+    wordy = any(members(one, _is_wordy) for one in view.beside(setting, [_LEVEL]))
+    if setting.written is None or setting.place.debugging or not wordy or not view.scene.several:
+        return False
+    text = setting.written.text.strip("\"'")
+    name = text.rpartition("/")[2]
+    if not name or _UNKNOWN.fullmatch(name) or "$(" in text or "`" in text or _STREAMS.fullmatch(text):
+        return False
+    return not _DISTINCT.search(_PER_NODE.sub("", text))
+
+
+def _apart(setting: Setting) -> tuple[Plan, ...]:
+    """The plan to give each process a file: host and process id go in front of the suffix."""
+    written = setting.written
+    if written is None or written.span is None or setting.expanded:
+        return ()
+    suffix = _SUFFIX.search(written.text)
+    tail = written.text[suffix.start() :] if suffix else written.text[len(written.text.rstrip("\"'")) :]
+    end = written.span.end - len(tail.encode())
+    edit = Edit(Span(written.span.path, end, end, written.span.cell), ".%h.%p")
+    return (Plan("one file per process", (edit,), "the log files get other names"),)

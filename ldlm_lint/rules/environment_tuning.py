@@ -1,0 +1,139 @@
+"""Family 72: NCCL's debugging variables, which pin or switch off what it would choose by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, View, drop, members, rewrite
+from ldlm_lint.rules.settings import Setting, Value
+
+_TRANSPORTS = {
+    "NCCL_P2P_DISABLE": "GPUs of one machine no longer exchange data directly over NVLink or PCIe",
+    "NCCL_SHM_DISABLE": "processes of one machine talk over the network instead of shared memory",
+    "NCCL_IB_DISABLE": "machines talk over TCP sockets instead of InfiniBand or RoCE",
+    "NCCL_P2P_LEVEL": "GPUs of one machine no longer exchange data directly over NVLink or PCIe",
+}
+_TUNABLES = (
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_NTHREADS",
+    "NCCL_BUFFSIZE",
+    "NCCL_MIN_NCHANNELS",
+    "NCCL_MAX_NCHANNELS",
+    "NCCL_LAUNCH_MODE",
+    "NCCL_CHECKS_DISABLE",
+)
+NAMES = (*_TRANSPORTS, *_TUNABLES, "NCCL_SOCKET_IFNAME")
+# Words by which a comment says why a transport has to go, so that the line is no leftover.
+_EXPLAINED = re.compile(
+    r"because|since|due to|avoid|fix|work-?around|hang|hung|stuck|dead-?lock|driver|iommu|\bacs\b|\bbugs?\b|issue|support"
+    r"|doesn't|does not|cannot|can't|no (?:ib|infiniband|nvlink|p2p|rdma)\b|without|not available|unavailable|need|require|\bif\b"
+    r"|\bonly\b|geforce|rtx|[345]0[5-9]0|a6000|l40|consumer|ethernet|\bvms?\b|virtual|container|docker|cloud|aws|azure|gcp"
+    r"|slow|crash|error|fail|remove it|https?://",
+    re.I,
+)
+_DETERMINISTIC = re.compile(r"determinis", re.I)
+
+_DEBUGGING = Reference(
+    "NCCL: environment variables for debugging",
+    "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#debugging",
+)
+_ACCELERATE = Reference(
+    "accelerate sets both for RTX 40 cards",
+    "https://github.com/huggingface/accelerate/blob/main/src/accelerate/commands/launch.py",
+)
+
+NCCL_TRANSPORT_DISABLED = Rule(
+    code="W7217",
+    symbol="nccl-transport-disabled",
+    message="%(name)s=%(value)s: %(effect)s",
+    summary="A fast transport of NCCL is switched off without a word why.",
+    rationale="NCCL's documentation lists these variables under debugging and says that they should not be used in production nor "
+    "retained in scripts. They are set to get past a hang and then slow down every collective of every later run, on "
+    "machines too whose fabric is fine.",
+    cost="Collectives run over host memory or sockets; how much that costs depends on the machine and was not measured here.",
+    exceptions="Hardware without the transport (GeForce RTX 40 cards, for which accelerate sets the variables itself; virtual "
+    "machines). A setting behind a condition, one whose comment says why, NCCL_IB_DISABLE beside NCCL_SOCKET_IFNAME, and "
+    "files that debug or test are not reported.",
+    versions="Every NCCL.",
+    verification="Compare the bus bandwidth of `all_reduce_perf` (nccl-tests) with and without the variable; `NCCL_DEBUG=INFO` "
+    "names the transport of every connection.",
+    references=(_DEBUGGING, _ACCELERATE),
+    reads=("sh", "py"),
+    triggers=tuple(name.encode() for name in _TRANSPORTS),
+    confidence=Confidence.MEDIUM,
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: on a machine whose fabric is broken the job may hang again.",
+    scope=Scope.PROJECT,
+)
+
+NCCL_DEBUGGING_TUNABLE = Rule(
+    code="I7218",
+    symbol="nccl-debugging-tunable",
+    message="%(name)s pins what NCCL chooses by itself, for every machine and every NCCL to come",
+    summary="One of NCCL's tuning variables that its documentation lists under debugging.",
+    rationale="NCCL picks algorithm, protocol, threads and channels for the machine it runs on and the size of each collective. Its "
+    "documentation lists these variables under debugging and says that they may result in sub-optimal behavior, crashes or "
+    "hangs; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are deprecated since NCCL 2.17 for NCCL_MIN_CTAS and NCCL_MAX_CTAS.",
+    cost="Was not measured here; a value that was right for one machine and one NCCL may be wrong for the next.",
+    exceptions="Runs that have to be deterministic, vendors' images, and settings behind a condition. Opt-in, since a tuned value may "
+    "well be right where it was measured.",
+    versions="Every NCCL; the deprecations are those of 2.9 (NCCL_LAUNCH_MODE) and 2.17.",
+    verification="Compare `all_reduce_perf` (nccl-tests) with and without the variable for the sizes that the model sends.",
+    references=(_DEBUGGING,),
+    reads=("sh", "py"),
+    triggers=tuple(name.encode() for name in _TUNABLES),
+    default=False,
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: NCCL chooses by itself again, which can be slower on the machine that the value was measured on.",
+    scope=Scope.PROJECT,
+)
+
+RULES = (NCCL_TRANSPORT_DISABLED, NCCL_DEBUGGING_TUNABLE)
+
+
+def drafts(view: View) -> Iterator[Draft]:
+    """The findings of this topic; a file that debugs, tests or measures is left alone."""
+    if view.scene.diagnostic:
+        return
+    for setting in view.lasting(_TRANSPORTS):
+        off = members(setting, _level_off if setting.name == "NCCL_P2P_LEVEL" else _is_one)
+        if off and not _is_deliberate(setting, view):
+            args = (("value", off[0].text), ("effect", _TRANSPORTS[setting.name]))
+            reason = "on a machine whose fabric is broken the job may hang"
+            plans = [drop(setting, reason)]
+            if setting.name != "NCCL_P2P_LEVEL":
+                plans.append(rewrite(setting, _is_one, "0", reason))
+            yield Draft(
+                NCCL_TRANSPORT_DISABLED,
+                setting,
+                args,
+                tuple(plans),
+                claims=(OUTSIDE_TESTS,),
+                confidence=Confidence.MEDIUM,
+            )
+    if _DETERMINISTIC.search(view.scene.text):
+        return
+    for setting in view.lasting(_TUNABLES):
+        if not setting.place.conditional:
+            plans = (drop(setting, "the value may have been measured on this machine"),)
+            yield Draft(
+                NCCL_DEBUGGING_TUNABLE, setting, (), plans, claims=(OUTSIDE_TESTS,), confidence=Confidence.HIGH
+            )
+
+
+def _is_one(value: Value) -> bool:
+    return value.text == "1"
+
+
+def _level_off(value: Value) -> bool:
+    return value.text.upper() in {"LOC", "0"}
+
+
+def _is_deliberate(setting: Setting, view: View) -> bool:
+    """Whether the file says why, or for which machines."""
+    if setting.place.conditional or setting.place.debugging or _EXPLAINED.search(setting.place.remark):
+        return True
+    return setting.name == "NCCL_IB_DISABLE" and any(view.beside(setting, ["NCCL_SOCKET_IFNAME"]))

@@ -1,0 +1,206 @@
+"""Family 72: values that torch or NCCL cannot take as they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.rules.environment_aliases import RENAMED
+from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, members, rewrite, rewrites
+from ldlm_lint.rules.environment_watchdog import HEARTBEAT, heartbeat_limit, is_excessive
+from ldlm_lint.rules.settings import Setting, Value
+
+# How ProcessGroupNCCL.cpp reads them: getCvarInt (std::stoi) and getCvarBool.
+_UNITS = {"HEARTBEAT_TIMEOUT_SEC": 1.0, "WAIT_TIMEOUT_DUMP_MILSEC": 1000.0, "COORD_CHECK_MILSEC": 1000.0}
+_NUMBERS = frozenset(
+    f"TORCH_NCCL_{suffix}" for suffix in (*_UNITS, "ASYNC_ERROR_HANDLING", "TRACE_BUFFER_SIZE", "RANKS_PER_ROOT")
+) | {"NCCL_ASYNC_ERROR_HANDLING"}
+_SWITCHES = frozenset(
+    f"TORCH_NCCL_{suffix}"
+    for suffix in (
+        "BCAST_UNIQUEID",
+        "BLOCKING_WAIT",
+        "CUDA_EVENT_CACHE",
+        "DESYNC_DEBUG",
+        "DUMP_ON_TIMEOUT",
+        "ENABLE_MONITORING",
+        "ENABLE_TIMING",
+        "HIGH_PRIORITY",
+        "NAN_CHECK",
+        "PROPAGATE_ERROR",
+        "RETHROW_CUDA_ERRORS",
+        "USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
+    )
+) | (RENAMED.keys() - _NUMBERS)
+_IB_TIMEOUT = "NCCL_IB_TIMEOUT"
+_THREADS, _SOCKETS = "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"
+NAMES = (*_NUMBERS, *_SWITCHES, _IB_TIMEOUT, _THREADS, _SOCKETS)
+
+_MOST_THREADS, _MOST_SOCKETS = 16, 64
+_LARGEST_INT = 2**31 - 1
+_NUMBER = re.compile(r"\s*[+-]?\d+")
+_DURATION = re.compile(r"(\d+)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|ms)", re.I)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
+_SCIENTIFIC = re.compile(r"\d+(?:\.\d+)?[eE]\+?\d{1,2}")
+_ON, _OFF = frozenset({"on", "enable", "enabled"}), frozenset({"off", "disable", "disabled"})
+
+_LOOKUP = Reference(
+    "How torch reads them: Utils.hpp of c10d",
+    "https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/Utils.hpp",
+)
+_PROCESS_GROUP = Reference(
+    "ProcessGroupNCCL environment variables",
+    "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
+)
+_IB = Reference(
+    "NCCL_IB_TIMEOUT", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-timeout"
+)
+_SOCKET = Reference(
+    "NCCL_SOCKET_NTHREADS", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-socket-nthreads"
+)
+_SOCKET_SOURCE = Reference("NCCL's net_socket.cc", "https://github.com/NVIDIA/nccl/blob/master/src/transport/net_socket.cc")
+
+MALFORMED_NCCL_VALUE = Rule(
+    code="E7212",
+    symbol="malformed-nccl-value",
+    message="%(name)s=%(value)s is not what torch can read: %(effect)s",
+    summary="A number with a unit or an exponent, or a switch that is neither on nor off.",
+    rationale="torch reads the numbers of these variables with `std::stoi`, which takes the leading digits and drops the rest: "
+    "1800s is 1800, but 30min is 30 and 1e6 is 1. The switches know y, yes, 1, t, true and n, no, 0, f, false; anything "
+    "else, the empty string too, raises `Invalid value for environment variable` when the process group is made, and so "
+    "does a number without leading digits or beyond 32 bits.",
+    cost="A run that ends at its start, or one whose timeout is a thousand times shorter than it reads.",
+    exceptions="Values that come from outside the file are unknown and not reported.",
+    versions="torch 2.2 to 2.13; the un-prefixed names are read the same way.",
+    verification="Make a process group: it raises, or ProcessGroupNCCL logs the number that it has read "
+    "(`TORCH_CPP_LOG_LEVEL=INFO`).",
+    references=(_LOOKUP, _PROCESS_GROUP),
+    reads=("sh", "py"),
+    triggers=tuple(name.encode() for name in sorted(_NUMBERS | _SWITCHES)),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: what the text seems to mean comes into force for the first time.",
+)
+
+NCCL_IB_TIMEOUT_OUT_OF_RANGE = Rule(
+    code="E7213",
+    symbol="nccl-ib-timeout-out-of-range",
+    message="%(name)s=%(value)s is no exponent from 1 to 31: InfiniBand operations never time out",
+    summary="`NCCL_IB_TIMEOUT` outside of 1 to 31.",
+    rationale="The variable is not a time: one try takes 4.096 microseconds times two to the power of its value, and NCCL "
+    "makes `NCCL_IB_RETRY_CNT` (7) of them. Its field in the hardware has five bits; NCCL's documentation says that 0 and 32 "
+    "and above mean an infinite timeout.",
+    cost="A link that has died no longer raises an error: the job hangs until another timeout, if there is one, ends it.",
+    exceptions="A value that is meant to be infinite. 22, which stands in many scripts, is about two minutes in all.",
+    versions="The default is 20 since NCCL 2.23, 18 from 2.14, 14 before.",
+    verification="With `NCCL_DEBUG=INFO` NCCL logs `NCCL_IB_TIMEOUT set by environment to` the value.",
+    references=(_IB,),
+    reads=("sh", "py"),
+    triggers=(_IB_TIMEOUT.encode(),),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: InfiniBand operations can time out again, after about two minutes in all.",
+)
+
+NCCL_SOCKET_THREADS_CLAMPED = Rule(
+    code="I7214",
+    symbol="nccl-socket-threads-clamped",
+    message="%(name)s=%(value)s is above what NCCL allows: it takes %(most)d",
+    summary="More socket threads, or sockets in all, than NCCL allows.",
+    rationale="NCCL's socket transport uses at most 16 helper threads and at most 64 sockets (threads times sockets of each); it "
+    "warns and takes the largest value that fits. The transport is only used where there is no InfiniBand.",
+    cost="None; the script promises more than it gets.",
+    exceptions="Values that are not known.",
+    versions="NCCL 2.4 and later.",
+    verification="The log says that the value is greater than the maximum allowed (`NCCL_DEBUG=WARN`).",
+    references=(_SOCKET, _SOCKET_SOURCE),
+    reads=("sh", "py"),
+    triggers=(_THREADS.encode(), _SOCKETS.encode()),
+    applicability=Applicability.SAFE,
+    fix_safety="Safe where the file does not use the value otherwise: it is the number that NCCL takes today.",
+)
+
+RULES = (MALFORMED_NCCL_VALUE, NCCL_IB_TIMEOUT_OUT_OF_RANGE, NCCL_SOCKET_THREADS_CLAMPED)
+
+
+def drafts(view: View) -> Iterator[Draft]:
+    """The findings of this topic; what is reported as an excessive heartbeat is not also called malformed."""
+    for setting in view.named((*_NUMBERS, *_SWITCHES)):
+        effect_of = _misread if setting.name in _NUMBERS else _refused
+        wrong = members(setting, lambda value, effect_of=effect_of: effect_of(value) is not None)
+        if wrong and not is_excessive(setting, view):
+            args = (("value", wrong[0].text or "''"), ("effect", effect_of(wrong[0])))
+            yield Draft(MALFORMED_NCCL_VALUE, setting, args, _meant(setting, wrong, view))
+    for setting in view.named([_IB_TIMEOUT]):
+        if wrong := members(setting, _out_of_range):
+            plan = rewrite(setting, _out_of_range, "22", "operations on a link that is down end with an error")
+            yield Draft(NCCL_IB_TIMEOUT_OUT_OF_RANGE, setting, (("value", wrong[0].text),), (plan,))
+    yield from _clamped(view)
+
+
+def _misread(value: Value) -> str | None:
+    match = _NUMBER.match(value.text)
+    if match is None or not -_LARGEST_INT <= int(match[0]) <= _LARGEST_INT:
+        return "making the process group raises an error"
+    return None if match.end() == len(value.text.rstrip()) else f"it takes it for {int(match[0])}"
+
+
+def _refused(value: Value) -> str | None:
+    known = value.text.lower() in TRUE | FALSE
+    return None if known else "making the process group raises an error"
+
+
+def _meant(setting: Setting, wrong: tuple[Value, ...], view: View) -> tuple[Plan, ...]:
+    """The plan to write what a single wrong value seems to mean, where that is plain."""
+    if len(wrong) != 1:
+        return ()
+    text = _spelled_out(setting.name, wrong[0].text.strip())
+    if text is None or (setting.name == HEARTBEAT and int(text) > heartbeat_limit(view)):
+        return ()
+    reason = "the value comes into force as it seems to be meant"
+    return (Plan(f"set {setting.name} to {text}", rewrites(setting, wrong, text), reason),)
+
+
+def _spelled_out(name: str, text: str) -> str | None:
+    if name in _SWITCHES:
+        return "1" if text.lower() in _ON else "0" if text.lower() in _OFF else None
+    if _SCIENTIFIC.fullmatch(text) and float(text) <= _LARGEST_INT:
+        return str(int(float(text)))
+    unit, match = _UNITS.get(name.removeprefix("TORCH_NCCL_")), _DURATION.fullmatch(text)
+    if unit is None or match is None:
+        return None
+    written = match[2].lower()
+    return str(int(int(match[1]) * _SECONDS[written if written == "ms" else written[0]] * unit))
+
+
+def _whole(value: Value) -> int | None:
+    text = value.text.strip()
+    return int(text) if re.fullmatch(r"[+-]?\d{1,9}", text) else None
+
+
+def _out_of_range(value: Value) -> bool:
+    exponent = _whole(value)
+    return exponent is not None and not 1 <= exponent <= 31
+
+
+def _clamped(view: View) -> Iterator[Draft]:
+    for setting in view.named([_THREADS]):
+        yield from _lowered(setting, _MOST_THREADS)
+    for setting in view.named([_SOCKETS]):
+        # What a command sets for itself replaces what the script exports.
+        nearest = sorted(view.beside(setting, [_THREADS]), key=lambda one: (len(one.place.scope), one.span))[-1:]
+        for threads in filter(None, map(_count, nearest)):
+            yield from _lowered(setting, _MOST_SOCKETS // min(abs(threads), _MOST_THREADS))
+
+
+def _lowered(setting: Setting, most: int) -> Iterator[Draft]:
+    count = _count(setting)
+    if count is None or count <= most:
+        return
+    reason = "the file uses the value in other places too" if setting.expanded else ""
+    args = (("value", str(count)), ("most", most))
+    plan = rewrite(setting, lambda _: True, str(most), reason)
+    yield Draft(NCCL_SOCKET_THREADS_CLAMPED, setting, args, (plan,))
+
+
+def _count(setting: Setting) -> int | None:
+    return _whole(setting.values[0]) if setting.values is not None and len(setting.values) == 1 else None

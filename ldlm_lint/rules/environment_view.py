@@ -1,0 +1,164 @@
+"""What the topics of family 72's environment rules share: the settings of a file, its role, and findings in the making.
+
+A topic is a module with ``RULES``, ``NAMES`` (the variables it speaks of) and ``drafts``. A draft names the fixes that
+it would like best first; which settings can really be taken out of a file is known once all drafts are there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
+from ldlm_lint.rules.settings import Removal, Setting, Value
+
+TRUE = frozenset({"y", "yes", "1", "t", "true"})
+FALSE = frozenset({"n", "no", "0", "f", "false"})
+OUTSIDE_TESTS = Claim("stands-outside-tests")
+TARGET_TORCH = "target-torch"
+
+_INTEGER = re.compile(r"\s*([+-]?\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What else a file tells about the processes that get its variables.
+
+    ``diagnostic``: it debugs, tests or measures instead of training. ``launchers`` are the launchers it starts
+    (`ldlm_lint.shell.script.Launch`), ``entries`` the Python files that these run, ``several`` whether one of them
+    starts more than one process on a machine. ``unset`` are the names it takes back, ``text`` its code without comments.
+    """
+
+    diagnostic: bool = False
+    launchers: tuple[str, ...] = ()
+    entries: tuple[str, ...] = ()
+    several: bool = False
+    unset: frozenset[str] = frozenset()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The settings of one file, the rule options, and the scene."""
+
+    settings: tuple[Setting, ...]
+    options: Mapping[str, object] = field(default_factory=dict)
+    scene: Scene = Scene()
+
+    @property
+    def target_torch(self) -> tuple[int, int] | None:
+        """The oldest torch that the project runs on, such as ``(2, 4)``; None where it does not say."""
+        value = self.options.get(TARGET_TORCH)
+        return value if isinstance(value, tuple) else None
+
+    def older_than(self, version: tuple[int, int]) -> bool:
+        """Whether the project says that it runs on a torch before ``version``."""
+        return self.target_torch is not None and self.target_torch < version
+
+    def named(self, names: Iterable[str]) -> Iterator[Setting]:
+        """The settings of the given names, in the file's order."""
+        wanted = frozenset(names)
+        return (setting for setting in self.settings if setting.name in wanted)
+
+    def lasting(self, names: Iterable[str]) -> Iterator[Setting]:
+        """Those that the file does not take back anywhere."""
+        return self.named(frozenset(names) - self.scene.unset)
+
+    def beside(self, setting: Setting, names: Iterable[str]) -> Iterator[Setting]:
+        """The settings of the given names that can be in force together with ``setting``."""
+        return (one for one in self.named(names) if one is not setting and one.place.shared_with(setting.place))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A fix to be: edits, or (``drop``) the removal of the draft's setting, whose edits its file decides."""
+
+    title: str
+    edits: tuple[Edit, ...] | None = None
+    reason: str = ""
+    drop: bool = False
+
+    def fix(self, removal: Removal | None) -> Fix | None:
+        """The fix, None where it is not possible; SAFE where neither the plan nor the removal has a reason against it."""
+        edits, reason = self.edits, self.reason
+        if self.drop:
+            if removal is None:
+                return None
+            edits = removal.edits
+            reason = "; ".join(one for one in (self.reason, removal.reason) if one)
+        if not edits:
+            return None
+        return Fix(self.title, edits, Applicability.UNSAFE if reason else Applicability.SAFE, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A finding whose fix is not decided yet; the first of its plans that is possible becomes its fix.
+
+    ``confidence`` is that of the setting's value unless given.
+    """
+
+    rule: Rule
+    setting: Setting
+    args: tuple[tuple[str, object], ...] = ()
+    plans: tuple[Plan, ...] = ()
+    related: tuple[Related, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    confidence: Confidence | None = None
+
+    @property
+    def drops(self) -> bool:
+        """Whether it would like to take its setting out."""
+        return not self.setting.expanded and any(plan.drop for plan in self.plans)
+
+    def finding(self, removal: Removal | None) -> Finding:
+        """The finding, given how its setting can be removed."""
+        fixes = (plan.fix(None if self.setting.expanded else removal) for plan in self.plans)
+        return Finding(
+            self.rule.symbol,
+            self.rule.code,
+            self.setting.span,
+            (("name", self.setting.name), *self.args),
+            self.setting.confidence if self.confidence is None else self.confidence,
+            self.related,
+            next((fix for fix in fixes if fix is not None), None),
+            self.claims,
+        )
+
+
+def drop(setting: Setting, reason: str) -> Plan:
+    """The plan to remove a setting; ``reason`` says why that is not safe."""
+    return Plan(f"remove {setting.name}", reason=reason, drop=True)
+
+
+def rewrite(setting: Setting, wanted: Callable[[Value], bool], text: str, reason: str) -> Plan:
+    """The plan to make the wanted values of a setting ``text``."""
+    return Plan(f"set {setting.name} to {text}", rewrites(setting, members(setting, wanted), text), reason)
+
+
+def members(setting: Setting, wanted: Callable[[Value], bool]) -> tuple[Value, ...]:
+    """The known values of a setting that are wanted."""
+    return tuple(value for value in setting.values or () if wanted(value))
+
+
+def rewrites(setting: Setting, values: tuple[Value, ...], text: str) -> tuple[Edit, ...] | None:
+    """The edits that make the given values of a setting ``text``, None if one of them cannot be edited."""
+    edits = tuple(edit for value in values if (edit := value.rewritten(text)) is not None)
+    return edits if len(edits) == len(values) else None
+
+
+def number(value: Value) -> int | None:
+    """The number that torch reads from a value: the leading integer (``std::stoi``), None where there is none."""
+    match = _INTEGER.match(value.text)
+    return int(match[1]) if match else None
+
+
+def is_true(value: Value) -> bool:
+    """Whether torch reads a value as true."""
+    return value.text.lower() in TRUE
+
+
+def is_false(value: Value) -> bool:
+    """Whether torch reads a value as false."""
+    return value.text.lower() in FALSE

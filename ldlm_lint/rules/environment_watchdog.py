@@ -1,0 +1,185 @@
+"""The NCCL watchdog's settings: heartbeat timeout, monitoring and blocking wait.
+
+They change each other's meaning: with blocking wait or without monitoring a wrong heartbeat timeout is inert, and
+putting one of them right arms it. So their fixes are one unit per file, applied as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Option, Related, Rule
+from ldlm_lint.rules.environment import (
+    EXCESSIVE_HEARTBEAT_TIMEOUT,
+    INEFFECTIVE_HEARTBEAT_TIMEOUT,
+    NCCL_BLOCKING_WAIT,
+    NCCL_MONITORING_DISABLED,
+)
+from ldlm_lint.rules.environment_view import View, is_false, is_true, members, number, rewrites
+from ldlm_lint.rules.settings import Removal, Setting, Value
+
+HEARTBEAT = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
+MONITORING = "TORCH_NCCL_ENABLE_MONITORING"
+BLOCKING_WAIT = ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT")
+NAMES = (HEARTBEAT, MONITORING, *BLOCKING_WAIT)
+LARGEST_SAFE_HEARTBEAT = (2**31 - 1) // 1000
+
+_REASON = "the NCCL watchdog, its monitor and the heartbeat come into force together"
+_NO_WATCHDOG = (2, 6)
+
+
+def heartbeat_limit(view: View) -> int:
+    """The longest heartbeat timeout that is not reported, in seconds."""
+    return _seconds_option(view.options, EXCESSIVE_HEARTBEAT_TIMEOUT.options[0])
+
+
+def is_excessive(setting: Setting, view: View) -> bool:
+    """Whether a setting is a heartbeat timeout above the limit."""
+    limit = heartbeat_limit(view)
+    return setting.name == HEARTBEAT and bool(members(setting, lambda one: (number(one) or 0) > limit))
+
+
+def is_blocking(setting: Setting) -> bool:
+    """Whether a setting switches blocking wait on, under either name."""
+    return setting.name in BLOCKING_WAIT and bool(members(setting, is_true))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The three settings that depend on each other, as far as one file sets them."""
+
+    view: View
+    heartbeats: tuple[Setting, ...]
+    excessive: tuple[Setting, ...]
+    monitoring: tuple[Setting, ...]
+    blocking: tuple[Setting, ...]
+    limit: int
+    timeout: int
+
+    @classmethod
+    def of(cls, view: View) -> Block:
+        """Sort out the settings of the block; unknown values are nobody's finding."""
+        limit, timeout = (_seconds_option(view.options, option) for option in EXCESSIVE_HEARTBEAT_TIMEOUT.options)
+        heartbeats = tuple(one for one in view.settings if one.name == HEARTBEAT)
+        return cls(
+            view,
+            heartbeats,
+            tuple(one for one in heartbeats if is_excessive(one, view)),
+            tuple(one for one in view.settings if one.name == MONITORING and members(one, is_false)),
+            tuple(one for one in view.settings if is_blocking(one)),
+            limit,
+            timeout,
+        )
+
+    def findings(self, removals: Mapping[Setting, Removal]) -> Iterator[Finding]:
+        """One finding for every setting that is wrong, with its part of the common fix."""
+        for setting in self.excessive:
+            yield self._heartbeat(setting)
+        for setting in self.monitoring:
+            yield _found(NCCL_MONITORING_DISABLED, setting, _first(setting, is_false), fix=self._watched(setting))
+        for setting in self.blocking:
+            fix = self._unblocked(setting, removals.get(setting))
+            yield _found(NCCL_BLOCKING_WAIT, setting, _first(setting, is_true), fix=fix)
+        yield from self._inert(removals)
+
+    def _inert(self, removals: Mapping[Setting, Removal]) -> Iterator[Finding]:
+        """The heartbeat timeouts that a setting beside them keeps from ever counting."""
+        for setting in self.heartbeats:
+            if setting in self.excessive or not setting.values:
+                continue
+            watches = {one: self._watched(one) for one in self.monitoring if _together(setting, one)}
+            waits = {one: self._unblocked(one, removals.get(one)) for one in self.blocking if _together(setting, one)}
+            causes = watches or ({} if self.view.older_than(_NO_WATCHDOG) else waits)
+            for cause, fix in list(causes.items())[:1]:
+                # Whoever hides this finding must not lose the fix of the others: it adds nothing of its own.
+                own = replace(fix, whole=False) if fix else None
+                related = (Related(cause.span, "this keeps the heartbeat from counting"),)
+                args = (("cause", _said(cause)),)
+                found = _found(INEFFECTIVE_HEARTBEAT_TIMEOUT, setting, setting.values[0], args, own)
+                yield replace(found, related=related)
+
+    def _watched(self, setting: Setting) -> Fix | None:
+        edits = None if self._armed else rewrites(setting, members(setting, is_false), "1")
+        return self._fix(setting, f"set {MONITORING} to 1", edits)
+
+    def _unblocked(self, setting: Setting, removal: Removal | None) -> Fix | None:
+        title, edits = f"remove {setting.name}", removal.edits if removal and removal.complete else None
+        if edits is None:
+            title, edits = f"set {setting.name} to 0", rewrites(setting, members(setting, is_true), "0")
+        return None if self._armed else self._fix(setting, title, edits)
+
+    @property
+    def _armed(self) -> bool:
+        """Whether a heartbeat that is unknown or overflows stays in the file even if the whole block is fixed."""
+        return any(self._stays_dangerous(setting) for setting in self.heartbeats)
+
+    def _stays_dangerous(self, setting: Setting) -> bool:
+        if setting.values is None or any(number(value) is None for value in setting.values):
+            return True
+        if setting in self.excessive:
+            return self._heartbeat_edits(setting) is None
+        return any((number(value) or 0) > LARGEST_SAFE_HEARTBEAT for value in setting.values)
+
+    def _heartbeat_edits(self, setting: Setting) -> tuple[Edit, ...] | None:
+        # A replacement above the limit would be found, and replaced, again.
+        if self.timeout > min(self.limit, LARGEST_SAFE_HEARTBEAT):
+            return None
+        too_long = members(setting, lambda value: (number(value) or 0) > self.limit)
+        return rewrites(setting, too_long, str(self.timeout))
+
+    def _heartbeat(self, setting: Setting) -> Finding:
+        value = _first(setting, lambda one: (number(one) or 0) > self.limit)
+        length = number(value) or 0
+        fix = self._fix(setting, f"set {HEARTBEAT} to {self.timeout}", self._heartbeat_edits(setting))
+        more = (("duration", _duration(length)), ("limit", self.limit), ("overflow", _overflow(length)))
+        return _found(EXCESSIVE_HEARTBEAT_TIMEOUT, setting, value, more, fix)
+
+    def _fix(self, setting: Setting, title: str, edits: tuple[Edit, ...] | None) -> Fix | None:
+        if edits is None:
+            return None
+        group = f"nccl-block:{setting.span.path}:{setting.span.cell}"
+        return Fix(title, edits, Applicability.UNSAFE, _REASON, group, whole=True)
+
+
+def _together(one: Setting, other: Setting) -> bool:
+    return one.place.shared_with(other.place)
+
+
+def _said(cause: Setting) -> str:
+    """A setting and what it does to the heartbeat."""
+    (value,) = members(cause, is_false if cause.name == MONITORING else is_true)[:1]
+    effect = "the monitor ends nothing" if cause.name == MONITORING else "torch 2.6 and later start no watchdog"
+    return f"with {cause.name}={value.text} {effect}"
+
+
+def _seconds_option(options: Mapping[str, object], option: Option) -> int:
+    value = options.get(option.name, option.default)
+    if not isinstance(value, int):
+        raise TypeError(f"option {option.name} must be an integer, not {value!r}")
+    return value
+
+
+def _duration(length: int) -> str:
+    return f"{length / 86400:.1f} days" if length >= 86400 else f"{length / 3600:.1f} hours"
+
+
+def _overflow(length: int) -> str:
+    if length <= LARGEST_SAFE_HEARTBEAT:
+        return ""
+    return "; shipped torch counts it in milliseconds of 32 bits, and it overflows them"
+
+
+def _first(setting: Setting, wanted: Callable[[Value], bool]) -> Value:
+    return members(setting, wanted)[0]
+
+
+def _found(
+    rule: Rule,
+    setting: Setting,
+    value: Value,
+    more: tuple[tuple[str, object], ...] = (),
+    fix: Fix | None = None,
+) -> Finding:
+    args = (("name", setting.name), ("value", value.text), *more)
+    return Finding(rule.symbol, rule.code, setting.span, args, setting.confidence, fix=fix)

@@ -1,0 +1,49 @@
+"""What a file is for, as far as its name and the words of a condition tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from ldlm_lint.source import Source
+
+_WORD = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+")
+_DIAGNOSTIC = frozenset(
+    (
+        *("bench", "benchmark", "benchmarks", "check", "debug", "debugger", "debugging", "diag", "diagnose", "diagnostic"),
+        *("diagnostics", "profile", "profiler", "profiling", "repro", "sanity", "smoke", "test", "testing", "tests"),
+        *("trace", "tracing", "verbose"),
+    )
+)
+# Names of variables and of a command that hold such a word whatever they are used for.
+_NOT_A_WORD = re.compile(r"\w*(?:NCCL|TORCH_DISTRIBUTED)_DEBUG\w*|\btest\s+(?=[-!\"$])")
+_PROBING = frozenset({"pytest", "unittest"})
+_REACH = 8
+
+
+def speaks_of_debugging(text: str) -> bool:
+    """Whether a name or a condition holds a word about debugging, testing or measuring."""
+    return not _DIAGNOSTIC.isdisjoint(word.lower() for word in _WORD.findall(_NOT_A_WORD.sub("", text)))
+
+
+def is_diagnostic(path: str, entries: Iterable[str]) -> bool:
+    """Whether a file debugs, tests or measures: by its name, or because nothing else is launched by it."""
+    launched = [PurePosixPath(entry).stem for entry in entries]
+    if launched and all(name in _PROBING or speaks_of_debugging(name) for name in launched):
+        return True
+    return speaks_of_debugging(PurePosixPath(path).stem)
+
+
+def remark_at(source: Source, start: int, end: int) -> str:
+    """The comment behind the statement at ``[start, end)`` and those in the lines above, up to a blank line."""
+    first, last = source.position(start)[0], source.position(end)[0]
+    lines = source.lines
+    said = [lines[last - 1].partition("#")[2]]
+    for line in reversed(lines[max(first - 1 - _REACH, 0) : first - 1]):
+        text = line.strip()
+        if not text:
+            break
+        if text.startswith("#"):
+            said.append(text.lstrip("# "))
+    return " ".join(reversed(said)).strip()

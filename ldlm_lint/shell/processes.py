@@ -1,0 +1,49 @@
+"""What a script's launches tell of the processes that its variables reach."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+from ldlm_lint.rules.environment_view import Scene
+from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.shell.launch_code import entry_of, is_distributed
+from ldlm_lint.shell.script import Launch, Script
+from ldlm_lint.source import Source
+
+COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
+
+_TORCHRUN = re.compile(r"(?:.*/)?(torchrun)|(torch\.distributed\.(?:run|launch))")
+_ONE = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)=1")
+_OPTION = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)")
+_TASKS = re.compile(rb"--ntasks-per-node[= ]*(\d+)")
+
+
+def scene_of(source: Source, script: Script) -> Scene:
+    """The scene that the environment rules look at."""
+    entries = tuple(entry for launch in script.launches if (entry := entry_of(launch)))
+    return Scene(
+        diagnostic=is_diagnostic(source.path, entries),
+        launchers=tuple(_launcher(launch) for launch in script.launches),
+        entries=entries,
+        several=any(_starts_several(source, launch) for launch in script.launches),
+        unset=frozenset(script.unset),
+        text=COMMENT.sub(b"", source.data).decode(errors="replace"),
+    )
+
+
+def _launcher(launch: Launch) -> str:
+    """The launcher of a launch; of ``srun torchrun …`` the one that starts the ranks."""
+    if launch.launcher not in ("srun", "mpirun"):
+        return launch.launcher
+    found = next((match for word in launch.words if (match := _TORCHRUN.fullmatch(word.text))), None)
+    return launch.launcher if found is None else found[1] or found[2]
+
+
+def _starts_several(source: Source, launch: Launch) -> bool:
+    """Whether a launch starts more than one process on a machine, as far as it says."""
+    words = [word.text for word in launch.words]
+    if is_distributed(launch):
+        parted = any(_OPTION.fullmatch(name) and value == "1" for name, value in itertools.pairwise(words))
+        return not parted and not any(map(_ONE.fullmatch, words))
+    return launch.launcher in ("srun", "mpirun") and any(int(count) > 1 for count in _TASKS.findall(source.data))

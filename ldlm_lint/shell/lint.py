@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ldlm_lint.model import FileResult
+from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
-from ldlm_lint.rules.settings import Setting
+from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
+from ldlm_lint.shell import launch
+from ldlm_lint.shell.launch_code import entry_of
+from ldlm_lint.shell.processes import COMMENT, scene_of
 from ldlm_lint.shell.removal import ScriptEditor
 from ldlm_lint.shell.scanner import scan
-from ldlm_lint.shell.script import Assignment, Expansion, Reading, Script
+from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
+from ldlm_lint.shell.surroundings import Places
 from ldlm_lint.source import Source
+
+_EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 
 
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name."""
     script = scan(source)
-    relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
-    uses = {name: _Uses.of(source, script, name) for name in {one.name for one in relevant}}
-    assignments = {_setting(one, uses[one.name]): one for one in relevant}
-    findings = sorted(decide(tuple(assignments), options, ScriptEditor(assignments)), key=lambda one: one.order)
+    found = (*_environment(source, script, options), *launch.findings(source, script, options))
+    findings = sorted(found, key=lambda one: one.order)
     return FileResult(source.path, tuple(findings), unseen=script.unseen)
+
+
+def _environment(source: Source, script: Script, options: Mapping[str, object]) -> Iterator[Finding]:
+    """The findings about the variables that the script hands to its processes."""
+    relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
+    if not relevant:
+        return
+    uses = {name: _Uses.of(source, script, name) for name in {one.name for one in relevant}}
+    places = Places(source)
+    assignments = {}
+    for one in relevant:
+        entry = next((entry_of(started) for started in script.launches if _contains(started.span, one.span)), "")
+        assignments[_setting(source, one, uses[one.name], places.of(one, entry))] = one
+    yield from decide(tuple(assignments), options, ScriptEditor(assignments), scene_of(source, script))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +58,36 @@ class _Uses:
         return cls(expansions, _mentioned(source, script, name), _read_by_other_code(source, name))
 
 
-def _setting(assignment: Assignment, uses: _Uses) -> Setting:
-    outside = [one for one in uses.expansions if not _inside(one, assignment)]
+def _setting(source: Source, assignment: Assignment, uses: _Uses, place: Surroundings) -> Setting:
+    outside = [one for one in uses.expansions if not _contains(assignment.span, one.span)]
+    span, value = assignment.span, assignment.value_span
+    raw = source.slice(value)
+    named = assignment.form is not Form.DEFAULT
+    written = Value(raw, value if named else None)
+    twin = None
+    if assignment.form in _EXPORTING and not assignment.substitutes and not assignment.append:
+        twin = Twin(Span(span.path, span.end, span.end, span.cell), " ", f"={raw}")
     return Setting(
         name=assignment.name,
         values=assignment.values,
-        span=assignment.span,
+        span=span,
         expanded=bool(outside) or uses.mentioned,
         used=any(one.reading is Reading.USED for one in outside) or uses.read_by_other_code,
+        key=Value(assignment.name, Span(span.path, span.start, span.start + len(assignment.name), span.cell)) if named else None,
+        written=written,
+        twin=twin,
+        place=place,
     )
 
 
-def _inside(expansion: Expansion, assignment: Assignment) -> bool:
-    return assignment.span.start <= expansion.span.start and expansion.span.end <= assignment.span.end
+def _contains(outer: Span, inner: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
 
 
 def _mentioned(source: Source, script: Script, name: str) -> bool:
     """Whether the name also stands in text that is neither an assignment nor a comment, such as ``printenv NAME``."""
     own = sum(assignment.name == name for assignment in script.assignments)
-    code = re.sub(rb"(?:^|(?<=\s))#[^\n]*", b"", source.data)
+    code = COMMENT.sub(b"", source.data)
     return len(re.findall(rb"(?<!\w)" + name.encode() + rb"(?!\w)", code)) > own
 
 

@@ -1,0 +1,120 @@
+"""Family 73, the effective batch size: per-GPU batch x GPUs x accumulation steps, and what makes it drift."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+
+GRADIENT_ACCUMULATION_FIXED = Rule(
+    code="W7306",
+    symbol="gradient-accumulation-fixed",
+    message="%(name)s is fixed at %(value)s while the number of GPUs is not (%(world)s): every other number of GPUs trains "
+    "with another effective batch size",
+    summary="A launcher that fixes the gradient accumulation steps although it takes the number of GPUs from outside.",
+    rationale="The optimizer sees batch per GPU x GPUs x accumulation steps samples in each step. A script that runs on 8 or 16 "
+    "GPUs with the same number of accumulation steps doubles that product without a word, and learning rate, warm-up and "
+    "number of steps, which were tuned for one of them, do not follow.",
+    cost="No time, but runs that cannot be compared: a result changes with the size of the allocation.",
+    exceptions="A learning rate that is scaled with the effective batch, or weak scaling on purpose. A number that the script computes, "
+    "a batch per GPU that it computes from a global batch, a global batch size that is passed on, one GPU and a literal number "
+    "of them stay silent, and so does a project whose code divides the steps by the world size.",
+    versions="All.",
+    verification="Print batch per GPU x world size x accumulation steps at the start of the training, and let the run fail where it is "
+    "not the one that was meant.",
+    references=(
+        Reference("torchrun, environment variables", "https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables"),
+        Reference(
+            "accelerate: gradient accumulation", "https://huggingface.co/docs/accelerate/usage_guides/gradient_accumulation"
+        ),
+    ),
+    reads=("sh",),
+    triggers=(b"accum", b"ACCUM", b"Accum", b"update-freq", b"update_freq"),
+    confidence=Confidence.MEDIUM,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: the global batch size that the steps are to be computed from is for the author to say.",
+    scope=Scope.PROJECT,
+)
+
+BATCH_SIZE_DRIFT = Rule(
+    code="W7307",
+    symbol="batch-size-drift",
+    message="%(name)s is rounded down: where %(divisor)s does not divide %(target)s, the effective batch size is another one "
+    "than %(target)s",
+    summary="Accumulation steps from a floor division by the number of GPUs, without a check that nothing is left over.",
+    rationale="`$((TARGET / (BATCH * WORLD)))` and `target // (batch * world_size)` drop the remainder. With a target of 128 and 4 "
+    "samples per GPU, 24 GPUs get 1 step and an effective batch of 96, and 64 GPUs get 0 steps, or 256 samples where the 0 is "
+    "raised to 1.",
+    cost="No time, but a training with another batch size than the one that its configuration states.",
+    exceptions="A division that is checked with `%`, a product that is compared with the target, a quotient that is rounded up "
+    "on purpose, and numbers that are written out and divide without a remainder stay silent.",
+    versions="All.",
+    verification="Multiply the result with batch and world size and compare it with the target, for each number of GPUs in use.",
+    references=(
+        Reference(
+            "Bash manual: shell arithmetic", "https://www.gnu.org/software/bash/manual/bash.html#Shell-Arithmetic"
+        ),
+        Reference(
+            "Binary arithmetic operations", "https://docs.python.org/3/reference/expressions.html#binary-arithmetic-operations"
+        ),
+    ),
+    reads=("sh", "py"),
+    triggers=(b"accum", b"ACCUM", b"Accum"),
+    confidence=Confidence.MEDIUM,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: whether to fail, to round up or to adjust the learning rate is for the author to say.",
+    scope=Scope.PROJECT,
+)
+
+RULES = (GRADIENT_ACCUMULATION_FIXED, BATCH_SIZE_DRIFT)
+
+_ACCUMULATION = re.compile(
+    r"(?:(?:training|train|trainer|num|n|no)_)*"
+    r"(?:(?:gradients?|grads?)_?acc(?:um|umulate|umulation)?(?:_?(?:steps?|iters?|batches|freq|factor|num|n))?"
+    r"|accum(?:ulate|ulation)?_?(?:steps?|iters?|freq|factor|grad_batches|grad|gradients?)"
+    r"|update_freq|ga_?steps|gas)"
+)
+_WORLD = re.compile(
+    r"(?:(?:global|total|local|num|n|get|data_parallel|dp|ddp)_?)*"
+    r"(?:world_?size|world|n?gpus?|n?nodes|nnodes|nproc\w*|num_processes|machines|devices|device_count|dp_size|data_parallel_size|dp_degree|replicas)"
+    r"(?:_per_node|_?count|_?num)?"
+)
+_BATCH = re.compile(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
+_GLOBAL_BATCH = re.compile(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
+
+
+def _plain(name: str) -> str:
+    """A name as snake case: the last part of a dotted one, in lower case."""
+    last = name.lstrip("-+~").rpartition(".")[2]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", last).replace("-", "_").lower()
+
+
+def is_accumulation(name: str) -> bool:
+    """Whether a name stands for the number of gradient accumulation steps."""
+    return _ACCUMULATION.fullmatch(_plain(name)) is not None
+
+
+def is_world_size(name: str) -> bool:
+    """Whether a name stands for a number of processes, GPUs or nodes."""
+    plain = _plain(name)
+    # `--gpu 0` and `device` name one of them.
+    return plain not in ("gpu", "node", "device") and _WORLD.fullmatch(plain) is not None
+
+
+def is_batch_size(name: str) -> bool:
+    """Whether a name stands for a batch size of any kind."""
+    return _BATCH.fullmatch(_plain(name)) is not None
+
+
+def is_global_batch_size(name: str) -> bool:
+    """Whether a name stands for the batch size over all GPUs and accumulation steps."""
+    return _GLOBAL_BATCH.fullmatch(_plain(name)) is not None
+
+
+def drifts(result: str, numerator: Iterable[str], divisor: Iterable[str]) -> bool:
+    """Whether a floor division computes accumulation steps from a total and the number of GPUs.
+
+    ``numerator`` and ``divisor`` are the names in the two operands, with those that they were computed from.
+    """
+    return is_accumulation(result) and any(map(is_world_size, (*numerator, *divisor)))

@@ -1,0 +1,91 @@
+"""Family 72, launch: how a script starts the training processes, and what it learns of their end."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Reference, Rule, Scope
+
+LAUNCHERS = (b"torchrun", b"python", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"mpiexec")
+
+_TORCHRUN = Reference("torchrun (elastic launch)", "https://docs.pytorch.org/docs/stable/elastic/run.html")
+
+TRUNCATED_COMMAND = Rule(
+    code="E7224",
+    symbol="truncated-command",
+    message="this %(launcher)s command ends here (%(cause)s) and starts without %(lost)s",
+    summary="A launch command of several lines that ends before its last line, so that arguments never arrive.",
+    rationale="A command goes on in the next line only where `\\` is the very last character of a line. Behind `\\` and a "
+    "blank the shell sees an escaped blank, which the program gets as an argument, and then the end of the command; "
+    "so does a line without its `\\`, a comment line or an empty line in between. The rest is run as a command of "
+    "its own, such as `--nnodes=4: command not found`, and unless `set -e` is on the script goes on.",
+    cost="The training starts with defaults in place of the lost arguments, without its script, or not at all. Where a "
+    "default exists for each of them nobody notices that the run is not the one that was meant.",
+    exceptions="A following line that is a command on purpose. It is reported only where it begins like an argument: with "
+    "a dash, as `key.name=value`, or behind a line that says by its `\\` that it goes on.",
+    versions="Every shell.",
+    verification="`bash -n` accepts such a script. Put `echo` in front of the launcher and read what it would get.",
+    references=(
+        Reference("Bash manual: escape character", "https://www.gnu.org/software/bash/manual/bash.html#Escape-Character"),
+        Reference("ShellCheck SC2215", "https://github.com/koalaman/shellcheck/wiki/SC2215"),
+    ),
+    reads=("sh",),
+    triggers=LAUNCHERS,
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: the launcher gets arguments with which it may never have run. Comments move above the command.",
+    scope=Scope.PROJECT,
+)
+
+PIPELINE_HIDES_FAILURE = Rule(
+    code="W7225",
+    symbol="pipeline-hides-failure",
+    message="a training that fails here looks like success: the exit status of the pipeline is the one of `%(filter)s`, "
+    "and pipefail is not set",
+    summary="A training whose output goes through `tee` or another filter in a script without `pipefail`.",
+    rationale="The exit status of a pipeline is that of its last command. `tee` succeeds whatever happens in front of it, so "
+    "a training that raises, runs out of memory or is killed ends with status 0: `set -e` does not stop, `&&` goes on, and the "
+    "scheduler records a completed job.",
+    cost="Failures that nobody sees: the next stage runs on an old checkpoint, and a job that should be started again is not.",
+    exceptions="`set -o pipefail` before the pipeline, a look at `PIPESTATUS` behind it, or a script that sources another one "
+    "which may set the option: all of them stay silent. A filter whose status is the one that is wanted.",
+    versions="Bash 3.0 and later, zsh, ksh; dash since 0.5.13. A script for plain `sh` is reported without a fix.",
+    verification="Let the training raise at its start and print `$?` behind the pipeline.",
+    references=(
+        Reference("Bash manual: pipelines", "https://www.gnu.org/software/bash/manual/bash.html#Pipelines"),
+        Reference("Bash manual: set", "https://www.gnu.org/software/bash/manual/bash.html#The-Set-Builtin"),
+    ),
+    reads=("sh",),
+    triggers=LAUNCHERS,
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: the option holds for every pipeline of the script. With `set -e` one that was allowed to fail, such "
+    "as a `grep` that finds nothing, ends the script.",
+    scope=Scope.PROJECT,
+)
+
+DEPRECATED_LAUNCHER = Rule(
+    code="W7221",
+    symbol="deprecated-launcher",
+    message="torch.distributed.launch is deprecated and will be removed: torchrun takes its place, with LOCAL_RANK in the "
+    "environment instead of --local-rank",
+    summary="Processes are started by `python -m torch.distributed.launch`.",
+    rationale="`torch.distributed.launch` is a wrapper around torchrun that is kept for old scripts. Without `--use-env` it adds "
+    "`--local-rank=N` to the arguments of the script, which torch 1 spelled `--local_rank`: a script whose parser knows only "
+    "one spelling fails after an upgrade.",
+    cost="None in time. A FutureWarning on every start, and a script that stops to work with a later release.",
+    exceptions="Images with a torch before 1.10, which has no torchrun.",
+    versions="A FutureWarning in torch 2.0 to 2.13. The argument is `--local-rank` since torch 2.0.",
+    verification="The start prints `The module torch.distributed.launch is deprecated`.",
+    references=(
+        Reference(
+            "Transitioning from torch.distributed.launch to torchrun",
+            "https://docs.pytorch.org/docs/stable/elastic/run.html#transitioning-from-torch-distributed-launch-to-torchrun",
+        ),
+        Reference("Launch utility", "https://docs.pytorch.org/docs/stable/distributed.html#launch-utility"),
+    ),
+    reads=("sh",),
+    triggers=(b"torch.distributed.launch",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: the script no longer gets a rank argument and has to read `LOCAL_RANK` from its environment; "
+    "torchrun has to be on the PATH of the same environment.",
+    scope=Scope.PROJECT,
+)
+
+RULES = (DEPRECATED_LAUNCHER, TRUNCATED_COMMAND, PIPELINE_HIDES_FAILURE)

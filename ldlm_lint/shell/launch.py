@@ -1,0 +1,32 @@
+"""The launch rules of scripts: commands that end early, pipelines, an old launcher, fixed accumulation, many workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ldlm_lint.model import Claim, Finding
+from ldlm_lint.shell import launch_batch, launch_deprecated, launch_lines, launch_pipes, launch_values
+from ldlm_lint.shell.launch_code import Code, codes
+from ldlm_lint.shell.script import Script
+from ldlm_lint.source import Source
+
+_NOT_A_TEST = Claim("stands-outside-tests")
+
+
+def findings(source: Source, script: Script, options: Mapping[str, object]) -> Iterator[Finding]:
+    """Every finding of the launch rules in a script that has been scanned; ``options`` are the rule options by name."""
+    found = codes(source, script)
+    for finding in _found(found, options):
+        yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
+
+
+def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
+    script = found[0]
+    yield from launch_lines.truncated(script)
+    yield from launch_deprecated.deprecated(script)
+    yield from launch_batch.drifting(script)
+    for code in found:
+        yield from launch_pipes.hiding(code, script)
+        yield from launch_values.fixed_accumulation(code, script)
+        yield from launch_values.too_many_workers(code, script, options)

@@ -1,0 +1,142 @@
+"""Accumulation steps that a script rounds down: ``$((TARGET / (BATCH * WORLD)))`` without a check of the remainder."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix
+from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, drifts, is_accumulation, is_world_size
+from ldlm_lint.rules.settings import Origin
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.script import Assignment, Form
+
+_ARITHMETIC = re.compile(r"\"?\$\(\((.*)\)\)\"?", re.S)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_ROUNDED_UP = re.compile(r"\+[^/()]*-\s*1\s*\)\s*/|-\s*1\s*\)\s*/[^/]*\+\s*1|/[^/]*\+\s*1\s*$")
+_TEST = re.compile(r"^[^#\n]*(?:\[|\(\(|\btest\b|\bassert)[^\n]*(?:-ne|-eq|!=|==)[^\n]*$", re.M)
+_REMAINDER = re.compile(r"^[^#\n]*(?:\(\(|\[|\bexpr\b|\blet\b)[^\n]*[\w)}\s]%\s*[$({\w][^\n]*$", re.M)
+_OPERATIONS = {ast.Mult: operator.mul, ast.Add: operator.add, ast.FloorDiv: operator.floordiv}
+_DEPTH = 4
+_REASON = "whether to fail, to round up or to adjust the learning rate is for the author to say"
+
+
+def drifting(script: Code) -> Iterator[Finding]:
+    """The assignments of a script that round accumulation steps down and never look at what was left over."""
+    for assignment in script.script.assignments:
+        if not is_accumulation(assignment.name):
+            continue
+        match = _ARITHMETIC.fullmatch(script.source.slice(assignment.value_span))
+        total, slash, parts = match[1].partition("/") if match else ("", "", "")
+        if not slash or _ROUNDED_UP.search(match[1]):
+            continue
+        numerator, divisor = _names(script, total), _names(script, parts)
+        if not drifts(assignment.name, numerator, divisor) or _is_settled(script, total, parts):
+            continue
+        if _is_one(script, numerator | divisor):
+            continue
+        if not _is_checked(script, assignment.name, set(_NAME.findall(match[1]))):
+            yield _finding(script, assignment, total, parts)
+
+
+def _names(script: Code, expression: str) -> set[str]:
+    """The names in an expression, and those in the arithmetic that they were set by."""
+    names = set(_NAME.findall(expression))
+    for name in tuple(names):
+        for one in script.assigned(name):
+            if match := _ARITHMETIC.fullmatch(script.source.slice(one.value_span)):
+                names |= set(_NAME.findall(match[1]))
+    return names
+
+
+def _is_one(script: Code, names: set[str]) -> bool:
+    """Whether the script runs on one GPU, whatever the formula says."""
+    return all(_number(script, name) == 1 for name in names if is_world_size(name))
+
+
+def _is_settled(script: Code, total: str, parts: str) -> bool:
+    """Whether all numbers are written out and leave no remainder, or a quotient of 0, which some branch excludes."""
+    left, right = _evaluated(script, total), _evaluated(script, parts.replace("/", "*"))
+    return left is not None and bool(right) and (left < right or left % right == 0)
+
+
+def _number(script: Code, name: str, depth: int = 0) -> int | None:
+    """The number that a variable always has, as far as the script alone decides it."""
+    assigned = script.assigned(name)
+    if len(assigned) != 1 or assigned[0].append:
+        return None
+    if match := _ARITHMETIC.fullmatch(script.source.slice(assigned[0].value_span)):
+        return _evaluated(script, match[1], depth + 1) if depth < _DEPTH else None
+    found = assigned[0].values or ()
+    literal = len(found) == 1 and found[0].origin is Origin.LITERAL and found[0].text.isdecimal()
+    return int(found[0].text) if literal else None
+
+
+def _evaluated(script: Code, expression: str, depth: int = 0) -> int | None:
+    """The value of sums, products and quotients of known numbers; None for anything else."""
+    try:
+        return _value(script, ast.parse(_bare(expression).replace("/", "//"), mode="eval").body, depth)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _value(script: Code, node: ast.expr, depth: int) -> int | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    if isinstance(node, ast.Name):
+        return _number(script, node.id, depth)
+    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
+        return None
+    left, right = _value(script, node.left, depth), _value(script, node.right, depth)
+    if left is None or right is None or (isinstance(node.op, ast.FloorDiv) and not right):
+        return None
+    return _OPERATIONS[type(node.op)](left, right)
+
+
+def _bare(expression: str) -> str:
+    """An expression in one line without the marks of expansions."""
+    return " ".join(re.sub(r"\$\{?(\w+)\}?", r"\1", expression).split())
+
+
+def _is_checked(script: Code, result: str, operands: set[str]) -> bool:
+    """Whether a remainder of the operands is computed, or the result compared with one of them, anywhere."""
+    text = script.text.data.decode(errors="replace")
+    for line in _REMAINDER.findall(text):
+        if operands & set(_NAME.findall(line)):
+            return True
+    return any(result in (names := set(_NAME.findall(line))) and operands & names for line in _TEST.findall(text))
+
+
+def _finding(script: Code, assignment: Assignment, total: str, parts: str) -> Finding:
+    rule = BATCH_SIZE_DRIFT
+    target, divisor = _plain(total), _plain(parts.replace("/", "*"))
+    args = {"name": assignment.name, "target": target, "divisor": divisor}
+    return Finding(
+        rule.symbol,
+        rule.code,
+        assignment.span,
+        tuple(sorted(args.items())),
+        confidence=Confidence.MEDIUM,
+        fix=_fix(script, assignment, target, divisor),
+    )
+
+
+def _plain(expression: str) -> str:
+    """An expression to be shown; one pair of parentheses around all of it goes."""
+    text = _bare(expression)
+    return text[1:-1] if re.fullmatch(r"\([^()]*\)", text) else text
+
+
+def _fix(script: Code, assignment: Assignment, target: str, divisor: str) -> Fix | None:
+    """A check in the line below, where the assignment has a line of its own."""
+    data = script.text.data
+    start, end = (offset - script.source.bom for offset in (assignment.span.start, assignment.span.end))
+    line = script.text.line_start(start)
+    indent = data[line:start]
+    if assignment.form is not Form.PLAIN or indent.strip() or not re.match(rb"[ \t]*(?:\n|\Z)", data[end:]):
+        return None
+    check = f'(( ({target}) % ({divisor}) == 0 )) || {{ echo "the batch size does not divide" >&2; exit 1; }}'
+    edit = Edit(script.text.span(end, end), f"{script.source.newline}{indent.decode()}{check}")
+    return Fix("stop where a remainder is left", (edit,), Applicability.DISPLAY, _REASON)

@@ -1,0 +1,68 @@
+"""Scripts that start ranks through ``python -m torch.distributed.launch``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node
+
+from ldlm_lint.model import Applicability, Edit, Finding, Fix
+from ldlm_lint.rules.launch import DEPRECATED_LAUNCHER
+from ldlm_lint.shell import tree
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.script import Reading
+from ldlm_lint.shell.text import Text
+
+_MODULE = re.compile(rb"-m(?:[ \t]|\\\n)+(torch\.distributed\.launch)(?![\w.-])")
+_PYTHON = re.compile(rb"(?<![\w./$}-])python3?[ \t]+\Z")
+_USE_ENV = re.compile(rb"^[ \t]+--use[_-]env[ \t]*\\\n|[ \t]+--use[_-]env(?![\w=-])", re.M)
+_SPEAKERS = frozenset({"echo", "printf", "cat", "grep", "egrep", "rg", "sed", "awk", "log", "info", "pkill", "pgrep", "ps", "die", "warn"})
+_DATA = ("comment", "heredoc_body")
+_COMMAND = re.compile(rb"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:\S*/)?python[\d.]*[ \t]+(?:-[A-Zbu]+[ \t]+)*-m[ \t]+\Z")
+_REASON = "the script gets no rank argument any more: it has to read LOCAL_RANK from its environment"
+
+
+def deprecated(code: Code) -> Iterator[Finding]:
+    """Every place of a script, its strings included, that runs the old launcher."""
+    rule = DEPRECATED_LAUNCHER
+    for match in _MODULE.finditer(code.text.data):
+        node = code.root.descendant_for_byte_range(*match.span(1))
+        home = node and _home(code, node, match.start(1))
+        if home is not None:
+            span = code.text.span(match.start(), match.end())
+            yield Finding(rule.symbol, rule.code, span, fix=_fix(code.text, match, home))
+
+
+def _home(code: Code, node: Node, module: int) -> Node | None:
+    """The command or assignment that runs what stands at a node; None where it is only text."""
+    for one in (node, *tree.ancestors(node)):
+        if one.type in _DATA:
+            return None
+        if one.type == "ERROR" or (one.type == "command" and one.has_error):
+            # What the parser could not read may still be plain where it matters.
+            line = code.text.line_start(module)
+            return one if _COMMAND.match(code.text.data, line, module) else None
+        if one.type == "command":
+            written = tree.words(one)
+            name = code.text.of_node(written[0]).rpartition("/")[2] if written else ""
+            return None if name in _SPEAKERS else one
+        if one.type == "variable_assignment":
+            name = one.child_by_field_name("name")
+            return one if name is not None and _is_used(code, code.text.of_node(name)) else None
+    return None
+
+
+def _is_used(code: Code, name: str) -> bool:
+    return any(one.name == name and one.reading is Reading.USED for one in code.script.expansions)
+
+
+def _fix(text: Text, match: re.Match[bytes], home: Node) -> Fix:
+    """``torchrun`` for ``python -m …``; another interpreter or its options stay, with the module behind torchrun."""
+    python = _PYTHON.search(text.data, max(match.start() - 20, home.start_byte), match.start())
+    if python is not None:
+        first, title = Edit(text.span(python.start(), match.end()), "torchrun"), "torchrun"
+    else:
+        first, title = Edit(text.span(*match.span(1)), "torch.distributed.run"), "python -m torch.distributed.run"
+    flags = (Edit(text.span(*flag.span()), "") for flag in _USE_ENV.finditer(text.data, match.end(), home.end_byte))
+    return Fix(f"start it with {title}", (first, *flags), Applicability.UNSAFE, _REASON)

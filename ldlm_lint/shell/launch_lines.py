@@ -1,0 +1,243 @@
+r"""Launch commands that end before their last line: ``\ # comment``, ``\`` and a blank, a lost ``\``, a line in between.
+
+Read line by line: a parser sees the end of one command and the beginning of another, and not that they were one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
+from ldlm_lint.rules.launch import TRUNCATED_COMMAND
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.script import Launch
+from ldlm_lint.source import Source
+
+_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+# An escaped blank does not hide the `#` behind it from the author, who took it for a comment.
+_HIDDEN = re.compile(r"\\[^ \t]|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
+_LAST_WORD = re.compile(r"\S*$")
+_DASHED = re.compile(r"--?[A-Za-z][\w.-]*(?=[=\s]|$)")
+_OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w/@-]*(?:\.[\w/@-]+)+=")
+_ARGUMENT = re.compile(r"[+~]{0,2}\w+=|[^\s;&|]+\.py(?=\s|$)|\"?\$[\w{@*]|\d*>|\|(?!\|)")
+_NAMED = re.compile(r"--?\w|[+~]{0,2}\w[\w./@-]*=")
+_TOKEN = re.compile(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
+_ENDED = re.compile(r";;|<<(?!<)|[;&|]\s*$")
+_REASON = "the launcher gets arguments with which it may never have run"
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line: ``code`` is its text without comment and blanks at the end, ``start`` its offset in the file."""
+
+    start: int
+    text: str
+    ending: str
+    code: str
+    comment: str
+
+    @classmethod
+    def of(cls, start: int, raw: str) -> _Line:
+        """Take a line apart; quotes and escapes hide a ``#``."""
+        text = raw.rstrip("\r\n")
+        match = _COMMENT.search(_HIDDEN.sub(lambda hidden: "_" * len(hidden[0]), text))
+        cut = match.start() if match else len(text)
+        return cls(start, text, raw[len(text) :], text[:cut].rstrip(" \t"), text[cut:])
+
+    @property
+    def backslash(self) -> bool:
+        """Whether the code ends in a backslash that is not escaped itself."""
+        return (len(self.code) - len(self.code.rstrip("\\"))) % 2 == 1
+
+    @property
+    def continued(self) -> bool:
+        """Whether the next line belongs to the same command for the shell."""
+        return self.backslash and self.code == self.text
+
+    @property
+    def indent(self) -> int:
+        """How far the line is indented."""
+        return len(self.text) - len(self.text.lstrip())
+
+    def at(self, index: int) -> int:
+        """The offset in the file of a character of the line."""
+        return self.start + len(self.text[:index].encode())
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Where a command ends early: behind line ``line``, for a ``cause``; line ``orphan`` is where the rest begins."""
+
+    line: int
+    cause: str
+    orphan: int
+
+
+class _Lines:
+    """The lines of a script by index."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        offset, self.lines = source.bom, []
+        for raw in re.findall(rb"[^\n]*\n|[^\n]+\Z", source.data[source.bom :]):
+            self.lines.append(_Line.of(offset, raw.decode(errors="replace")))
+            offset += len(raw)
+        self._starts = [line.start for line in self.lines]
+
+    def index(self, offset: int) -> int:
+        """The line that holds an offset of the file."""
+        return bisect.bisect_right(self._starts, offset) - 1
+
+    def end_of_command(self, index: int) -> int:
+        """The last line of the command that a line belongs to."""
+        while self.lines[index].continued and index + 1 < len(self.lines) and self.lines[index + 1].code:
+            index += 1
+        return index
+
+    def head(self, index: int) -> int:
+        """The first line of the command that a line belongs to."""
+        while index > 0 and self.lines[index - 1].continued:
+            index -= 1
+        return index
+
+    def gap(self, index: int, indent: int, known: int) -> _Gap | None:
+        """The gap behind a line that ends a command, if what follows was meant to belong to it.
+
+        ``known`` is the offset of the file up to which the parser has read the command.
+        """
+        line = self.lines[index]
+        rest = range(index + 1, len(self.lines))
+        orphan = next((at for at in rest if self.lines[at].code), None)
+        tail = line.code.encode()[max(known - line.start, 0) :].decode(errors="replace")
+        if orphan is None or _is_closed(tail):
+            return None
+        explicit = line.backslash or line.comment.rstrip().endswith("\\")
+        if not _is_argument(self.lines[orphan], indent, strict=not explicit):
+            return None
+        return _Gap(index, self._cause(line, self.lines[index + 1]), orphan)
+
+    def _cause(self, line: _Line, following: _Line) -> str:
+        if line.continued:
+            return "the next line is a comment" if following.comment else "the next line is empty"
+        if line.backslash:
+            return "its `\\` is followed by a comment" if line.comment else "its `\\` is followed by a blank"
+        if line.comment.rstrip().endswith("\\"):
+            return "its `\\` stands in a comment"
+        return "the `\\` is missing"
+
+
+def _is_closed(code: str) -> bool:
+    """Whether a line ends more than its last word: a list, a branch of ``case``, a subshell; or starts a heredoc."""
+    bare = _QUOTED.sub("", code.rstrip("\\"))
+    return _ENDED.search(bare) is not None or bare.count(")") > bare.count("(") or bare.count("}") > bare.count("{")
+
+
+def _is_argument(line: _Line, indent: int, strict: bool) -> bool:
+    """Whether a line can only be the rest of a command; ``strict`` where nothing but the line itself says so."""
+    code = line.code.strip()
+    if dashed := _DASHED.match(code):
+        # `--help)` is a branch of `case`.
+        return not re.match(r"\s*[|)]", code[dashed.end() :])
+    if _OVERRIDE.match(code):
+        return True
+    return not strict and line.indent > indent and _ARGUMENT.match(code) is not None
+
+
+def truncated(code: Code) -> Iterator[Finding]:
+    """One finding for each launch command of a script that loses lines, with all places where it does."""
+    lines = _Lines(code.source)
+    seen = -1
+    for launch in sorted(code.script.launches, key=lambda one: one.span):
+        first = lines.index(launch.span.start)
+        if first <= seen:
+            continue
+        gaps: list[_Gap] = []
+        indent = lines.lines[lines.head(first)].indent
+        seen = lines.end_of_command(lines.index(max(launch.span.end - 1, launch.span.start)))
+        while gap := lines.gap(seen, indent, launch.span.end):
+            gaps.append(gap)
+            seen = lines.end_of_command(gap.orphan)
+        if gaps:
+            yield _finding(lines, launch, gaps)
+
+
+def _finding(lines: _Lines, launch: Launch, gaps: list[_Gap]) -> Finding:
+    rule = TRUNCATED_COMMAND
+    lost = [_arguments(lines, gap) for gap in gaps]
+    # Without its script the launcher starts nothing: that goes first.
+    listed = _listed([name for scripts, _ in lost for name in scripts] + [name for _, named in lost for name in named])
+    args = {"launcher": launch.launcher, "cause": gaps[0].cause, "lost": listed}
+    others = tuple(Related(_place(lines, gap), f"it would end here too: {gap.cause}") for gap in gaps[1:])
+    return Finding(
+        rule.symbol,
+        rule.code,
+        _place(lines, gaps[0]),
+        tuple(sorted(args.items())),
+        related=others,
+        fix=_fix(lines, launch, gaps),
+    )
+
+
+def _place(lines: _Lines, gap: _Gap) -> Span:
+    """What to look at: the backslash and what follows it, the comment, or the last word of the line."""
+    line = lines.lines[gap.line]
+    if line.continued and lines.lines[gap.line + 1].comment:
+        line = lines.lines[gap.line + 1]
+        return lines.source.span(line.at(line.indent), line.at(len(line.text)))
+    if line.backslash:
+        start = len(line.code) - 1
+    else:
+        start = len(line.code) if line.comment else _LAST_WORD.search(line.code).start()
+    start += len(line.text[start:]) - len(line.text[start:].lstrip())
+    return lines.source.span(line.at(start), line.at(len(line.text)))
+
+
+def _arguments(lines: _Lines, gap: _Gap) -> tuple[list[str], list[str]]:
+    """What a gap keeps from its command: scripts, and the names of options and overrides; at least one word."""
+    scripts, named, first = [], [], ""
+    for line in lines.lines[gap.orphan : lines.end_of_command(gap.orphan) + 1]:
+        for token in _TOKEN.findall(line.code.rstrip("\\")):
+            first = first or token
+            if _NAMED.match(token):
+                named.append(token.partition("=")[0])
+            elif token.endswith(".py"):
+                scripts.append(token.rpartition("/")[2])
+    return scripts, named if scripts or named else [re.sub(r"[{}\"']", "", first)]
+
+
+def _listed(names: list[str]) -> str:
+    shown = names[: _SHOWN if len(names) > _SHOWN + 1 else len(names)]
+    if len(names) > len(shown):
+        return f"{', '.join(shown)} and {len(names) - len(shown)} more arguments"
+    return " and ".join([*([", ".join(shown[:-1])] if len(shown) > 1 else []), shown[-1]])
+
+
+def _remark(line: _Line) -> str:
+    """The comment at the end of a line for a place above the command, with the argument that it spoke of."""
+    named = [token.partition("=")[0] for token in _TOKEN.findall(line.code) if _NAMED.match(token)]
+    said = line.comment.lstrip("# \t")
+    return f"# {named[-1]}: {said}" if named else line.comment
+
+
+def _fix(lines: _Lines, launch: Launch, gaps: list[_Gap]) -> Fix:
+    """Join each line with the rest of its command, and put the comments that stood in between above it."""
+    edits, comments = [], []
+    for gap in gaps:
+        line, rest = lines.lines[gap.line], lines.lines[gap.orphan]
+        end = len(line.code)
+        joined = "" if line.backslash else " \\"
+        edits.append(Edit(lines.source.span(line.at(end), rest.start), f"{joined}{line.ending}"))
+        comments += [_remark(line)] if line.comment else []
+        comments += [one.comment for one in lines.lines[gap.line + 1 : gap.orphan] if one.comment]
+    if comments:
+        head = lines.lines[lines.head(lines.index(launch.span.start))]
+        remarks = (one.rstrip(" \t\\") for one in comments)
+        above = "".join(f"{head.text[: head.indent]}{one}{head.ending}" for one in remarks)
+        edits.insert(0, Edit(lines.source.span(head.start, head.start), above))
+    title = "continue the command, with its comments above it" if comments else "continue the command"
+    return Fix(title, tuple(edits), Applicability.UNSAFE, _REASON)

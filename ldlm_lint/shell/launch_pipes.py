@@ -1,0 +1,117 @@
+"""Trainings whose output goes into a filter, in scripts that do not ask for the status of the training."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tree_sitter import Node, Query, QueryCursor
+
+from ldlm_lint.model import Applicability, Edit, Finding, Fix
+from ldlm_lint.rules.launch import PIPELINE_HIDES_FAILURE
+from ldlm_lint.shell import tree
+from ldlm_lint.shell.launch_code import Code, is_training
+from ldlm_lint.shell.script import Launch
+from ldlm_lint.source import Source
+
+_PIPELINES = Query(tree.LANGUAGE, "(pipeline) @pipeline")
+_COMMENTS = Query(tree.LANGUAGE, "(comment) @comment")
+_OTHER_SHELLS = ("command_substitution", "process_substitution", "function_definition")
+_PIPEFAIL = re.compile(rb"\bpipe_?fail\b", re.I)
+_STATUS = re.compile(rb"\bpipestatus\b", re.I)
+_SOURCED = re.compile(rb"(?:^|[;&|{(]|\bthen|\bdo|\belse)[ \t]*(?:source|\.)[ \t]+([^\n;&|]+)", re.M)
+# What is sourced for the environment alone, in the words of nearly every cluster.
+_ENVIRONMENT = re.compile(rb"activate|bashrc|profile|conda|/etc/|/opt/|\.env\b|venv|lmod|modules?/|setvars")
+_HEAD = re.compile(rb"(?:#[^\n]*\n)+")
+_DIRECTIVE = re.compile(rb"#(?:SBATCH|PBS|BSUB|\$|COBALT|OAR)\b")
+_PLAIN_SH = re.compile(rb"#![ \t]*(?:\S*/)?(?:env[ \t]+)?(?:\S*/)?(?:sh|dash)\b")
+_REASON = "other pipelines of the script fail as well then, and `set -e` ends it where one of them does"
+
+
+def hiding(code: Code, script: Code) -> Iterator[Finding]:
+    """The pipelines of a stretch of code that hide how a training ended; ``script`` is the one that runs the code."""
+    if code is not script and not code.evaluated:
+        return
+    found = [(node, launch) for node in _pipelines(code) if (launch := _hidden(code, node))]
+    data = _without_comments(script)
+    for index, (node, _launch) in enumerate(found):
+        start, end = node.start_byte, node.end_byte
+        until = found[index + 1][0].start_byte if index + 1 < len(found) else len(data)
+        before = data if any(one.type == "function_definition" for one in tree.ancestors(node)) else data[:start]
+        if _PIPEFAIL.search(before) or _STATUS.search(data, end, until) or _sources_another(before):
+            continue
+        yield _finding(code, script, node)
+
+
+def _pipelines(code: Code) -> list[Node]:
+    found = QueryCursor(_PIPELINES).captures(code.root).get("pipeline", ())
+    return sorted(found, key=lambda node: node.start_byte)
+
+
+def _hidden(code: Code, pipeline: Node) -> Launch | None:
+    """The training whose status the pipeline does not return."""
+    elements = [child for child in pipeline.children if child.is_named and child.type != "comment"]
+    launches = {launch.span.start - code.source.bom: launch for launch in code.script.launches}
+    commands = (command for element in elements[:-1] for command in _commands(element))
+    found = (launches.get(command.start_byte) for command in commands)
+    return next((launch for launch in found if launch is not None and is_training(launch)), None)
+
+
+def _commands(node: Node) -> Iterator[Node]:
+    if node.type == "command":
+        yield node
+    elif node.type not in _OTHER_SHELLS:
+        for child in node.children:
+            yield from _commands(child)
+
+
+def _without_comments(code: Code) -> bytes:
+    """The bytes of a script with blanks for its comments; the shebang stays, since it may set options."""
+    data = bytearray(code.text.data)
+    for node in QueryCursor(_COMMENTS).captures(code.root).get("comment", ()):
+        if data.startswith(b"#!") and not node.start_byte:
+            continue
+        data[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)
+    return bytes(data)
+
+
+def _sources_another(data: bytes) -> bool:
+    """Whether a file is sourced that may set options: unknown is not a finding."""
+    return any(not _ENVIRONMENT.search(match[1]) for match in _SOURCED.finditer(data))
+
+
+def _finding(code: Code, script: Code, pipeline: Node) -> Finding:
+    rule = PIPELINE_HIDES_FAILURE
+    last = [child for child in pipeline.children if child.is_named and child.type != "comment"][-1]
+    bar = next(child for child in reversed(pipeline.children) if child.type in ("|", "|&"))
+    name = re.split(r"[\s;|(){}]+", code.text.of_node(last).strip("({ \t\n"))[0]
+    return Finding(
+        rule.symbol,
+        rule.code,
+        code.text.span(bar.start_byte, last.end_byte),
+        (("filter", re.sub(r"[{}\"']", "", name).rpartition("/")[2] or "the last command"),),
+        fix=_fix(script.source),
+    )
+
+
+def _fix(source: Source) -> Fix | None:
+    """``set -o pipefail`` behind the head of comments, which holds the scheduler's directives."""
+    data = source.data[source.bom :]
+    if _PLAIN_SH.match(data):
+        return None
+    place = source.bom + _end_of_head(data)
+    edit = Edit(source.span(place, place), f"set -o pipefail{source.newline}")
+    return Fix("set -o pipefail", (edit,), Applicability.UNSAFE, _REASON)
+
+
+def _end_of_head(data: bytes) -> int:
+    """The offset behind the first comments of a script and behind the last directive that stands before its commands."""
+    end = match.end() if (match := _HEAD.match(data)) else 0
+    offset = 0
+    for line in data.splitlines(keepends=True):
+        if line.strip() and not line.startswith(b"#"):
+            break
+        offset += len(line)
+        if _DIRECTIVE.match(line):
+            end = max(end, offset)
+    return end

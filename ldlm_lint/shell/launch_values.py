@@ -1,0 +1,203 @@
+"""Values that a launch command fixes: accumulation steps for any number of GPUs, too many workers for each rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
+from ldlm_lint.rules.batch_size import (
+    GRADIENT_ACCUMULATION_FIXED,
+    is_accumulation,
+    is_batch_size,
+    is_global_batch_size,
+    is_world_size,
+)
+from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
+from ldlm_lint.rules.settings import Origin
+from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values
+from ldlm_lint.shell.launch_code import Code, entry_of, is_training
+from ldlm_lint.shell.script import Assignment, Form, Launch
+
+_STEPS = re.compile(r"\[?(\d+)\]?")
+_WORKERS = re.compile(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
+_EVERY_GPU = ("gpu", "auto", "-1")
+_STARTER_OPTIONS = {
+    "srun": ("-n", "-N", "--ntasks", "--nodes", "--ntasks-per-node", "--gpus", "--gpus-per-node"),
+    "mpirun": ("-n", "-np", "--np"),
+}
+# What a job is given by its header, and the directive that says so.
+_DIRECTIVES = {
+    "NODE": rb"(?:-N|--nodes)",
+    "TASKS": rb"(?:-n|--ntasks(?:-per-node)?)",
+    "GPU": rb"(?:-G|--gpus[\w-]*|--gres)",
+}
+_DEPTH = 5
+_REASON = "TARGET_BATCH and BATCH_PER_GPU stand for the numbers of the project, and the division must leave no remainder"
+
+
+# Accumulation
+
+
+def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
+    """Accumulation steps above 1 that a launch fixes although its number of GPUs comes from outside."""
+    reported: set[Span] = set()
+    for launch in code.script.launches:
+        given = list(arguments(script, launch)) if is_training(launch) else []
+        world = [one for one in given if _is_world(launch, one) and _varies(script, one.value)]
+        if not world or any(is_global_batch_size(one.name) for one in given):
+            continue
+        passed = [one for one in given if is_accumulation(one.name)]
+        if len({one.value for one in passed}) > 1:
+            continue
+        for argument in passed:
+            steps = _fixed_steps(script, argument)
+            if steps is None or steps.span in reported or _batch_is_computed(script, argument):
+                continue
+            reported.add(steps.span)
+            yield _accumulation_finding(launch, argument, steps, world)
+
+
+def _is_world(launch: Launch, argument: Argument) -> bool:
+    return is_world_size(argument.name) or argument.name in _STARTER_OPTIONS.get(launch.launcher, ())
+
+
+def _fixed_steps(script: Code, argument: Argument) -> Known | None:
+    """The one number above 1 that the steps always are; a default that the environment may replace is one too."""
+    known = values(script, argument)
+    if not known or len({one.text for one in known}) != 1:
+        return None
+    match = _STEPS.fullmatch(known[0].text)
+    return known[0] if match and int(match[1]) > 1 else None
+
+
+def _varies(script: Code, text: str, depth: int = 0) -> bool:
+    """Whether a number of processes is decided outside of the script or anew in each run."""
+    if text in _EVERY_GPU:
+        return True
+    if "$(" in text.replace("$((", "") or "`" in text:
+        # `$(echo $CUDA_VISIBLE_DEVICES | …)` counts what the script itself may have written down.
+        given = names_in(text)
+        return not given or any(_name_varies(script, name, depth + 1) for name in given)
+    if depth == 0 and re.fullmatch(r"\$\{\w+:?[-=].*\}", text):
+        return True
+    names = re.findall(r"[A-Za-z_]\w*", text) if text.startswith("$((") else names_in(text)
+    return any(_name_varies(script, name, depth) for name in names)
+
+
+def _name_varies(script: Code, name: str, depth: int) -> bool:
+    if depth > _DEPTH:
+        return False
+    assigned = script.assigned(name)
+    if not assigned:
+        return not _is_in_header(script, name)
+    if any(value.origin is Origin.DEFAULT for one in assigned for value in one.values or ()):
+        return True
+    if all(one.values for one in assigned):
+        return len({value.text for one in assigned for value in one.values or ()}) > 1
+    unknown = (script.source.slice(one.value_span) for one in assigned if not one.values)
+    return any(_varies(script, raw.strip("\"'"), depth + 1) for raw in unknown)
+
+
+def _is_in_header(script: Code, name: str) -> bool:
+    """Whether the scheduler's directives of the script state what a variable of the scheduler holds."""
+    if not name.startswith(("SLURM", "PBS", "LSB")):
+        return False
+    wanted = [option for part, option in _DIRECTIVES.items() if part in name]
+    return any(re.search(rb"^#SBATCH[ \t]+" + option + rb"[= \t]?[ \t]*\S*\d", script.text.data, re.M) for option in wanted)
+
+
+def _batch_is_computed(script: Code, argument: Argument) -> bool:
+    """Whether the script divides something by the steps, or a batch by the number of GPUs: then it cares itself."""
+    steps = set(names_in(argument.value))
+    for one in script.script.assignments:
+        raw = script.source.slice(one.value_span)
+        if "/" not in raw or "((" not in raw:
+            continue
+        names = set(re.findall(r"[A-Za-z_]\w*", raw))
+        if steps & names or (is_batch_size(one.name) and any(map(is_world_size, names))):
+            return True
+    return False
+
+
+def _accumulation_finding(launch: Launch, argument: Argument, steps: Known, world: Sequence[Argument]) -> Finding:
+    rule = GRADIENT_ACCUMULATION_FIXED
+    name = steps.assignment.name if steps.assignment else argument.name
+    named = re.sub(r"[{}]", "", f"{world[0].name} {world[0].value}".replace("  ", " "))
+    args = {"name": name, "value": steps.text, "world": re.sub(r"\s+", " ", named)}
+    related = [Related(world[0].span, "the number of GPUs comes from here")]
+    if steps.assignment:
+        related.append(Related(argument.span, "it is passed on here"))
+    entry = entry_of(launch).rpartition("/")[2]
+    return Finding(
+        rule.symbol,
+        rule.code,
+        steps.span,
+        tuple(sorted(args.items())),
+        confidence=Confidence.MEDIUM,
+        related=tuple(related),
+        fix=_accumulation_fix(argument, steps, world),
+        claims=(Claim("accumulation-is-not-divided", entry),),
+    )
+
+
+def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument]) -> Fix | None:
+    names = [name for one in world for name in names_in(one.value)[:1] if not name.isdigit()]
+    divisor = " * ".join(["BATCH_PER_GPU", *dict.fromkeys(names)]) if names else "BATCH_PER_GPU * WORLD_SIZE"
+    formula = f"$((TARGET_BATCH / ({divisor})))"
+    if steps.assignment is None:
+        edit = Edit(argument.span, f"{argument.name}{' ' if argument.name.startswith('-') else '='}{formula}")
+    elif steps.assignment.form in (Form.PLAIN, Form.DECLARED):
+        edit = Edit(steps.span, f"{steps.assignment.name}={formula}")
+    else:
+        return None
+    return Fix(f"compute it: {formula}", (edit,), Applicability.DISPLAY, _REASON)
+
+
+# Workers
+
+
+def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) -> Iterator[Finding]:
+    """Loader workers that a training is launched with, at the limit or above it, for each of its ranks."""
+    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    if not isinstance(limit, int):
+        raise TypeError(f"{WORKERS_LIMIT.name} must be an int, not {limit!r}")
+    reported: set[Span] = set()
+    for launch in code.script.launches:
+        if not is_training(launch):
+            continue
+        for argument in arguments(script, launch):
+            if not _WORKERS.fullmatch(argument.name.lstrip("-+~").rpartition(".")[2].replace("-", "_").lower()):
+                continue
+            for known in values(script, argument) or ():
+                if known.text.isdecimal() and int(known.text) >= limit and known.span not in reported:
+                    reported.add(known.span)
+                    yield _workers_finding(argument, known, limit)
+
+
+def _workers_finding(argument: Argument, known: Known, limit: int) -> Finding:
+    rule = DATALOADER_TOO_MANY_WORKERS
+    related = (Related(argument.span, "it is passed on here"),) if known.assignment else ()
+    return Finding(
+        rule.symbol,
+        rule.code,
+        known.span,
+        (("workers", int(known.text)),),
+        confidence=Confidence.HIGH if known.origin is Origin.LITERAL else Confidence.MEDIUM,
+        related=related,
+        fix=_workers_fix(known, limit // 2),
+    )
+
+
+def _workers_fix(known: Known, workers: int) -> Fix | None:
+    span = _value_span(known.assignment) if known.assignment else known.value_span
+    if span is None or not workers:
+        return None
+    title, reason = f"{workers} workers", "fewer workers may be too few for a slow dataset"
+    return Fix(title, (Edit(span, str(workers)),), Applicability.UNSAFE, reason)
+
+
+def _value_span(assignment: Assignment) -> Span | None:
+    """The digits in an assignment that sets one value written there."""
+    value = assignment.values[0] if assignment.values and len(assignment.values) == 1 else None
+    return value.span if value is not None and value.origin is not Origin.VARIABLE else None

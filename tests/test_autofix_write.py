@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint.autofix import write
-from ldlm_lint.autofix.write import FileChangedError, WriteError, write_atomically
+from ldlm_lint.autofix.write import FileChangedError, WriteError, create_atomically, write_atomically
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX systems")
 
@@ -121,3 +121,25 @@ def test_a_long_name_leaves_room_for_the_temporary_one(tmp_path: Path) -> None:
     path.write_bytes(b"old")
     write_atomically(path, b"old", b"new")
     assert path.read_bytes() == b"new"
+
+
+def test_a_new_file_has_the_mode_of_new_files(tmp_path: Path) -> None:
+    path = tmp_path / "new.json"
+    create_atomically(path, b"{}", root=tmp_path)
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert path.read_bytes() == b"{}"
+    assert path.stat().st_mode == plain.stat().st_mode
+    assert sorted(os.listdir(tmp_path)) == ["new.json", "plain"]
+
+
+@pytest.mark.parametrize("name", ["there", "missing/new", "../out"])
+def test_a_file_is_not_made_over_another_or_elsewhere(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "there").write_bytes(b"old")
+    with pytest.raises(WriteError):
+        create_atomically(root / name, b"new", root=root)
+    assert (root / "there").read_bytes() == b"old"
+    assert os.listdir(root) == ["there"]
+    assert os.listdir(tmp_path) == ["root"]

@@ -14,14 +14,15 @@ def merge_groups(findings: Iterable[Finding], withdrawn: Collection[Finding]) ->
     """Give all findings of one `Fix.group` one merged fix.
 
     ``withdrawn`` are the suppressed and deselected findings: they are not returned (whether or not ``findings``
-    holds them), their edits take no part, and a group that is ``whole`` and has one of them loses its fix.
+    holds them), their edits take no part, and a group that loses a ``whole`` fix to them loses its fix.
     A member whose edits overlap those of an earlier one (in order of code, then position) keeps its own fix;
     in a whole group that again means no fix, since it could only be applied in parts.
     The order of the remaining findings is kept.
     """
     gone = _Members(withdrawn)
     live = [finding for finding in findings if finding not in gone]
-    incomplete = {finding.fix.group for finding in withdrawn if finding.fix}
+    # A member that is not itself `whole` repeats what others do, so the group does without it.
+    incomplete = {finding.fix.group for finding in withdrawn if finding.fix and finding.fix.whole}
     groups: dict[str, list[Finding]] = defaultdict(list)
     for finding in live:
         if finding.fix and finding.fix.group:
@@ -54,7 +55,7 @@ class _Merged:
         fixes = [finding.fix for finding in sorted(members, key=lambda f: (f.code, f.order)) if finding.fix]
         joined, self._separate = _partition(fixes)
         whole = any(fix.whole for fix in fixes)
-        self._withdrawn = whole and (incomplete or bool(self._separate))
+        self._withdrawn = incomplete or (whole and bool(self._separate))
         self._fix = _join(joined)
 
     def fix_of(self, finding: Finding) -> Fix | None:

@@ -24,13 +24,44 @@ def write_atomically(path: Path, expected: bytes, new: bytes, *, root: Path | No
     Raises FileChangedError if the file does not hold ``expected``, WriteError if it is not a regular file, is
     write-protected, lies outside of ``root`` (where given), cannot keep its owner, or the system refuses.
     """
-    real = Path(os.path.realpath(path))
-    if root is not None and not real.is_relative_to(os.path.realpath(root)):
-        raise WriteError(f"{path} leads out of {root}")
+    real = _inside(path, root)
     try:
         _replace(real, expected, new)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def create_atomically(path: Path, data: bytes, *, root: Path | None = None) -> None:
+    """Make a file that does not exist, with the mode that the system gives new files, in one step.
+
+    Raises WriteError if it would lie outside of ``root`` (where given), exists by now, or the system refuses.
+    """
+    real = _inside(path, root)
+    # Not tempfile's, which nobody but its owner may read: a file for git is for everybody who reads the others.
+    temporary = real.with_name(f".{real.name[:100]}.{os.getpid()}.tmp")
+    try:
+        file = temporary.open("xb")
+        try:
+            with file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if os.path.lexists(real):
+                raise FileChangedError(f"{path} was made in the meantime")
+            os.replace(temporary, real)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
+    _sync_folder(real.parent)
+
+
+def _inside(path: Path, root: Path | None) -> Path:
+    """The file that a path leads to."""
+    real = Path(os.path.realpath(path))
+    if root is not None and not real.is_relative_to(os.path.realpath(root)):
+        raise WriteError(f"{path} leads out of {root}")
+    return real
 
 
 def _replace(real: Path, expected: bytes, new: bytes) -> None:

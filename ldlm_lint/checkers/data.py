@@ -1,19 +1,33 @@
-"""Finds DataLoader calls and what they leave out; whether the loader is iterated again the project pass knows."""
+"""Finds DataLoader calls, what they leave out and what they contradict; where the loader goes the project pass knows."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
-from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.model import Applicability, Claim, Confidence, Fix
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.data_fixes import amount_fix, guarded_fix, persistent_fix, pin_fix, prefetch_fix, workers_fix
+from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, removal_fix, worker_options
+from ldlm_lint.checkers.data_workers import SETTING, flag_of, is_guarded, is_in_memory, too_many, zero_reason
+from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.flow import LOADERS, position_of
 from ldlm_lint.python.names import is_named, qualified
-from ldlm_lint.rules.data import PERSISTENT_WORKERS, PREFETCH
-from ldlm_lint.source import Source
+from ldlm_lint.rules.data import (
+    CONFLICTING_OPTIONS,
+    DATALOADER_TOO_MANY_WORKERS,
+    IN_MAIN_PROCESS,
+    OPTIONS_WITHOUT_WORKERS,
+    PERSISTENT_WORKERS,
+    PREFETCH,
+    WITHOUT_PIN_MEMORY,
+    WORKERS_MAY_BE_ZERO,
+)
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
 
 _POSITIONAL = (
     "dataset",
@@ -31,8 +45,8 @@ _POSITIONAL = (
     "generator",
 )
 _ENDLESS = re.compile(r"infinite|endless|forever|repeat|cycle", re.I)
-_PERSISTENT_REASON = "workers keep their dataset copies and random streams between epochs"
-_PREFETCH_REASON = "more batches wait in host memory and /dev/shm"
+_EVALUATES = re.compile(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev)(?:_|\d|$|set|loader|data|dl)", re.I)
+_OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
 class DataChecker(LdlmChecker):
@@ -40,16 +54,123 @@ class DataChecker(LdlmChecker):
 
     family = "71"
 
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._amounts: set[nodes.NodeNG] = set()
+
+    def visit_module(self, _node: nodes.Module) -> None:
+        """Forget the numbers of workers of the last file."""
+        self._amounts = set()
+
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at every call of torch's DataLoader."""
-        if not is_named(node.func, LOADERS):
+        """Look at every call of torch's DataLoader, and at command-line flags that set a number of workers."""
+        if is_named(node.func, LOADERS):
+            arguments = Arguments(node, _POSITIONAL)
+            self._check_conflicts(node, arguments)
+            if not self._check_worker_options(node, arguments):
+                self._check_workers(node, arguments)
+        elif (flag := flag_of(node)) is not None and flag[1] is not None:
+            self._check_setting(flag[0], flag[1])
+
+    def visit_assign(self, node: nodes.Assign) -> None:
+        """Look at settings such as ``config.num_workers = 32``."""
+        for target in node.targets:
+            if isinstance(target, nodes.AssignAttr) or (isinstance(target, nodes.AssignName) and isinstance(node.parent, nodes.ClassDef)):
+                self._check_setting(getattr(target, "attrname", None) or target.name, node.value)
+
+    def visit_annassign(self, node: nodes.AnnAssign) -> None:
+        """Look at the fields of configuration classes."""
+        if isinstance(node.target, nodes.AssignName) and isinstance(node.parent, nodes.ClassDef) and node.value is not None:
+            self._check_setting(node.target.name, node.value)
+
+    def _check_setting(self, name: str, value: nodes.NodeNG) -> None:
+        if SETTING.match(name):
+            self._check_amount(value, (Claim("setting-feeds-loader-workers", name),))
+
+    def _check_amount(self, value: nodes.NodeNG, claims: tuple[Claim, ...] = (), loader: nodes.Call | None = None) -> None:
+        """Too many workers are reported where the number is written, once for all loaders that take it."""
+        limit = self.option("workers-limit")
+        amount = too_many(value, limit)
+        if amount is None or amount.place in self._amounts:
             return
-        arguments = Arguments(node, _POSITIONAL)
+        self._amounts.add(amount.place)
+        ranks = (Claim("runs-many-ranks"),) if amount.whole_node else ()
+        self.report(
+            DATALOADER_TOO_MANY_WORKERS,
+            amount.place,
+            args={"workers": amount.text},
+            confidence=Confidence.MEDIUM if amount.whole_node else Confidence.HIGH,
+            related=[(loader.func, "a loader that takes them")] if loader is not None and loader.lineno != amount.place.lineno else (),
+            claims=(*claims, Claim("belongs-to-training"), *ranks),
+            fix=lambda source: amount_fix(source, amount, limit),
+        )
+
+    def _check_conflicts(self, node: nodes.Call, arguments: Arguments) -> None:
+        for conflict in conflicts(arguments):
+            self.report(
+                CONFLICTING_OPTIONS,
+                node,
+                args={"left": conflict.left, "right": conflict.right},
+                claims=_OUTSIDE_TESTS,
+                fix=lambda source, conflict=conflict: conflict_fix(source, node, conflict),
+            )
+
+    def _check_worker_options(self, node: nodes.Call, arguments: Arguments) -> bool:
+        """Whether the call raises without workers, and has none."""
         workers = arguments["num_workers"]
-        if not _has_workers(workers) or _never_ends(arguments):
+        options = worker_options(arguments)
+        if not options:
+            return False
+        args = {"options": listed(list(options)), "error": error_of(options)}
+        if _has_none(workers):
+            self.report(
+                OPTIONS_WITHOUT_WORKERS, node, args=args, claims=_OUTSIDE_TESTS, fix=lambda source: removal_fix(source, node, list(options))
+            )
+            return True
+        reason = zero_reason(workers.node) if workers.node is not None and not is_guarded(node, workers.node) else ""
+        if reason:
+            self.report(
+                WORKERS_MAY_BE_ZERO,
+                node,
+                args=args | {"why": reason},
+                related=[(workers.node, "this number")] if workers.node is not None and workers.node.lineno != node.lineno else (),
+                claims=_OUTSIDE_TESTS,
+                fix=lambda source: guarded_fix(source, node, options, workers),
+            )
+        return False
+
+    def _check_workers(self, node: nodes.Call, arguments: Arguments) -> None:
+        workers = arguments["num_workers"]
+        if _has_none(workers):
+            if not is_in_memory(arguments["dataset"].node) and not _evaluates(node, arguments):
+                count = self.option("num-workers")
+                self.report(
+                    IN_MAIN_PROCESS,
+                    node,
+                    claims=(Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
+                    fix=lambda source: workers_fix(source, node, workers, count),
+                )
             return
+        if not _has_workers(workers):
+            return
+        if workers.node is not None:
+            self._check_amount(workers.node, loader=node)
         confidence = Confidence.HIGH if workers.state is State.KNOWN else Confidence.MEDIUM
         group = f"{self.source.path}:{position_of(node)}:workers"
+        if arguments["pin_memory"].absent and arguments["pin_memory_device"].absent and not _evaluates(node, arguments):
+            self.report(
+                WITHOUT_PIN_MEMORY,
+                node,
+                confidence=confidence,
+                claims=(Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda")),
+                fix=lambda source: pin_fix(source, node, group),
+            )
+        if not _never_ends(arguments):
+            self._check_queue(node, arguments, confidence, group)
+
+    def _check_queue(self, node: nodes.Call, arguments: Arguments, confidence: Confidence, group: str) -> None:
+        """What costs time at the start of each iteration, or for want of a deeper queue."""
+        workers = arguments["num_workers"]
         if arguments["persistent_workers"].absent:
             self.report(
                 PERSISTENT_WORKERS,
@@ -57,17 +178,28 @@ class DataChecker(LdlmChecker):
                 args={"where": "by what calls it"},
                 confidence=confidence,
                 claims=(Claim("loader-is-reiterated", position_of(node)),),
-                fix=lambda source: _persistent_fix(source, node, workers, group),
+                fix=lambda source: persistent_fix(source, node, workers, group),
             )
-        if arguments["prefetch_factor"].absent:
+        if arguments["prefetch_factor"].absent and not _evaluates(node, arguments):
             factor = self.option("prefetch-factor")
             self.report(
                 PREFETCH,
                 node,
                 confidence=confidence,
                 claims=(Claim("loader-feeds-training", position_of(node)),),
-                fix=lambda source: _prefetch_fix(source, node, workers, group, factor),
+                fix=lambda source: prefetch_fix(source, node, workers, group, factor),
             )
+
+
+def _has_none(workers: Argument) -> bool:
+    """Certainly no workers: none given, or 0."""
+    return workers.absent or workers.is_only(0)
+
+
+def _evaluates(node: nodes.Call, arguments: Arguments) -> bool:
+    """A loader that its own name or its dataset's calls one for evaluation, though a loop that can also train takes it."""
+    names = [target.as_string() for target in getattr(node.parent, "targets", ())] + [getattr(arguments["dataset"].node, "name", "")]
+    return any(_EVALUATES.search(name.rpartition(".")[2]) for name in names)
 
 
 def _has_workers(workers: Argument) -> bool:
@@ -87,45 +219,3 @@ def _never_ends(arguments: Arguments) -> bool:
         if isinstance(node, nodes.Call) and any(_ENDLESS.search(name.rpartition(".")[2]) for name in qualified(node.func)):
             return True
     return False
-
-
-def _persistent_fix(source: Source, call: nodes.Call, workers: Argument, group: str) -> Fix | None:
-    return _keyword_fix(source, call, workers, group, "persistent_workers", ("True", "{} > 0"), _PERSISTENT_REASON)
-
-
-def _prefetch_fix(source: Source, call: nodes.Call, workers: Argument, group: str, factor: int) -> Fix | None:
-    values = (str(factor), f"{factor} if {{}} > 0 else None")
-    return _keyword_fix(source, call, workers, group, "prefetch_factor", values, _PREFETCH_REASON)
-
-
-def _keyword_fix(
-    source: Source, call: nodes.Call, workers: Argument, group: str, name: str, values: tuple[str, str], reason: str
-) -> Fix | None:
-    """Add a keyword: as it is where the workers are a positive literal, guarded by their own expression elsewhere."""
-    assert workers.node is not None
-    plain, guarded = values
-    if not call.parent_of(workers.node) and workers.state is not State.KNOWN:
-        return None
-    if workers.state is State.KNOWN and all(isinstance(value, int) and value > 0 for value in workers.values):
-        value = plain
-    elif _can_be_repeated(workers.node):
-        text = source.slice(span_of(source, workers.node))
-        value = guarded.format(text if isinstance(workers.node, (nodes.Name, nodes.Attribute, nodes.Call)) else f"({text})")
-    else:
-        return None
-    edit = add_keyword(source, span_of(source, call), name, value)
-    return Fix(f"set {name}={value}", (edit,), Applicability.UNSAFE, reason, group=group) if edit else None
-
-
-def _can_be_repeated(node: nodes.NodeNG) -> bool:
-    """Whether writing an expression a second time computes the same and does nothing else: no calls but ``get`` and ``min``."""
-    if any(isinstance(inner, (nodes.NamedExpr, nodes.Await, nodes.Lambda)) for inner in node.nodes_of_class(nodes.NodeNG)):
-        return False
-    if (node.end_lineno or 0) != (node.lineno or 0):
-        return False
-    calls = list(node.nodes_of_class(nodes.Call))
-    return all(
-        (isinstance(call.func, nodes.Attribute) and call.func.attrname in ("get", "cpu_count"))
-        or (isinstance(call.func, nodes.Name) and call.func.name in ("min", "max", "int", "len"))
-        for call in calls
-    )

@@ -1,8 +1,8 @@
-"""Family 71, data loading: what a DataLoader costs when its workers start anew or wait."""
+"""Family 71, data loading: workers that are missing, too many, started anew or waited for, and options that raise."""
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Option, Probe, Reference, Rule, Scope
 
 _DATALOADER = Reference("torch.utils.data.DataLoader", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader")
 _MULTIPROCESS = Reference(
@@ -13,6 +13,13 @@ _TUNING = Reference(
     "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html#enable-asynchronous-data-loading-and-augmentation",
 )
 
+_PINNED = Reference("CUDA semantics: pinned memory buffers", "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers")
+_SOURCE = Reference(
+    "torch/utils/data/dataloader.py, the checks of the constructor",
+    "https://github.com/pytorch/pytorch/blob/v2.10.0/torch/utils/data/dataloader.py",
+)
+NUM_WORKERS = Option("num-workers", 4, "num_workers that the fix of dataloader-in-main-process writes, in workers per rank")
+WORKERS_LIMIT = Option("workers-limit", 16, "smallest number of loader workers per rank that is too many; the fix writes half of it")
 PREFETCH_FACTOR = Option("prefetch-factor", 4, "prefetch_factor that the fix of dataloader-without-prefetch writes, in batches per worker")
 
 PERSISTENT_WORKERS = Rule(
@@ -75,4 +82,166 @@ PREFETCH = Rule(
     scope=Scope.PROJECT,
 )
 
-RULES = (PERSISTENT_WORKERS, PREFETCH)
+IN_MAIN_PROCESS = Rule(
+    code="W7103",
+    symbol="dataloader-in-main-process",
+    message="this training DataLoader has no workers: the training process reads and prepares each batch itself while the GPU waits",
+    summary="A training loader with `num_workers=0` or none given, over a dataset that works for each item.",
+    rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenises and collates a batch in the training "
+    "process, between two steps. Nothing overlaps: each step lasts as long as loading and computing together.",
+    cost="The time to load a batch, in every step. Not measured here: it is nothing for tensors in memory and most of the step "
+    "for images that are decoded. Measure it before and after.",
+    exceptions="A dataset in memory (tensors, tokens, a memory map): workers then add copies between processes and gain nothing. A "
+    "dataset on the GPU, which workers cannot use; a stream that would be repeated by each worker; evaluation, tests, toys.",
+    versions="All. On Windows and macOS workers are spawned: the dataset and `collate_fn` have to be picklable, and the script needs "
+    "`if __name__ == '__main__':`.",
+    verification="Measure the share of step time that waits for `next(loader)`; it should be near zero with workers.",
+    references=(_DATALOADER, _MULTIPROCESS, _TUNING),
+    reads=("py",),
+    triggers=(b"DataLoader",),
+    confidence=Confidence.MEDIUM,
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main process would, and fail "
+    "with what cannot be forked or pickled (open files, CUDA tensors, lambdas where processes are spawned).",
+    options=(NUM_WORKERS,),
+    probe=Probe("loader-wait-share", "the step waits for the loader"),
+    scope=Scope.PROJECT,
+)
+
+OPTIONS_WITHOUT_WORKERS = Rule(
+    code="E7104",
+    symbol="dataloader-worker-options-without-workers",
+    message="this DataLoader has no workers but sets %(options)s: it raises %(error)s",
+    summary="`prefetch_factor`, `persistent_workers`, `multiprocessing_context` or `timeout` with `num_workers=0` or none given.",
+    rationale="These options speak to worker processes. Without workers `DataLoader(...)` raises ValueError for the first three, and "
+    "`timeout > 0` raises AssertionError when the loader is iterated.",
+    cost="The program ends where the loader is made, or in its first step.",
+    exceptions="None: a test that expects the exception is not reported.",
+    versions="torch >= 2.0. Before, the default of `prefetch_factor` was 2, and 2 was accepted without workers.",
+    verification="Make the loader once.",
+    references=(_DATALOADER, _SOURCE),
+    reads=("py",),
+    triggers=(b"DataLoader",),
+    applicability=Applicability.SAFE,
+    fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "
+    "`num_workers=0` says. Where workers were meant, set `num_workers` instead.",
+    scope=Scope.PROJECT,
+)
+
+WORKERS_MAY_BE_ZERO = Rule(
+    code="W7105",
+    symbol="dataloader-worker-count-may-be-zero",
+    message="num_workers can be 0 here (%(why)s), and then %(options)s raises %(error)s",
+    summary="A number of workers that can be 0, with options that raise without workers.",
+    rationale="A floor division such as `os.cpu_count() // world_size` is 0 as soon as there are more ranks than CPUs, and a "
+    "debugging switch or a default of 0 is 0 by intention. `prefetch_factor` and `persistent_workers=True` then raise ValueError.",
+    cost="The program ends where the loader is made, on the machine or with the flag that nobody tried.",
+    exceptions="A number that something else keeps above 0.",
+    versions="torch >= 2.0, where `prefetch_factor=None` is the default that stands for 2 with workers and nothing without.",
+    verification="Make the loader with `num_workers=0`.",
+    references=(
+        _DATALOADER,
+        _SOURCE,
+        Reference("os.cpu_count", "https://docs.python.org/3/library/os.html#os.cpu_count"),
+    ),
+    reads=("py",),
+    triggers=(b"DataLoader",),
+    confidence=Confidence.MEDIUM,
+    applicability=Applicability.SAFE,
+    fix_safety="Safe on torch >= 2.0: with workers the guarded values are those that were there, and without workers the call raised.",
+    scope=Scope.PROJECT,
+)
+
+DATALOADER_TOO_MANY_WORKERS = Rule(
+    code="W7106",
+    symbol="dataloader-too-many-workers",
+    message="%(workers)s DataLoader workers for each rank: every rank of a node starts as many processes on the same CPUs",
+    summary="A number of loader workers per rank that is at least `workers-limit`, or the node's CPU count for each of its ranks.",
+    rationale="`num_workers` counts for each DataLoader of each rank. 16 workers on a node of 8 ranks are 128 processes for the "
+    "training set and as many again for a validation set that is open at the same time. They compete for the CPUs with "
+    "the ranks themselves, and each holds a copy of the dataset object and `prefetch_factor` batches. "
+    "`os.cpu_count()` counts the whole node, whatever share of it a rank or a container has.",
+    cost="Host memory and /dev/shm, slow starts, and CPU time that the training processes need. Not measured in general. torch's own "
+    "warning compares one loader of one process with the CPUs that this process may use, so it says nothing about "
+    "8 ranks of 16 workers on a node with 128 CPUs.",
+    exceptions="One process per node with CPUs to spare, or a decoding load that was measured to need them: raise `workers-limit`.",
+    versions="All.",
+    verification="Count the worker processes on a node and watch its CPU load; lower the number until the loader's wait grows.",
+    references=(
+        _MULTIPROCESS,
+        _SOURCE,
+        Reference("os.cpu_count", "https://docs.python.org/3/library/os.html#os.cpu_count"),
+        Reference("torchrun, environment variables", "https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables"),
+    ),
+    reads=("py", "sh"),
+    triggers=(b"DataLoader", b"workers", b"WORKERS"),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: fewer workers may be too few for a slow dataset, and the random streams of the workers change with their number. "
+    "`LOCAL_WORLD_SIZE` is set by torchrun and by what starts ranks through it; elsewhere 1 is assumed.",
+    options=(WORKERS_LIMIT,),
+    probe=Probe("loader-wait-share", "the step does not wait for the loader with fewer workers"),
+    scope=Scope.PROJECT,
+)
+
+WITHOUT_PIN_MEMORY = Rule(
+    code="R7107",
+    symbol="dataloader-without-pin-memory",
+    message="this training DataLoader hands out pageable memory, from which copies to the GPU cannot overlap with computing: "
+    "pin_memory is not set",
+    summary="A loader with workers that feeds a training on CUDA without `pin_memory`.",
+    rationale="A copy from pageable host memory goes through a staging buffer of the driver and blocks the host. With "
+    "`pin_memory=True` a thread of the loader moves each batch to page-locked memory while the step runs, and "
+    "`batch.to(device, non_blocking=True)` can then copy asynchronously.",
+    cost="The copy of each batch to the GPU, in every step; it matters for large batches such as images. Not measured here.",
+    exceptions="Training on CPU; batches of a type of the project's own without a `pin_memory()` method, which stay as they are; little "
+    "host memory to lock. Without workers pinning would happen in the training process and may cost more than it gains, so "
+    "dataloader-in-main-process speaks alone there.",
+    versions="All. Without an accelerator torch >= 2.7 warns and pins nothing.",
+    verification="Measure the time of the batch's `.to(device)` in a profile before and after, with `non_blocking=True`.",
+    references=(
+        _PINNED,
+        Reference(
+            "A guide on good usage of non_blocking and pin_memory()",
+            "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
+        ),
+        Reference("Memory pinning in DataLoader", "https://docs.pytorch.org/docs/stable/data.html#memory-pinning"),
+    ),
+    reads=("py",),
+    triggers=(b"DataLoader",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: page-locked memory cannot be swapped out, and a batch that holds CUDA tensors already cannot be pinned.",
+    probe=Probe("host-to-device-copy-share", "copies of batches block the host"),
+    scope=Scope.PROJECT,
+)
+
+CONFLICTING_OPTIONS = Rule(
+    code="E7108",
+    symbol="dataloader-conflicting-options",
+    message="%(left)s and %(right)s exclude each other: this DataLoader raises ValueError",
+    summary="Options of one DataLoader of which torch accepts only one: `shuffle=True` with a sampler, a batch sampler with "
+    "`batch_size`, and the like.",
+    rationale="A sampler decides the order, so `shuffle=True` beside it is an error; a batch sampler decides order and size, so "
+    "`batch_size`, `shuffle`, `sampler` and `drop_last` beside it are; an `IterableDataset` has an order of its own and takes "
+    "neither `shuffle=True` nor a sampler; `batch_size=None` makes no batches of which the last could be dropped.",
+    cost="The program ends where the loader is made.",
+    exceptions="None: `shuffle=(sampler is None)` and `shuffle=False` beside a sampler are right and stay silent.",
+    versions="All.",
+    verification="Make the loader once.",
+    references=(_DATALOADER, _SOURCE),
+    reads=("py",),
+    triggers=(b"DataLoader",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it drops the option that the other one takes the place of, and which of the two was meant only the author knows.",
+    scope=Scope.PROJECT,
+)
+
+RULES = (
+    PERSISTENT_WORKERS,
+    PREFETCH,
+    IN_MAIN_PROCESS,
+    OPTIONS_WITHOUT_WORKERS,
+    WORKERS_MAY_BE_ZERO,
+    DATALOADER_TOO_MANY_WORKERS,
+    WITHOUT_PIN_MEMORY,
+    CONFLICTING_OPTIONS,
+)

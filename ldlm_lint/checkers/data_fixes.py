@@ -1,0 +1,111 @@
+"""Fixes of DataLoader calls: keywords to add, numbers to change."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.data_options import guard_fix
+from ldlm_lint.checkers.data_workers import Amount
+from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.python.calls import Argument, State
+from ldlm_lint.source import Source
+
+_PERSISTENT_REASON = "workers keep their dataset copies and random streams between epochs"
+_PREFETCH_REASON = "more batches wait in host memory and /dev/shm"
+_WORKERS_REASON = "workers copy the dataset, draw other random numbers, and cannot take what does not fork or pickle"
+_PIN_REASON = "page-locked memory cannot be swapped out, and batches that are on the GPU already cannot be pinned"
+_AMOUNT_REASON = "fewer workers may be too few for a slow dataset"
+
+
+def persistent_fix(source: Source, call: nodes.Call, workers: Argument, group: str) -> Fix | None:
+    """Add ``persistent_workers``."""
+    return _keyword_fix(source, call, workers, group, "persistent_workers", ("True", "{} > 0"), _PERSISTENT_REASON)
+
+
+def prefetch_fix(source: Source, call: nodes.Call, workers: Argument, group: str, factor: int) -> Fix | None:
+    """Add ``prefetch_factor``."""
+    values = (str(factor), f"{factor} if {{}} > 0 else None")
+    return _keyword_fix(source, call, workers, group, "prefetch_factor", values, _PREFETCH_REASON)
+
+
+def _keyword_fix(
+    source: Source, call: nodes.Call, workers: Argument, group: str, name: str, values: tuple[str, str], reason: str
+) -> Fix | None:
+    """Add a keyword: as it is where the workers are a positive literal, guarded by their own expression elsewhere."""
+    assert workers.node is not None
+    plain, guarded = values
+    if not call.parent_of(workers.node) and workers.state is not State.KNOWN:
+        return None
+    if workers.state is State.KNOWN and all(isinstance(value, int) and value > 0 for value in workers.values):
+        value = plain
+    elif _can_be_repeated(workers.node):
+        value = guarded.format(_text_of(source, workers.node))
+    else:
+        return None
+    edit = add_keyword(source, span_of(source, call), name, value)
+    return Fix(f"set {name}={value}", (edit,), Applicability.UNSAFE, reason, group=group) if edit else None
+
+
+def _can_be_repeated(node: nodes.NodeNG) -> bool:
+    """Whether writing an expression a second time computes the same and does nothing else: no calls but ``get`` and ``min``."""
+    if any(isinstance(inner, (nodes.NamedExpr, nodes.Await, nodes.Lambda)) for inner in node.nodes_of_class(nodes.NodeNG)):
+        return False
+    if (node.end_lineno or 0) != (node.lineno or 0):
+        return False
+    calls = list(node.nodes_of_class(nodes.Call))
+    return all(
+        (isinstance(call.func, nodes.Attribute) and call.func.attrname in ("get", "cpu_count"))
+        or (isinstance(call.func, nodes.Name) and call.func.name in ("min", "max", "int", "len"))
+        for call in calls
+    )
+
+
+def _text_of(source: Source, node: nodes.NodeNG) -> str:
+    """An expression as an operand of a comparison."""
+    text = source.slice(span_of(source, node))
+    return text if isinstance(node, (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript)) else f"({text})"
+
+
+def pin_fix(source: Source, call: nodes.Call, group: str) -> Fix | None:
+    """Add ``pin_memory=True``."""
+    edit = add_keyword(source, span_of(source, call), "pin_memory", "True")
+    return Fix("set pin_memory=True", (edit,), Applicability.UNSAFE, _PIN_REASON, group=group) if edit else None
+
+
+def workers_fix(source: Source, call: nodes.Call, workers: Argument, count: int) -> Fix | None:
+    """Add workers, or raise a 0 that stands in the call."""
+    if workers.node is None:
+        edit = add_keyword(source, span_of(source, call), "num_workers", str(count))
+    elif isinstance(workers.node, nodes.Const) and call.parent_of(workers.node):
+        edit = Edit(span_of(source, workers.node), str(count))
+    else:
+        return None
+    return Fix(f"set num_workers={count}", (edit,), Applicability.UNSAFE, _WORKERS_REASON) if edit else None
+
+
+def guarded_fix(source: Source, call: nodes.Call, options: dict[str, Argument], workers: Argument) -> Fix | None:
+    """Set the options only where there are workers."""
+    if workers.node is None or not call.parent_of(workers.node) or not _can_be_repeated(workers.node):
+        return None
+    return guard_fix(source, call, options, _text_of(source, workers.node))
+
+
+def amount_fix(source: Source, amount: Amount, limit: int) -> Fix | None:
+    """Halve the limit for a number, share the CPUs of the node between its ranks for their count."""
+    if not amount.whole_node:
+        number = next((one for one in amount.place.nodes_of_class(nodes.Const) if str(one.value) == amount.text), None)
+        if number is None or not isinstance(number.value, int):
+            return None
+        edit = Edit(span_of(source, number), str(max(limit // 2, 1)))
+        return Fix(f"use {edit.text} workers per rank", (edit,), Applicability.UNSAFE, _AMOUNT_REASON)
+    added, environ = ensure_import(source, "os", "environ")
+    span = span_of(source, amount.place)
+    text = source.slice(span)
+    node = amount.place
+    operand = f"int({text})" if isinstance(node, nodes.BinOp) and node.op == "/" else f"({text})" if isinstance(node, nodes.BinOp) else text
+    shared = Edit(span, f'max(1, {operand} // int({environ}.get("LOCAL_WORLD_SIZE", 1)))')
+    reason = f"{_AMOUNT_REASON}; only torchrun and launchers built on it set LOCAL_WORLD_SIZE"
+    return Fix("share the CPUs between the ranks of the node", (shared, *([added] if added else [])), Applicability.UNSAFE, reason)

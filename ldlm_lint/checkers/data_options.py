@@ -1,0 +1,139 @@
+"""Options of one DataLoader call that raise: without workers, or beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.autofix.keywords import remove_arguments
+from ldlm_lint.checkers.base import span_of
+from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.python.calls import Argument, Arguments, State
+from ldlm_lint.python.names import bindings, is_named, qualified
+from ldlm_lint.source import Source
+
+# What each option is where there are no workers; the first three are checked by the constructor, the last when iterated.
+_WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
+_SAMPLER_MODULES = ("torch.utils.data.", "torch.utils.data.sampler.", "torch.utils.data.distributed.")
+_ITERABLE = {"torch.utils.data.IterableDataset"}
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two options of a call that exclude each other; ``spare`` are the arguments that a fix may drop."""
+
+    left: str
+    right: str
+    spare: tuple[str, ...]
+
+
+def worker_options(arguments: Arguments) -> dict[str, Argument]:
+    """The options of a call that certainly need workers, by name."""
+    passed = {name: arguments[name] for name in _WITHOUT_WORKERS}
+    return {name: argument for name, argument in passed.items() if argument.state is State.KNOWN and _needs_workers(name, argument.values)}
+
+
+def _needs_workers(name: str, values: tuple[object, ...]) -> bool:
+    if name == "persistent_workers":
+        return all(value is True for value in values)
+    if name == "multiprocessing_context":
+        return all(isinstance(value, str) for value in values)
+    least = 1 if name == "timeout" else 0
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) and value >= least for value in values)
+
+
+def error_of(options: dict[str, Argument]) -> str:
+    """What torch raises for the options without workers, and when."""
+    return "AssertionError when it is iterated" if options.keys() == {"timeout"} else "ValueError"
+
+
+def listed(names: list[str]) -> str:
+    """Names as a sentence lists them."""
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def removal_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | None:
+    """Drop options that raise; None where one of them does not stand in the call itself."""
+    keywords = [keyword for keyword in call.keywords if keyword.arg in names]
+    edits = remove_arguments(source, [span_of(source, keyword) for keyword in keywords]) if len(keywords) == len(names) else None
+    return Fix(f"drop {listed(names)}", edits, Applicability.SAFE) if edits else None
+
+
+def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], workers: str) -> Fix | None:
+    """Set each option only where there are workers; None where one of them does not stand in the call as a constant."""
+    edits = []
+    for keyword in call.keywords:
+        if keyword.arg in options and isinstance(keyword.value, nodes.Const):
+            span = span_of(source, keyword.value)
+            absent = _WITHOUT_WORKERS[keyword.arg]
+            plain = keyword.arg == "persistent_workers"
+            edits.append(Edit(span, f"{workers} > 0" if plain else f"{source.slice(span)} if {workers} > 0 else {absent}"))
+    if len(edits) != len(options):
+        return None
+    return Fix(f"set {listed(list(options))} only with workers", tuple(edits), Applicability.SAFE)
+
+
+def conflicts(arguments: Arguments) -> Iterator[Conflict]:
+    """The pairs of options that certainly exclude each other."""
+    shuffled = arguments["shuffle"].is_only(True)
+    if _is_sampler(arguments["batch_sampler"].node):
+        taken = [name for name, clash in _clashes_with_batch_sampler(arguments) if clash]
+        if taken:
+            spare = tuple(taken) if "sampler" not in taken else ()
+            yield Conflict("batch_sampler", listed([_shown(arguments, name) for name in taken]), spare)
+    elif _is_sampler(arguments["sampler"].node) and shuffled:
+        yield Conflict("sampler", "shuffle=True", ("shuffle",))
+    elif _is_iterable(arguments["dataset"].node):
+        taken = [name for name in ("sampler", "batch_sampler") if _is_sampler(arguments[name].node)]
+        taken += ["shuffle"] if shuffled else []
+        if taken:
+            yield Conflict("an IterableDataset", listed([_shown(arguments, name) for name in taken]), tuple(taken))
+    elif arguments["batch_size"].is_only(None) and arguments["drop_last"].is_only(True):
+        yield Conflict("batch_size=None", "drop_last=True", ("drop_last",))
+
+
+def _clashes_with_batch_sampler(arguments: Arguments) -> Iterator[tuple[str, bool]]:
+    size = arguments["batch_size"]
+    yield "batch_size", size.state is State.KNOWN and all(value != 1 for value in size.values)
+    yield "shuffle", arguments["shuffle"].is_only(True)
+    yield "sampler", _is_sampler(arguments["sampler"].node)
+    yield "drop_last", arguments["drop_last"].is_only(True)
+
+
+def _shown(arguments: Arguments, name: str) -> str:
+    values = arguments[name].values
+    return f"{name}={values[0]}" if len(values) == 1 else name
+
+
+def _is_sampler(node: nodes.NodeNG | None) -> bool:
+    """Certainly a sampler, not None: a call of one of torch's classes, or a name that is only ever bound to one."""
+    if isinstance(node, nodes.Name):
+        bound = [one.parent for one in bindings(node)]
+        values = [one.value for one in bound if isinstance(one, (nodes.Assign, nodes.AnnAssign))]
+        return bool(values) and len(values) == len(bound) and all(isinstance(one, nodes.Call) and _is_sampler(one) for one in values)
+    if not isinstance(node, nodes.Call):
+        return False
+    return all(name.endswith("Sampler") and name.startswith(_SAMPLER_MODULES) for name in qualified(node.func))
+
+
+def _is_iterable(node: nodes.NodeNG | None) -> bool:
+    """An instance of a class of this file that is an ``IterableDataset`` of torch."""
+    if isinstance(node, nodes.Name):
+        bound = [one.parent for one in bindings(node)]
+        return bool(bound) and all(isinstance(one, nodes.Assign) and isinstance(one.value, nodes.Call) and _is_iterable(one.value) for one in bound)
+    if not isinstance(node, nodes.Call) or not isinstance(node.func, nodes.Name):
+        return False
+    made = bindings(node.func)
+    return bool(made) and all(isinstance(one, nodes.ClassDef) and any(is_named(base, _ITERABLE) for base in one.bases) for one in made)
+
+
+def conflict_fix(source: Source, call: nodes.Call, conflict: Conflict) -> Fix | None:
+    """Drop what the sampler or dataset decides; None where there is more than one way to read the call."""
+    keywords = [keyword for keyword in call.keywords if keyword.arg in conflict.spare]
+    if not conflict.spare or len(keywords) != len(conflict.spare):
+        return None
+    edits = remove_arguments(source, [span_of(source, keyword) for keyword in keywords])
+    reason = f"{conflict.left} then decides instead of {conflict.right}"
+    return Fix(f"drop {conflict.right}", edits, Applicability.UNSAFE, reason) if edits else None

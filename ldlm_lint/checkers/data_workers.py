@@ -1,0 +1,239 @@
+"""What a number of loader workers may be: nothing at all, or more than the CPUs that a rank has a share of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.python.values import constant
+
+_DEPTH = 6
+_CPU_COUNTS = {
+    "os.cpu_count",
+    "os.process_cpu_count",
+    "multiprocessing.cpu_count",
+    "torch.multiprocessing.cpu_count",
+    "psutil.cpu_count",
+}
+_LOOK_UPS = {"get", "getattr", "pop", "getenv"}
+_CASTS = {"int", "round", "floor"}
+_FEW = 4
+_IN_MEMORY_BUILTINS = {"range", "list", "zip", "sorted"}
+_IN_MEMORY = frozenset(
+    {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "torch.load", "numpy.load", "pickle.load", "joblib.load"}
+)
+SETTING = re.compile(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number of workers: the expression that a user would edit, the number as a text, and whether it is the node's CPU count."""
+
+    place: nodes.NodeNG
+    text: str
+    whole_node: bool = False
+
+
+def zero_reason(node: nodes.NodeNG, depth: int = 0) -> str:
+    """Why an expression can be 0, where its own text shows it; empty where it does not."""
+    if depth > _DEPTH:
+        return ""
+    if isinstance(node, nodes.Const):
+        return "it is set to 0" if _is_zero(node) else ""
+    if isinstance(node, nodes.Name):
+        return _zero_of_name(node, depth)
+    if isinstance(node, nodes.Attribute):
+        return _zero_of_flag(node)
+    if isinstance(node, nodes.IfExp):
+        return _first(node.body, node.orelse, depth=depth)
+    if isinstance(node, nodes.BoolOp) and node.op == "or":
+        return zero_reason(node.values[-1], depth + 1)
+    if isinstance(node, nodes.BinOp):
+        return _zero_of_operation(node, depth)
+    return _zero_of_call(node, depth) if isinstance(node, nodes.Call) else ""
+
+
+def _is_zero(node: nodes.NodeNG | None) -> bool:
+    return isinstance(node, nodes.Const) and type(node.value) in (int, str) and str(node.value) == "0"
+
+
+def _first(*parts: nodes.NodeNG, depth: int) -> str:
+    return next((reason for part in parts if (reason := zero_reason(part, depth + 1))), "")
+
+
+def _zero_of_name(node: nodes.Name, depth: int) -> str:
+    """A parameter's default, the one binding, or one of several that stands under a condition."""
+    bound = bindings(node)
+    if len(bound) == 1 and isinstance(bound[0].parent, nodes.Arguments):
+        return "its default is 0" if _is_zero(_default_of(bound[0].parent, node.name)) else ""
+    values = [one.parent for one in bound if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign))]
+    if len(values) != len(bound) or any(one.value is None for one in values):
+        return ""
+    if len(values) > 1 and not any(isinstance(one.parent, nodes.If) for one in values):
+        return ""
+    return _first(*(one.value for one in values), depth=depth)
+
+
+def _default_of(arguments: nodes.Arguments, name: str) -> nodes.NodeNG | None:
+    positional = [*(arguments.posonlyargs or []), *(arguments.args or [])]
+    defaults = [*[None] * (len(positional) - len(arguments.defaults or [])), *(arguments.defaults or [])]
+    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs or [], arguments.kw_defaults or [], strict=True)]
+    return next((default for one, default in pairs if one.name == name), None)
+
+
+def _zero_of_flag(node: nodes.Attribute) -> str:
+    for call in node.root().nodes_of_class(nodes.Call):
+        flag = flag_of(call)
+        if flag is not None and flag[0] == node.attrname and _is_zero(flag[1]):
+            return f"the default of --{node.attrname} is 0"
+    return ""
+
+
+def flag_of(call: nodes.Call) -> tuple[str, nodes.NodeNG | None] | None:
+    """The attribute and the default of a command-line flag that a call of ``add_argument`` declares."""
+    if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "add_argument":
+        return None
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    names = [value for one in call.args if isinstance(value := constant(one), str)]
+    long = next((name for name in names if name.startswith("--")), names[0] if names else "")
+    given = constant(keywords["dest"]) if "dest" in keywords else long.lstrip("-").replace("-", "_")
+    return (given, keywords.get("default")) if isinstance(given, str) and given else None
+
+
+def _zero_of_operation(node: nodes.BinOp, depth: int) -> str:
+    if node.op == "*":
+        return _first(node.left, node.right, depth=depth)
+    if node.op != "//":
+        return ""
+    # ``(n + ranks - 1) // ranks`` rounds up; a division by a small constant is 0 on one CPU only.
+    rounds_up = isinstance(node.left, (nodes.BinOp, nodes.UnaryOp)) and getattr(node.left, "op", "") in ("+", "-")
+    if rounds_up or constant(node.right) is not None:
+        return zero_reason(node.left, depth + 1)
+    return "the floor division is 0 where its divisor is larger"
+
+
+def _zero_of_call(node: nodes.Call, depth: int) -> str:
+    name = _last_name(node)
+    if name in _LOOK_UPS:
+        return "its default is 0" if _is_zero(_looked_up_default(node)) else ""
+    if name in _CASTS and len(node.args) == 1:
+        return zero_reason(node.args[0], depth + 1)
+    if name == "min" and len(node.args) > 1:
+        return _first(*node.args, depth=depth)
+    if name == "max" and len(node.args) > 1:
+        reasons = [zero_reason(one, depth + 1) for one in node.args]
+        return reasons[0] if all(reasons) else ""
+    return ""
+
+
+def _last_name(node: nodes.Call) -> str:
+    return node.func.attrname if isinstance(node.func, nodes.Attribute) else getattr(node.func, "name", "")
+
+
+def _looked_up_default(node: nodes.Call) -> nodes.NodeNG | None:
+    """The default of ``cfg.get(name, default)``, ``os.getenv(…)``, ``getattr(cfg, name, default)``."""
+    wanted = 3 if _last_name(node) == "getattr" else 2
+    named = next((keyword.value for keyword in node.keywords if keyword.arg == "default"), None)
+    return node.args[-1] if len(node.args) == wanted else named
+
+
+def is_guarded(call: nodes.Call, workers: nodes.NodeNG) -> bool:
+    """Whether the function of a loader tests its number of workers anywhere outside of the call."""
+    text = workers.as_string()
+    return any(
+        not call.parent_of(test) and any(one.as_string() == text for one in test.nodes_of_class(type(workers)))
+        for test in _tests(call.scope())
+    )
+
+
+def _tests(scope: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
+    for node in scope.nodes_of_class((nodes.If, nodes.IfExp, nodes.While, nodes.Assert, nodes.Compare, nodes.BoolOp)):
+        yield node if isinstance(node, (nodes.Compare, nodes.BoolOp)) else node.test
+
+
+def too_many(node: nodes.NodeNG, limit: int, depth: int = 0) -> Amount | None:
+    """The number of workers where it is at least the limit, by literal or evident default, or the CPU count of the node."""
+    if depth > _DEPTH:
+        return None
+    if isinstance(node, nodes.Const):
+        return _of_number(node, node, limit)
+    if isinstance(node, nodes.Name):
+        return _any(_values_of(node), limit, depth)
+    if isinstance(node, nodes.IfExp):
+        return _any([node.body, node.orelse], limit, depth)
+    if isinstance(node, nodes.BoolOp) and node.op == "or":
+        return _any(node.values, limit, depth)
+    if isinstance(node, nodes.BinOp):
+        return _of_operation(node, limit, depth)
+    return _of_call(node, limit, depth) if isinstance(node, nodes.Call) else None
+
+
+def _of_number(node: nodes.NodeNG, place: nodes.NodeNG, limit: int) -> Amount | None:
+    value = node.value if isinstance(node, nodes.Const) else None
+    if isinstance(value, str) and value.isdecimal():
+        value = int(value)
+    return Amount(place, str(value)) if type(value) is int and value >= limit else None
+
+
+def _any(parts: list[nodes.NodeNG], limit: int, depth: int) -> Amount | None:
+    return next((amount for part in parts if (amount := too_many(part, limit, depth + 1))), None)
+
+
+def _values_of(node: nodes.Name) -> list[nodes.NodeNG]:
+    statements = [one.parent for one in bindings(node) if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign))]
+    return [one.value for one in statements if one.value is not None]
+
+
+def _of_operation(node: nodes.BinOp, limit: int, depth: int) -> Amount | None:
+    """The CPU count less a few, or halved: still many times what a rank's share is."""
+    by = constant(node.right)
+    small = isinstance(by, (int, float)) and (node.op == "-" or (node.op in ("//", "/") and by < _FEW))
+    amount = too_many(node.left, limit, depth + 1) if small else None
+    return Amount(node, node.as_string(), True) if amount is not None and amount.whole_node else None
+
+
+def _of_call(node: nodes.Call, limit: int, depth: int) -> Amount | None:
+    name = _last_name(node)
+    if qualified(node.func) <= _CPU_COUNTS or _counts_affinity(node):
+        return Amount(node, node.as_string(), True)
+    if name in _LOOK_UPS:
+        default = _looked_up_default(node)
+        return _of_number(default, node, limit) if default is not None else None
+    if name in _CASTS and len(node.args) == 1:
+        inner = too_many(node.args[0], limit, depth + 1)
+        return Amount(node, node.as_string(), True) if inner is not None and inner.whole_node else inner
+    if name == "max":
+        return _any(node.args, limit, depth)
+    if name == "min":
+        # The smallest decides, so all of them have to be too many; a number says more than the CPU count does.
+        amounts = [too_many(one, limit, depth + 1) for one in node.args]
+        known = [one for one in amounts if one is not None]
+        return min(known, key=lambda one: one.whole_node) if amounts and len(known) == len(amounts) else None
+    return None
+
+
+def _counts_affinity(node: nodes.Call) -> bool:
+    return (
+        isinstance(node.func, nodes.Name)
+        and node.func.name == "len"
+        and scope_of(node.func) is None
+        and len(node.args) == 1
+        and isinstance(node.args[0], nodes.Call)
+        and qualified(node.args[0].func) == {"os.sched_getaffinity"}
+    )
+
+
+def is_in_memory(node: nodes.NodeNG | None) -> bool:
+    """A dataset that the file itself shows to be a list, a range or tensors in memory: nothing is left to do per item."""
+    if isinstance(node, nodes.Name):
+        bound = [one.parent for one in bindings(node)]
+        values = [one.value for one in bound if isinstance(one, (nodes.Assign, nodes.AnnAssign)) and one.value is not None]
+        return bool(values) and len(values) == len(bound) and all(not isinstance(one, nodes.Name) and is_in_memory(one) for one in values)
+    if isinstance(node, nodes.Call):
+        builtin = isinstance(node.func, nodes.Name) and node.func.name in _IN_MEMORY_BUILTINS and scope_of(node.func) is None
+        return builtin or qualified(node.func) <= _IN_MEMORY
+    return isinstance(node, (nodes.List, nodes.Tuple, nodes.ListComp, nodes.Dict))

@@ -1,0 +1,154 @@
+"""Follows the dataset of a loader back to where it is made, to tell whether loading an item is work."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.training import is_tutorial
+from ldlm_lint.python.flow import ANY_ELEMENT, Callee, CallSite, Function, Slot
+
+_STEPS = 400
+_DEPTH = 3
+# What hands on the items of the dataset that it gets first.
+_WRAPPERS = {"Subset", "ConcatDataset", "random_split", "train_test_split", "DatasetWrapper"}
+_IN_MEMORY = {"TensorDataset", "torch.load", "numpy.load", "pickle.load", "joblib.load", "numpy.memmap", "from_numpy"}
+_TOYS = re.compile(r"toy|dummy|fake|synthetic|mock|mnist|^random_?(?:data|tensor|token|image|text)", re.I)
+_STREAMS = re.compile(r"^(webdataset|wds|litdata|streaming|nvidia\.dali|torchdata)\.|IterableDataset|Streaming")
+_STREAMED = re.compile(rb"streaming[ \t]*=[ \t]*True")
+_CHEAP = {
+    *("len", "int", "float", "str", "dict", "list", "tuple", "range", "min", "max", "slice", "zip", "enumerate", "isinstance", "bool"),
+    *("tensor", "as_tensor", "from_numpy", "LongTensor", "FloatTensor", "IntTensor", "BoolTensor", "Tensor", "array", "asarray"),
+    *("stack", "cat", "zeros", "ones", "zeros_like", "ones_like", "full", "arange", "empty"),
+    *("long", "float", "int", "bool", "clone", "copy", "to", "item", "view", "reshape", "unsqueeze", "squeeze", "astype", "contiguous"),
+    *("randn", "rand", "randint", "random", "choice", "randrange", "seed", "manual_seed", "get", "items", "keys", "values", "append"),
+    *("is_tensor", "tolist", "type", "size", "index_select", "memmap", "is_available", "print", "sum", "expand", "repeat", "BatchEncoding", "split", "strip", "map"),
+}
+_DEVICE = re.compile(r"device$|^dev$|^gpu", re.I)
+
+
+class Load(enum.Enum):
+    """What it takes to get one item of a dataset."""
+
+    WORK = "work"
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class Datasets:
+    """Answers what the dataset of a loader is, by the calls that may have made it."""
+
+    def __init__(self, project: Project, calls: Calls) -> None:
+        self.project = project
+        self.calls = calls
+
+    def load(self, path: str, position: str) -> Load:
+        """What the items of the dataset cost that the loader at ``line:column`` of a file gets."""
+        if is_tutorial(self.project, path) or _STREAMED.search(self.project.data(path)):
+            return Load.NONE
+        loaders = [call for call in self.project.flow(path).calls if call.position == position]
+        waiting = [(path, passed.slot) for call in loaders for passed in call.passed if passed.key in (0, "dataset")]
+        seen: set[tuple[str, Slot]] = set()
+        found: set[Load] = set()
+        while waiting and len(seen) < _STEPS:
+            state = waiting.pop()
+            if state in seen:
+                continue
+            seen.add(state)
+            where, slot = state
+            if slot.kind == "out":
+                found.update(self._made(where, slot))
+            waiting.extend(self._sources(where, slot))
+        return Load.WORK if Load.WORK in found else Load.NONE if Load.NONE in found else Load.UNKNOWN
+
+    def _made(self, path: str, slot: Slot) -> Iterator[Load]:
+        """What the call behind a slot makes, where it makes a dataset by itself."""
+        for call in self._calls_at(path, slot):
+            name = call.callee.name
+            last = name.rpartition(".")[2]
+            owner = self._class(path, call.callee)
+            if owner is not None:
+                yield self._load_of_class(*owner)
+            elif last in _IN_MEMORY or name in _IN_MEMORY or _STREAMS.search(name) or _TOYS.search(last):
+                yield Load.NONE
+            elif name.startswith("torchvision.datasets."):
+                yield Load.WORK
+
+    def _calls_at(self, path: str, slot: Slot) -> list[CallSite]:
+        return [call for call in self.project.flow(path).calls if call.position == slot.name]
+
+    def _class(self, path: str, callee: Callee) -> tuple[str, str] | None:
+        """The class of the project that a call makes an instance of."""
+        found = (path, callee.name) if callee.kind == "def" else None
+        if callee.kind == "import":
+            found = self.project.resolve(path, callee.name)
+        if found is None or not found[1]:
+            return None
+        scopes = {function.scope for function in self.project.flow(found[0]).functions}
+        return found if found[1] not in scopes and any(one.startswith(f"{found[1]}.") for one in scopes) else None
+
+    def _load_of_class(self, path: str, name: str) -> Load:
+        functions = {function.scope: function for function in self.project.flow(path).functions}
+        if _TOYS.search(name):
+            return Load.NONE
+        getter = functions.get(f"{name}.__getitem__") or functions.get(f"{name}.__getitems__")
+        if getter is None:
+            # An iterable dataset repeats its items in each worker unless it shares them out.
+            return Load.NONE if f"{name}.__iter__" in functions else Load.UNKNOWN
+        calls = list(self._calls_within(path, getter, 0))
+        if any(_is_on_gpu(call) for call in calls):
+            return Load.NONE
+        return Load.WORK if any(call.callee.name.rpartition(".")[2] not in _CHEAP for call in calls) else Load.NONE
+
+    def _calls_within(self, path: str, function: Function, depth: int) -> Iterator[CallSite]:
+        """The calls of a function; where one goes to a function of the project, those of that one instead."""
+        for call in self.project.flow(path).calls:
+            if call.scope != function.scope:
+                continue
+            targets = self.calls.targets(path, call.callee) if depth < _DEPTH and call.callee.kind in ("self", "def", "import") else ()
+            if not targets:
+                yield call
+            for where, target in targets:
+                yield from self._calls_within(where, target, depth + 1)
+
+    def _sources(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
+        """The slots that a slot got its value from."""
+        flow = self.project.flow(path)
+        for source, target in flow.moves:
+            if (target.kind, target.scope, target.name) == (slot.kind, slot.scope, slot.name) and _meets(target.index, slot.index):
+                # The whole of what was taken apart lies in the slot's own element.
+                yield path, source if source.index or target.index == slot.index else replace(source, index=slot.index)
+        if slot.kind == "var":
+            yield from self._arguments(path, slot)
+        elif slot.kind == "out":
+            yield from self._behind_call(path, slot)
+
+    def _arguments(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
+        function = self.calls.function(path, slot.scope)
+        if function is None or slot.name not in function.params or function.scope != slot.scope:
+            return
+        for caller, call in self.calls.callers(path, slot.scope):
+            for passed in call.passed:
+                if self.calls.parameter(function, call, passed.key) == slot.name:
+                    yield caller, passed.slot
+
+    def _behind_call(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
+        for call in self._calls_at(path, slot):
+            if call.callee.name.rpartition(".")[2] in _WRAPPERS:
+                yield from ((path, passed.slot) for passed in call.passed if passed.key in (0, "dataset"))
+            elif self._class(path, call.callee) is None:
+                for where, function in self.calls.targets(path, call.callee):
+                    yield where, Slot("ret", function.scope, "", slot.index)
+
+
+def _meets(target: str, wanted: str) -> bool:
+    return target in ("", wanted) or wanted == "" or ANY_ELEMENT in (target, wanted)
+
+
+def _is_on_gpu(call: CallSite) -> bool:
+    last = call.callee.name.rpartition(".")[2]
+    return last == "cuda" or (last == "to" and any(_DEVICE.search(passed.slot.name) for passed in call.passed))

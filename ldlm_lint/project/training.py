@@ -1,0 +1,42 @@
+"""What the trainings that a file belongs to are: where they run, in how many processes, with whose settings."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.project.index import Project
+
+_TUTORIAL = re.compile(r"(?:^|[/_-])(?:tutorials?|toys?|demos?|dummy|mock|quickstart)(?:[/_.-]|$)", re.I)
+_MANY_RANKS = re.compile(
+    rb"init_process_group|DistributedDataParallel|FullyShardedDataParallel|\bAccelerator\(|deepspeed\.init|init_distributed"
+    rb"|(?:import|from)[ \t]+(?:pytorch_)?lightning"
+)
+
+
+def is_tutorial(project: Project, path: str) -> bool:
+    """A file that its name or folder calls a tutorial, a toy or a demonstration."""
+    return _TUTORIAL.search(path.removeprefix(project.root)) is not None
+
+
+def trainings_of(project: Project, path: str) -> frozenset[str]:
+    """All files of the trainings that use a file."""
+    return frozenset(one for trainer in project.trainers_of(path) for one in project.reach(trainer))
+
+
+def trains_on_cuda(project: Project, path: str) -> bool:
+    """Whether a training that uses a file speaks of CUDA and not of TPUs; not for tutorials."""
+    files = trainings_of(project, path)
+    on_tpu = any(b"torch_xla" in project.data(one) for one in files)
+    return not on_tpu and not is_tutorial(project, path) and any(project.skim(one).cuda for one in files)
+
+
+def runs_many_ranks(project: Project, path: str) -> bool:
+    """Whether a training that uses a file makes a process group, or has a launcher or framework that makes one."""
+    return any(_MANY_RANKS.search(project.data(one)) for one in trainings_of(project, path))
+
+
+def setting_feeds_workers(project: Project, path: str, name: str) -> bool:
+    """Whether a loader of a training that uses a file takes an attribute of this name as its number of workers."""
+    taken = re.compile(rb"num_workers[\"']?[ \t]*[=:][ \t]*(?:int\()?[\w.]*\." + re.escape(name).encode() + rb"\b")
+    files = (project.data(one) for one in trainings_of(project, path))
+    return any(b"DataLoader" in data and taken.search(data) is not None for data in files)

@@ -195,10 +195,11 @@ def test_trainers() -> None:
 def test_files_that_cannot_be_read_are_empty(tmp_path: Path) -> None:
     (tmp_path / "wide.py").write_bytes("import a\n".encode("utf-16"))
     (tmp_path / "nul.py").write_bytes(b"import a\n\0")
+    (tmp_path / "broken.py").write_text("x = (\n")
     (tmp_path / "folder.py").mkdir()
-    names = [(tmp_path / name).as_posix() for name in ("wide.py", "nul.py", "folder.py", "gone.py")]
+    names = [(tmp_path / name).as_posix() for name in ("wide.py", "nul.py", "broken.py", "folder.py", "gone.py")]
     index = Project(tmp_path.as_posix(), names)
-    assert [index.flow(name).complete for name in names] == [False, False, True, True]
+    assert [index.flow(name).complete for name in names] == [False, False, False, True, True]
     for name in names:
         assert (index.flow(name).calls, index.flow(name).moves, index.reach(name)) == ((), (), {name})
 

@@ -92,6 +92,16 @@ def answers(files: dict[str, str] | str, at: str | None = None) -> tuple[bool, b
         pytest.param("l = DataLoader(x)\n" + epochs("l.dataset"), False, id="dataset"),
         pytest.param("l = DataLoader(x)\n" + epochs("tqdm(total=3)"), False, id="bar-without-loader"),
         pytest.param("l, m = DataLoader(x), other()\n" + epochs("m"), False, id="another-variable"),
+        pytest.param(
+            "l, m = DataLoader(x), net()\np, q = accelerator.prepare(m, l)\n" + epochs("p"),
+            False,
+            id="another-prepared",
+        ),
+        pytest.param(
+            "def fit(d):\n" + textwrap.indent(epochs("d['val']"), "    ") + "fit({'train': DataLoader(x), 'val': y})",
+            False,
+            id="another-element-of-what-is-passed",
+        ),
         pytest.param("d = {'train': DataLoader(x), 'val': y}\n" + epochs("d['val']"), False, id="another-element"),
         pytest.param("d = {'train': DataLoader(x), 'val': y}\n" + epochs("d"), False, id="keys-of-the-dictionary"),
         pytest.param(
@@ -160,6 +170,15 @@ def test_not_iterated_again(code: str, trains: bool) -> None:
         ),
         pytest.param("d = {'train': DataLoader(x)}\n" + epochs("d['train']"), id="element"),
         pytest.param("d = dict(train=DataLoader(x))\n" + epochs("d['train']"), id="element-of-dict"),
+        pytest.param(
+            "def fit(d):\n" + textwrap.indent(epochs("d['train']"), "    ") + "d = {'train': DataLoader(x)}\nfit(d)",
+            id="dictionary-passed",
+        ),
+        pytest.param(
+            "class T:\n    def __init__(self): self.l = DataLoader(x)\n    def run(self):\n        l = self.l\n"
+            "        for b in l: step(b).backward()\n    def fit(self):\n        for e in y: self.run()",
+            id="attribute-taken-in-a-repeated-method",
+        ),
         pytest.param("d = {}\nd['train'] = DataLoader(x)\n" + epochs("d['train']"), id="item"),
         pytest.param("d = {s: DataLoader(x) for s in y}\n" + epochs("d['train']"), id="comprehension"),
         pytest.param("d = {}\nfor s in y: d[s] = DataLoader(x)\n" + epochs("d['train']"), id="some-item"),

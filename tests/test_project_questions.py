@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from snippets import ROOT, ask, ask_about_call, context, place_of_call
 
+import ldlm_lint
 from ldlm_lint.model import Claim, Finding, Span
 from ldlm_lint.project import QUESTIONS
 from ldlm_lint.project.questions import decide
@@ -181,6 +185,20 @@ def test_file_trains() -> None:
     assert not ask("file-trains", {"train.py": "x = 1"}).holds
 
 
+@pytest.mark.parametrize(
+    "before, related", [pytest.param("", 0, id="at-the-finding"), pytest.param("x = 1\n", 1, id="elsewhere")]
+)
+def test_the_loop_is_not_shown_twice(before: str, related: int) -> None:
+    loop = "while y:\n    for b in iter(loader): b.backward()\n"
+    code = f"{before}{loop}from torch.utils.data import DataLoader\nloader = DataLoader(x)\n"
+    at = Span(f"{ROOT}/train.py", 13, 20)
+    asked = Finding("some-rule", "W7101", at)
+    position = f"{code.count(chr(10))}:9"
+    verdict = QUESTIONS["loader-feeds-training"](context({"train.py": code}), asked, position)
+    assert verdict.holds
+    assert len(verdict.related) == related
+
+
 def test_belongs_to_training() -> None:
     training = {"run.py": "import optim, engine", "engine.py": TRAIN}
     assert ask("belongs-to-training", {"optim.py": ""} | training).holds
@@ -212,5 +230,25 @@ def test_a_finding_needs_all_its_claims() -> None:
 
 def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     # What forbids a finding when it is seen cannot be seen there either.
-    absences = {"environment-variable-unread", "no-activation-checkpointing", "nothing-prunes-checkpoints"}
-    assert {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, "1:0", at="gone.py").holds} == absences
+    absences = {
+        "accumulation-is-not-divided",
+        "dataset-works-per-item",
+        "environment-variable-unread",
+        "gradients-stay-attached",
+        "no-activation-checkpointing",
+        "nothing-prunes-checkpoints",
+        "stands-outside-tests",
+    }
+    subjects = {"ddp-model-is-called": "var:main:model"}
+    held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
+    assert held == absences
+
+
+def test_every_claim_in_the_package_has_an_answer():
+    package = Path(ldlm_lint.__file__).parent
+    asked = {
+        kind
+        for path in package.rglob("*.py")
+        for kind in re.findall(r'\bClaim\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert asked == set(QUESTIONS)

@@ -56,6 +56,14 @@ def test_builder_has_the_methods_that_the_light_one_leaves_out() -> None:
     assert parameters(AstroidBuilder.__init__) == ["self", "manager", "apply_transforms"]
 
 
+def test_light_builder_asks_for_no_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AstroidManager, "visit_transforms", lambda self, node: pytest.fail("a brain was asked"))
+    tree._build("import dataclasses\n@dataclasses.dataclass\nclass C: ...\n", "/x.py", "contract")
+    with pytest.raises(pytest.fail.Exception):
+        AstroidBuilder(AstroidManager()).string_build("x = 1\n", modname="contract")
+    AstroidManager().astroid_cache.pop("contract", None)
+
+
 def test_builder_calls_what_the_light_one_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for name in ("delayed_assattr", "add_from_names_to_locals"):

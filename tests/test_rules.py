@@ -196,7 +196,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def main(model, loader):
-    model = DistributedDataParallel(model.cuda(), find_unused_parameters=True)
+    model = DistributedDataParallel(model.cuda(), find_unused_parameters=True, gradient_as_bucket_view=True)
     optimizer = torch.optim.AdamW(model.parameters())
     for batch in loader:
         model(batch).mean().backward()

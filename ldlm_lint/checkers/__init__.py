@@ -8,6 +8,7 @@ from ldlm_lint.checkers.data import DataChecker
 from ldlm_lint.checkers.distributed import DistributedChecker
 from ldlm_lint.checkers.memory import MemoryChecker
 from ldlm_lint.checkers.optimizer import OptimizerChecker
+from ldlm_lint.checkers.precision import PrecisionChecker
 
 CHECKERS: tuple[type[LdlmChecker], ...] = (
     DataChecker,
@@ -15,4 +16,5 @@ CHECKERS: tuple[type[LdlmChecker], ...] = (
     OptimizerChecker,
     MemoryChecker,
     CheckpointFilesChecker,
+    PrecisionChecker,
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
-_NAMES = {"68": "linter", "71": "data", "72": "distributed", "73": "optimizer", "75": "memory", "76": "checkpoint-files"}
+_NAMES = {"68": "linter", "71": "data", "72": "distributed", "73": "optimizer", "75": "memory", "76": "checkpoint-files", "78": "precision"}
 _LINE_SCOPE = "line-based-msg"
 
 FixBuilder = Callable[[Source], "Fix | None"]
@@ -179,7 +179,7 @@ def _read(path: str) -> Source:
 def _options_of_project(root: Path) -> Mapping[str, object]:
     from ldlm_lint.config import Config
 
-    return Config.load(root).options
+    return Config.load(root).facts
 
 
 def _options_for(path: str) -> Mapping[str, object]:

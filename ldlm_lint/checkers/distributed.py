@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.checkers.environment import settings_of
-from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
+from ldlm_lint.checkers.environment import findings_of
+from ldlm_lint.checkers.gradient_sync import accumulation_of, called_slots
+from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
+from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds, timedelta_call
+from ldlm_lint.rules.accumulation import ACCUMULATION_WITHOUT_NO_SYNC
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
-from ldlm_lint.rules.environment import RULES as ENVIRONMENT
-from ldlm_lint.rules.environment_decisions import decide
 from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
 
 # Where a collective timeout is passed: parameter and position of it in the signature.
 _TIMEDELTA_PARAMETERS = {
@@ -46,16 +52,19 @@ class DistributedChecker(LdlmChecker):
 
     family = "72"
 
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._accumulating: set[nodes.NodeNG] = set()
+
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the environment variables that the file sets."""
-        settings = settings_of(node, self.source)
-        if settings:
-            options = {option.name: self.option(option.name) for rule in ENVIRONMENT for option in rule.options}
-            for finding in decide(settings, options):
-                self.record(finding)
+        self._accumulating = set()
+        for finding in findings_of(node, self.source, self.option):
+            self.record(finding)
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at process groups and DDP wrappers."""
+        """Look at process groups, DDP wrappers and backward passes."""
+        self._check_accumulation(node)
         names = qualified(node.func)
         if len(names) != 1:
             return
@@ -66,6 +75,25 @@ class DistributedChecker(LdlmChecker):
             self._check_strategy(node)
         if name in _UNUSED_PARAMETERS:
             self._check_unused_parameters(node, _UNUSED_PARAMETERS[name])
+        if name == WRAPPER:
+            check_gradient_copy(self, node)
+            check_broadcast_buffers(self, node)
+
+    def _check_accumulation(self, node: nodes.Call) -> None:
+        """One loop is one defect, however many backward passes it has."""
+        found = accumulation_of(node)
+        slots = called_slots(found) if found is not None and found.loop not in self._accumulating else []
+        if found is None or not slots:
+            return
+        self._accumulating.add(found.loop)
+        self.report(
+            ACCUMULATION_WITHOUT_NO_SYNC,
+            node,
+            args={"steps": found.count.as_string()},
+            related=[(found.guard, "the optimizer steps only here")] if found.guard is not found.loop else (),
+            claims=(Claim("ddp-model-is-called", ";".join(f"{slot.kind}:{slot.scope}:{slot.name}" for slot in slots)),),
+            fix=lambda source: no_sync_fix(source, found, WRAPPER),
+        )
 
     def _check_timeout(self, node: nodes.Call, name: str) -> None:
         # A group of its own on gloo is where a long wait belongs; it holds no GPU collective.

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.checkers.activation_checkpointing import check_use_reentrant
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.freezing import toggles
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
-from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
+from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING, REQUIRES_GRAD_TOGGLED_PER_STEP
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -56,9 +58,21 @@ class MemoryChecker(LdlmChecker):
         super().__init__(linter)
         self._models: list[tuple[nodes.ClassDef, Stack]] = []
 
-    def visit_module(self, _node: nodes.Module) -> None:
-        """Start a file."""
+    def visit_module(self, node: nodes.Module) -> None:
+        """Start a file, and look at the places that freeze and unfreeze parameters."""
         self._models = []
+        if any(trigger in self.source.data for trigger in REQUIRES_GRAD_TOGGLED_PER_STEP.triggers):
+            self._check_toggles(node)
+
+    def _check_toggles(self, node: nodes.Module) -> None:
+        for first, *others in toggles(node):
+            self.report(
+                REQUIRES_GRAD_TOGGLED_PER_STEP,
+                first.node,
+                args={"target": first.target, "where": ""},
+                related=[(other.node, "and here") for other in others],
+                claims=(Claim("runs-in-every-step", first.place),),
+            )
 
     def visit_classdef(self, node: nodes.ClassDef) -> None:
         """Look at every module class that builds a stack of transformer blocks."""
@@ -80,7 +94,8 @@ class MemoryChecker(LdlmChecker):
             )
 
     def visit_call(self, node: nodes.Call) -> None:
-        """Look at transformers of another package that a training script builds itself, outside any class."""
+        """Look at checkpointed segments, and at transformers of another package that a script builds outside any class."""
+        check_use_reentrant(self, node)
         if isinstance(node.frame(), nodes.ClassDef) or _enclosing_class(node) is not None:
             return
         what = _foreign_stack(node)

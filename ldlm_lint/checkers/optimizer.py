@@ -1,10 +1,11 @@
-"""Finds torch.optim optimizers that leave their implementation to the default."""
+"""Finds torch.optim optimizers that leave their implementation to the default, and accumulation that drifts."""
 
 from __future__ import annotations
 
 from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers import batch_size
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
@@ -22,6 +23,18 @@ class OptimizerChecker(LdlmChecker):
     """Rules of family 73."""
 
     family = "73"
+
+    def visit_assign(self, node: nodes.Assign) -> None:
+        """Look at accumulation steps that are computed."""
+        batch_size.check_assignment(self, node)
+
+    def visit_annassign(self, node: nodes.AnnAssign) -> None:
+        """Look at accumulation steps that are computed."""
+        batch_size.check_assignment(self, node)
+
+    def visit_augassign(self, node: nodes.AugAssign) -> None:
+        """Look at accumulation steps that are divided."""
+        batch_size.check_assignment(self, node)
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at every call of an optimizer class that has a fused implementation."""

@@ -30,7 +30,12 @@ _CUDA = re.compile(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']g
 _CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
 _TRAINS = re.compile(rb"\.(?:backward|manual_backward|zero_grad|train_batch)\(|Trainer\([\s\S]*\.(?:train|fit)\(")
 _REMOVAL = re.compile(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
-_OTHER_FILES = re.compile(rb"lock|tmp|temp|cache|\.log\b|log_?file|init_file|socket", re.I)
+_OTHER_FILES = re.compile(
+    rb"(?<![a-z])(?:tmp|lock|cache)|(?<![a-z])temp(?![a-z])|\.log\b|log_?file|init_file|socket"
+    # One file under a fixed name is no rotation of numbered ones.
+    rb"|[\"'][^\"'{}*%]*\.\w+[\"']",
+    re.I,
+)
 _ROTATION = re.compile(
     rb"save_total_limit|total_limit|max_keep|keep_last|keep_latest|max_to_keep|keep_checkpoint|keep_n\b|num_to_keep|save_top_k"
     rb"|max_checkpoints|checkpoint_history|rotate_checkpoint|cleanup_checkpoint|cleanup_old|remove_old|delete_old|prune_checkpoint|n_saved"

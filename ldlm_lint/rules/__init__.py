@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Option, Rule
-from ldlm_lint.rules import checkpoint_files, collectives, data, ddp, environment, linter, memory, optimizer
+from ldlm_lint.rules import (
+    accumulation,
+    batch_size,
+    checkpoint_files,
+    collectives,
+    data,
+    ddp,
+    environment,
+    environment_aliases,
+    environment_allocator,
+    environment_connections,
+    environment_debugging,
+    environment_error_handling,
+    environment_tuning,
+    environment_values,
+    launch,
+    linter,
+    loss,
+    memory,
+    optimizer,
+)
 
 
 def _collect() -> tuple[Rule, ...]:
-    families = (linter, data, environment, collectives, ddp, optimizer, memory, checkpoint_files)
+    families = (linter, data, environment, launch, collectives, ddp, accumulation, batch_size, optimizer, memory)
+    families += (environment_error_handling, environment_aliases, environment_values, environment_debugging)
+    families += (environment_tuning, environment_allocator, environment_connections)
+    families += (checkpoint_files, loss)
     rules = sorted((rule for family in families for rule in family.RULES), key=lambda rule: rule.code[1:])
     for attribute in ("code", "symbol"):
         seen = [getattr(rule, attribute) for rule in rules]

@@ -55,4 +55,66 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     scope=Scope.PROJECT,
 )
 
-RULES = (MISSING_ACTIVATION_CHECKPOINTING,)
+CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
+    code="W7503",
+    symbol="checkpoint-without-use-reentrant",
+    message="%(function)s() without use_reentrant takes the reentrant implementation, which torch advises against: pass use_reentrant=False",
+    summary="`torch.utils.checkpoint` without the `use_reentrant` argument.",
+    rationale="The default is the old, reentrant implementation. It gives the segment's parameters no gradients at all where none of its "
+    "tensor arguments requires one (a frozen embedding in front), does not see tensors inside tuples, lists and dictionaries, takes "
+    "no keyword arguments for the function, and under DDP fails with `find_unused_parameters=True` or, for a layer used twice, "
+    "computes wrong gradients silently. The non-reentrant implementation has none of these limits.",
+    cost="A warning in each process, and gradients that are missing in the cases above. Not a matter of speed: the difference in time and "
+    "memory was not measured.",
+    exceptions="Code that needs the reentrant implementation, such as a segment that saves other tensors when it is computed again. Then pass "
+    "`use_reentrant=True`, which keeps today's behaviour and says so.",
+    versions="torch 2.1 to 2.13 warn; torch 2.0 takes the reentrant implementation without a word. The texts announce an error for several "
+    "versions, but 2.13 still warns only.",
+    verification="Run with `python -W error::UserWarning`, or compare the gradients of all parameters with checkpointing on and off.",
+    references=(
+        Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html"),
+        Reference(
+            "Activation checkpointing techniques in PyTorch", "https://pytorch.org/blog/activation-checkpointing-techniques/"
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"utils.checkpoint", b"from torch.utils import"),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it changes the implementation. A segment that saves other tensors when it is computed again raises, and gradients "
+    "that were silently missing appear.",
+    scope=Scope.PROJECT,
+)
+
+REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
+    code="W7501",
+    symbol="requires-grad-toggled-per-step",
+    message="requires_grad of %(target)s is set in every step (%(where)s): DDP fixed which gradients it reduces when "
+    "it wrapped the model",
+    summary="Parameters that are frozen or unfrozen inside `forward` or a training step.",
+    rationale="DDP registers the parameters that require gradients when it wraps the model. One that is frozen later "
+    "gets no gradient, and the next forward raises, unless `find_unused_parameters=True` searches the graph in every "
+    "iteration; one that was frozen at that time and is unfrozen later is never reduced, so that the ranks drift "
+    "apart silently. Ranks that draw different modes ask for different gradients, and `static_graph=True` allows no "
+    "change at all.",
+    cost="A forced `find_unused_parameters=True`, and the walk over the parameters: 1.3 ms per 1000 parameters and "
+    "step (measured on CPU). Under `torch.compile` a changed `requires_grad` is a reason to compile again.",
+    exceptions="Adversarial training that takes turns: each network is wrapped by itself and frozen as a whole while "
+    "the other one learns, which DDP copes with; it is not reported. Freezing once, before DDP wraps the model, is "
+    "how it should be. Input tensors that need a gradient.",
+    versions="All versions of torch.",
+    verification="Run with `TORCH_DISTRIBUTED_DEBUG=INFO`, which names parameters without gradients, and compare a "
+    "checksum of the parameters over the ranks after some steps.",
+    references=(
+        Reference(
+            "DistributedDataParallel", "https://docs.pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html"
+        ),
+        Reference("Distributed Data Parallel: internal design", "https://docs.pytorch.org/docs/stable/notes/ddp.html"),
+    ),
+    reads=("py",),
+    triggers=(b"requires_grad", b"toggle_grad", b"set_trainable", b"freez"),
+    confidence=Confidence.MEDIUM,
+    probe=Probe("trainable-parameters", "the set of parameters that require gradients changes between steps"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (MISSING_ACTIVATION_CHECKPOINTING, CHECKPOINT_WITHOUT_USE_REENTRANT, REQUIRES_GRAD_TOGGLED_PER_STEP)

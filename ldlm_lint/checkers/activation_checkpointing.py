@@ -1,0 +1,54 @@
+"""Calls of torch's activation checkpointing and what they leave to its default."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.python.calls import mapping_of
+from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.rules.memory import CHECKPOINT_WITHOUT_USE_REENTRANT
+from ldlm_lint.source import Source
+
+_SEQUENTIAL = "torch.utils.checkpoint.checkpoint_sequential"
+_FUNCTIONS = frozenset({"torch.utils.checkpoint.checkpoint", _SEQUENTIAL})
+# functions, segments, input; use_reentrant is the fourth.
+_BEFORE_FLAG = 3
+_REASON = "another implementation computes the backward pass, and gradients that were silently missing appear"
+
+
+def check_use_reentrant(checker: LdlmChecker, node: nodes.Call) -> None:
+    """Report a checkpointed segment that does not choose its implementation."""
+    if not is_named(node.func, _FUNCTIONS) or _may_pass_flag(node):
+        return
+    name = next(iter(qualified(node.func))).rpartition(".")[2]
+    checker.report(
+        CHECKPOINT_WITHOUT_USE_REENTRANT,
+        node,
+        args={"function": name},
+        claims=(Claim("stands-outside-tests"),),
+        fix=lambda source: _flag_fix(source, node),
+    )
+
+
+def _may_pass_flag(call: nodes.Call) -> bool:
+    """``*args`` of ``checkpoint`` go to the function; only a keyword can hold its flag."""
+    if is_named(call.func, {_SEQUENTIAL}) and (
+        len(call.args) > _BEFORE_FLAG or any(isinstance(one, nodes.Starred) for one in call.args)
+    ):
+        return True
+    for keyword in call.keywords:
+        if keyword.arg == "use_reentrant":
+            return True
+        if keyword.arg is None:
+            held = mapping_of(keyword.value)
+            if held.open or "use_reentrant" in held.entries:
+                return True
+    return False
+
+
+def _flag_fix(source: Source, call: nodes.Call) -> Fix | None:
+    edit = add_keyword(source, span_of(source, call), "use_reentrant", "False")
+    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, _REASON) if edit else None

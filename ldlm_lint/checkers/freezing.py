@@ -1,0 +1,306 @@
+"""Finds the places that switch gradients of parameters on and off; the project knows whether they run in every step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.python.flow import function_of, is_backward, loops_around, scope_name
+from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.values import constant
+
+_FLAG = "requires_grad"
+_SWITCHES = re.compile(r"^_*(\w+_)?requires_grads?(_[a-z]\w*)?$|^_*toggle_grads?$|^_*set_trainable$")
+# Freezing batch norm is usually about its running statistics.
+_FREEZES = re.compile(r"^(?!.*(norm|bn)).*(^|_)(un)?freez(e|ed|ing)?(_|$)")
+_PARAMETERS = re.compile(r"param|weights$", re.I)
+_LISTING = {"parameters", "named_parameters"}
+_MODULES = {"modules", "named_modules", "children", "named_children"}
+_OF_MODULES = {*_LISTING, *_MODULES, "train", "eval", "state_dict", "load_state_dict", "get_submodule"}
+_ALWAYS_MODULES = {"module", "model", "net", "backbone"}
+_WEIGHTS = {"weight", "bias", "weight_g", "weight_v"}
+_PARAMETER_CLASSES = {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
+_UNWRAPS = re.compile(r"unwrap|get_model|get_submodule|module")
+_MAKES = re.compile(r"^[A-Z]|copy|build|make|create|load|pretrained|init")
+_ASKS = _MODULES | _LISTING | {
+    "requires_grad_", "train", "eval", "append", "extend", "items", "keys", "values", "startswith", "endswith",
+    "format", "info", "debug", "numel", "isinstance", "print", "list", "tuple", "set", "len", "filter", "getattr",
+    "setattr", "hasattr", "any", "all", "zip", "enumerate", "chain", "bool", "type", "ValueError", "TypeError",
+}  # fmt: skip
+# Adversarial training takes turns: the network whose turn it is not is frozen as a whole, which DDP copes with (tried
+# with torch 2.13: no error, and equal parameters on both ranks).
+_ADVERSARY = re.compile(
+    r"discrim|\bdisc?(\b|_)|_disc\b|critic|\bgan\b|generator|advers|(net|model)_?[dgDG]\w?\b|(^|[_.\[( ])[DG]\d?(\b|_)"
+)
+_COUNTER = re.compile(r"step|epoch|iter", re.I)
+_ONCE = re.compile(r"init|frozen|freez|done|setup|ready|built|first", re.I)
+
+
+@dataclass(frozen=True)
+class Toggle:
+    """A place that sets ``requires_grad`` of parameters: its node, in words whose, and the loops that repeat it."""
+
+    node: nodes.NodeNG
+    target: str
+    loops: tuple[int, ...]
+
+    @property
+    def scope(self) -> str:
+        """The dotted name of the function that it stands in."""
+        return scope_name(function_of(self.node))
+
+    @property
+    def place(self) -> str:
+        """Function and loops in the notation of the project's question."""
+        return f"{self.scope}|{','.join(map(str, self.loops))}"
+
+
+@dataclass(frozen=True)
+class _Setting:
+    node: nodes.NodeNG
+    target: nodes.NodeNG
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What a file says of its names: which are modules, and which attributes are parameters."""
+
+    modules: set[str]
+    parameters: set[str]
+
+
+def toggles(module: nodes.Module) -> list[list[Toggle]]:
+    """The toggles of a file, those of one function and loop together, in order; a helper's are told at its calls."""
+    known = _Known(_module_names(module), _own_parameters(module))
+    found = {one.node: one.target for one in _settings(module) if _is_parameter(one.target, known)}
+    calls = [call for call in module.nodes_of_class(nodes.Call) if call.args and call not in found]
+    helpers: set[nodes.NodeNG] = set()
+    # A helper may call another one.
+    for _ in range(3):
+        helpers |= {function_of(node) for node, target in found.items() if _only_switches(node, target, helpers)}
+        found |= {call: call.args[0] for call in calls if _is_switch(call, helpers)}
+    groups: dict[str, list[Toggle]] = {}
+    for node, target in sorted(found.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
+        if function_of(node) not in helpers and not _is_left_alone(node, target):
+            toggle = Toggle(node, _words(target), _repeating(node))
+            groups.setdefault(toggle.place, []).append(toggle)
+    return list(groups.values())
+
+
+def _repeating(node: nodes.NodeNG) -> tuple[int, ...]:
+    return tuple(loop.lineno or 0 for loop in loops_around(node) if not _walks_a_model(loop))
+
+
+def _settings(module: nodes.Module) -> Iterator[_Setting]:
+    for node in module.nodes_of_class((nodes.AssignAttr, nodes.Call)):
+        if isinstance(node, nodes.AssignAttr):
+            if node.attrname == _FLAG and isinstance(node.parent, nodes.Assign):
+                yield _Setting(node.parent, node.expr)
+        elif isinstance(node.func, nodes.Attribute) and node.func.attrname == "requires_grad_":
+            yield _Setting(node, node.func.expr)
+        elif _last_name(node.func) == "setattr" and len(node.args) == 3 and constant(node.args[1]) == _FLAG:
+            yield _Setting(node, node.args[0])
+
+
+def _is_parameter(target: nodes.NodeNG, known: _Known) -> bool:
+    """Whether a target is a parameter or a module; a tensor that wants its own gradient is neither."""
+    if isinstance(target, nodes.Name) and (loop := _loop_of(target)) is not None:
+        return _lists_parameters(loop)
+    if isinstance(target, nodes.Call):
+        return _UNWRAPS.search(_last_name(target.func)) is not None
+    if isinstance(target, nodes.Subscript):
+        target = target.value
+    if _sets_by_method(target):
+        name = _last_name(target)
+        return name in _ALWAYS_MODULES or name in _WEIGHTS or name in known.modules
+    return isinstance(target, nodes.Attribute) and target.attrname in _WEIGHTS | known.parameters
+
+
+def _sets_by_method(target: nodes.NodeNG) -> bool:
+    parent = target.parent
+    while isinstance(parent, nodes.Subscript):
+        parent = parent.parent
+    return isinstance(parent, nodes.Attribute) and parent.attrname == "requires_grad_"
+
+
+def _loop_of(name: nodes.Name) -> nodes.NodeNG | None:
+    """What a loop variable comes from; None for other names."""
+    for binding in bindings(name):
+        owner = binding.parent
+        while isinstance(owner, (nodes.Tuple, nodes.List)):
+            owner = owner.parent
+        if isinstance(owner, (nodes.For, nodes.Comprehension)):
+            return owner.iter
+    return None
+
+
+def _lists_parameters(iterable: nodes.NodeNG) -> bool:
+    for node in iterable.nodes_of_class((nodes.Attribute, nodes.Name)):
+        name = _last_name(node)
+        if name in _LISTING or (_PARAMETERS.search(name) and not isinstance(node.parent, nodes.Attribute)):
+            return True
+    return False
+
+
+def _walks_a_model(loop: nodes.NodeNG) -> bool:
+    iterable = getattr(loop, "iter", None)
+    if iterable is None:
+        return False
+    names = {node.attrname for node in iterable.nodes_of_class(nodes.Attribute)}
+    return isinstance(iterable, (nodes.Tuple, nodes.List)) or bool(names & _MODULES) or _lists_parameters(iterable)
+
+
+def _module_names(module: nodes.Module) -> set[str]:
+    """The last names of what a file calls, or asks for parameters: a tensor is never one of them."""
+    found = set()
+    for call in module.nodes_of_class(nodes.Call):
+        found.add(_last_name(call.func))
+        if isinstance(call.func, nodes.Attribute) and call.func.attrname in _OF_MODULES:
+            found.add(_last_name(call.func.expr))
+    return found
+
+
+def _own_parameters(module: nodes.Module) -> set[str]:
+    """The attributes that a file binds to an ``nn.Parameter``."""
+    return {
+        one.attrname
+        for one in module.nodes_of_class(nodes.AssignAttr)
+        if isinstance(value := getattr(one.parent, "value", None), nodes.Call)
+        and qualified(value.func) <= _PARAMETER_CLASSES
+    }
+
+
+def _only_switches(node: nodes.NodeNG, target: nodes.NodeNG, helpers: set[nodes.NodeNG]) -> bool:
+    """Whether the function around does nothing but switch what its callers hand to it."""
+    function = function_of(node)
+    if not isinstance(function, nodes.FunctionDef):
+        return False
+    own = {one.name for one in function.args.arguments} - {"self", "cls"}
+    if not own & _names_behind(target):
+        return False
+    calls = function.nodes_of_class(nodes.Call)
+    return all(_last_name(call.func) in _ASKS or call is node or _goes_to(call, helpers) for call in calls)
+
+
+def _names_behind(target: nodes.NodeNG, depth: int = 0) -> set[str]:
+    """The names that an expression is made of, those of the loops that give its loop variables included."""
+    found = set()
+    for name in target.nodes_of_class(nodes.Name):
+        loop = _loop_of(name)
+        found |= {name.name} if loop is None or depth > 3 else _names_behind(loop, depth + 1)
+    return found
+
+
+def _is_switch(call: nodes.Call, helpers: set[nodes.NodeNG]) -> bool:
+    """Whether a call switches gradients by a helper of this file, or by one of another file whose name says so."""
+    if not call.args or isinstance(call.args[0], nodes.Const):
+        return False
+    if _goes_to(call, helpers):
+        return True
+    if _target_of(call) is not None:
+        return False
+    name = _last_name(call.func)
+    flags = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+    if _SWITCHES.search(name):
+        return any(isinstance(constant(one), bool) for one in flags)
+    imported = isinstance(call.func, nodes.Name) and any(
+        isinstance(one, nodes.ImportFrom) for one in bindings(call.func)
+    )
+    return imported and _FREEZES.search(name) is not None
+
+
+def _goes_to(call: nodes.Call, helpers: set[nodes.NodeNG]) -> bool:
+    return _target_of(call) in helpers
+
+
+def _target_of(call: nodes.Call) -> nodes.NodeNG | None:
+    """The function of this file that a call goes to by its name, or as a method of its own class."""
+    if isinstance(call.func, nodes.Name):
+        return next((one for one in bindings(call.func) if isinstance(one, nodes.FunctionDef)), None)
+    owner = function_of(call).parent
+    if not isinstance(owner, nodes.ClassDef) or not isinstance(call.func, nodes.Attribute):
+        return None
+    of_self = isinstance(call.func.expr, nodes.Name)
+    return next((one for one in owner.mymethods() if of_self and one.name == call.func.attrname), None)
+
+
+def _words(target: nodes.NodeNG) -> str:
+    """What is switched, as the code calls it."""
+    loop = _loop_of(target) if isinstance(target, nodes.Name) else None
+    shown = loop if loop is not None else target
+    text = shown.as_string()
+    return text if len(text) <= 40 and "\n" not in text else "parameters"
+
+
+def _is_left_alone(node: nodes.NodeNG, target: nodes.NodeNG) -> bool:
+    """Cases that are no defect: a flag copied, a custom autograd function, one moment only, taking turns."""
+    function = function_of(node)
+    if isinstance(function, nodes.FunctionDef) and [one.name for one in function.args.arguments[:1]] == ["ctx"]:
+        return True
+    value = getattr(node, "value", None) if isinstance(node, nodes.Assign) else None
+    copied = value is not None and any(one.attrname == _FLAG for one in value.nodes_of_class(nodes.Attribute))
+    if copied or _ADVERSARY.search(_origin(target)) or (not _repeating(node) and _is_new(target)):
+        return True
+    return _happens_once(node) or _takes_turns(function)
+
+
+def _is_new(target: nodes.NodeNG) -> bool:
+    """A network that the same function has just made: it is frozen once."""
+    names = [one for one in target.nodes_of_class(nodes.Name) if one.scope() is function_of(target)]
+    origins = [loop for one in names if (loop := _loop_of(one)) is not None]
+    names += [one for origin in origins for one in origin.nodes_of_class(nodes.Name)]
+    values = [getattr(binding.parent, "value", None) for one in names for binding in bindings(one)]
+    return any(isinstance(value, nodes.Call) and _MAKES.search(_last_name(value.func)) for value in values)
+
+
+def _origin(target: nodes.NodeNG) -> str:
+    loop = _loop_of(target) if isinstance(target, nodes.Name) else None
+    return (loop if loop is not None else target).as_string()
+
+
+def _happens_once(node: nodes.NodeNG) -> bool:
+    """Under a test for one certain step or epoch, or for a flag that says whether it happened."""
+    child = node
+    while not isinstance(child, (nodes.FunctionDef, nodes.Module)):
+        parent = child.parent
+        if isinstance(parent, nodes.If) and child in parent.body and any(map(_is_moment, _tests(parent.test))):
+            return True
+        child = parent
+    return False
+
+
+def _tests(test: nodes.NodeNG) -> list[nodes.NodeNG]:
+    return list(test.values) if isinstance(test, nodes.BoolOp) and test.op == "and" else [test]
+
+
+def _is_moment(test: nodes.NodeNG) -> bool:
+    if isinstance(test, nodes.Compare):
+        sides = [test.left, test.ops[0][1]]
+        names = [_last_name(side) for side in sides]
+        counts = test.ops[0][0] == "==" and any(map(_COUNTER.search, names))
+        return counts or (test.ops[0][0] == "is" and _ONCE.search(names[0]) is not None)
+    if isinstance(test, nodes.UnaryOp) and test.op == "not":
+        return _ONCE.search(_last_name(test.operand)) is not None
+    return "first" in _last_name(test)
+
+
+def _takes_turns(function: nodes.NodeNG) -> bool:
+    """Whether several optimizers step in one function: then whole networks learn in turns."""
+    steppers, losses = set(), set()
+    for call in function.nodes_of_class(nodes.Call):
+        if not isinstance(call.func, nodes.Attribute):
+            continue
+        if call.func.attrname == "step" and "opt" in _last_name(call.func.expr).lower():
+            steppers.add(call.func.expr.as_string())
+        elif is_backward(call) and "backward" in call.func.attrname:
+            losses.add(call.args[0].as_string() if call.args else call.func.expr.as_string())
+    return len(steppers) > 1 or (len(steppers) != 1 and len(losses) > 1)
+
+
+def _last_name(node: nodes.NodeNG) -> str:
+    if isinstance(node, nodes.Subscript):
+        return _last_name(node.value)
+    return node.attrname if isinstance(node, nodes.Attribute) else getattr(node, "name", "") or ""

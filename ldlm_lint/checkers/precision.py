@@ -1,0 +1,68 @@
+"""Finds losses that lose their scale or their gradient."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astroid import nodes
+
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.losses import bounded_loss, reaches_backward, trains
+from ldlm_lint.checkers.unit_vectors import unit_vector_error
+from ldlm_lint.model import Claim, Rule
+from ldlm_lint.rules.loss import CLAMPED_LOSS, MSE_ON_UNIT_VECTORS, RULES
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
+_TRAINING = (Claim("belongs-to-training"),)
+_LONGEST = 40
+
+
+class PrecisionChecker(LdlmChecker):
+    """Rules of family 78."""
+
+    family = "78"
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._possible: set[Rule] = set()
+
+    def visit_module(self, _node: nodes.Module) -> None:
+        """Tell which rules a file can break at all: every call of the others would be looked at for nothing."""
+        data = self.source.data
+        self._possible = {rule for rule in RULES if any(trigger in data for trigger in rule.triggers)}
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at every call that may bound a loss, or compare two vectors."""
+        if CLAMPED_LOSS in self._possible:
+            self._check_clamp(node)
+        if MSE_ON_UNIT_VECTORS in self._possible:
+            self._check_error(node)
+
+    def _check_clamp(self, node: nodes.Call) -> None:
+        clamped = bounded_loss(node)
+        if clamped is not None and trains(node) and reaches_backward(node):
+            operand, bound = clamped
+            args = {"loss": _shown(operand, "a loss"), "bound": _shown(bound, "the bound")}
+            self.report(CLAMPED_LOSS, node, args=args, claims=_TRAINING)
+
+    def _check_error(self, node: nodes.Call) -> None:
+        pair = unit_vector_error(node)
+        if pair is not None and trains(node) and _stays_a_tensor(node):
+            left, right = pair
+            args = {"left": _shown(left, "a vector"), "right": _shown(right, "another")}
+            self.report(MSE_ON_UNIT_VECTORS, node, args=args, claims=_TRAINING)
+
+
+def _shown(node: nodes.NodeNG, otherwise: str) -> str:
+    """The code of an expression where it is short enough for a message."""
+    text = node.as_string()
+    return text if len(text) <= _LONGEST and "\n" not in text else otherwise
+
+
+def _stays_a_tensor(node: nodes.Call) -> bool:
+    parent = node.parent
+    if isinstance(parent, nodes.Attribute):
+        return parent.attrname not in ("item", "detach", "cpu", "numpy", "tolist")
+    return not (isinstance(parent, nodes.Call) and isinstance(parent.func, nodes.Name) and parent.func.name == "float")

@@ -1,0 +1,119 @@
+"""What a training does in every step: the bodies of its inner loops, and the functions that frameworks call there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.python.flow import Callee, Function
+
+_DEPTH = 4
+_STEP_FUNCTION = re.compile(
+    r"^_*(forward|forward_step|training_step|(train|training)_(step|batch|iter|iteration)\w*"
+    r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
+    r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
+)
+_EPOCHS = re.compile(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
+# ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
+_ONCE = re.compile(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
+_ACCUMULATION = re.compile(rb"accum|micro", re.I)
+_DISTRIBUTED = re.compile(
+    rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|init_process_group|\bAccelerator\b"
+    rb"|deepspeed|lightning|colossalai|horovod|\bTrainer\("
+)
+
+Place = tuple[str, int]
+"""A file and a line of it."""
+
+
+class Steps:
+    """Answers which places of a project run in every training step, and which trainings are distributed."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._project = calls.project
+
+    def every_step(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> Place | None:
+        """What makes a place run in every step: a step function, a loop or a call; None where nothing is known to."""
+        function = self._calls.function(path, scope)
+        name = scope.rpartition(".")
+        if function is not None and name[0] and _STEP_FUNCTION.search(name[2]):
+            return path, function.line
+        for line in loops:
+            if line and not _EPOCHS.search(self._line(path, line)) and self._is_step_loop(path, scope, line):
+                return path, line
+        if depth >= _DEPTH or not scope:
+            return None
+        for caller, call in self._calls.callers(path, scope):
+            line = int(call.position.partition(":")[0])
+            if not self._happens_once(caller, line) and self.every_step(caller, call.scope, call.loops, depth + 1):
+                return caller, line
+        return None
+
+    def distributed(self, path: str) -> bool:
+        """Whether a training that a file takes part in may run on several processes."""
+        files = {one for trainer in self._project.trainers_of(path) for one in self._project.reach(trainer)}
+        return any(_DISTRIBUTED.search(self._project.data(one)) for one in files)
+
+    def _is_step_loop(self, path: str, scope: str, line: int) -> bool:
+        """Whether each pass of a loop computes gradients once, itself or through a call; a loop of epochs does not."""
+        function = self._calls.function(path, scope)
+        if function is None:
+            return False
+        inside = [loops[: loops.index(line)] for loops in _backward_passes(function) if line in loops]
+        if inside:
+            return any(self._repeats_nothing(path, loops) for loops in inside)
+        calls = (call for call in self._project.flow(path).calls if call.scope == scope and line in call.loops)
+        return any(
+            self._repeats_nothing(path, call.loops[: call.loops.index(line)]) and self._takes_a_step(path, call.callee)
+            for call in calls
+        )
+
+    def _takes_a_step(self, path: str, callee: Callee, depth: int = 0) -> bool:
+        for where, function in self._calls.targets(path, callee):
+            if any(self._repeats_nothing(where, loops) for loops in _backward_passes(function)):
+                return True
+            if function.backward_lines or depth >= _DEPTH:
+                continue
+            inner = (
+                call for call in self._project.flow(where).calls if call.scope == function.scope and not call.loops
+            )
+            if any(self._takes_a_step(where, call.callee, depth + 1) for call in inner):
+                return True
+        return False
+
+    def _repeats_nothing(self, path: str, loops: Iterable[int]) -> bool:
+        """Whether no loop is among these but those of gradient accumulation."""
+        return all(_ACCUMULATION.search(self._line(path, line)) for line in loops)
+
+    def _line(self, path: str, number: int) -> bytes:
+        lines = self._project.data(path).split(b"\n")
+        return lines[number - 1] if 0 < number <= len(lines) else b""
+
+    def _happens_once(self, path: str, number: int) -> bool:
+        """Whether a line stands under a test for one certain step or epoch."""
+        indent = _indent(self._line(path, number))
+        while number > 1 and indent > 0:
+            number -= 1
+            line = self._line(path, number)
+            if line.strip() and _indent(line) < indent:
+                indent = _indent(line)
+                if _ONCE.search(line):
+                    return True
+        return False
+
+
+def _backward_passes(function: Function) -> list[list[int]]:
+    """The lines of the loops around each backward pass of a function, innermost first."""
+    found: list[list[int]] = []
+    for line in function.backward_lines:
+        if line:
+            found[-1].append(line)
+        else:
+            found.append([])
+    return found
+
+
+def _indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip())

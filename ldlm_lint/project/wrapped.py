@@ -1,0 +1,82 @@
+"""Which variables and attributes hold a model that a call of DistributedDataParallel returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.index import Project
+from ldlm_lint.python.flow import CallSite, Slot
+
+_WRAPPER = "torch.nn.parallel.DistributedDataParallel"
+_TRANSPARENT = {"torch.compile"}
+_STEPS = 200
+
+
+@dataclass(frozen=True)
+class Wrap:
+    """A call of the wrapper, and the files that its value passes through."""
+
+    path: str
+    line: int
+    files: frozenset[str]
+
+
+class Wraps:
+    """Follows values backwards, from where they are used to the call that made them."""
+
+    def __init__(self, project: Project, calls: Calls) -> None:
+        self._project = project
+        self._calls = calls
+
+    def of(self, path: str, slot: Slot) -> Wrap | None:
+        """The wrapper call whose value a slot of a file may hold; None where none is found."""
+        waiting, seen = [(path, slot)], {(path, slot)}
+        while waiting and len(seen) < _STEPS:
+            where, current = waiting.pop()
+            for call in self._made_by(where, current):
+                if call.callee.kind == "import" and call.callee.name == _WRAPPER:
+                    return Wrap(where, int(call.position.partition(":")[0]), frozenset(one for one, _ in seen))
+            for state in self._sources(where, current):
+                if state not in seen:
+                    seen.add(state)
+                    waiting.append(state)
+        return None
+
+    def _made_by(self, path: str, slot: Slot) -> Iterator[CallSite]:
+        if slot.kind == "out" and slot.index == "":
+            yield from (call for call in self._project.flow(path).calls if call.position == slot.name)
+
+    def _sources(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
+        for source, target in self._project.flow(path).moves:
+            if (target.kind, target.scope, target.name) != (slot.kind, slot.scope, slot.name):
+                continue
+            if target.index == slot.index:
+                yield path, source
+            elif target.index == source.index == "":
+                yield path, replace(source, index=slot.index)
+        if slot.kind == "out":
+            yield from self._results(path, slot)
+        elif slot.kind == "var":
+            yield from self._arguments(path, slot)
+
+    def _results(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
+        """What the functions of the project return that a call may go to."""
+        for call in self._project.flow(path).calls:
+            if call.position != slot.name:
+                continue
+            for where, function in self._calls.targets(path, call.callee):
+                yield where, Slot("ret", function.scope, "", slot.index)
+            if call.callee.name in _TRANSPARENT:
+                yield from ((path, passed.slot) for passed in call.passed if passed.key == 0)
+
+    def _arguments(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
+        """What callers pass for a parameter."""
+        function = self._calls.function(path, slot.scope)
+        if function is None or slot.name not in function.params:
+            return
+        for caller, call in self._calls.callers(path, function.scope):
+            for passed in call.passed:
+                if self._calls.parameter(function, call, passed.key) == slot.name:
+                    yield caller, passed.slot

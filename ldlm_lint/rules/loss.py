@@ -1,0 +1,73 @@
+"""Family 78, precision, compile and loss: here the losses that lose their scale or their gradient."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Probe, Reference, Rule, Scope
+
+MSE_ON_UNIT_VECTORS = Rule(
+    code="W7809",
+    symbol="mse-on-unit-vectors",
+    message="the mean squared error of the unit vectors %(left)s and %(right)s is 2 (1 - cos) / D: its scale and its "
+    "gradient shrink with the width D",
+    summary="A mean squared error between two vectors that were both normalized to length one.",
+    rationale="For unit vectors of D elements the mean over the squared differences is (2 - 2 cos) / D: the cosine "
+    "distance, divided by half the width. Its value never exceeds 4 / D, and its gradients carry the same factor. "
+    "Beside other terms such a loss counts for almost nothing, its weight silently depends on the width, and the "
+    "lengths of the vectors, which a diffusion target needs, are not learned.",
+    cost="A factor of 2 / D on this term and its gradients: 1/16 at D = 32, 1/512 at D = 1024 (checked to 8 digits). "
+    "No time.",
+    exceptions="A term whose weight was tuned with this factor in it: it holds the same information as the cosine "
+    "distance. Putting `1 - cos` in its place multiplies the term by D / 2, so divide its weight by as much.",
+    versions="All versions of torch; it is arithmetic.",
+    verification="Print `loss * D / 2` beside `(1 - F.cosine_similarity(a, b)).mean()`: they are equal. Then compare "
+    "the gradient norm of this term with that of the others.",
+    references=(
+        Reference(
+            "torch.nn.functional.normalize",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.normalize.html",
+        ),
+        Reference(
+            "torch.nn.functional.mse_loss",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.mse_loss.html",
+        ),
+        Reference(
+            "torch.nn.CosineSimilarity", "https://docs.pytorch.org/docs/stable/generated/torch.nn.CosineSimilarity.html"
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"normalize", b"norm("),
+    probe=Probe("loss-gradient-norm", "the gradient of this term is far below that of the others"),
+    scope=Scope.PROJECT,
+)
+
+CLAMPED_LOSS = Rule(
+    code="W7810",
+    symbol="clamped-loss",
+    message="%(loss)s has no gradient above %(bound)s: the clamp stops training where the loss is large, and hides an "
+    "infinite one",
+    summary="A loss that is clamped from above before its backward pass.",
+    rationale="The gradient of `clamp(loss, max=M)` is that of the loss up to M, and zero above: the batches with the "
+    "largest errors train nothing. An infinite loss becomes M with gradient zero, so that a later check for infinity "
+    "never fires; a NaN stays NaN, its gradient is zero too. It does not bound gradients: just below M they are what "
+    "they were. Clip their norm instead, or skip the step on all ranks together.",
+    cost="Saturated steps update nothing (or only by weight decay and momentum) and still cost their full time. How "
+    "often that happens depends on M and the data.",
+    exceptions="A robust loss on purpose, such as truncating outliers per element with a known share of them. A bound "
+    "that the loss cannot reach is dead code. A lower bound alone (free bits, a hinge) is not reported.",
+    versions="All versions of torch.",
+    verification="Log the loss before the clamp, and the share of steps above M; or look at `grad_norm == 0` in these "
+    "steps.",
+    references=(
+        Reference("torch.clamp", "https://docs.pytorch.org/docs/stable/generated/torch.clamp.html"),
+        Reference(
+            "torch.nn.utils.clip_grad_norm_",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.utils.clip_grad_norm_.html",
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"clamp", b"clip(", b"clip_(", b"minimum(", b"min("),
+    probe=Probe("gradient-norm", "steps with a gradient norm of zero"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (MSE_ON_UNIT_VECTORS, CLAMPED_LOSS)

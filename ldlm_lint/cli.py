@@ -1,7 +1,8 @@
 """The command: arguments to configuration, engine, report and exit code; the only place that prints.
 
-Exit codes: 0 nothing at or above the fail level, or every named path excluded; 1 findings; 2 wrong usage or
-configuration; 3 nothing to check, unreadable input or an internal error (findings are printed all the same).
+Exit codes: 0 nothing at or above the fail level, or every named path excluded; 1 findings; 2 wrong usage,
+configuration or baseline; 3 nothing to check, unreadable input or an internal error (findings are printed all the
+same).
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ldlm_lint import __version__
+from ldlm_lint import arguments as arguments_of
+from ldlm_lint.arguments import UsageError
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
+    from ldlm_lint.gate import Gate
     from ldlm_lint.model import Problem, Report, Severity
     from ldlm_lint.report.text import Fixed
 
 OK, FINDINGS, USAGE, FAILURE = 0, 1, 2, 3
 INTERRUPTED, PIPE_CLOSED = 130, 141
 PROGRAM = "ldlm-lint"
-
-
-class UsageError(Exception):
-    """Arguments that make no sense; the text says what to write instead."""
+MOST_STALE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +83,21 @@ def _dispatch(arguments: list[str]) -> int:
     except (UsageError, BrokenPipeError):
         raise
     except Exception as error:
+        if _is_usage(error):
+            raise UsageError(str(error)) from error
         import traceback
 
         traceback.print_exc()
         return _fail(FAILURE, f"internal error ({type(error).__name__}: {error}); please report this")
+
+
+def _is_usage(error: Exception) -> bool:
+    """Whether the fault lies in what the user wrote: a configuration or baseline, the name of a rule or a revision."""
+    from ldlm_lint.gitdiff import GitError
+    from ldlm_lint.select import SelectorError
+    from ldlm_lint.tomlfile import ConfigError
+
+    return isinstance(error, (ConfigError, SelectorError, GitError))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,90 +123,32 @@ def _fail(code: int, message: str) -> int:
     return code
 
 
-def _names(text: str) -> list[str]:
-    """The names of a comma-separated list."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise argparse.ArgumentTypeError("needs at least one name")
-    return names
-
-
-def _configure_check(parser: argparse.ArgumentParser) -> None:
-    levels = ("error", "warning", "refactor", "info")
-    parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files and directories (default: .)")
-    what = parser.add_argument_group("what is checked")
-    for flag, text in (
-        ("--select", "apply these rules instead of the default set: names, codes, families (72), ALL"),
-        ("--extend-select", "apply these rules too, opt-in ones included"),
-        ("--ignore", "leave these rules out"),
-    ):
-        what.add_argument(flag, action="extend", type=_names, metavar="NAMES", help=f"{text}; commas or repeated")
-    what.add_argument("--config", type=Path, metavar="FILE", help="read [tool.ldlm-lint] from this TOML file")
-    what.add_argument("--isolated", action="store_true", help="read no configuration file")
-    shown = parser.add_argument_group("what is shown, and the exit code")
-    shown.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
-    shown.add_argument("--level", choices=levels, help="lowest severity that is shown and fixed (default: info)")
-    shown.add_argument(
-        "--fail-level", choices=levels, help="lowest severity that makes exit code 1 (default: refactor)"
-    )
-    shown.add_argument("--exit-zero", action="store_true", help="exit with 0 in spite of findings")
-    shown.add_argument("--quiet", action="store_true", help="findings only, no footer")
-    fixes = parser.add_argument_group("fixes")
-    fixes.add_argument("--fix", action="store_true", help="apply safe fixes and show what remains")
-    fixes.add_argument(
-        "--unsafe-fixes", action="store_true", help="with --fix or --diff: fixes that change behaviour too"
-    )
-    fixes.add_argument("--diff", action="store_true", help="print what --fix would write, and write nothing")
-    parser.add_argument("--no-cache", action="store_true", help="do not use a cache (there is none yet)")
-
-
 def _check(arguments: argparse.Namespace) -> int:
-    from ldlm_lint.select import SelectorError
-    from ldlm_lint.tomlfile import ConfigError
+    from ldlm_lint import engine
 
     if arguments.diff and arguments.format != "text":
         raise UsageError("--diff prints a patch and cannot be combined with --format")
-    if arguments.config and arguments.isolated:
-        raise UsageError("--config and --isolated exclude each other")
+    if arguments.add_ignores and (arguments.fix or arguments.diff):
+        raise UsageError("--add-ignores cannot be combined with --fix or --diff; fix first, then ignore what remains")
     base = Path.cwd()
-    # Not resolved: a link that the user names keeps its name in the report.
-    paths = list(dict.fromkeys(Path(os.path.abspath(base / path)) for path in arguments.paths))
-    try:
-        return _checked(arguments, paths, base)
-    except (ConfigError, SelectorError) as error:
-        raise UsageError(str(error)) from error
-
-
-def _checked(arguments: argparse.Namespace, paths: Sequence[Path], base: Path) -> int:
-    from ldlm_lint import engine
-    from ldlm_lint.config import LEVELS, Config, Overrides, common_directory
-    from ldlm_lint.select import Layer
-
-    overrides = Overrides(
-        Layer(
-            tuple(arguments.select) if arguments.select is not None else None,
-            tuple(arguments.extend_select or ()),
-            tuple(arguments.ignore or ()),
-        ),
-        LEVELS[arguments.level] if arguments.level else None,
-        LEVELS[arguments.fail_level] if arguments.fail_level else None,
-    )
-    explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
-    config = Config.load(common_directory(paths), explicit=explicit, isolated=arguments.isolated, overrides=overrides)
+    paths, config = arguments_of.configuration(arguments, base)
+    gate = arguments_of.gate(arguments, paths, config, base)
     if arguments.fix or arguments.diff:
-        return _fixed(arguments, paths, config, base)
-    report = engine.run(paths, config, base=base)
+        return _fixed(arguments, paths, config, gate, base)
+    if arguments.add_ignores:
+        return _ignored(arguments, paths, config, gate, base)
+    report = engine.run(paths, config, base=base, gate=gate)
     _show(arguments, report, base)
     return exit_code(report, config.fail_level, exit_zero=arguments.exit_zero)
 
 
-def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, base: Path) -> int:
+def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, gate: Gate, base: Path) -> int:
     from ldlm_lint.fixing import apply_fixes
     from ldlm_lint.model import Applicability
     from ldlm_lint.report.text import Fixed
 
     limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
-    outcome = apply_fixes(paths, config, base, limit, write=not arguments.diff)
+    outcome = apply_fixes(paths, config, base, limit, write=not arguments.diff, gate=gate)
     for note in outcome.notes:
         print(f"warning: {_place(note, base)}{note.message}", file=sys.stderr)
     fixed = Fixed(outcome.applied, len(outcome.files))
@@ -207,6 +161,42 @@ def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config,
     sys.stdout.buffer.flush()
     _print_problems(outcome.report, base)
     return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
+
+
+def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, gate: Gate, base: Path) -> int:
+    from ldlm_lint.fixing import ignore_all
+    from ldlm_lint.report.text import Fixed
+
+    outcome = ignore_all(paths, config, base, gate)
+    for note in outcome.notes:
+        print(f"warning: {_place(note, base)}{note.message}", file=sys.stderr)
+    _show(arguments, outcome.report, base, Fixed(outcome.applied, len(outcome.files), "Silenced"))
+    return exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
+
+
+def _baseline(arguments: argparse.Namespace) -> int:
+    from ldlm_lint import baseline, engine
+    from ldlm_lint.autofix.write import WriteError
+    from ldlm_lint.gate import Gate
+    from ldlm_lint.report.common import shown_path
+
+    base = Path.cwd()
+    paths, config = arguments_of.configuration(arguments, base)
+    place, root = arguments_of.baseline_file(arguments, config, base)
+    # Read in any case: what is no baseline must not be overwritten by one.
+    before = baseline.read(place) if os.path.lexists(place) else {}
+    report = engine.run(paths, config, base=base, gate=Gate(before if arguments.update else {}))
+    _print_problems(report, base, everything=True)
+    code = exit_code(report, config.fail_level, exit_zero=True)
+    if not report.files:
+        return code
+    after = baseline.updated(before if arguments.update else {}, report)
+    try:
+        written = baseline.write(place, after, root)
+    except WriteError as error:
+        return _fail(FAILURE, str(error))
+    print(baseline.summary(shown_path(place.as_posix(), base), before, after, written))
+    return code
 
 
 def exit_code(report: Report, fail_level: Severity, *, exit_zero: bool = False) -> int:
@@ -239,13 +229,32 @@ def _show(arguments: argparse.Namespace, report: Report, base: Path, fixed: Fixe
     )
     sys.stdout.flush()
     _print_problems(report, base)
+    if not arguments.quiet:
+        _print_stale(report, base)
 
 
-def _print_problems(report: Report, base: Path) -> None:
-    """One line on stderr for each path that could not be checked; what is a finding already is not said twice."""
+def _print_stale(report: Report, base: Path) -> None:
+    """One line on stderr for each of the first known defects that are gone; the footer says how many there are."""
+    from ldlm_lint.report.cells import clean
+    from ldlm_lint.report.common import shown_path
+
+    for identity, count in report.stale[:MOST_STALE]:
+        path = shown_path(Path(report.root, identity.path).as_posix(), base)
+        where = f" in {identity.symbol}" if identity.symbol else ""
+        times = f" ({count} times)" if count > 1 else ""
+        print(f"note: {clean(f'{path}: {identity.rule}{where}')}{times} is in the baseline, but gone", file=sys.stderr)
+    if len(report.stale) > MOST_STALE:
+        print(f"note: and {len(report.stale) - MOST_STALE} more", file=sys.stderr)
+
+
+def _print_problems(report: Report, base: Path, *, everything: bool = False) -> None:
+    """One line on stderr for each path that could not be checked; what is shown as a finding is not said twice.
+
+    With ``everything`` no findings are shown.
+    """
     from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
 
-    shown = {(finding.span.path, finding.rule) for finding in report.findings}
+    shown = {(finding.span.path, finding.rule) for finding in report.findings if not everything}
     for problem in report.problems:
         if any((problem.path, rule.symbol) in shown for rule in (UNREADABLE_FILE, INTERNAL_ERROR)):
             continue
@@ -297,7 +306,18 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 
 COMMANDS = (
-    Command("check", "lint files and directories; the command that runs where none is named", _configure_check, _check),
+    Command(
+        "check",
+        "lint files and directories; the command that runs where none is named",
+        arguments_of.configure_check,
+        _check,
+    ),
+    Command(
+        "baseline",
+        "write the findings to the file of known defects, so that a check shows new ones only",
+        arguments_of.configure_baseline,
+        _baseline,
+    ),
     Command("rules", "list the rules", _configure_rules, _rules),
     Command("explain", "print everything about one rule", _configure_explain, _explain),
 )

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint import select as selection
@@ -43,7 +43,8 @@ class Config:
 
     ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path``
     the file that was read (empty: none). ``target_torch`` is the oldest torch the project runs on, such as
-    ``(2, 4)``. ``options`` holds every rule option by its name, set or default; lists are tuples.
+    ``(2, 4)``. ``baseline`` is relative to ``root``, empty for the default place. ``options`` holds every rule option
+    by its name, set or default; lists are tuples.
     """
 
     root: str = ""
@@ -57,6 +58,7 @@ class Config:
     level: Severity = Severity.INFO
     fail_level: Severity = Severity.REFACTOR
     target_torch: tuple[int, int] | None = None
+    baseline: str = ""
     required_version: str = ""
     options: Mapping[str, object] = field(default_factory=dict, hash=False)
 
@@ -87,6 +89,11 @@ class Config:
         config = parse(table, rules, root=root.as_posix(), overrides=overrides)
         config.selected(rules)
         return config
+
+    @property
+    def facts(self) -> Mapping[str, object]:
+        """What the rules of a file are told: every rule option by its name, and ``target-torch``."""
+        return {**self.options, "target-torch": self.target_torch}
 
     @property
     def layers(self) -> tuple[Layer, Layer]:
@@ -164,6 +171,7 @@ def parse(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Ove
         level=level if overrides.level is None else overrides.level,
         fail_level=fail_level if overrides.fail_level is None else overrides.fail_level,
         target_torch=_target_torch(table),
+        baseline=_baseline(table),
         required_version=_typed(table, "required-version", str, ""),
         options={name: _typed(table, name, option.kind, option.default) for name, option in options.items()},
     )
@@ -178,6 +186,7 @@ _KEYS = (
     "level",
     "fail-level",
     "target-torch",
+    "baseline",
     "required-version",
 )
 
@@ -272,6 +281,17 @@ def _target_torch(table: Table) -> tuple[int, int] | None:
     if version not in TORCH_VERSIONS:
         raise table.error("target-torch", f'must be a string from "2.0" to "2.13", not {_spelled(value)}')
     return version
+
+
+def _baseline(table: Table) -> str:
+    value = _typed(table, "baseline", str, "")
+    if "baseline" not in table.values:
+        return ""
+    path = PurePath(value)
+    # The file is written too, and a project that was cloned has no say about files outside of it.
+    if not path.parts or path.anchor or ".." in path.parts:
+        raise table.error("baseline", f'must be a path inside the project, not "{value}"')
+    return path.as_posix()
 
 
 def _check_version(table: Table) -> None:

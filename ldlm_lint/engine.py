@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
+from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.model import FileResult, Finding, Problem, Report, Span
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules import ALL, by_symbol, linter
@@ -31,20 +32,26 @@ if TYPE_CHECKING:
 Overlay = Mapping[str, bytes]
 
 
-def run(paths: Sequence[Path], config: Config, *, base: Path, overlay: Overlay | None = None) -> Report:
+def run(
+    paths: Sequence[Path], config: Config, *, base: Path, overlay: Overlay | None = None, gate: Gate = EVERYTHING
+) -> Report:
     """Lint the files below ``paths`` (absolute) and return what was found, decided, selected and sorted.
 
     ``base`` is the directory that bounds symbolic links where a path has no project of its own. ``overlay`` gives
-    contents (by absolute path with forward slashes) that take the place of what is on disk.
+    contents (by absolute path with forward slashes) that take the place of what is on disk. What ``gate`` holds back
+    is counted, and for fixes it is as good as suppressed.
     """
     overlay = overlay or {}
     found = discover(paths, config, Path(config.root) if config.root else base)
     sources: dict[str, Source] = {}
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
     decided = list(_decide(results, config, overlay))
-    shown, suppressed = _select(decided, config, sources)
+    kept, withdrawn, suppressed = _select(decided, config, sources)
+    sifted = gate.sift(kept, sources, config.root)
+    shown = merge_groups(kept, [*withdrawn, *sifted.held])
     _add_related(shown, overlay, sources)
     problems = [*found.problems, *_problems(decided, sources)]
+    checked = {result.path for result in results} - {problem.path for problem in problems}
     return Report(
         findings=tuple(sorted(shown, key=lambda finding: finding.order)),
         problems=tuple(sorted(problems, key=lambda problem: (problem.path, problem.line))),
@@ -54,6 +61,10 @@ def run(paths: Sequence[Path], config: Config, *, base: Path, overlay: Overlay |
         excluded=found.excluded,
         requested=len(paths),
         sources=sources,
+        root=config.root,
+        baselined=sifted.baselined,
+        unchanged=len(sifted.held) - sifted.baselined,
+        stale=stale(sifted.gone, config.root, paths, checked, functools.partial(_applies, config)),
     )
 
 
@@ -95,11 +106,11 @@ def _lint(source: Source, config: Config) -> FileResult:
     if source.kind is Kind.SHELL:
         from ldlm_lint.shell.lint import lint as lint_shell
 
-        return lint_shell(source, config.options)
+        return lint_shell(source, config.facts)
     from ldlm_lint.checkers.host import lint as lint_python
     from ldlm_lint.project.index import dotted_name
 
-    return lint_python(source, dotted_name(source.path, config.root), config.options)
+    return lint_python(source, dotted_name(source.path, config.root), config.facts)
 
 
 def may_break_a_rule(data: bytes, kind: Kind) -> bool:
@@ -190,12 +201,15 @@ def _add_related(findings: Iterable[Finding], overlay: Overlay, sources: dict[st
         sources[path] = Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
 
 
-def _select(findings: list[Finding], config: Config, sources: dict[str, Source]) -> tuple[list[Finding], int]:
-    """The findings to show, fixes merged, and how many a comment silences."""
-    selected = config.selected(ALL) | {rule.symbol for rule in linter.RULES}
+def _select(
+    findings: list[Finding], config: Config, sources: dict[str, Source]
+) -> tuple[list[Finding], list[Finding], int]:
+    """The findings that are selected and not silenced, the others, and how many of those a comment silences."""
+    kept: list[Finding] = []
     withdrawn: list[Finding] = []
     silenced = 0
     pragmas = {}
+    selected = _selected(config)
     for finding in findings:
         path = finding.span.path
         if finding.rule not in selected or finding.rule in config.ignored_at(path, ALL):
@@ -203,7 +217,16 @@ def _select(findings: list[Finding], config: Config, sources: dict[str, Source])
             continue
         if path not in pragmas:
             pragmas[path] = suppressions(sources[path])
-        if pragmas[path].covers(finding, by_symbol[finding.rule]):
-            withdrawn.append(finding)
-            silenced += 1
-    return merge_groups(findings, withdrawn), silenced
+        covered = pragmas[path].covers(finding, by_symbol[finding.rule])
+        (withdrawn if covered else kept).append(finding)
+        silenced += covered
+    return kept, withdrawn, silenced
+
+
+def _selected(config: Config) -> frozenset[str]:
+    return config.selected(ALL) | {rule.symbol for rule in linter.RULES}
+
+
+def _applies(config: Config, symbol: str, path: str) -> bool:
+    """Whether a rule speaks in this run about a path; one that no longer exists has spoken for the last time."""
+    return symbol not in by_symbol or (symbol in _selected(config) and symbol not in config.ignored_at(path, ALL))

@@ -1,4 +1,4 @@
-"""Fixing: lint, apply fixes in memory to a fixed point, and either write the result or show it as a patch."""
+"""Lint and rewrite: fixes in memory to a fixed point, then written or shown as a patch; ignore comments, written."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ldlm_lint import engine
+from ldlm_lint.add_ignores import add_ignores
 from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.autofix.write import WriteError, write_atomically
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
+from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.model import Applicability, Problem, Report
+from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source, UnreadableError
 
 
@@ -32,22 +35,48 @@ class Outcome:
     notes: tuple[Problem, ...]
 
 
-def apply_fixes(paths: Sequence[Path], config: Config, base: Path, limit: Applicability, write: bool) -> Outcome:
-    """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory."""
-    before = engine.run(paths, config, base=base)
+def apply_fixes(
+    paths: Sequence[Path], config: Config, base: Path, limit: Applicability, write: bool, gate: Gate = EVERYTHING
+) -> Outcome:
+    """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory.
+
+    What ``gate`` holds back is neither fixed nor reported.
+    """
+    before = engine.run(paths, config, base=base, gate=gate)
     contents = _contents(paths, config, base)
-    result = fix_files(lambda overlay: engine.run(paths, config, base=base, overlay=overlay).findings, contents, limit)
-    problems = _write(contents, result.changed) if write else ()
+
+    def lint(overlay: engine.Overlay) -> Report:
+        return engine.run(paths, config, base=base, overlay=overlay, gate=gate.after(contents, overlay))
+
+    result = fix_files(lambda overlay: lint(overlay).findings, contents, limit)
+    problems = write_changed(contents, result.changed, "not fixed") if write else ()
     failed = {problem.path for problem in problems}
     changed = {path: data for path, data in result.changed.items() if path not in failed}
-    remaining = engine.run(paths, config, base=base, overlay=changed)
-    report = _with_problems(remaining, problems)
+    report = _with_problems(lint(changed), problems)
     return Outcome(
         report,
         sum(result.applied.values()) if not failed else max(len(before.findings) - len(report.findings), 0),
         tuple(sorted(changed)),
         unified_diff(patch_base(base), contents, changed),
         _notes(result),
+    )
+
+
+def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = EVERYTHING) -> Outcome:
+    """Write an ignore comment for everything below ``paths`` that would be shown."""
+    before = engine.run(paths, config, base=base, gate=gate)
+    ignored = add_ignores(before.findings, before.sources, by_symbol)
+    contents = {path: before.sources[path].data for path in ignored.contents}
+    problems = write_changed(contents, ignored.contents, "no comment written")
+    failed = {problem.path for problem in problems}
+    changed = {path: data for path, data in ignored.contents.items() if path not in failed}
+    after = engine.run(paths, config, base=base, overlay=changed, gate=gate.after(contents, changed))
+    return Outcome(
+        _with_problems(after, problems),
+        max(len(before.findings) - len(after.findings), 0),
+        tuple(sorted(changed)),
+        b"",
+        ignored.problems,
     )
 
 
@@ -63,13 +92,14 @@ def _contents(paths: Sequence[Path], config: Config, base: Path) -> dict[str, by
     return contents
 
 
-def _write(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[Problem, ...]:
+def write_changed(before: Mapping[str, bytes], after: Mapping[str, bytes], failure: str) -> tuple[Problem, ...]:
+    """Write new contents of files; what could not be written is returned, as ``failure`` and the reason."""
     problems = []
     for path in sorted(after):
         try:
             write_atomically(Path(path), before[path], after[path], root=project_root(Path(path)))
         except WriteError as error:
-            problems.append(Problem(path, 1, f"not fixed: {error}"))
+            problems.append(Problem(path, 1, f"{failure}: {error}"))
     return tuple(problems)
 
 

@@ -7,12 +7,16 @@ file and pylint's map/reduce can carry them unchanged.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ldlm_lint.python.flow import ModuleFlow
+
+
+_FIGURE = re.compile(r"\d|[Mm]easured")
 
 
 class Severity(enum.IntEnum):
@@ -216,6 +220,11 @@ class Rule:
     old_names: tuple[str, ...] = ()
 
     @property
+    def cost_text(self) -> str:
+        """What the defect costs; where the text gives no figure it says that none was measured."""
+        return self.cost if _FIGURE.search(self.cost) else f"{self.cost} Not measured."
+
+    @property
     def family(self) -> str:
         """The two digits that a family of rules shares, such as ``72``."""
         return self.code[1:3]
@@ -253,9 +262,28 @@ class FileResult:
     flow: ModuleFlow | None = None
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Identity:
+    """What a finding is known by when the lines around it move.
+
+    ``path`` is relative to the project, ``symbol`` the dotted name of the function or class around it (empty: top
+    level), ``code`` the code of its span without comments and layout.
+    """
+
+    path: str
+    rule: str
+    symbol: str
+    code: str
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What every formatter receives: decided, selected and sorted findings, and the counts of the summary."""
+    """What every formatter receives: decided, selected and sorted findings, and the counts of the summary.
+
+    ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
+    knows, ``unchanged`` those on lines that did not change; ``stale`` are the baseline's defects that are gone, with
+    how many of each.
+    """
 
     findings: tuple[Finding, ...]
     problems: tuple[Problem, ...] = ()
@@ -265,3 +293,7 @@ class Report:
     excluded: int = 0
     requested: int = 0
     sources: Mapping[str, object] = field(default_factory=dict)
+    root: str = ""
+    baselined: int = 0
+    unchanged: int = 0
+    stale: tuple[tuple[Identity, int], ...] = ()

@@ -100,7 +100,8 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
             found.append((number, comment, not code.strip()))
         heredocs += (one for one in _opened(code) if any(_ends(later, *one) for later in lines[number:]))
         if not quote and not _continues(code):
-            if code.strip():
+            # A command may be continued into a line that holds a comment alone, or nothing.
+            if code.strip() or first < number:
                 statements.append((first, number))
             first = 0
     if quote:

@@ -29,7 +29,7 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.pylint_pragmas import PylintPragmas
 
-_PRAGMA = re.compile(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
+PRAGMA = re.compile(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _pylint(source: Source, found: Sequence[Comment]) -> PylintPragmas | None:
 def _pragmas(comment: Comment) -> list[tuple[bool, Pragma]]:
     """The pragmas of a comment, each with whether it speaks about the file."""
     result = []
-    for match in _PRAGMA.finditer(comment.text):
+    for match in PRAGMA.finditer(comment.text):
         listed = match["names"]
         names = None if listed is None else frozenset(name.strip() for name in listed.split(",")) - {""}
         result.append((bool(match["file"]), Pragma(comment.first, comment.last, names)))

@@ -256,7 +256,7 @@ def test_selecting_everything_adds_only_what_is_opt_in(project: Path) -> None:
     assert found(project, report) >= EVERYTHING
 
 
-OPTIONS = Config.load(Path(__file__).parent, isolated=True).options
+OPTIONS = Config.load(Path(__file__).parent, isolated=True).facts
 _WORDS = st.sampled_from(
     [
         "from torch.utils.data import DataLoader\n",

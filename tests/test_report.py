@@ -16,6 +16,7 @@ from ldlm_lint.model import (
     Edit,
     Finding,
     Fix,
+    Identity,
     Problem,
     Reference,
     Related,
@@ -198,6 +199,23 @@ def test_footer_without_findings_and_after_fixing() -> None:
     assert "4 findings remain (1 error, 2 warnings, 1 refactor).\n" in remaining
 
 
+def test_what_the_gate_holds_back_is_counted() -> None:
+    gone = Identity("src/train.py", "not-fused", "Trainer.setup", "Adam(m)")
+    report = Report((), files=1, root="/p/", baselined=1, unchanged=2, stale=((gone, 3),))
+    assert written(report) == (
+        "No findings.\n1 file read, 1 finding known from the baseline, 2 findings on unchanged lines.\n"
+        "3 known findings of the baseline gone, see ldlm-lint baseline --update\n"
+    )
+    got = document(report, base=BASE, rules=RULES)
+    Draft202012Validator(SCHEMA).validate(got)
+    assert (got["summary"]["baselined"], got["summary"]["unchanged"]) == (1, 2)
+    fingerprint = got["summary"]["stale"][0].pop("fingerprint")
+    assert got["summary"]["stale"] == [
+        {"rule": "not-fused", "path": "src/train.py", "symbol": "Trainer.setup", "count": 3}
+    ]
+    assert len(fingerprint) == 32
+
+
 def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in written(sample())
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -357,7 +375,7 @@ def test_json_values() -> None:
             ],
         },
         "cell": None,
-        "fingerprint": None,
+        "fingerprint": "a0b7850e8f117885d72aa3f9c5c31658",
         "evidence": None,
         "url": "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md#heartbeat",
     }
@@ -373,8 +391,11 @@ def test_json_values() -> None:
         "infos": 0,
         "fixable": {"safe": 1, "unsafe": 2},
         "suppressed": 1,
+        "baselined": 0,
+        "unchanged": 0,
         "unseen": 2,
         "excluded": 1,
+        "stale": [],
     }
 
 
@@ -393,7 +414,8 @@ def test_every_rule_has_a_page(rule: Rule) -> None:
     for part in (rule.cost, rule.exceptions, rule.verification):
         assert " ".join(part.split()) in " ".join(shown.split())
     assert f"# ldlm-lint: ignore[{rule.symbol}] reason" in shown
-    prose = [line for line in shown.splitlines() if "://" not in line]
+    # Examples are code: they stand four columns in and are shown as they are.
+    prose = [line for line in shown.splitlines() if "://" not in line and not line.startswith("    ")]
     assert max(map(len, prose)) <= 88
 
 

@@ -101,6 +101,8 @@ def test_python_lines(text: str, lines: tuple[int, ...]) -> None:
         pytest.param("# ldlm-lint: ignore\nexport A=1\nexport B=1\n", {2}, id="alone-above"),
         pytest.param("# ldlm-lint: ignore\ntorchrun \\\n  a.py \\\n  --b\nexport B=1\n", {2, 3, 4}, id="continued"),
         pytest.param("torchrun \\\n  a.py  # ldlm-lint: ignore\nexport B=1\n", {1, 2}, id="end-of-continued"),
+        pytest.param("# ldlm-lint: ignore\na \\\n  # b\nexport B=1\n", {2}, id="continued-into-a-comment"),
+        pytest.param("# ldlm-lint: ignore\na \\\n\nexport B=1\n", {2, 3}, id="continued-into-nothing"),
         pytest.param("echo '# ldlm-lint: ignore'\n", set(), id="single-quotes"),
         pytest.param('echo "\n# ldlm-lint: ignore\n"\nx=1\n', set(), id="double-quotes-over-lines"),
         pytest.param("echo a# ldlm-lint: ignore\n", set(), id="not-at-a-word-start"),

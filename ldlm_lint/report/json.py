@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from ldlm_lint.model import Applicability, Finding, Fix, Problem, Related, Report, Rule
+from ldlm_lint.identity import Identifier, fingerprint
+from ldlm_lint.model import Applicability, Finding, Fix, Identity, Problem, Related, Report, Rule
 from ldlm_lint.report.common import fixable, positions, rule_url, severities, shown_path
 
 SCHEMA = "ldlm-lint/1"
@@ -19,15 +20,18 @@ def render(report: Report, *, base: Path, rules: Mapping[str, Rule]) -> str:
 
 def document(report: Report, *, base: Path, rules: Mapping[str, Rule]) -> dict[str, object]:
     """The document as plain values; ``rules`` are by symbol."""
+    identifier = Identifier(report.sources, report.root)
     return {
         "schema": SCHEMA,
-        "findings": [_finding(report, finding, base, rules[finding.rule]) for finding in report.findings],
+        "findings": [_finding(report, finding, base, rules[finding.rule], identifier) for finding in report.findings],
         "errors": [_error(problem, base) for problem in report.problems],
-        "summary": _summary(report),
+        "summary": _summary(report, base),
     }
 
 
-def _finding(report: Report, finding: Finding, base: Path, rule: Rule) -> dict[str, object]:
+def _finding(
+    report: Report, finding: Finding, base: Path, rule: Rule, identifier: Identifier
+) -> dict[str, object]:
     (line, column), (end_line, end_column) = positions(report, finding.span)
     return {
         "rule": finding.rule,
@@ -43,7 +47,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule) -> dict[s
         "related": [_related(report, one, base) for one in finding.related],
         "fix": _fix(finding.fix, base),
         "cell": finding.span.cell,
-        "fingerprint": None,
+        "fingerprint": fingerprint(identifier.of(finding)),
         "evidence": None,
         "url": rule_url(finding.rule),
     }
@@ -73,7 +77,7 @@ def _error(problem: Problem, base: Path) -> dict[str, object]:
     return {"path": shown_path(problem.path, base), "line": max(problem.line, 1), "message": problem.message}
 
 
-def _summary(report: Report) -> dict[str, object]:
+def _summary(report: Report, base: Path) -> dict[str, object]:
     counts = {severity.label + "s": count for severity, count in severities(report.findings).items()}
     return {
         "files": report.files,
@@ -84,6 +88,20 @@ def _summary(report: Report) -> dict[str, object]:
             "unsafe": fixable(report.findings, Applicability.UNSAFE),
         },
         "suppressed": report.suppressed,
+        "baselined": report.baselined,
+        "unchanged": report.unchanged,
         "unseen": report.unseen,
         "excluded": report.excluded,
+        "stale": [_stale(report, identity, count, base) for identity, count in report.stale],
+    }
+
+
+def _stale(report: Report, identity: Identity, count: int, base: Path) -> dict[str, object]:
+    path = shown_path(Path(report.root, identity.path).as_posix(), base)
+    return {
+        "rule": identity.rule,
+        "path": path,
+        "symbol": identity.symbol,
+        "fingerprint": fingerprint(identity),
+        "count": count,
     }

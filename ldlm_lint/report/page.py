@@ -1,10 +1,12 @@
-"""Pages about rules, made from the Rule objects alone: for `explain` and `rules`, without a network."""
+"""Pages about rules, made from the Rule objects and their example files: for `explain` and `rules`, without a network."""
 
 from __future__ import annotations
 
+import difflib
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from ldlm_lint.examples import example
 from ldlm_lint.model import Rule
 from ldlm_lint.report.common import rule_url
 
@@ -54,18 +56,15 @@ def _facts(rule: Rule) -> Iterator[str]:
 
 
 def _sections(rule: Rule) -> Iterator[str]:
-    texts = (
-        ("Why", rule.rationale),
-        ("What it costs", rule.cost),
+    yield from _paragraphs(("Why", rule.rationale), ("What it costs", rule.cost_text))
+    yield from _examples(rule)
+    yield from _paragraphs(
         ("When not to follow it", rule.exceptions),
         ("Versions", rule.versions),
         ("Fix safety", rule.fix_safety),
         ("How to verify", rule.verification),
         ("Probe", f"{rule.probe.metric}: {rule.probe.confirms}" if rule.probe else ""),
     )
-    for title, text in texts:
-        if text:
-            yield f"\n{title}\n{_filled(text, '  ')}"
     if rule.options:
         yield "\nOptions in [tool.ldlm-lint]"
         yield from (_filled(f"{one.name} = {one.default}  {one.help}", "  ") for one in rule.options)
@@ -73,6 +72,30 @@ def _sections(rule: Rule) -> Iterator[str]:
     yield "\nReferences"
     yield from (f"  {one.title}: {one.url}" for one in rule.references)
     yield f"  This page: {rule_url(rule.symbol)}"
+
+
+def _paragraphs(*texts: tuple[str, str]) -> Iterator[str]:
+    yield from (f"\n{title}\n{_filled(text, '  ')}" for title, text in texts if text)
+
+
+def _examples(rule: Rule) -> Iterator[str]:
+    bad, good, fixed = (example(rule.symbol, kind) for kind in ("bad", "good", "bad.fixed"))
+    for title, files in (("Bad", bad), ("Good", good)):
+        if files:
+            yield f"\n{title}"
+        yield from (f"  {name}:\n{_indented(text)}" for name, text in files.items() if text)
+    if fixed:
+        yield "\nWhat --fix --unsafe-fixes does to the bad example"
+        yield from (_indented(_change(name, bad, fixed)) for name in bad if bad[name] != fixed[name])
+
+
+def _change(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    old, new = before[name].splitlines(keepends=True), after[name].splitlines(keepends=True)
+    return "".join(difflib.unified_diff(old, new, name, name, n=2))
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(text, "    ").rstrip("\n")
 
 
 def _filled(text: str, indent: str = "") -> str:

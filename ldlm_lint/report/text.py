@@ -23,10 +23,11 @@ _FRAME = "blue"
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What a run with ``--fix`` did before the report was made: fixed findings and changed files."""
+    """What a run did before the report was made: how many findings it fixed or silenced, in how many files."""
 
     findings: int
     files: int
+    done: str = "Fixed"
 
 
 class _Console(Console):
@@ -161,12 +162,15 @@ def _change(change: Change, gutter: int) -> Text:
 
 def _footer(report: Report, unsafe: bool, fixed: Fixed | None) -> Iterator[Text]:
     if fixed is not None:
-        yield Text(f"Fixed {_count(fixed.findings, 'finding')} in {_count(fixed.files, 'file')}.")
+        yield Text(f"{fixed.done} {_count(fixed.findings, 'finding')} in {_count(fixed.files, 'file')}.")
     yield Text(_found(report, fixed is not None), "bold")
     hint = _fixable(report, unsafe)
     if hint:
         yield Text.assemble(("[*]", "cyan"), hint)
     yield Text(", ".join(_counts(report)) + ".")
+    gone = sum(count for _, count in report.stale)
+    if gone:
+        yield Text(f"{_count(gone, 'known finding')} of the baseline gone, see ldlm-lint baseline --update")
     if report.findings:
         gravest = max(report.findings, key=lambda finding: finding.severity)
         yield Text(f"Why it matters and when not to follow: ldlm-lint explain {gravest.rule}")
@@ -204,6 +208,10 @@ def _counts(report: Report) -> Iterator[str]:
     yield f"{_count(report.files, 'file')} read"
     if report.suppressed:
         yield f"{_count(report.suppressed, 'finding')} suppressed"
+    if report.baselined:
+        yield f"{_count(report.baselined, 'finding')} known from the baseline"
+    if report.unchanged:
+        yield f"{_count(report.unchanged, 'finding')} on unchanged lines"
     if report.unseen:
         yield f"{_count(report.unseen, 'stretch', 'stretches')} of scripts not understood"
     if report.excluded:

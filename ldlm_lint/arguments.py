@@ -1,0 +1,143 @@
+"""What can be written behind the command's name, and what it stands for: paths, configuration, gate."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+    from ldlm_lint.gate import Gate
+
+LEVELS = ("error", "warning", "refactor", "info")
+EXIT_CODES = (
+    "exit codes: 0 nothing at or above the fail level; 1 findings; 2 wrong usage, configuration or baseline; "
+    "3 nothing to check, unreadable input or an internal error"
+)
+
+
+class UsageError(Exception):
+    """Arguments that make no sense; the text says what to write instead."""
+
+
+def configure_check(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``check``."""
+    parser.epilog = EXIT_CODES
+    _configure_what(parser)
+    shown = parser.add_argument_group("what is shown, and the exit code")
+    shown.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
+    shown.add_argument(
+        "--fail-level", choices=LEVELS, help="lowest severity that makes exit code 1 (default: refactor)"
+    )
+    shown.add_argument("--exit-zero", action="store_true", help="exit with 0 in spite of findings")
+    shown.add_argument("--quiet", action="store_true", help="findings only, no footer")
+    gate = parser.add_argument_group("the gate: what is held back")
+    gate.add_argument(
+        "--since", metavar="REF", help="only findings on lines changed since a git revision, new files included"
+    )
+    known = gate.add_mutually_exclusive_group()
+    _configure_baseline_file(known)
+    known.add_argument("--no-baseline", action="store_true", help="show what the baseline knows too")
+    fixes = parser.add_argument_group("fixes")
+    fixes.add_argument("--fix", action="store_true", help="apply safe fixes and show what remains")
+    fixes.add_argument(
+        "--unsafe-fixes", action="store_true", help="with --fix or --diff: fixes that change behaviour too"
+    )
+    fixes.add_argument("--diff", action="store_true", help="print what --fix would write, and write nothing")
+    fixes.add_argument(
+        "--add-ignores", action="store_true", help="write an ignore comment, with a reason to fill in, for each finding"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="do not use a cache (there is none yet)")
+
+
+def configure_baseline(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``baseline``."""
+    parser.epilog = "exit codes: 0 written, or up to date; 2 and 3 as for check"
+    _configure_what(parser)
+    _configure_baseline_file(parser)
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="add what is new and remove what is gone, and keep what this run does not look at",
+    )
+
+
+def _configure_what(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files and directories (default: .)")
+    what = parser.add_argument_group("what is checked")
+    for flag, text in (
+        ("--select", "apply these rules instead of the default set: names, codes, families (72), ALL"),
+        ("--extend-select", "apply these rules too, opt-in ones included"),
+        ("--ignore", "leave these rules out"),
+    ):
+        what.add_argument(flag, action="extend", type=_names, metavar="NAMES", help=f"{text}; commas or repeated")
+    what.add_argument("--level", choices=LEVELS, help="lowest severity that is shown and fixed (default: info)")
+    what.add_argument("--config", type=Path, metavar="FILE", help="read [tool.ldlm-lint] from this TOML file")
+    what.add_argument("--isolated", action="store_true", help="read no configuration file and no default baseline")
+
+
+def _configure_baseline_file(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--baseline", type=Path, metavar="FILE", help="the file of known defects (default: .ldlm-lint-baseline.json)"
+    )
+
+
+def _names(text: str) -> list[str]:
+    """The names of a comma-separated list."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise argparse.ArgumentTypeError("needs at least one name")
+    return names
+
+
+def configuration(arguments: argparse.Namespace, base: Path) -> tuple[list[Path], Config]:
+    """The paths to lint, absolute, and the configuration that serves them all; raises what `Config.load` raises."""
+    from ldlm_lint.config import LEVELS as SEVERITIES
+    from ldlm_lint.config import Config, Overrides, common_directory
+    from ldlm_lint.select import Layer
+
+    if arguments.config and arguments.isolated:
+        raise UsageError("--config and --isolated exclude each other")
+    # Not resolved: a link that the user names keeps its name in the report.
+    paths = list(dict.fromkeys(Path(os.path.abspath(base / path)) for path in arguments.paths))
+    fail_level = getattr(arguments, "fail_level", None)
+    overrides = Overrides(
+        Layer(
+            tuple(arguments.select) if arguments.select is not None else None,
+            tuple(arguments.extend_select or ()),
+            tuple(arguments.ignore or ()),
+        ),
+        SEVERITIES[arguments.level] if arguments.level else None,
+        SEVERITIES[fail_level] if fail_level else None,
+    )
+    explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
+    start = common_directory(paths)
+    return paths, Config.load(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides)
+
+
+def baseline_file(arguments: argparse.Namespace, config: Config, base: Path) -> tuple[Path, Path | None]:
+    """Where the baseline is or would be, and the directory that it must not leave (None: the user named it)."""
+    from ldlm_lint.baseline import FILE_NAME
+
+    if arguments.baseline:
+        return Path(os.path.abspath(base / arguments.baseline)), None
+    return Path(config.root, config.baseline or FILE_NAME), Path(config.root)
+
+
+def gate(arguments: argparse.Namespace, paths: list[Path], config: Config, base: Path) -> Gate:
+    """What a check holds back; raises ConfigError for a baseline that cannot be used, GitError for a revision."""
+    from ldlm_lint import baseline
+    from ldlm_lint.config import common_directory
+    from ldlm_lint.gate import Gate
+
+    place, _ = baseline_file(arguments, config, base)
+    named = bool(arguments.baseline or config.baseline)
+    found = named or (not arguments.isolated and os.path.lexists(place))
+    known = baseline.read(place) if found and not arguments.no_baseline else {}
+    if arguments.since is None:
+        return Gate(known)
+    from ldlm_lint.gitdiff import changes_since
+
+    return Gate(known, changes_since(common_directory(paths), arguments.since))

@@ -1,0 +1,133 @@
+"""The gate: which of the findings are held back because the baseline knows them or their lines did not change."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ldlm_lint.changes import UNCHANGED, Changes
+from ldlm_lint.identity import Identifier
+from ldlm_lint.model import Finding, Identity
+from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
+from ldlm_lint.source import Source
+
+NEVER_HELD = frozenset({INTERNAL_ERROR.symbol, UNREADABLE_FILE.symbol})
+
+
+@dataclass(frozen=True, slots=True)
+class Sifted:
+    """What a gate held back: the findings, those that the baseline knows first, and how many of them it knows.
+
+    ``gone`` are the known defects that nobody found, with how many of each.
+    """
+
+    held: list[Finding]
+    baselined: int
+    gone: Counter[Identity]
+
+
+_Judged = tuple[bool, Finding]
+"""A finding and whether its lines changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a run compares its findings with; by default nothing, and every finding passes.
+
+    ``known`` says how many findings of each identity the baseline holds, ``changes`` which lines changed. ``edited``
+    are files (absolute) that fixes have rewritten since: there a known defect stays known although its code differs.
+    """
+
+    known: Mapping[Identity, int] = field(default_factory=dict)
+    changes: Changes | None = None
+    edited: frozenset[str] = frozenset()
+
+    def after(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Gate:
+        """The gate for contents that fixes made of those before."""
+        changes = self.changes.after(before, after) if self.changes is not None else None
+        return replace(self, changes=changes, edited=frozenset(after))
+
+    def sift(self, findings: Iterable[Finding], sources: Mapping[str, Source], root: str) -> Sifted:
+        """Tell which findings to hold back; identities are relative to ``root``.
+
+        Of equal defects those on unchanged lines are the known ones, then the ones that stand first. A file that
+        could not be read and an error of ours always pass, since without them the answer would look complete.
+        """
+        judged = [(self._changed(one, sources), one) for one in findings if one.rule not in NEVER_HELD]
+        gone = Counter(self.known)
+        known: list[Finding] = []
+        if gone:
+            judged.sort(key=lambda one: (one[0], one[1].order))
+            known, judged = self._subtract(judged, Identifier(sources, root), gone)
+        return Sifted([*known, *(one for changed, one in judged if not changed)], len(known), +gone)
+
+    def _changed(self, finding: Finding, sources: Mapping[str, Source]) -> bool:
+        if self.changes is None:
+            return True
+        span, changes = finding.span, self.changes.of(finding.span.path)
+        if finding.rule == UNPARSABLE_FILE.symbol:
+            # Where a parser gives up is seldom where the mistake is.
+            return changes != UNCHANGED
+        data = sources[span.path].data
+        first = data.count(b"\n", 0, span.start) + 1
+        return changes.touch(first, first + data.count(b"\n", span.start, max(span.end - 1, span.start)))
+
+    def _subtract(
+        self, judged: list[_Judged], identifier: Identifier, gone: Counter[Identity]
+    ) -> tuple[list[Finding], list[_Judged]]:
+        """What the baseline knows, and the rest; ``gone`` is left with what was not found."""
+        known: list[Finding] = []
+        others: list[tuple[_Judged, Identity]] = []
+        for one in judged:
+            identity = identifier.of(one[1])
+            if gone[identity] > 0:
+                gone[identity] -= 1
+                known.append(one[1])
+            else:
+                others.append((one, identity))
+        unknown: list[_Judged] = []
+        for one, identity in others:
+            before = self._before_fixes(one[1].span.path, identity, gone)
+            if before is None:
+                unknown.append(one)
+            else:
+                gone[before] -= 1
+                known.append(one[1])
+        return known, unknown
+
+    def _before_fixes(self, path: str, identity: Identity, gone: Counter[Identity]) -> Identity | None:
+        """The known defect that the fix of another one has given new code."""
+        if path not in self.edited:
+            return None
+        return next((one for one in gone if gone[one] > 0 and replace(one, code=identity.code) == identity), None)
+
+
+EVERYTHING = Gate()
+
+
+def stale(
+    gone: Mapping[Identity, int],
+    root: str,
+    requested: Sequence[Path],
+    checked: Collection[str],
+    applies: Callable[[str, str], bool],
+) -> tuple[tuple[Identity, int], ...]:
+    """The known defects that are gone for good, with their counts, in order.
+
+    Those of files that were not ``checked`` (absolute) and still exist, or of rules that do not apply in this run
+    (asked by symbol and path), may well be there. A file below a ``requested`` path that is no more has no defects.
+    """
+    found = []
+    for identity, count in sorted(gone.items()):
+        path = f"{root.rstrip('/')}/{identity.path}"
+        if count > 0 and applies(identity.rule, path) and (path in checked or _deleted(path, requested)):
+            found.append((identity, count))
+    return tuple(found)
+
+
+def _deleted(path: str, requested: Sequence[Path]) -> bool:
+    return not os.path.lexists(path) and any(parent in requested for parent in Path(path).parents)
+

@@ -1,0 +1,101 @@
+"""The function or class around a place of a file, told from tokens, so that a file with a syntax error has them too."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.source import Kind, Source
+
+_LAYOUT = (tokenize.NL, tokenize.COMMENT, tokenize.ENCODING, tokenize.ENDMARKER)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A function or class: the bytes ``[start, end)`` of its lines, decorators included, and its dotted name."""
+
+    start: int
+    end: int
+    name: str
+
+
+def scopes(source: Source) -> tuple[Scope, ...]:
+    """The functions and classes of a file, an outer one before those inside it."""
+    found = _python(source) if source.kind is Kind.PYTHON else _shell(source)
+    return tuple(sorted(found, key=lambda scope: (scope.start, -scope.end)))
+
+
+def symbol_at(found: tuple[Scope, ...], offset: int) -> str:
+    """The dotted name of the innermost of the scopes at a byte offset; empty at top level."""
+    return next((scope.name for scope in reversed(found) if scope.start <= offset < scope.end), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A logical line: how deep it is indented, the physical lines it takes, and its first words."""
+
+    depth: int
+    first: int
+    last: int
+    words: tuple[str, ...]
+
+    @property
+    def defines(self) -> str:
+        """The name of the function or class that the line begins, empty for every other line."""
+        words = self.words[1:] if self.words[:1] == ("async",) else self.words
+        return words[1] if len(words) > 1 and words[0] in ("def", "class") else ""
+
+
+def _python(source: Source) -> Iterator[Scope]:
+    starts = (*source.line_starts, len(source.data))
+    end_of_file = len(source.data) + 1
+    around: list[tuple[int, int, str]] = []
+    end = decorated = 0
+    for line in _logical_lines(source.text):
+        while around and around[-1][0] >= line.depth:
+            _, first, name = around.pop()
+            yield Scope(starts[first - 1], end, name)
+        end = starts[min(line.last, len(starts) - 1)]
+        first = decorated or line.first
+        decorated = first if line.words[:1] == ("@",) else 0
+        if line.defines:
+            name = f"{around[-1][2]}.{line.defines}" if around else line.defines
+            around.append((line.depth, first, name))
+    for _, first, name in around:
+        # The last scope is open to the end of the file, which is also where a file that breaks off leaves it.
+        yield Scope(starts[first - 1], end_of_file, name)
+
+
+def _logical_lines(text: str) -> Iterator[_Line]:
+    depth = first = 0
+    words: list[str] = []
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text, newline=None).readline):
+            if token.type in (tokenize.INDENT, tokenize.DEDENT):
+                depth += 1 if token.type == tokenize.INDENT else -1
+            elif token.type == tokenize.NEWLINE:
+                yield _Line(depth, first, token.start[0], tuple(words))
+                words, first = [], 0
+            elif token.type not in _LAYOUT:
+                first = first or token.start[0]
+                if len(words) < 3:
+                    words.append(token.string)
+    except (tokenize.TokenError, SyntaxError):
+        # What stands behind the error belongs to the scopes that are open there.
+        return
+
+
+def _shell(source: Source) -> Iterator[Scope]:
+    from ldlm_lint.shell import tree
+
+    waiting = [(tree.parse(tree.without_carriage_returns(source.data[source.bom :])), "")]
+    while waiting:
+        node, around = waiting.pop()
+        if node.type == "function_definition":
+            name = node.child_by_field_name("name")
+            own = name.text.decode(errors="replace") if name is not None and name.text else ""
+            around = f"{around}.{own}" if around else own
+            yield Scope(node.start_byte + source.bom, node.end_byte + source.bom, around)
+        waiting += [(child, around) for child in node.named_children]

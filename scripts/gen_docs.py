@@ -11,8 +11,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from harness import Case, cases, contents, strip  # noqa: E402
+from harness import Case, cases, contents  # noqa: E402
 
+from ldlm_lint.examples import shown  # noqa: E402
 from ldlm_lint.model import Rule  # noqa: E402
 from ldlm_lint.report.page import default, fix_level  # noqa: E402
 from ldlm_lint.rules import ALL  # noqa: E402
@@ -97,7 +98,7 @@ def _row(cells: Iterable[str]) -> str:
 
 def _sections(rule: Rule, bad: Case | None, good: Case | None) -> Iterator[str]:
     yield f"### What it does\n\n{rule.summary}\n"
-    yield f"### Why it costs\n\n{rule.rationale}\n\n{rule.cost}\n"
+    yield f"### Why it costs\n\n{rule.rationale}\n\n{rule.cost_text}\n"
     if bad is not None:
         yield f"### Bad\n\n{_code(contents(bad.path))}"
     if good is not None:
@@ -122,7 +123,7 @@ def _code(files: Mapping[str, bytes]) -> str:
     """The files of an example as fenced code, each under its name where there are several."""
     blocks = []
     for name, data in files.items():
-        if text := _text(data):
+        if text := shown(data):
             title = f"`{name}`\n\n" if len(files) > 1 else ""
             blocks.append(f"{title}```{_LANGUAGES[Path(name).suffix]}\n{text}```\n")
     return "\n".join(blocks)
@@ -131,15 +132,9 @@ def _code(files: Mapping[str, bytes]) -> str:
 def _diff(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> str:
     parts = []
     for name in sorted(before):
-        old, new = _text(before[name]).splitlines(keepends=True), _text(after[name]).splitlines(keepends=True)
+        old, new = shown(before[name]).splitlines(keepends=True), shown(after[name]).splitlines(keepends=True)
         parts += difflib.unified_diff(old, new, name, name, n=_CONTEXT)
     return f"```diff\n{''.join(parts)}```\n"
-
-
-def _text(data: bytes) -> str:
-    """A fixture as it is shown: without comments for the harness, bytes that are no text as escapes."""
-    text = strip(data).decode(errors="backslashreplace").replace("\r\n", "\n").replace("\0", "\\x00")
-    return text if not text or text.endswith("\n") else text + "\n"
 
 
 def main(arguments: list[str] | None = None) -> int:

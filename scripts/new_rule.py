@@ -1,0 +1,220 @@
+"""Writes the skeleton of a rule: the Rule object, its fixtures and a line in CHANGELOG.md.
+
+    python scripts/new_rule.py NAME CODE FILE [--reads py|sh] [--fix safe|unsafe|display] [--opt-in]
+
+The texts say what to write in their place, in a form that tests/test_rule_texts.py rejects, and the fixtures expect a
+finding that nothing reports yet: the tests are red until the rule is whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from ldlm_lint import rules  # noqa: E402
+from ldlm_lint.model import Applicability  # noqa: E402
+
+WIDTH = 120
+CODE = re.compile(r"[IRWE]\d{4}")
+NAME = re.compile(r"[a-z]+(-[a-z0-9]+)+")
+ARTEFACTS = {"py": "Python", "sh": "Launch scripts"}
+WRITTEN = (Applicability.SAFE.label, Applicability.UNSAFE.label)
+SENTENCES = {
+    "summary": "what the rule finds, in one sentence",
+    "rationale": "the mechanism: why it costs, slow, large or dangerous",
+    "cost": "the measured effect with its source, or that it was not measured",
+    "exceptions": "when not to follow it",
+    "versions": "the torch versions it holds for",
+    "verification": "how to see it at run time",
+}
+CHANGES, NEW_CHECKS = "## Unreleased\n", "### New check\n"
+FIXTURES = {
+    "bad.py": '"""Write here: short, real-looking training code with the defect."""\n\ndefect = None  # expect: {name}\n',
+    "bad.fixed.py": '"""Write here: what the fix makes of bad.py."""\n',
+    "good.py": '"""Write this first: each case that looks like the defect and is not."""\n',
+    "bad.sh": "#!/usr/bin/env bash\n# Write here: a short, real-looking launch script with the defect.\n:  # expect: {name}\n",
+    "bad.fixed.sh": "#!/usr/bin/env bash\n# Write here: what the fix makes of bad.sh.\n:\n",
+    "good.sh": "#!/usr/bin/env bash\n# Write this first: each case that looks like the defect and is not.\n:\n",
+}
+STEPS = """\
+{name} ({code}) is declared. What remains, in this order:
+
+1. {fixtures}/good.{suffix}: what must stay silent, with the words that tempt the rule.
+2. {fixtures}/bad.{suffix}: the defect; `# expect: {name}` at the end of each line where a finding starts{fixed}.
+3. {module}: every text that begins with "write:", the references (https, primary sources), the triggers.
+4. The detection: ldlm_lint/{home}. Bind, return early, report; unknown is silent.
+5. python -m pytest tests/test_rule_texts.py tests/test_rules.py -k {name}
+6. python scripts/gen_docs.py, and read CHANGELOG.md.
+7. Run it over real repositories and read every finding.
+"""
+
+
+class RefusedError(Exception):
+    """What was asked for cannot be a rule; the text says why."""
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """A rule that is to be written."""
+
+    name: str
+    code: str
+    module: Path
+    reads: str
+    fix: str | None
+    default: bool
+
+    @property
+    def constant(self) -> str:
+        """The name of the Rule object."""
+        return self.name.upper().replace("-", "_")
+
+    @property
+    def fixtures(self) -> Path:
+        """The folder of its fixtures."""
+        return ROOT / "tests" / "fixtures" / self.name
+
+    def declaration(self) -> str:
+        """The source of the Rule object."""
+        fields = [f'code="{self.code}"', f'symbol="{self.name}"', 'message="write: what is wrong at this place."']
+        fields += [f'{field}="write: {text}"' for field, text in SENTENCES.items()]
+        fields += ['references=(Reference("write: a primary source", "http://"),)', f'reads=("{self.reads}",)']
+        fields += ["triggers=()"]
+        fields += [] if self.default else ["default=False"]
+        if self.fix:
+            fields += [f"applicability=Applicability.{self.fix.upper()}", 'fix_safety="write: what the fix may change"']
+        return f"{self.constant} = Rule(\n" + "".join(f"    {field},\n" for field in fields) + ")\n"
+
+    def steps(self) -> str:
+        """What remains to be done."""
+        return STEPS.format(
+            name=self.name,
+            code=self.code,
+            fixtures=self.fixtures.relative_to(ROOT).as_posix(),
+            module=self.module.relative_to(ROOT).as_posix(),
+            suffix=self.reads,
+            fixed=f"; bad.fixed.{self.reads}: what the fix makes of it" if self.fix in WRITTEN else "",
+            home="checkers/ (Python)" if self.reads == "py" else "shell/ (launch scripts)",
+        )
+
+
+def refuse_what_exists(skeleton: Skeleton) -> None:
+    """Raise RefusedError for a name, code or file that a new rule cannot have."""
+    if not NAME.fullmatch(skeleton.name):
+        raise RefusedError(f"{skeleton.name} is no name of a rule: words of lower-case letters, joined by hyphens")
+    if not CODE.fullmatch(skeleton.code):
+        raise RefusedError(f"{skeleton.code} is no code: a letter of I, R, W, E and four digits")
+    for rule in rules.ALL:
+        if skeleton.name in (rule.symbol, *rule.old_names):
+            raise RefusedError(f"{skeleton.name} is the name, or an old name, of {rule.symbol} ({rule.code})")
+        if skeleton.code[1:] == rule.code[1:]:
+            raise RefusedError(f"{skeleton.code} is taken: {rule.symbol} has {rule.code}")
+    if skeleton.fixtures.exists():
+        raise RefusedError(f"{skeleton.fixtures.relative_to(ROOT).as_posix()} is there already")
+    if not skeleton.module.is_file():
+        raise RefusedError(f"there is no {skeleton.module.relative_to(ROOT).as_posix()}: it takes {', '.join(families())}")
+    expected = families().get(skeleton.module.stem)
+    if expected is None or skeleton.code[1:3] not in expected:
+        fitting = [name for name, known in families().items() if skeleton.code[1:3] in known]
+        raise RefusedError(
+            f"{skeleton.code} is of family {skeleton.code[1:3]}, {skeleton.module.name} is not; "
+            + (f"its files are {', '.join(fitting)}" if fitting else "no file has that family")
+        )
+
+
+def families() -> dict[str, set[str]]:
+    """The families of the rules in each file, by the file's name without its suffix."""
+    found = {}
+    for path in sorted((ROOT / "ldlm_lint" / "rules").glob("*.py")):
+        if declared := getattr(getattr(rules, path.stem, None), "RULES", ()):
+            found[path.stem] = {rule.family for rule in declared}
+    return found
+
+
+def with_rule(source: str, skeleton: Skeleton) -> str:
+    """The source of a file of rules with one more of them, before its RULES and in it."""
+    needed = {"Reference", "Rule"} | ({"Applicability"} if skeleton.fix else set())
+    lines = source.splitlines(keepends=True)
+    replaced: list[tuple[ast.stmt, str]] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and node.module == "ldlm_lint.model":
+            names = sorted(needed | {alias.name for alias in node.names}, key=str.lower)
+            replaced.append((node, _listed("from ldlm_lint.model import ", names)))
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "RULES" and isinstance(node.value, ast.Tuple):
+            names = [*(ast.unparse(name) for name in node.value.elts), skeleton.constant]
+            replaced.append((node, f"{skeleton.declaration()}\n{_listed('RULES = ', names)}"))
+    if len(replaced) != 2:
+        raise RefusedError(f"{skeleton.module.name} has no import from ldlm_lint.model, or no tuple RULES")
+    for node, text in reversed(replaced):
+        lines[node.lineno - 1 : node.end_lineno] = [text]
+    return "".join(lines)
+
+
+def _listed(opening: str, names: list[str]) -> str:
+    """A tuple, or the names of an import, on one line where they fit."""
+    bare = f"{opening}{', '.join(names)}" if opening.endswith("import ") else f"{opening}({', '.join(names)})"
+    return f"{bare}\n" if len(bare) <= WIDTH else f"{opening}(\n" + "".join(f"    {name},\n" for name in names) + ")\n"
+
+
+def with_change(text: str, skeleton: Skeleton) -> str:
+    """CHANGELOG.md with a line for the rule below its new checks."""
+    before, unreleased, after = text.partition(CHANGES)
+    if not unreleased:
+        raise RefusedError(f"CHANGELOG.md has no line {CHANGES.strip()!r}")
+    body, separator, older = after.partition("\n## ")
+    if NEW_CHECKS not in body:
+        body = f"\n{NEW_CHECKS}{body}"
+    opening, _, rest = body.partition(NEW_CHECKS)
+    checks, heading, others = rest.partition("\n### ")
+    line = f"- {ARTEFACTS[skeleton.reads]}: `{skeleton.name}`.\n"
+    checks = f"\n{checks.strip()}\n{line}" if checks.strip() else f"\n{line}"
+    return f"{before}{unreleased}{opening}{NEW_CHECKS}{checks}{heading}{others}{separator}{older}"
+
+
+def write(skeleton: Skeleton) -> None:
+    """Write all parts; nothing is written where one of them cannot be."""
+    changelog = ROOT / "CHANGELOG.md"
+    texts = {
+        skeleton.module: with_rule(skeleton.module.read_text(encoding="utf-8"), skeleton),
+        changelog: with_change(changelog.read_text(encoding="utf-8"), skeleton),
+    }
+    kinds = ("bad", "good", "bad.fixed") if skeleton.fix in WRITTEN else ("bad", "good")
+    for kind in kinds:
+        name = f"{kind}.{skeleton.reads}"
+        texts[skeleton.fixtures / name] = FIXTURES[name].replace("{name}", skeleton.name)
+    skeleton.fixtures.mkdir(parents=True)
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the skeleton and print what remains; 2 where it is refused."""
+    parser = argparse.ArgumentParser(description="Write the skeleton of a rule.")
+    parser.add_argument("name", metavar="NAME", help="the defect in words, such as unbounded-checkpoints")
+    parser.add_argument("code", metavar="CODE", help="severity letter, family and number, such as W7601")
+    parser.add_argument("file", metavar="FILE", help="the file of ldlm_lint/rules that it goes to, such as memory")
+    parser.add_argument("--reads", choices=sorted(ARTEFACTS), default="py", help="what it looks at first (default: py)")
+    parser.add_argument("--fix", choices=[one.label for one in Applicability], help="the best fix that it may have")
+    parser.add_argument("--opt-in", action="store_true", help="off unless it is selected")
+    given = parser.parse_args(arguments)
+    module = ROOT / "ldlm_lint" / "rules" / f"{given.file.removesuffix('.py')}.py"
+    skeleton = Skeleton(given.name, given.code, module, given.reads, given.fix, not given.opt_in)
+    try:
+        refuse_what_exists(skeleton)
+        write(skeleton)
+    except RefusedError as error:
+        print(f"new_rule.py: {error}", file=sys.stderr)
+        return 2
+    print(skeleton.steps(), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

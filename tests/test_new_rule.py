@@ -1,0 +1,168 @@
+"""scripts/new_rule.py writes a skeleton that the tests reject part by part, until the rule is whole."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NAME, CODE, FILE = "variable-deleted-by-hand", "W7599", "memory"
+CONSTANT = "VARIABLE_DELETED_BY_HAND"
+# What a copy of the tree does not need: the other rules' fixtures would only make its tests slow.
+LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "venv", "fixtures", "examples")
+PLACEHOLDER = re.compile(r'"write: [^"]*"')
+DETECTION = f"""
+
+def _visit_delname(self, node):
+    from ldlm_lint.model import Applicability, Fix
+    from ldlm_lint.rules.memory import {CONSTANT}
+
+    advice = Fix("keep the name", (), Applicability.DISPLAY, "it may be read later")
+    self.report({CONSTANT}, node, fix=lambda source: advice)
+
+
+MemoryChecker.visit_delname = _visit_delname
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of this checkout without fixtures."""
+    copy = tmp_path / "tree"
+    shutil.copytree(ROOT, copy, ignore=LEFT_OUT)
+    return copy
+
+
+def python(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=tree, env=environment)
+
+
+def new_rule(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return python(tree, "scripts/new_rule.py", *arguments)
+
+
+def failures(tree: Path) -> tuple[set[str], str]:
+    """Which tests of the rule fail in the fast engine, and all that pytest prints of them."""
+    chosen = f"{NAME} and not pylint"
+    done = python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_rule_texts.py", "tests/test_rules.py", "-k", chosen)
+    assert "passed" in done.stdout, done.stdout + done.stderr
+    return set(re.findall(r"^FAILED \S+::(\w+)\[", done.stdout, re.M)), done.stdout
+
+
+def state(tree: Path) -> dict[str, bytes]:
+    return {path.relative_to(tree).as_posix(): path.read_bytes() for path in tree.rglob("*") if path.is_file()}
+
+
+def rewrite(path: Path, *changes: tuple[str, str]) -> None:
+    text = path.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
+
+
+def fill_texts(tree: Path) -> None:
+    path = tree / "ldlm_lint" / "rules" / f"{FILE}.py"
+    rewrite(
+        path,
+        ('message="write: what is wrong at this place."', 'message="a name is deleted by hand"'),
+        ('Reference("write: a primary source", "http://")', 'Reference("del", "https://docs.python.org/3/reference/")'),
+        ('fix_safety="write: what the fix may change"', 'fix_safety="Shown only: the name may be read later."'),
+        ("    triggers=(),\n    applicability=", '    triggers=(b"del ",),\n    applicability='),
+    )
+    path.write_text(PLACEHOLDER.sub('"A sentence."', path.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def test_a_skeleton_is_red_until_its_parts_are_filled(tree):
+    done = new_rule(tree, NAME, CODE, FILE, "--fix", "display")
+    assert done.returncode == 0, done.stderr
+    assert f"1. tests/fixtures/{NAME}/good.py:" in done.stdout
+
+    red, printed = failures(tree)
+    assert {
+        "test_every_text_is_filled_with_sentences",
+        "test_a_message_is_one_line_without_a_full_stop",
+        "test_the_references_are_https_links_to_primary_sources",
+        "test_fix_safety_says_the_level_first",
+        "test_a_rule_reads_artefacts_and_has_triggers_for_them",
+        "test_the_engine_finds_what_is_expected",
+    } <= red
+    assert "write: what the rule finds, in one sentence" in printed
+    assert f"{{('bad.py', 3, '{NAME}'): 1}}" in printed
+
+    fill_texts(tree)
+    red, _ = failures(tree)
+    assert "test_the_engine_finds_what_is_expected" in red
+    assert not {one for one in red if "text" in one or "message" in one or "references" in one}
+
+    fixtures = tree / "tests" / "fixtures" / NAME
+    (fixtures / "bad.py").write_text(f'"""A loop."""\n\nbatch = 1\ndel batch  # expect: {NAME}\n', encoding="utf-8")
+    (fixtures / "good.py").write_text('"""No del here."""\n', encoding="utf-8")
+    with (tree / "ldlm_lint" / "checkers" / f"{FILE}.py").open("a", encoding="utf-8") as file:
+        file.write(DETECTION)
+    red, printed = failures(tree)
+    assert not red, printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "files"),
+    [
+        ([NAME, CODE, FILE], {"bad.py", "good.py"}),
+        ([NAME, CODE, f"{FILE}.py", "--fix", "unsafe"], {"bad.py", "good.py", "bad.fixed.py"}),
+        ([NAME, "I7299", "environment", "--reads", "sh", "--fix", "safe", "--opt-in"], {"bad.sh", "good.sh", "bad.fixed.sh"}),
+    ],
+    ids=["plain", "unsafe", "shell"],
+)
+def test_all_parts_are_written(arguments, files, tree):
+    before = state(tree)
+    done = new_rule(tree, *arguments)
+    assert done.returncode == 0, done.stderr
+    after = state(tree)
+    module = f"ldlm_lint/rules/{arguments[2].removesuffix('.py')}.py"
+    assert {name for name in after if after[name] != before.get(name)} == {
+        module,
+        "CHANGELOG.md",
+        *(f"tests/fixtures/{NAME}/{name}" for name in files),
+    }
+    assert after["CHANGELOG.md"].decode().count(f": `{NAME}`.\n") == 1
+    ask = f"from ldlm_lint.rules import by_symbol; rule = by_symbol['{NAME}']; print(rule.code, rule.reads, rule.default)"
+    reads = "sh" if "sh" in arguments else "py"
+    assert python(tree, "-c", ask).stdout == f"{arguments[1]} ('{reads}',) {'--opt-in' not in arguments}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["nccl-blocking-wait", CODE, FILE], "nccl-blocking-wait is the name, or an old name, of nccl-blocking-wait (W7207)"),
+        ([NAME, "W7502", FILE], "W7502 is taken: missing-activation-checkpointing has R7502"),
+        ([NAME, "W7199", FILE], "W7199 is of family 71, memory.py is not; its files are "),
+        ([NAME, "W7999", FILE], "no file has that family"),
+        ([NAME, "X7599", FILE], "X7599 is no code"),
+        (["Deleted", CODE, FILE], "Deleted is no name of a rule"),
+        ([NAME, CODE, "memories"], "there is no ldlm_lint/rules/memories.py"),
+    ],
+    ids=["name", "code", "family", "unknown family", "letter", "spelling", "file"],
+)
+def test_what_cannot_be_a_rule_is_refused_and_nothing_is_written(arguments, reason, tree):
+    before = state(tree)
+    done = new_rule(tree, *arguments)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert state(tree) == before
+
+
+def test_a_rule_is_not_declared_twice(tree):
+    assert new_rule(tree, NAME, CODE, FILE).returncode == 0
+    again = new_rule(tree, NAME, "W7598", FILE)
+    assert again.returncode == 2
+    assert f"{NAME} is the name, or an old name, of {NAME} ({CODE})" in again.stderr
+    (tree / "tests" / "fixtures" / "some-other-name").mkdir()
+    assert "tests/fixtures/some-other-name is there already" in new_rule(tree, "some-other-name", "W7598", FILE).stderr

@@ -210,7 +210,7 @@ def test_iterations_and_the_loops_that_repeat_them() -> None:
         ("a", "", 4, (3,)),
         ("b", "", 6, ()),
         ("a", "", 3, (3,)),
-        ("it", "", 3, ()),
+        ("it", "", 3, (3,)),
         ("d", ANY_ELEMENT, 10, (3,)),
     }
 

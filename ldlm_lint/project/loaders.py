@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from ldlm_lint.python.flow import ANY_ELEMENT, CallSite, Iteration, ModuleFlow, 
 _FIT = {"fit", "fit_loop"}
 _PREPARES = {"prepare", "setup_dataloaders", "prepare_data_loader", "distribute"}
 _LOADER_METHODS = ("train_dataloader", "val_dataloader", "test_dataloader")
+_WRAPPER = re.compile(r"prefetch|cycl|infinite|load|wrap|iter|progress|device|dali|inf_")
 _STEPS = 4000
 
 
@@ -88,6 +90,7 @@ class Tracer:
         for iteration in self.uses(path).iterations.get(_place(slot), ()):
             if _same_element(iteration.slot.index, slot.index):
                 again = repeated or bool(iteration.loops) or self._taken_again(path, slot, iteration.scope)
+                again = again and not iteration.goes_on
                 yield Site(path, iteration.line, iteration.scope, again, iteration.loops)
 
     def _by_framework(self, path: str, slot: Slot) -> Iterator[Site]:
@@ -154,11 +157,20 @@ class Tracer:
                     yield where, Slot("var", function.scope, name, slot.index if passed.slot.index == "" else ""), again
             if any(function.yields for _, function in targets):
                 yield path, Slot("out", "", call.position), repeated
-            if not targets:
+            if not targets and _hands_on(call.callee.name.rpartition(".")[2], passed.key):
                 index = (
                     str(passed.key) if call.callee.name.rpartition(".")[2] in _PREPARES and len(call.passed) > 1 else ""
                 )
                 yield path, Slot("out", "", call.position, index), repeated
+
+
+def _hands_on(name: str, key: int | str) -> bool:
+    """Whether a call of another package gives back the loader it is given, wrapped or not.
+
+    ``accelerator.prepare(…)`` and wrappers such as ``DataPrefetcher(loader)`` do; a function that takes a loader among
+    other things returns something else.
+    """
+    return name in _PREPARES or (key == 0 and (name[:1].isupper() or _WRAPPER.search(name) is not None))
 
 
 def _place(slot: Slot) -> _Place:

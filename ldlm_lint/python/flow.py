@@ -104,12 +104,16 @@ class CallSite:
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """A loop over a slot; ``loops`` are the outer loops that repeat it, ``line`` is the loop's own line."""
+    """A loop over a slot; ``loops`` are the outer loops that repeat it, ``line`` is the loop's own line.
+
+    One that ``goes_on`` takes the next element of a pass that has begun (``next(it)``), however often it runs.
+    """
 
     slot: Slot
     scope: str
     line: int
     loops: tuple[int, ...]
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +230,7 @@ def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
         yield from _iterated(node.value, node.lineno or 0)
     elif node.args:
         found = _iterated(node.args[0], _loop_line(node))
-        # ``next(it)`` goes on with the same pass over the data, however often it is called.
-        yield from (replace(one, loops=()) for one in found) if _is_call_of(node, "next") else found
+        yield from (replace(one, goes_on=True) for one in found) if _is_call_of(node, "next") else found
 
 
 def _is_call_of(node: nodes.Call, *names: str) -> bool:

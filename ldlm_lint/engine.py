@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 import traceback
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +19,7 @@ from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.model import FileResult, Finding, Problem, Report, Span
-from ldlm_lint.python.skim import without_comments
+from ldlm_lint.prefilter import families_at_risk
 from ldlm_lint.rules import ALL, by_symbol, linter
 from ldlm_lint.source import Kind, Source, UnreadableError
 from ldlm_lint.suppress import suppressions
@@ -84,10 +83,11 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
         source = Source.from_bytes(name, overlay[name], kind) if name in overlay else Source.read(path, kind)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
-    if not may_break_a_rule(source.data, kind) and _parses(source):
+    families = families_at_risk(source.data, kind)
+    if not families and _parses(source):
         return FileResult(name)
     try:
-        result = _lint(source, config)
+        result = _lint(source, config, families)
     except Exception as error:
         result = FileResult(name, (_internal_error(source.span(0, 0), error),))
     if result.findings:
@@ -102,7 +102,7 @@ def _internal_error(span: Span, error: Exception) -> Finding:
     return Finding(rule.symbol, rule.code, span, (("error", f"{where}: {type(error).__name__}: {error}"),))
 
 
-def _lint(source: Source, config: Config) -> FileResult:
+def _lint(source: Source, config: Config, families: frozenset[str]) -> FileResult:
     if source.kind is Kind.SHELL:
         from ldlm_lint.shell.lint import lint as lint_shell
 
@@ -110,28 +110,7 @@ def _lint(source: Source, config: Config) -> FileResult:
     from ldlm_lint.checkers.host import lint as lint_python
     from ldlm_lint.project.index import dotted_name
 
-    return lint_python(source, dotted_name(source.path, config.root), config.facts)
-
-
-def may_break_a_rule(data: bytes, kind: Kind) -> bool:
-    """Whether a file holds a trigger of a rule and none of its silencers; without, no rule about training can fire."""
-    code = without_comments(data) if kind is Kind.PYTHON else data
-    return any(
-        triggers.search(code) and not (silencers and silencers.search(code)) for triggers, silencers in _prefilters(kind)
-    )
-
-
-@functools.cache
-def _prefilters(kind: Kind) -> tuple[tuple[re.Pattern[bytes], re.Pattern[bytes] | None], ...]:
-    """One pair of patterns for all rules without silencers, and one for each rule that has some."""
-    rules = [rule for rule in ALL if kind.value in rule.reads and any(rule.triggers)]
-    plain = [trigger for rule in rules if not rule.silencers for trigger in rule.triggers]
-    special = [(_any_of(rule.triggers), _any_of(rule.silencers)) for rule in rules if rule.silencers]
-    return ((_any_of(plain), None), *special)
-
-
-def _any_of(words: Iterable[bytes]) -> re.Pattern[bytes]:
-    return re.compile(b"|".join(re.escape(word) for word in sorted(set(words))) or b"(?!)")
+    return lint_python(source, dotted_name(source.path, config.root), config.facts, families)
 
 
 def _parses(source: Source) -> bool:

@@ -192,7 +192,8 @@ class Rule:
     ``code`` is a pylint message id whose letter is the severity and whose first two digits are the family;
     ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best
     level its fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least
-    one to hold the defect, and none of ``silencers``; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
+    one to hold the defect, one of each group in
+    ``requires``, and none of ``silencers``; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
     """
 
     code: str
@@ -207,6 +208,7 @@ class Rule:
     references: tuple[Reference, ...]
     reads: tuple[str, ...]
     triggers: tuple[bytes, ...]
+    requires: tuple[tuple[bytes, ...], ...] = ()
     silencers: tuple[bytes, ...] = ()
     confidence: Confidence = Confidence.HIGH
     default: bool = True

@@ -15,8 +15,8 @@ from snippets import source
 from ldlm_lint import engine
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
-from ldlm_lint.engine import may_break_a_rule
 from ldlm_lint.model import Finding, Report
+from ldlm_lint.prefilter import families_at_risk
 from ldlm_lint.python.flow import summarize
 from ldlm_lint.python.tree import parse
 from ldlm_lint.rules import ALL, linter
@@ -206,10 +206,10 @@ def test_a_checker_that_raises_is_a_problem_and_the_rest_goes_on(
 ) -> None:
     original = engine._lint
 
-    def fail(source: Source, config: Config) -> object:
+    def fail(source: Source, config: Config, families: frozenset[str]) -> object:
         if source.path.endswith("wrap.py"):
             raise ValueError("no such node")
-        return original(source, config)
+        return original(source, config, families)
 
     monkeypatch.setattr(engine, "_lint", fail)
     report = lint(project)
@@ -232,7 +232,7 @@ def test_a_checker_that_raises_is_a_problem_and_the_rest_goes_on(
     ],
 )
 def test_prefilter(data: bytes, kind: Kind, expected: bool) -> None:
-    assert may_break_a_rule(data, kind) is expected
+    assert bool(families_at_risk(data, kind)) is expected
 
 
 CORPUS = [
@@ -245,7 +245,8 @@ def test_the_prefilter_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     files = {f"{number}/{path.name}": path.read_text(encoding="utf-8") for number, path in enumerate(CORPUS)}
     write(tmp_path, files | {"pyproject.toml": ""})
     with_filter = lint(tmp_path)
-    monkeypatch.setattr(engine, "may_break_a_rule", lambda data, kind: True)
+    everything = frozenset(rule.family for rule in ALL)
+    monkeypatch.setattr(engine, "families_at_risk", lambda data, kind: everything)
     assert lint(tmp_path).findings == with_filter.findings
     assert len(with_filter.findings) > 20
 

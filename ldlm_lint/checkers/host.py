@@ -7,7 +7,7 @@ repository that hold a trigger it costs 0.5 s of CPU where the ``PyLinter`` API 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from astroid import nodes
@@ -47,13 +47,18 @@ class Host:
         """Checkers register pylint options in their constructor; ours are read from ``[tool.ldlm-lint]``."""
 
 
-def lint(source: Source, module_name: str, options: Mapping[str, object]) -> FileResult:
-    """The findings of one Python file, those that wait for the project's facts among them."""
+def lint(
+    source: Source, module_name: str, options: Mapping[str, object], families: Collection[str] | None = None
+) -> FileResult:
+    """The findings of one Python file, those that wait for the project's facts among them.
+
+    ``families`` (two digits each) are the ones whose checkers run; None runs all of them.
+    """
     parsed = parse(source, module_name)
     # A file that does not parse cannot be shown to parse after an edit either.
     host = Host(source, options, fixes=not parsed.error_line)
     if parsed.module is not None:
-        walk(parsed.module, host)
+        walk(parsed.module, host, families)
     if parsed.error_line:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
@@ -62,10 +67,12 @@ def lint(source: Source, module_name: str, options: Mapping[str, object]) -> Fil
     return FileResult(source.path, findings, flow=flow)
 
 
-def walk(module: nodes.Module, host: Host) -> None:
-    """Send every node of a tree to the checkers."""
+def walk(module: nodes.Module, host: Host, families: Collection[str] | None = None) -> None:
+    """Send every node of a tree to the checkers, or to those of some families only."""
     walker = ASTWalker(host)  # type: ignore[arg-type]
     for checker in CHECKERS:
+        if families is not None and checker.family not in families:
+            continue
         walker.add_checker(checker(host))  # type: ignore[arg-type]
     walker.walk(module)
 

@@ -36,6 +36,7 @@ MSE_ON_UNIT_VECTORS = Rule(
     ),
     reads=("py",),
     triggers=(b"normalize", b"norm("),
+    requires=((b"mse", b"MSELoss", b"** 2", b"**2", b"pow(", b"square("),),
     probe=Probe("loss-gradient-norm", "the gradient of this term is far below that of the others"),
     scope=Scope.PROJECT,
 )
@@ -66,6 +67,7 @@ CLAMPED_LOSS = Rule(
     ),
     reads=("py",),
     triggers=(b"clamp", b"clip(", b"clip_(", b"minimum(", b"min("),
+    requires=((b"loss", b"Loss", b"entropy"),),
     probe=Probe("gradient-norm", "steps with a gradient norm of zero"),
     scope=Scope.PROJECT,
 )

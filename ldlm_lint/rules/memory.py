@@ -79,6 +79,7 @@ CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
     ),
     reads=("py",),
     triggers=(b"utils.checkpoint", b"from torch.utils import"),
+    requires=((b"checkpoint",),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it changes the implementation. A segment that saves other tensors when it is computed again raises, and gradients "
     "that were silently missing appear.",

@@ -120,6 +120,8 @@ def _families(
     module: nodes.Module, models: list[tuple[nodes.ClassDef, Stack]]
 ) -> list[list[tuple[nodes.ClassDef, Stack]]]:
     """The models of a file, those together that one class of the file builds."""
+    if len(models) < 2:
+        return [models] if models else []
     remaining, families = list(models), []
     for whole in module.nodes_of_class(nodes.ClassDef):
         built = {_last_name(call.func) for call in whole.nodes_of_class(nodes.Call)}

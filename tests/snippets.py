@@ -10,7 +10,7 @@ from astroid import nodes
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.project import QUESTIONS, Project, Verdict
 from ldlm_lint.project.questions import Context
-from ldlm_lint.python.flow import function_of, loops_around, position_of, scope_name
+from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.tree import Parsed, parse
 from ldlm_lint.source import Kind, Source
 

@@ -7,19 +7,9 @@ import pickle
 import pytest
 from snippets import ROOT, argument, call, parsed, tree
 
-from ldlm_lint.python.flow import (
-    ANY_ELEMENT,
-    Callee,
-    ModuleFlow,
-    Slot,
-    callee_of,
-    is_backward,
-    loops_around,
-    position_of,
-    scope_name,
-    slots_of,
-    summarize,
-)
+from ldlm_lint.python.flow import Callee, ModuleFlow, callee_of, is_backward, summarize
+from ldlm_lint.python.places import loops_around, position_of, scope_name
+from ldlm_lint.python.slots import ANY_ELEMENT, Slot, slots_of
 
 
 def flow(code: str) -> ModuleFlow:

@@ -13,9 +13,9 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
-from ldlm_lint.python.flow import function_of as enclosing_function
-from ldlm_lint.python.flow import loops_around, scope_name
 from ldlm_lint.python.names import qualified
+from ldlm_lint.python.places import function_of as enclosing_function
+from ldlm_lint.python.places import loops_around, scope_name
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
 

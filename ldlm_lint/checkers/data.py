@@ -13,8 +13,9 @@ from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, l
 from ldlm_lint.checkers.data_workers import SETTING, flag_of, is_guarded, is_in_memory, too_many, zero_reason
 from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.python.calls import Argument, Arguments, State
-from ldlm_lint.python.flow import LOADERS, position_of
 from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.places import position_of
+from ldlm_lint.python.slots import LOADERS
 from ldlm_lint.rules.data import (
     CONFLICTING_OPTIONS,
     DATALOADER_TOO_MANY_WORKERS,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ldlm_lint.python.flow import function_of, is_backward, loops_around, scope_name
+from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.values import constant
 
 _FLAG = "requires_grad"

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.flow import Slot, function_of, loops_around, slots_of
 from ldlm_lint.python.names import bindings
+from ldlm_lint.python.places import function_of, loops_around
+from ldlm_lint.python.slots import Slot, slots_of
 from ldlm_lint.python.values import constant, evaluate, only_binding
 
 _OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|adam|sgd", re.I)

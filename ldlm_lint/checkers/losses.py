@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.calls import Argument, Arguments
-from ldlm_lint.python.flow import function_of
 from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 
 # ``loss_weight``, ``loss_mask`` or ``max_loss`` are numbers about a loss.

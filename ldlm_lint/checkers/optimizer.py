@@ -9,8 +9,8 @@ from ldlm_lint.checkers import batch_size
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.flow import position_of
 from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.places import position_of
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.training import is_tutorial
-from ldlm_lint.python.flow import ANY_ELEMENT, Callee, CallSite, Function, Slot
+from ldlm_lint.python.flow import Callee, CallSite, Function
+from ldlm_lint.python.slots import ANY_ELEMENT, Slot
 
 _STEPS = 400
 _DEPTH = 3

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
-from ldlm_lint.python.flow import ANY_ELEMENT, CallSite, Iteration, ModuleFlow, Slot
+from ldlm_lint.python.flow import CallSite, Iteration, ModuleFlow
+from ldlm_lint.python.slots import ANY_ELEMENT, Slot
 
 _FIT = {"fit", "fit_loop"}
 _PREPARES = {"prepare", "setup_dataloaders", "prepare_data_loader", "distribute"}

@@ -21,8 +21,8 @@ from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.steps import Steps
 from ldlm_lint.project.training import runs_many_ranks, setting_feeds_workers, trains_on_cuda
 from ldlm_lint.project.wrapped import Wraps
-from ldlm_lint.python.flow import Slot
 from ldlm_lint.python.skim import reads_variable, without_comments
+from ldlm_lint.python.slots import Slot
 
 _ATTENDS = re.compile(rb"attn|attention", re.I)
 _DETACHES_GRADIENTS = re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd")

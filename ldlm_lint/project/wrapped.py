@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
-from ldlm_lint.python.flow import CallSite, Slot
+from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.slots import Slot
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _TRANSPARENT = {"torch.compile"}

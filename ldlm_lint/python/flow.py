@@ -2,12 +2,6 @@
 
 This is the summary that the project pass joins over files to answer questions such as "is the loader made here
 iterated more than once?" or "does this save stand in a training loop?". It is a pure function of the file's text.
-
-A *slot* is a place that holds a value: ``Slot("var", scope, name)`` a variable of a function (scope is the dotted
-name of the function inside its module, empty for the module), ``"attr"`` an attribute by name, ``"new"`` the
-result of the call at a byte-independent position ``line:column``, ``"out"`` the result of any other call at such
-a position, ``"ret"`` what a function returns. ``index`` is the element of a tuple, list or dictionary, empty for the
-whole and `ANY_ELEMENT` for one that the file does not tell.
 """
 
 from __future__ import annotations
@@ -18,60 +12,28 @@ from dataclasses import dataclass, replace
 
 from astroid import nodes
 
-from ldlm_lint.python.names import UNKNOWN, bindings, qualified, scope_of
-from ldlm_lint.python.values import constant
+from ldlm_lint.python.names import UNKNOWN, bindings, qualified
+from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+from ldlm_lint.python.slots import (
+    ANY_ELEMENT,
+    Slot,
+    appended,
+    assigned,
+    is_call_of,
+    returned,
+    slots_of,
+    taken,
+)
 
-LOADERS = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataloader.StatefulDataLoader"})
 SAVES = frozenset({"torch.save"})
-_PASS_ON = {
-    "iter",
-    "enumerate",
-    "zip",
-    "tqdm",
-    "trange",
-    "chain",
-    "cycle",
-    "islice",
-    "reversed",
-    "track",
-    "progress_bar",
-}
-_NO_FLOW = {
-    "len",
-    "range",
-    "print",
-    "isinstance",
-    "type",
-    "id",
-    "str",
-    "int",
-    "float",
-    "hasattr",
-    "getattr",
-    "repr",
-    "bool",
-}
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
 _TRAINING_CALL = re.compile(
     r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$"
 )
 _BOUND = "_ldlm_bound"
-ANY_ELEMENT = "?"
 _MADE = ("new", "out")
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 _FACTS = (nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call)
-_SCOPES = (nodes.FunctionDef, nodes.Lambda)
-_LOOPS = (nodes.For, nodes.While, nodes.Comprehension)
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A place that holds a value; see the module docstring."""
-
-    kind: str
-    scope: str
-    name: str
-    index: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,56 +108,6 @@ class ModuleFlow:
     complete: bool = True
 
 
-def position_of(node: nodes.NodeNG) -> str:
-    """The ``line:column`` by which facts and checkers name the same call."""
-    return f"{node.lineno}:{node.col_offset}"
-
-
-def scope_name(node: nodes.NodeNG) -> str:
-    """The dotted name, inside its module, of the function or class that a scope node is; empty for a module."""
-    parts = []
-    while not isinstance(node, nodes.Module):
-        if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)):
-            parts.append(node.name)
-        node = node.parent
-    return ".".join(reversed(parts))
-
-
-def function_of(node: nodes.NodeNG) -> nodes.NodeNG:
-    """The function that a node runs in, or the module."""
-    while not isinstance(node, (nodes.FunctionDef, nodes.Module)):
-        node = node.parent
-    return node
-
-
-def loops_around(node: nodes.NodeNG) -> list[nodes.NodeNG]:
-    """The loops of the node's own function that repeat it, innermost first.
-
-    The iterable of a ``for`` is evaluated once, outside of it; a loop over ``range(1)`` or a one-element
-    literal repeats nothing.
-    """
-    found, child = [], node
-    while not isinstance(child, (*_SCOPES, nodes.Module, nodes.ClassDef)):
-        parent = child.parent
-        inside = isinstance(parent, _LOOPS) and child is not getattr(parent, "iter", None)
-        if inside and child not in getattr(parent, "orelse", ()) and not _runs_once(parent):
-            found.append(parent)
-        elif isinstance(parent, nodes.ComprehensionScope) and child not in parent.generators:
-            found.extend(loop for loop in reversed(parent.generators) if not _runs_once(loop))
-        child = parent
-    return found
-
-
-def _runs_once(loop: nodes.NodeNG) -> bool:
-    iterable = getattr(loop, "iter", None)
-    if isinstance(iterable, (nodes.Tuple, nodes.List)):
-        return len(iterable.elts) <= 1
-    if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Name) and iterable.func.name == "range":
-        bounds = [constant(argument) for argument in iterable.args]
-        return all(type(bound) is int for bound in bounds) and 1 <= len(bounds) <= 2 and not range(*bounds)[1:]
-    return False
-
-
 def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleFlow:
     """The facts of a parsed file; ``complete`` is False where the tree ends at a syntax error."""
     moves: list[tuple[Slot, Slot]] = []
@@ -203,16 +115,16 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
     calls: list[CallSite] = []
     for node in module.nodes_of_class(_FACTS):
         if isinstance(node, (nodes.Assign, nodes.AnnAssign)):
-            moves.extend(_assigned(node))
+            moves.extend(assigned(node))
         elif isinstance(node, nodes.Return):
-            moves.extend(_returned(node))
-        elif isinstance(node, nodes.Call) and not _is_call_of(node, "iter", "next"):
+            moves.extend(returned(node))
+        elif isinstance(node, nodes.Call) and not is_call_of(node, "iter", "next"):
             calls.append(_call_site(node))
-            moves.extend(_appended(node))
+            moves.extend(appended(node))
         else:
             iterations.extend(_iterations(node))
             if isinstance(node, (nodes.For, nodes.Comprehension)):
-                moves.extend(_taken(node.iter, node.target))
+                moves.extend(taken(node.iter, node.target))
     records = [node for node in module.nodes_of_class(nodes.ClassDef) if _is_record(node)]
     for record in records:
         moves.extend(_record_moves(record))
@@ -230,11 +142,7 @@ def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
         yield from _iterated(node.value, node.lineno or 0)
     elif node.args:
         found = _iterated(node.args[0], _loop_line(node))
-        yield from (replace(one, goes_on=True) for one in found) if _is_call_of(node, "next") else found
-
-
-def _is_call_of(node: nodes.Call, *names: str) -> bool:
-    return isinstance(node.func, nodes.Name) and node.func.name in names
+        yield from (replace(one, goes_on=True) for one in found) if is_call_of(node, "next") else found
 
 
 def _is_record(node: nodes.ClassDef) -> bool:
@@ -286,138 +194,6 @@ def _is_relative_import(node: nodes.NodeNG) -> bool:
     return isinstance(node, nodes.Name) and any(
         isinstance(one, nodes.ImportFrom) and one.level for one in bindings(node)
     )
-
-
-def slots_of(node: nodes.NodeNG) -> list[Slot]:
-    """The slots whose value an expression may be."""
-    if isinstance(node, nodes.Name):
-        slot = _variable(node)
-        return [slot] if slot else []
-    if isinstance(node, nodes.Attribute):
-        return [Slot("attr", "", node.attrname)]
-    if isinstance(node, nodes.Call):
-        return _result_of(node)
-    if isinstance(node, nodes.Subscript):
-        return [replace(slot, index=_index(node.slice)) for slot in slots_of(node.value)]
-    if isinstance(node, nodes.IfExp):
-        return slots_of(node.body) + slots_of(node.orelse)
-    if isinstance(node, nodes.BoolOp):
-        return [slot for value in node.values for slot in slots_of(value)]
-    if isinstance(node, (nodes.Await, nodes.NamedExpr, nodes.Starred)):
-        return slots_of(node.value)
-    return []
-
-
-def _result_of(call: nodes.Call) -> list[Slot]:
-    if qualified(call.func) <= LOADERS:
-        return [Slot("new", "", position_of(call))]
-    last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
-    if last in _NO_FLOW:
-        return []
-    if last in _PASS_ON:
-        return [slot for argument in call.args for slot in slots_of(argument)]
-    return [Slot("out", "", position_of(call))]
-
-
-def _variable(node: nodes.Name) -> Slot | None:
-    scope = scope_of(node)
-    if scope is None or not all(
-        isinstance(one, (nodes.AssignName, nodes.Arguments, nodes.Nonlocal)) for one in bindings(node)
-    ):
-        return None
-    return Slot("var", scope_name(scope), node.name)
-
-
-def _assigned(node: nodes.Assign | nodes.AnnAssign) -> Iterator[tuple[Slot, Slot]]:
-    if node.value is None:
-        return
-    for target in node.targets if isinstance(node, nodes.Assign) else [node.target]:
-        yield from _moved(node.value, target)
-
-
-def _moved(value: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Slot]]:
-    if isinstance(target, (nodes.Tuple, nodes.List)):
-        if isinstance(value, (nodes.Tuple, nodes.List)) and len(value.elts) == len(target.elts):
-            for part, place in zip(value.elts, target.elts, strict=True):
-                yield from _moved(part, place)
-            return
-        for index, place in enumerate(target.elts):
-            for source in slots_of(value):
-                yield from ((replace(source, index=str(index)), slot) for slot in _target(place))
-        return
-    yield from ((source, slot) for place in _target(target) for source, slot in _stored(value, place))
-
-
-def _target(node: nodes.NodeNG) -> list[Slot]:
-    if isinstance(node, nodes.AssignName):
-        return [Slot("var", scope_name(node.scope()), node.name)]
-    if isinstance(node, nodes.AssignAttr):
-        return [Slot("attr", "", node.attrname)]
-    if isinstance(node, nodes.Subscript):
-        return [replace(slot, index=_index(node.slice)) for slot in slots_of(node.value)]
-    return []
-
-
-def _returned(node: nodes.Return) -> Iterator[tuple[Slot, Slot]]:
-    if node.value is not None:
-        yield from _stored(node.value, Slot("ret", scope_name(function_of(node)), ""))
-
-
-def _appended(call: nodes.Call) -> Iterator[tuple[Slot, Slot]]:
-    """``loaders.append(loader)``: the list holds it as one of its elements."""
-    if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" and len(call.args) == 1:
-        for source in slots_of(call.args[0]):
-            yield from ((source, replace(slot, index=ANY_ELEMENT)) for slot in slots_of(call.func.expr))
-
-
-def _stored(value: nodes.NodeNG, place: Slot) -> Iterator[tuple[Slot, Slot]]:
-    """The moves that put a value into a place, its elements one by one where they are written out."""
-    parts = _elements(value)
-    for index, part in parts:
-        yield from ((source, replace(place, index=index)) for source in slots_of(part))
-    if not parts:
-        yield from ((source, place) for source in slots_of(value))
-
-
-def _elements(value: nodes.NodeNG) -> list[tuple[str, nodes.NodeNG]]:
-    if isinstance(value, (nodes.Tuple, nodes.List)):
-        return [(str(index), part) for index, part in enumerate(value.elts)]
-    if isinstance(value, nodes.Dict):
-        return [(_index(key), part) for key, part in value.items]
-    if isinstance(value, nodes.DictComp):
-        return [(ANY_ELEMENT, value.value)]
-    if isinstance(value, nodes.ListComp):
-        return [(ANY_ELEMENT, value.elt)]
-    if isinstance(value, nodes.Call) and _is_call_of(value, "dict"):
-        return [(keyword.arg, keyword.value) for keyword in value.keywords if keyword.arg]
-    return []
-
-
-def _index(node: nodes.NodeNG) -> str:
-    index = constant(node)
-    known = isinstance(index, str) or (isinstance(index, int) and index >= 0)
-    return str(index) if known else ANY_ELEMENT
-
-
-def _taken(iterable: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Slot]]:
-    """The moves of ``for loader in loaders``, ``….values()``, ``….items()``, ``enumerate(…)`` into the loop's variable."""
-    if isinstance(iterable, (nodes.Tuple, nodes.List)):
-        for part in iterable.elts:
-            yield from _moved(part, target)
-        return
-    if isinstance(iterable, nodes.Call):
-        method = iterable.func.attrname if isinstance(iterable.func, nodes.Attribute) else ""
-        if method in ("items", "values"):
-            iterable = iterable.func.expr
-        elif _is_call_of(iterable, "enumerate") and iterable.args:
-            iterable = iterable.args[0]
-        else:
-            return
-        if method != "values":
-            target = target.elts[1] if isinstance(target, nodes.Tuple) and len(target.elts) == 2 else None
-    for source in slots_of(iterable):
-        if source.index == "":
-            yield from ((replace(source, index=ANY_ELEMENT), place) for place in _target(target))
 
 
 def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
@@ -473,7 +249,7 @@ def _origins_of(target: nodes.NodeNG, loop: nodes.NodeNG) -> list[Slot]:
     taker = target.parent.parent if isinstance(target.parent, nodes.Tuple) else target.parent
     if taker is loop or not isinstance(taker, (nodes.For, nodes.Comprehension)):
         return []
-    return [source for source, _ in _taken(taker.iter, taker.target)]
+    return [source for source, _ in taken(taker.iter, taker.target)]
 
 
 def _rewinds(target: nodes.AssignName | nodes.AssignAttr) -> bool:

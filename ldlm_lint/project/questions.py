@@ -19,7 +19,7 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.loaders import Site, Tracer
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.steps import Steps
-from ldlm_lint.project.training import runs_many_ranks, setting_feeds_workers, trains_on_cuda
+from ldlm_lint.project.training import is_tutorial, runs_many_ranks, setting_feeds_workers, trains_on_cuda
 from ldlm_lint.project.wrapped import Wraps
 from ldlm_lint.python.skim import reads_variable, without_comments
 from ldlm_lint.python.slots import Slot
@@ -136,7 +136,7 @@ def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -
 
 def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str) -> Verdict:
     project, path = context.project, finding.span.path
-    if project.is_test(path):
+    if project.is_test(path) or is_tutorial(project, path) or b"torch_xla" in project.data(path):
         return Verdict(False)
     for trainer in project.trainers_of(path):
         engine = project.skim(trainer).engine or project.skim(path).engine

@@ -75,7 +75,8 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
 def test_a_symbol_is_kebab_case_and_names_the_defect(rule):
     assert re.fullmatch(r"[a-z]+(-[a-z0-9]+)+", rule.symbol)
     words = set(re.sub("|".join(INTERFACE), "", rule.symbol).split("-"))
-    assert not words & REMEDIES
+    # The catalogue's "set too late" is the defect; "set" alone would be its remedy.
+    assert not (words - ({"set"} if "late" in words else set())) & REMEDIES
     assert rule.symbol in MISSING or "missing" not in words
 
 

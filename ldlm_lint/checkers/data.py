@@ -187,7 +187,7 @@ class DataChecker(LdlmChecker):
                 PREFETCH,
                 node,
                 confidence=confidence,
-                claims=(Claim("loader-feeds-training", position_of(node)),),
+                claims=(Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
                 fix=lambda source: prefetch_fix(source, node, workers, group, factor),
             )
 

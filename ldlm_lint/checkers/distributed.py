@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
 from ldlm_lint.checkers.environment import findings_of
+from ldlm_lint.checkers.environment_order import settings_after
 from ldlm_lint.checkers.gradient_sync import accumulation_of, called_slots
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
@@ -19,6 +20,7 @@ from ldlm_lint.python.values import seconds, timedelta_call
 from ldlm_lint.rules.accumulation import ACCUMULATION_WITHOUT_NO_SYNC
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.environment_order import ENVIRONMENT_SET_TOO_LATE
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -71,6 +73,9 @@ class DistributedChecker(LdlmChecker):
         name = next(iter(names))
         if name in _TIMEDELTA_PARAMETERS or name in _SECONDS_PARAMETERS:
             self._check_timeout(node, name)
+        if name == "torch.distributed.init_process_group":
+            for place, variable in settings_after(node):
+                self.report(ENVIRONMENT_SET_TOO_LATE, place, args={"name": variable}, related=[(node, "made here")])
         if name in _STRATEGY_TAKERS:
             self._check_strategy(node)
         if name in _UNUSED_PARAMETERS:

@@ -16,6 +16,7 @@ from ldlm_lint.rules import (
     environment_connections,
     environment_debugging,
     environment_error_handling,
+    environment_order,
     environment_tuning,
     environment_values,
     launch,
@@ -29,7 +30,7 @@ from ldlm_lint.rules import (
 def _collect() -> tuple[Rule, ...]:
     families = (linter, data, environment, launch, collectives, ddp, accumulation, batch_size, optimizer, memory)
     families += (environment_error_handling, environment_aliases, environment_values, environment_debugging)
-    families += (environment_tuning, environment_allocator, environment_connections)
+    families += (environment_tuning, environment_allocator, environment_connections, environment_order)
     families += (checkpoint_files, loss)
     rules = sorted((rule for family in families for rule in family.RULES), key=lambda rule: rule.code[1:])
     for attribute in ("code", "symbol"):

@@ -1,0 +1,30 @@
+"""Family 72: variables that are set after they were read."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Reference, Rule
+
+ENVIRONMENT_SET_TOO_LATE = Rule(
+    code="W7223",
+    symbol="environment-set-too-late",
+    message="%(name)s is set after the process group was made, which has read it already: the value has no effect there",
+    summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group` in the same run of statements.",
+    rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. What is assigned to `os.environ` afterwards "
+    "changes nothing for this group, without a word. (NCCL's own variables are read later, when the first communicator is "
+    "made, so they are not reported.)",
+    cost="The setting that somebody relies on is not in force. Not measured.",
+    exceptions="A group that is made later, or a child process that inherits the environment, does read the value.",
+    versions="torch 2.0 to 2.13.",
+    verification="Print the variable just before `init_process_group`; with TORCH_CPP_LOG_LEVEL=INFO the group logs its settings.",
+    references=(
+        Reference(
+            "PyTorch: ProcessGroupNCCL environment variables",
+            "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"init_process_group",),
+    requires=((b"environ", b"putenv"), (b"NCCL_",)),
+)
+
+RULES = (ENVIRONMENT_SET_TOO_LATE,)

@@ -10,8 +10,8 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
     message="%(name)s is set after the process group was made, which has read it already: the value has no effect there",
     summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group` in the same run of statements.",
     rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. What is assigned to `os.environ` afterwards "
-    "changes nothing for this group, without a word. (NCCL's own variables are read later, when the first communicator is "
-    "made, so they are not reported.)",
+    "changes nothing for this group, without a word. NCCL's own variables are read later, when the first communicator is "
+    "made, so they are not reported.",
     cost="The setting that somebody relies on is not in force. Not measured.",
     exceptions="A group that is made later, or a child process that inherits the environment, does read the value.",
     versions="torch 2.0 to 2.13.",

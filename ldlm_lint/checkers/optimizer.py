@@ -43,7 +43,7 @@ class OptimizerChecker(LdlmChecker):
         arguments = Arguments(node, _POSITIONAL)
         if any(arguments[name].may_be_passed() for name in _IMPLEMENTATIONS) or _few_tensors(arguments["params"].node):
             return
-        if _belongs_to_lightning(node) or _is_one_of_a_choice(node):
+        if _belongs_to_lightning(node) or _is_one_of_a_choice(node) or _steps_rarely(node):
             return
         name = next(iter(qualified(node.func))).rpartition(".")[2]
         self.report(
@@ -68,6 +68,13 @@ def _belongs_to_lightning(node: nodes.NodeNG) -> bool:
     """Lightning raises for a fused optimizer with mixed precision and clipping, both set elsewhere (facts O11)."""
     scope = node.scope()
     return isinstance(scope, nodes.FunctionDef) and scope.name == "configure_optimizers" and _is_lightning_class(scope.parent)
+
+
+def _steps_rarely(node: nodes.Call) -> bool:
+    """The outer optimizer of local SGD (DiLoCo) steps once in hundreds of inner steps: its kernels do not matter."""
+    parent = node.parent
+    targets = parent.targets if isinstance(parent, nodes.Assign) else []
+    return any(isinstance(target, nodes.AssignName) and "outer" in target.name for target in targets)
 
 
 def _is_one_of_a_choice(node: nodes.Call) -> bool:

@@ -109,14 +109,14 @@ def _variable_is_unread(context: Context, _finding: Finding, name: str) -> Verdi
 
 
 def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
-    if context.project.is_test(finding.span.path):
+    if context.project.is_test(finding.span.path) or is_tutorial(context.project, finding.span.path):
         return Verdict(False)
     site = next((one for one in context.tracer.sites(finding.span.path, position) if one.repeated), None)
     return _at_site(context, finding, site, "it is iterated here, again and again")
 
 
 def _loader_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
-    if context.project.is_test(finding.span.path):
+    if context.project.is_test(finding.span.path) or is_tutorial(context.project, finding.span.path):
         return Verdict(False)
     sites = context.tracer.sites(finding.span.path, position)
     site = next((one for one in sites if context.tracer.trains(one)), None)

@@ -23,3 +23,16 @@ def register(linter: PyLinter) -> None:
     for checker in (*CHECKERS, ProjectChecker):
         if checker.name not in registered:
             linter.register_checker(checker(linter))
+
+
+def load_configuration(linter: PyLinter) -> None:
+    """Keep our own failures in sight as long as any rule is on; pylint calls this once its options are read.
+
+    pylint leaves out a checker none of whose messages is enabled, so that ``--disable=all --enable=NAME`` would also
+    silence what the project pass finds for NAME: scripts, and facts of other files.
+    """
+    from ldlm_lint.rules import ALL
+    from ldlm_lint.rules.linter import INTERNAL_ERROR
+
+    if any(linter.is_message_enabled(rule.symbol) for rule in ALL):
+        linter.enable(INTERNAL_ERROR.symbol)

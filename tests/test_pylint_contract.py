@@ -268,3 +268,23 @@ def test_current_file_is_the_file_that_is_visited(tmp_path: Path) -> None:
     with augmented_sys_path([str(tmp_path)]):
         linter.check([str(tmp_path / "a.py"), str(tmp_path / "b.py")])
     assert seen == [("a.py", "a.py"), ("b.py", "b.py")]
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_rule_that_is_enabled_alone_is_decided_over_the_project(tmp_path: Path, jobs: str) -> None:
+    """pylint drops a checker without enabled messages; the project pass must not go with it."""
+    files = {
+        "pyproject.toml": "",
+        "train.py": "import torch\n\n\ndef main(model, loader):\n    optimizer = torch.optim.AdamW(model.cuda().parameters())\n"
+        "    for batch in loader:\n        model(batch).backward()\n        optimizer.step()\n",
+        "run.sh": "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\ntorchrun train.py\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "pylint", "--load-plugins=ldlm_lint", "--disable=all", f"-j{jobs}", "train.py"]
+    for rule, place in (("optimizer-not-fused", "train.py:5"), ("excessive-heartbeat-timeout", "run.sh:1")):
+        done = subprocess.run([*command, f"--enable={rule}"], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert place in done.stdout, done.stdout + done.stderr
+        assert done.stdout.count(rule) == 1
+    silent = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "ldlm" not in silent.stdout

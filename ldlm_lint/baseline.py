@@ -20,7 +20,7 @@ from ldlm_lint.gate import NEVER_HELD
 from ldlm_lint.identity import Identifier
 from ldlm_lint.model import Identity, Report
 from ldlm_lint.rules import ALL
-from ldlm_lint.tomlfile import ConfigError
+from ldlm_lint.tomlfile import ConfigError, read_text
 
 FILE_NAME = ".ldlm-lint-baseline.json"
 SCHEMA = "ldlm-lint-baseline/1"
@@ -85,14 +85,7 @@ def read(path: Path) -> dict[Identity, int]:
     if not path.is_file():
         fault = "is no file" if path.exists() else "does not exist; ldlm-lint baseline writes it"
         raise ConfigError(shown, 0, "", fault)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(shown, 0, "", f"cannot be read: {error.strerror or error}") from error
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigError(shown, data.count(b"\n", 0, error.start) + 1, "", "is not valid UTF-8") from error
+    text = read_text(path)
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

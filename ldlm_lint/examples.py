@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 PACKAGED = "_examples"
 SUFFIX = ".txt"
 _FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
-_FOR_TESTS = re.compile(r"[ \t]*# expect: [a-z0-9-]+(?:, ?[a-z0-9-]+)*[ \t]*$", re.M)
+# What the tests expect of a line; they read it with the same pattern.
+EXPECTATION = r"[ \t]*# expect: (?P<symbols>[a-z0-9-]+(?:, ?[a-z0-9-]+)*)[ \t]*"
+_FOR_TESTS = re.compile(EXPECTATION + "$", re.M)
 _SETTINGS = "options.toml"
 
 

@@ -57,20 +57,26 @@ class Table:
         return ConfigError(self.path, line, ".".join(f'"{one}"' if "." in one else one for one in shown), message)
 
 
-def read_table(path: Path, *, required: bool = False) -> Table:
-    """The section of a TOML file; an empty one where it has none, an error where it is ``required``.
-
-    Raises ConfigError for a file that cannot be read, is not UTF-8 or is not TOML, with the line.
-    """
+def read_text(path: Path) -> str:
+    """The text of a file that the user configures us with; raises ConfigError, with the line, for one that is not UTF-8."""
     shown = path.as_posix()
     try:
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(shown, 0, "", f"cannot be read: {error.strerror or error}") from error
     try:
-        text = data.decode()
+        return data.decode()
     except UnicodeDecodeError as error:
         raise ConfigError(shown, data.count(b"\n", 0, error.start) + 1, "", "is not valid UTF-8") from error
+
+
+def read_table(path: Path, *, required: bool = False) -> Table:
+    """The section of a TOML file; an empty one where it has none, an error where it is ``required``.
+
+    Raises ConfigError for a file that cannot be read, is not UTF-8 or is not TOML, with the line.
+    """
+    shown = path.as_posix()
+    text = read_text(path)
     try:
         values: object = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -33,12 +33,13 @@ from typing import Any
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
+from ldlm_lint.examples import EXPECTATION
 from ldlm_lint.model import Report
 from ldlm_lint.rules import ALL, by_symbol
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OPTIONS = "options.toml"
-EXPECT = re.compile(rb"[ \t]*# expect: (?P<symbols>[a-z0-9-]+(?:, ?[a-z0-9-]+)*)[ \t]*(?=\r?\n|\r|\Z)")
+EXPECT = re.compile(EXPECTATION.encode() + rb"(?=\r?\n|\r|\Z)")
 _CASE = re.compile(r"(?P<kind>bad|good)(?P<name>_\w+)?(?P<fixed>\.fixed)?(?P<suffix>\.py|\.sh)?")
 
 

@@ -10,12 +10,13 @@ import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint import select as selection
 from ldlm_lint.model import Option, Rule, Severity
+from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, TORCH_VERSIONS, TorchRange, torch_range
 from ldlm_lint.select import NOTHING, Layer, SelectorError, nearest
 from ldlm_lint.tomlfile import Table, read_table
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 FILE_NAME = "pyproject.toml"
 LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True)}
-TORCH_VERSIONS = tuple((2, minor) for minor in range(14))
 _KINDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 
 
@@ -42,8 +42,8 @@ class Config:
     """Everything a user may set, checked; picklable, and equal for equal settings.
 
     ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path``
-    the file that was read (empty: none). ``target_torch`` is the oldest torch the project runs on, such as
-    ``(2, 4)``. ``baseline`` is relative to ``root``, empty for the default place. ``options`` holds every rule option
+    the file that was read (empty: none). ``target_torch`` holds the oldest and the newest torch the project runs on: what
+    ``target-torch`` says for both, else what the project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``options`` holds every rule option
     by its name, set or default; lists are tuples.
     """
 
@@ -57,7 +57,7 @@ class Config:
     exclude: tuple[str, ...] = ()
     level: Severity = Severity.INFO
     fail_level: Severity = Severity.REFACTOR
-    target_torch: tuple[int, int] | None = None
+    target_torch: TorchRange = ANY_TORCH
     baseline: str = ""
     required_version: str = ""
     options: Mapping[str, object] = field(default_factory=dict, hash=False)
@@ -88,12 +88,14 @@ class Config:
         table = read_table(path, required=explicit is not None) if path else Table()
         config = parse(table, rules, root=root.as_posix(), overrides=overrides)
         config.selected(rules)
-        return config
+        if isolated or "target-torch" in table.values:
+            return config
+        return replace(config, target_torch=torch_range(root))
 
     @property
     def facts(self) -> Mapping[str, object]:
-        """What the rules of a file are told: every rule option by its name, and ``target-torch``."""
-        return {**self.options, "target-torch": self.target_torch}
+        """What the rules of a file are told: every rule option by its name, ``target-torch`` (the oldest) and ``newest-torch``."""
+        return {**self.options, OLDEST_TORCH: self.target_torch.oldest, NEWEST_TORCH: self.target_torch.newest}
 
     @property
     def layers(self) -> tuple[Layer, Layer]:
@@ -272,15 +274,15 @@ def _level(table: Table, key: str, default: Severity) -> Severity:
     return LEVELS[word]
 
 
-def _target_torch(table: Table) -> tuple[int, int] | None:
+def _target_torch(table: Table) -> TorchRange:
     value = table.values.get("target-torch")
     if value is None:
-        return None
+        return ANY_TORCH
     match = re.fullmatch(r"(\d+)\.(\d+)", value) if isinstance(value, str) else None
     version = (int(match[1]), int(match[2])) if match else None
-    if version not in TORCH_VERSIONS:
+    if version is None or version not in TORCH_VERSIONS:
         raise table.error("target-torch", f'must be a string from "2.0" to "2.13", not {_spelled(value)}')
-    return version
+    return TorchRange(version, version)
 
 
 def _baseline(table: Table) -> str:

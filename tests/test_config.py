@@ -9,6 +9,7 @@ import pytest
 
 from ldlm_lint.config import Config, Overrides, common_directory, project_root
 from ldlm_lint.model import Option, Rule, Severity
+from ldlm_lint.requirements import TorchRange
 from ldlm_lint.select import Layer, SelectorError
 from ldlm_lint.tomlfile import ConfigError, line_of
 
@@ -60,7 +61,7 @@ def test_every_key(tmp_path: Path) -> None:
     assert (config.select, config.extend_select, config.ignore) == (("ALL",), ("W72",), ("R7301",))
     assert config.exclude == ("third_party/", "*.bak.py")
     assert (config.level, config.fail_level) == (Severity.REFACTOR, Severity.WARNING)
-    assert config.target_torch == (2, 13)
+    assert config.target_torch == TorchRange((2, 13), (2, 13))
     assert config.options == {"heartbeat-limit": 60, "ratio": 1, "strict": True, "launchers": ("srun",)}
     assert config.root == tmp_path.as_posix()
     assert config.path == (tmp_path / "pyproject.toml").as_posix()

@@ -52,6 +52,27 @@ def test_arguments(code: str, expected: tuple[object, object]) -> None:
     assert passed(code) == expected
 
 
+PARTIAL = "from functools import partial\n"
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
+        pytest.param("target = partial(make, fused=True)\ntarget(ds, 8, 4)", (4, True), id="keyword"),
+        pytest.param("target = partial(make, ds, 8)\ntarget(4)", (4, ABSENT), id="positions-move-on"),
+        pytest.param("target = partial(make, num_workers=2)\ntarget(num_workers=4)", (4, ABSENT), id="the-call-wins"),
+        pytest.param("target = partial(partial(make, ds), 8, fused=True)\ntarget(4)", (4, True), id="layers"),
+        pytest.param("target = partial(make, **cfg)\ntarget(ds)", (UNKNOWN, UNKNOWN), id="open"),
+        pytest.param("target = partial(make, *rest)\ntarget(ds, 8, 4)", (UNKNOWN, UNKNOWN), id="star"),
+        pytest.param("target = partial(make, fused=True)\nif x: target = make\ntarget(ds)", (UNKNOWN, UNKNOWN), id="or-not"),
+        pytest.param("class C:\n    target = partial(make, fused=True)\n    def f(self): self.target(ds)", (ABSENT, True), id="attribute"),
+        pytest.param("def partial(f): ...\ntarget = partial(make, fused=True)\ntarget(ds)", (ABSENT, ABSENT), id="own-partial"),
+    ],
+)
+def test_arguments_bound_before(code: str, expected: tuple[object, object]) -> None:
+    assert passed(PARTIAL + code) == expected
+
+
 def test_star_counts_where_no_positions_are_known() -> None:
     assert passed("target(*args)", ()) == (UNKNOWN, UNKNOWN)
 

@@ -11,6 +11,7 @@ from ldlm_lint.python.names import UNKNOWN, bindings, is_named, published, quali
 from ldlm_lint.python.values import evaluate
 
 ADAM = "torch.optim.Adam"
+HEAD = "import functools, torch\nfrom functools import partial\nfrom torch.optim import Adam, SGD"
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ ADAM = "torch.optim.Adam"
         pytest.param("import torch\nwith torch.optim.Adam as Adam: target(Adam)", {UNKNOWN}, id="with"),
         pytest.param("import torch\nif (Adam := torch.optim.Adam): target(Adam)", {UNKNOWN}, id="walrus"),
         pytest.param("import torch\na, b = torch.optim.Adam, 1\ntarget(a)", {UNKNOWN}, id="unpacked"),
-        pytest.param("import torch\na = torch.optim.Adam if x else y\ntarget(a)", {UNKNOWN}, id="conditional"),
+        pytest.param("import torch\na = torch.optim.Adam if x else y\ntarget(a)", {UNKNOWN, ADAM}, id="conditional"),
         pytest.param(
             "import torch\nclass A:\n    o = torch.optim.Adam\n    def f(self): target(o)", {UNKNOWN}, id="class"
         ),
@@ -96,6 +97,54 @@ def test_one_of_several_origins_is_not_certain(code: str) -> None:
 )
 def test_spellings_of_one_class(code: str) -> None:
     assert is_named(argument(code), {ADAM})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("A = partial(Adam, lr=1)\ntarget(A)", id="partial"),
+        pytest.param("target(functools.partial(Adam))", id="partial-in-place"),
+        pytest.param("A = partial(partial(Adam, lr=1), eps=2)\ntarget(A)", id="partial-of-partial"),
+        pytest.param("class Mine(Adam): ...\ntarget(Mine)", id="subclass"),
+        pytest.param("class Mine(Adam):\n    'doc'\n    def add(self): ...\nclass B(Mine): ...\ntarget(B)", id="subclass-twice"),
+        pytest.param("T = {'a': Adam, 'b': torch.optim.Adam}\ntarget(T[name])", id="table"),
+        pytest.param("T = {'a': Adam, 'b': SGD}\ntarget(T['a'])", id="table-with-literal-key"),
+        pytest.param("T = {'a': Adam}\nprint(sorted(T), 'a' in T, T.keys())\ntarget(T.get(name, Adam))", id="table-get"),
+        pytest.param("target({'a': Adam}[name])", id="table-in-place"),
+        pytest.param("a = Adam if x else torch.optim.Adam\ntarget(a)", id="conditional"),
+        pytest.param("class C:\n    kind = Adam\n    def f(self): target(self.kind)", id="class-attribute-of-self"),
+        pytest.param("class C:\n    kind = Adam\ntarget(C.kind)", id="class-attribute"),
+        pytest.param("class C:\n    def __init__(self): self.kind = Adam\n    def f(me): target(me.kind)", id="instance"),
+        pytest.param("class C:\n    T = {'a': Adam}\n    def f(self): target(self.make)\n    make = partial(Adam)", id="partial-attribute"),
+    ],
+)
+def test_choices_that_the_file_decides(code: str) -> None:
+    assert is_named(argument(f"{HEAD}\n{code}"), {ADAM})
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param("def partial(f): ...\nA = partial(Adam)\ntarget(A)", id="own-partial"),
+        pytest.param("class Mine(Adam):\n    def __init__(self): ...\ntarget(Mine)", id="own-constructor"),
+        pytest.param("class Mine(Adam):\n    def step(self): ...\ntarget(Mine)", id="own-step"),
+        pytest.param("class Mine(Adam):\n    lr = 3\ntarget(Mine)", id="own-default"),
+        pytest.param("class Mine(Mixin, Adam): ...\ntarget(Mine)", id="two-bases"),
+        pytest.param("@wrapped\nclass Mine(Adam): ...\ntarget(Mine)", id="decorated"),
+        pytest.param("T = {'a': Adam, 'b': SGD}\ntarget(T[name])", id="another-class-in-the-table"),
+        pytest.param("T = {'a': Adam}\nT['b'] = SGD\ntarget(T[name])", id="table-that-grows"),
+        pytest.param("T = {'a': Adam}\nregister(T)\ntarget(T[name])", id="table-given-away"),
+        pytest.param("T = {'a': Adam, **more}\ntarget(T[name])", id="table-with-unpacking"),
+        pytest.param("T = {'a': Adam}\ntarget(T.get(name))\nT.update(b=SGD)", id="table-updated"),
+        pytest.param("T = {'a': Adam}\ntarget(T.get(name, None))", id="table-with-default"),
+        pytest.param("def f(T): target(T[name])\nT = {'a': Adam}", id="shadowed-table"),
+        pytest.param("class C:\n    kind = Adam\n    def f(self, kind): self.kind = kind\n    def g(self): target(self.kind)", id="attribute-set-too"),
+        pytest.param("class C:\n    kind = Adam\n    def f(self, other): target(other.kind)", id="attribute-of-another"),
+        pytest.param("class C:\n    kind = Adam\n    @staticmethod\n    def f(): target(self.kind)", id="no-self"),
+    ],
+)
+def test_choices_that_are_open(code: str) -> None:
+    assert not is_named(argument(f"{HEAD}\n{code}"), {ADAM})
 
 
 @pytest.mark.parametrize(

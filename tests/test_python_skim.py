@@ -152,5 +152,10 @@ def test_cuda_engine_and_activation_checkpointing() -> None:
     assert Skim(b"model.cuda()").cuda
     assert not Skim(b"model.to(device)  # cuda").cuda
     assert Skim(b"deepspeed.initialize(model=model)").engine
-    assert Skim(b"from torch.utils.checkpoint import checkpoint").checkpoints_activations
+    assert Skim(b"from torch.utils.checkpoint import checkpoint\ny = checkpoint(f, x)").checkpoints_activations
+    assert Skim(b"import torch.utils.checkpoint as cp\ny = cp.checkpoint(f, x)").checkpoints_activations
+    assert Skim(b"parser.add_argument('--gradient_checkpointing')").checkpoints_activations
+    assert not Skim(b"import torch.utils.checkpoint").checkpoints_activations
+    assert not Skim(b"supports_gradient_checkpointing = False").checkpoints_activations
+    assert not Skim(b"def precompute_freqs(): load_checkpoint(path)").checkpoints_activations
     assert not Skim(b"x = 1  # torch.utils.checkpoint").checkpoints_activations

@@ -44,6 +44,12 @@ def statements(result: Parsed) -> list[tuple[str, int]]:
             id="first-line-of-a-function",
         ),
         pytest.param(
+            f"{GOOD}def f():\n    if x:\n    y = 2\n",
+            5,
+            [("Import", 1), ("Assign", 2), ("FunctionDef", 3), ("If", 4), ("Pass", 4), ("Assign", 5)],
+            id="missing-block",
+        ),
+        pytest.param(
             f"{GOOD}try:\n    y = 2\n    z = = 3\nexcept E: ...\n",
             5,
             [("Import", 1), ("Assign", 2), ("Try", 3), ("Assign", 4), ("Pass", 6)],

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from astroid import nodes
 from astroid.const import Context
 
-from ldlm_lint.python.names import bindings, scope_of
+from ldlm_lint.python.names import partials
+from ldlm_lint.python.scopes import bindings, scope_of
 from ldlm_lint.python.values import constant, evaluate
 
 _DEPTH = 6
@@ -103,16 +104,22 @@ class Mapping:
 
 
 class Arguments:
-    """The arguments of one call by parameter name."""
+    """The arguments of one call by parameter name, those that a ``functools.partial`` has bound before among them."""
 
     def __init__(self, call: nodes.Call, positional: Sequence[str] = ()) -> None:
         self.call = call
         self._mapping = Mapping()
-        for name, node in zip(positional, call.args, strict=False):
+        layers = partials(call.func)
+        passed = [node for layer in reversed(layers or ()) for node in layer.args[1:]] + call.args
+        for name, node in zip(positional, passed, strict=False):
             if isinstance(node, nodes.Starred):
                 break
             self._mapping.entries[name] = _argument(node)
-        self._mapping.open = any(isinstance(node, nodes.Starred) for node in call.args)
+        self._mapping.open = layers is None or any(isinstance(node, nodes.Starred) for node in passed)
+        for layer in (*reversed(layers or ()), call):
+            self._take_keywords(layer)
+
+    def _take_keywords(self, call: nodes.Call) -> None:
         for keyword in call.keywords:
             if keyword.arg is None:
                 self._mapping.join(mapping_of(keyword.value))

@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 
 from astroid import nodes
 
+from ldlm_lint.python.gradients import NO_FACTS, GradientFacts, gradient_facts
+from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+from ldlm_lint.python.rarity import is_rare
 from ldlm_lint.python.slots import (
     ANY_ELEMENT,
     Slot,
@@ -30,6 +33,8 @@ _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
 _TRAINING_CALL = re.compile(
     r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$"
 )
+MAPPING = "**"
+_PROPERTIES = {"property", "cached_property"}
 _BOUND = "_ldlm_bound"
 _MADE = ("new", "out")
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
@@ -46,7 +51,7 @@ class Callee:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A slot passed as an argument: ``key`` is its position or keyword, ``loops`` the loops that repeat it."""
+    """A slot passed as an argument: ``key`` is its position, its keyword or `MAPPING`; ``loops`` repeat it."""
 
     key: int | str
     slot: Slot
@@ -55,13 +60,19 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call, the function it stands in and the lines of the loops of that function around it."""
+    """A call, the function it stands in and the lines of the loops of that function around it.
+
+    ``guards`` are the conditions that may choose one process for it; see `ldlm_lint.python.guards`. A ``rare`` one runs
+    far less often than the code around it: under an interval, once, after a failure; see `ldlm_lint.python.rarity`.
+    """
 
     callee: Callee
     scope: str
     position: str
     loops: tuple[int, ...]
     passed: tuple[Passed, ...]
+    guards: tuple[str, ...] = ()
+    rare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +117,7 @@ class ModuleFlow:
     moves: tuple[tuple[Slot, Slot], ...]
     iterations: tuple[Iteration, ...]
     complete: bool = True
+    gradients: GradientFacts = NO_FACTS
 
 
 def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleFlow:
@@ -125,11 +137,14 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
             iterations.extend(_iterations(node))
             if isinstance(node, (nodes.For, nodes.Comprehension)):
                 moves.extend(taken(node.iter, node.target))
+    moves.extend(move for node in module.nodes_of_class(nodes.FunctionDef) for move in _property_moves(node))
     records = [node for node in module.nodes_of_class(nodes.ClassDef) if _is_record(node)]
     for record in records:
         moves.extend(_record_moves(record))
     functions = (*_functions(module), *map(_constructor, records))
-    return ModuleFlow(path, functions, tuple(calls), tuple(moves), tuple(iterations), complete)
+    return ModuleFlow(
+        path, functions, tuple(calls), tuple(moves), tuple(iterations), complete, gradient_facts(module)
+    )
 
 
 def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
@@ -143,6 +158,13 @@ def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
     elif node.args:
         found = _iterated(node.args[0], _loop_line(node))
         yield from (replace(one, goes_on=True) for one in found) if is_call_of(node, "next") else found
+
+
+def _property_moves(node: nodes.FunctionDef) -> Iterator[tuple[Slot, Slot]]:
+    """What a property returns is read as an attribute."""
+    decorators = node.decorators.nodes if node.decorators else []
+    if any(one.as_string().rpartition(".")[2] in _PROPERTIES for one in decorators):
+        yield Slot("ret", scope_name(node), ""), Slot("attr", "", node.name)
 
 
 def _is_record(node: nodes.ClassDef) -> bool:
@@ -265,13 +287,13 @@ def _loop_line(node: nodes.NodeNG) -> int:
 
 def _call_site(call: nodes.Call) -> CallSite:
     passed = []
-    arguments = [*enumerate(call.args), *((keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg)]
+    arguments = [*enumerate(call.args), *((keyword.arg or MAPPING, keyword.value) for keyword in call.keywords)]
     for key, node in arguments:
         passed.extend(Passed(key, slot, _repeating(node, slot)) for slot in slots_of(node))
     loops = tuple(loop.lineno or 0 for loop in loops_around(call))
-    return CallSite(
-        callee_of(call) or Callee("method", ""), scope_name(function_of(call)), position_of(call), loops, tuple(passed)
-    )
+    callee = callee_of(call) or Callee("method", "")
+    place = (scope_name(function_of(call)), position_of(call), loops)
+    return CallSite(callee, *place, tuple(passed), guards_of(call), is_rare(call))
 
 
 def _class_of_self(node: nodes.NodeNG) -> str:

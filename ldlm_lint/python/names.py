@@ -9,10 +9,14 @@ from __future__ import annotations
 from astroid import nodes
 from astroid.exceptions import AstroidError
 
+from ldlm_lint.python.candidates import alternatives, inherited
+from ldlm_lint.python.scopes import bindings, scope_of
+
 UNKNOWN = "?"
 _DEPTH = 6
+# The expressions that may stand for a function or class; anything else is a value.
+_NAMING = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript, nodes.IfExp)
 _CACHE = "_ldlm_qualified"
-_NONLOCALS = "_ldlm_nonlocals"
 
 # Where torch and others define a name in one module and publish it in another, the published one is used.
 _PUBLISHED = {
@@ -31,6 +35,19 @@ _PUBLISHED = {
     "transformers.training_args.TrainingArguments": "transformers.TrainingArguments",
     "transformers.training_args_seq2seq.Seq2SeqTrainingArguments": "transformers.Seq2SeqTrainingArguments",
 }
+# Names that a project's own modules import from torch and hand on under the same name.
+_HANDED_ON = {
+    name.rpartition(".")[2]: name
+    for name in (
+        "torch.utils.data.DataLoader",
+        "torch.utils.data.DistributedSampler",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.optim.Adam",
+        "torch.optim.AdamW",
+        "torch.optim.SGD",
+    )
+}
+_TORCH = "torch."
 _LIGHTNING = ("pytorch_lightning.", "lightning.pytorch.", "lightning.fabric.", "lightning.")
 
 
@@ -41,6 +58,11 @@ def published(name: str) -> str:
         if name.startswith(prefix):
             return "lightning." + name[len(prefix) :]
     return name
+
+
+def last_name(node: nodes.NodeNG | None) -> str:
+    """The last part of a dotted name, as the file writes it; empty for other expressions."""
+    return node.attrname if isinstance(node, (nodes.Attribute, nodes.AssignAttr)) else getattr(node, "name", "") or ""
 
 
 def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
@@ -61,56 +83,92 @@ def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
 
 
 def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
-    if isinstance(node, nodes.Attribute):
-        return frozenset(published(f"{base}.{node.attrname}") for base in qualified(node.expr, depth + 1))
     if isinstance(node, nodes.Name):
         found = frozenset().union(*(_of_binding(stmt, node.name, depth) for stmt in bindings(node)))
         return frozenset(map(published, found)) or frozenset({UNKNOWN})
-    if isinstance(node, nodes.Call) and _is_getattr(node):
-        return frozenset(published(f"{base}.{node.args[1].value}") for base in qualified(node.args[0], depth + 1))
+    chosen = frozenset().union(*(qualified(one, depth + 1) for one in alternatives(node)))
+    if not chosen <= {UNKNOWN}:
+        return chosen
+    if isinstance(node, nodes.Attribute):
+        return frozenset(published(f"{base}.{node.attrname}") for base in qualified(node.expr, depth + 1))
+    if isinstance(node, nodes.Call):
+        return _of_call(node, depth)
     return frozenset({UNKNOWN})
 
 
+def _of_call(node: nodes.Call, depth: int) -> frozenset[str]:
+    if _is_getattr(node):
+        return frozenset(published(f"{base}.{node.args[1].value}") for base in qualified(node.args[0], depth + 1))
+    if is_partial(node, depth + 1):
+        return qualified(node.args[0], depth + 1)
+    return frozenset({UNKNOWN})
+
+
+def is_partial(node: nodes.Call, depth: int = 0) -> bool:
+    """Whether a call is ``functools.partial(function, …)``: what it gives is called as the function is."""
+    return bool(node.args) and _may_be_partial(node.func) and qualified(node.func, depth) == {"functools.partial"}
+
+
+def _may_be_partial(func: nodes.NodeNG) -> bool:
+    """A cheap look before names are resolved: most calls are of something else."""
+    return isinstance(func, nodes.Name) or (isinstance(func, nodes.Attribute) and func.attrname == "partial")
+
+
+def partials(node: nodes.NodeNG) -> tuple[nodes.Call, ...] | None:
+    """The ``functools.partial`` calls that an expression goes through, outermost first; None where it may be several."""
+    found: list[nodes.Call] = []
+    for _ in range(_DEPTH):
+        if isinstance(node, nodes.Call) and is_partial(node):
+            found.append(node)
+            node = node.args[0]
+            continue
+        options = _values_of(node) if isinstance(node, nodes.Name) else alternatives(node)
+        if len(options) != 1:
+            return None if any(partials(option) != () for option in options) else tuple(found)
+        node = options[0]
+    return tuple(found)
+
+
+def _values_of(node: nodes.Name) -> list[nodes.NodeNG]:
+    return [value for one in bindings(node) if (value := _assigned(one)) is not None]
+
+
+def _assigned(binding: nodes.NodeNG) -> nodes.NodeNG | None:
+    """The value that an assignment binds to a name; None for every other binding."""
+    statement = binding.parent if isinstance(binding, nodes.AssignName) else None
+    return statement.value if isinstance(statement, (nodes.Assign, nodes.AnnAssign)) else None
+
+
 def is_named(node: nodes.NodeNG, wanted: frozenset[str] | set[str]) -> bool:
-    """Whether an expression means one of the wanted names for certain: all its possible origins are among them."""
-    return qualified(node) <= wanted
+    """Whether an expression means one of the wanted names: all its possible origins are among them.
 
-
-def scope_of(node: nodes.Name) -> nodes.NodeNG | None:
-    """The module, class or function whose name this is; None for a builtin or a name from a star import."""
-    scope = first = node.scope()
-    while True:
-        if (scope is first or not isinstance(scope, nodes.ClassDef)) and _own(scope, node.name):
-            return scope
-        if scope.parent is None:
-            return None
-        scope = scope.parent.scope()
-
-
-def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
-    """All nodes that bind a name in its scope (AssignName, ImportFrom, FunctionDef, …), before or after its use.
-
-    A ``nonlocal`` statement is among them where a nested function may bind the name anew.
+    A name that a module of the project may hand on counts; `handed_on` says so, and what is reported waits for the project.
     """
-    scope = scope_of(node)
-    return [*_own(scope, node.name), *_nonlocals(scope, node.name)] if scope is not None else []
+    return meant(node) <= wanted
 
 
-def _own(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
-    """What binds a name in a scope, stars left out: a full build binds what they bring if it can import the module."""
-    return [
-        one for one in scope.locals.get(name, ()) if not (isinstance(one, nodes.ImportFrom) and one.names[0][0] == "*")
-    ]
+def meant(node: nodes.NodeNG) -> frozenset[str]:
+    """`qualified`, with the public name in the place of one that a module of the project may hand on."""
+    found = handed_on(node)
+    return frozenset({found[1]}) if found is not None else qualified(node)
 
 
-def _nonlocals(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
-    if not isinstance(scope, nodes.FunctionDef):
-        return []
-    found: list[nodes.NodeNG] | None = scope.__dict__.get(_NONLOCALS)
-    if found is None:
-        found = list(scope.nodes_of_class(nodes.Nonlocal))
-        scope.__dict__[_NONLOCALS] = found
-    return [one for one in found if name in one.names]
+def handed_on(node: nodes.NodeNG) -> tuple[str, str] | None:
+    """For ``from .common import DataLoader``: the name as imported, and the public one that it may be; else None."""
+    names = qualified(node)
+    name = min(names)
+    public = _HANDED_ON.get(name.rpartition(".")[2])
+    if public is None or len(names) > 1 or name == public or name.startswith((UNKNOWN, _TORCH)) or not _is_imported(node):
+        return None
+    return name, public
+
+
+def _is_imported(node: nodes.NodeNG) -> bool:
+    while isinstance(node, nodes.Attribute):
+        node = node.expr
+    return isinstance(node, nodes.Name) and all(
+        isinstance(one, (nodes.Import, nodes.ImportFrom)) for one in bindings(node)
+    )
 
 
 def _of_binding(binding: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
@@ -118,13 +176,13 @@ def _of_binding(binding: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
         return _imported_from(binding, name)
     if isinstance(binding, nodes.Import):
         return _imported(binding, name)
+    if isinstance(binding, nodes.ClassDef) and (base := inherited(binding)) is not None:
+        names = qualified(base, depth + 1)
+        return names if UNKNOWN not in names else frozenset({"." + binding.name})
     if isinstance(binding, (nodes.FunctionDef, nodes.ClassDef)):
         return frozenset({"." + binding.name})
-    if isinstance(binding, nodes.AssignName) and isinstance(binding.parent, (nodes.Assign, nodes.AnnAssign)):
-        value = binding.parent.value
-        if isinstance(value, (nodes.Name, nodes.Attribute, nodes.Call)) and value is not binding:
-            return qualified(value, depth + 1)
-    return frozenset({UNKNOWN})
+    value = _assigned(binding)
+    return qualified(value, depth + 1) if isinstance(value, _NAMING) and value is not binding else frozenset({UNKNOWN})
 
 
 def _imported_from(binding: nodes.ImportFrom, name: str) -> frozenset[str]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import cached_property
 
-from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING
+from ldlm_lint.python.checkpointing import knows_checkpointing
 
 _IMPORT = re.compile(
     rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]*))", re.M
@@ -24,11 +24,13 @@ _READ = (
     r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*(?:key[ \t]*=[ \t]*)?["']%s["'](?![ \t]*\][ \t]*=[^=])"""
     r"""|["']%s["'][ \t]+(?:not[ \t]+)?in[ \t]+(?:os\.)?environ\b"""
 )
-_CHECKPOINTING = re.compile(b"|".join(map(re.escape, MISSING_ACTIVATION_CHECKPOINTING.silencers)))
 _COMMENT = re.compile(rb"#[^\n]*")
 _CUDA = re.compile(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
 _CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
-_TRAINS = re.compile(rb"\.(?:backward|manual_backward|zero_grad|train_batch)\(|Trainer\([\s\S]*\.(?:train|fit)\(")
+_TRAINS = re.compile(
+    rb"\.(?:backward|manual_backward|zero_grad|train_batch)\(|Trainer\([\s\S]*\.(?:train|fit)\(|\btrainer\.fit\("
+    rb"|\bdef training_step\("
+)
 _REMOVAL = re.compile(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
 _OTHER_FILES = re.compile(
     rb"(?<![a-z])(?:tmp|lock|cache)|(?<![a-z])temp(?![a-z])|\.log\b|log_?file|init_file|socket"
@@ -41,6 +43,7 @@ _ROTATION = re.compile(
     rb"|max_checkpoints|checkpoint_history|rotate_checkpoint|cleanup_checkpoint|cleanup_old|remove_old|delete_old|prune_checkpoint|n_saved"
     rb"|clean_checkpoint|num_keep|save_last_n|keep_every"
 )
+_REPLACES_LOAD = re.compile(rb"\b(?:torch|th)\.load[ \t]*=(?!=)")
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
 
@@ -96,13 +99,18 @@ class Skim:
 
     @cached_property
     def checkpoints_activations(self) -> bool:
-        """Whether it knows of activation checkpointing at all."""
-        return _CHECKPOINTING.search(self._code) is not None
+        """Whether it switches activation checkpointing on or offers to; an import alone does neither."""
+        return knows_checkpointing(self._code)
 
     @cached_property
     def prunes(self) -> bool:
         """Whether it deletes checkpoints or sets how many are kept."""
         return _ROTATION.search(self._code) is not None or _removes_checkpoints(self._code)
+
+    @cached_property
+    def replaces_load(self) -> bool:
+        """Whether it puts a function of its own in the place of ``torch.load``."""
+        return _REPLACES_LOAD.search(self._code) is not None
 
 
 def without_comments(data: bytes) -> bytes:

@@ -7,6 +7,7 @@ scope lookup gives the same names in both (measured on 83,578 calls of three rep
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from astroid.manager import AstroidManager
 from ldlm_lint.source import Source
 
 _LINES_BEFORE_ERROR = 60
+_EMPTY_BLOCK = re.compile(r"expected an indented block after .* on line (\d+)$")
 
 
 class _LightBuilder(AstroidBuilder):
@@ -40,8 +42,8 @@ class _LightBuilder(AstroidBuilder):
 class Parsed:
     """A tree, and the syntax error that cut it short (line 0: none).
 
-    ``error_line`` is 1-based; where it is set, ``module`` covers only what stands before the error, and is
-    None where not even that parses.
+    ``error_line`` is 1-based; where it is set, ``module`` covers only what stands before the error, or all but a block
+    that is missing, and is None where not even that parses.
     """
 
     module: nodes.Module | None
@@ -57,7 +59,7 @@ def parse(source: Source, module_name: str) -> Parsed:
         line, message = _cause(failure)
     except (AstroidError, RecursionError) as failure:
         return Parsed(None, 1, f"too deeply nested ({type(failure).__name__})")
-    prefix = _prefix_before(source, line)
+    prefix = _with_block(source, message) or _prefix_before(source, line)
     return Parsed(_build(prefix, source.path, module_name) if prefix else None, line, message)
 
 
@@ -82,6 +84,18 @@ def _cause(failure: AstroidSyntaxError) -> tuple[int, str]:
     if isinstance(error, SyntaxError):
         return error.lineno or 1, error.msg or "invalid syntax"
     return 1, str(error)
+
+
+def _with_block(source: Source, message: str) -> str:
+    """The whole text with a ``pass`` where a block is missing behind its colon; empty where that does not mend it."""
+    match = _EMPTY_BLOCK.search(message)
+    at = int(match[1]) if match else 0
+    lines = list(source.lines)
+    if not at or not lines[at - 1].rstrip().endswith(":"):
+        return ""
+    lines[at - 1] += " pass"
+    text = "\n".join(lines)
+    return text if _failure(text) is None else ""
 
 
 def _prefix_before(source: Source, line: int) -> str:

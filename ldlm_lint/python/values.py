@@ -72,15 +72,20 @@ def constant(node: nodes.NodeNG | None) -> object | None:
     return values[0] if values is not None and len({(type(value), value) for value in values}) == 1 else None
 
 
-def seconds(node: nodes.NodeNG) -> tuple[float, ...] | None:
-    """The lengths, in seconds, that a ``datetime.timedelta`` expression may have; None where it is none or unknown."""
+def seconds(
+    node: nodes.NodeNG, amount_of: Callable[[nodes.NodeNG], object | None] | None = None
+) -> tuple[float, ...] | None:
+    """The lengths, in seconds, that a ``datetime.timedelta`` expression may have; None where it is none or unknown.
+
+    ``amount_of`` tells what a number in it is, `constant` unless given.
+    """
     call = timedelta_call(node)
     if call is None:
         return None
     total = 0.0
     parts = [*zip(_TIMEDELTA, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
     for unit, value in parts:
-        amount = constant(value)
+        amount = (amount_of or constant)(value)
         if unit not in _SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):
             return None
         if not abs(amount) < _MOST:

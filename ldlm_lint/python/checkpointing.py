@@ -1,0 +1,35 @@
+"""Whether a file knows of activation checkpointing: by what it calls and names, not by what it merely imports or says."""
+
+from __future__ import annotations
+
+import re
+
+# As of torch 2.13, transformers 5, timm 1, diffusers, DeepSpeed, Megatron-LM, fairscale, Lightning and mmcv.
+_WORDS = re.compile(
+    rb"(?<!supports_)(?<!compatibility_)gradient_checkpoint|grad_checkpoint|(?<!activation_)activation_checkpoint|activation_ckpt|gradient_ckpt"
+    rb"|grad_ckpt|act_ckpt|GradientCheckpoint|ActivationCheckpoint|checkpoint_wrapper|use_checkpoint|use_ckpt|checkpoint_sequential"
+    rb"|checkpoint_seq\b|checkpoint_activations|checkpoint_level|checkpoint_blocks|checkpoint_layers|checkpoint_grads|enable_checkpoint"
+    rb"|checkpoint_core_attention|checkpoint_num_layers|use_reentrant|recompute_(?:granularity|method|modules|layers)|(?<![a-z])remat\(|use_remat"
+    # A helper of the project: ``checkpoint(self._forward, inputs, …)``; and what switches it on along the way.
+    rb"|(?<![\w.])checkpoint\(\s*[\w.]+\s*,|prepare_model_for_(?:kbit|int8)_training"
+    rb"|\bwith_cp\b|deepspeed\.checkpointing|\bapply_ac\("
+)
+_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)|import[ \t]+[^\n]*)", re.M)
+# The names under which torch's own functions are imported: the module's, the function's.
+_TORCHS = re.compile(
+    rb"^[ \t]*(?:from[ \t]+torch\.utils[ \t]+import[ \t]+[^\n]*?\b(checkpoint)\b|from[ \t]+torch\.utils\.checkpoint[ \t]+import[ \t]+\(?\s*(\w+)"
+    rb"|import[ \t]+(torch\.utils\.checkpoint)\b)(?:[ \t]+as[ \t]+(\w+))?",
+    re.M,
+)
+_USED = rb"(?<![\w.])%s(?:\.\w+)?[ \t]*\(|[(,=][ \t]*%s(?:\.checkpoint)?[ \t]*,"
+_DOCSTRING = re.compile(rb"^[ \t]*[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')", re.M)
+
+
+def knows_checkpointing(code: bytes) -> bool:
+    """Whether a file's text, its comments taken out, switches activation checkpointing on or offers to."""
+    code = _DOCSTRING.sub(b"", code)
+    body = _IMPORT.sub(b"", code)
+    if _WORDS.search(body) is not None:
+        return True
+    found = (next(filter(None, reversed(names))) for names in _TORCHS.findall(code))
+    return any(re.search(_USED % (name, name), body) is not None for name in map(re.escape, found))

@@ -1,0 +1,302 @@
+"""Where autograd records: contexts and decorators that stop it, code that computes gradients, models that are run.
+
+What the project pass asks of a file about these is `GradientFacts`, a part of its flow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.python.model_names import looks_like_model
+from ldlm_lint.python.names import bindings, last_name
+from ldlm_lint.python.places import function_of, position_of, scope_name
+from ldlm_lint.python.values import constant
+
+_STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_grad", "nograd", "no_gradient"})
+# Context managers that leave autograd as it is; of all others it is not known.
+_HARMLESS = re.compile(
+    r"autocast|(^|_)amp(_|$)|fp16|bf16|precision|^open|file$|tqdm|progress|pbar|profil|record_function|nvtx|time"
+    r"|nullcontext|suppress|(^|_)ema|average_parameters|device|stream|warnings|(^|_)lock|join|pool|executor|writer"
+    r"|temporary|tempdir|patch|redirect|seed|(^|_)rng|sdp|mesh|hook|save_on_cpu|offload|swap|summon_full_params"
+    r"|logging|(^|_)tape|(^|_)span|distribute|^dist|strategy|session|memmap",
+    re.I,
+)
+# fmt: off
+_COMPUTES = frozenset({
+    "backward", "manual_backward", "zero_grad", "train_batch", "enable_grad", "retain_grad", "vjp", "jvp", "vhp", "hvp",
+    "jacrev", "jacfwd", "jacobian", "hessian", "grad", "grad_and_value", "value_and_grad", "scale_loss",
+    "register_full_backward_hook", "register_backward_hook",
+})
+# fmt: on
+_OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|sgd|adam|solver", re.I)
+_TRAINS = re.compile(r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$")
+# Attacks, attributions and energy-based samplers differentiate with respect to the input.
+_BY_INPUT = re.compile(
+    r"attack|adversar|perturb|saliency|grad_?cam|attribution|captum|langevin|(^|_)(pgd|fgsm|mcmc|hmc)(_|$)", re.I
+)
+_SPEAKS_OF_IT = re.compile(r"grad|eval|infer")
+_KEEPING = {"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"}
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionGradients:
+    """What a function (or the module, with an empty scope) does with gradients.
+
+    ``held``: a decorator or a statement of it turns them off, or may; ``differentiates``: it computes some; ``runs``:
+    the parameters and attributes of ``self`` that it calls while they are recorded; ``evaluates``: the lines of its
+    ``.eval()`` calls; ``accumulates``: the parameters that it adds to an attribute, or lists there, as they are.
+    """
+
+    scope: str
+    held: bool
+    differentiates: bool
+    runs: tuple[str, ...]
+    evaluates: tuple[int, ...]
+    accumulates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GradientFacts:
+    """What the functions of a file do with gradients, and the positions of calls for which nothing is recorded."""
+
+    functions: tuple[FunctionGradients, ...] = ()
+    unrecorded: frozenset[str] = frozenset()
+
+    def of(self, scope: str) -> FunctionGradients | None:
+        """The facts of one function."""
+        return next((one for one in self.functions if one.scope == scope), None)
+
+
+NO_FACTS = GradientFacts()
+
+
+def gradient_facts(module: nodes.Module) -> GradientFacts:
+    """The facts of a parsed file."""
+    owners: dict[nodes.NodeNG, list[nodes.NodeNG]] = {
+        one: [] for one in [module, *module.nodes_of_class(nodes.FunctionDef)]
+    }
+    for node in module.nodes_of_class((nodes.Call, nodes.AugAssign, nodes.AssignAttr, nodes.Attribute)):
+        if not isinstance(node, (nodes.AssignAttr, nodes.Attribute)) or node.attrname in ("requires_grad", "grad"):
+            owners[function_of(node)].append(node)
+    quiet = [
+        call for one in module.nodes_of_class(nodes.With) if is_quiet(one) for call in one.nodes_of_class(nodes.Call)
+    ]
+    unrecorded = frozenset(position_of(call) for call in quiet)
+    functions = tuple(_facts_of(owner, inner, unrecorded) for owner, inner in owners.items())
+    return GradientFacts(functions, unrecorded)
+
+
+def _facts_of(owner: nodes.NodeNG, inner: list[nodes.NodeNG], unrecorded: frozenset[str]) -> FunctionGradients:
+    calls = [one for one in inner if isinstance(one, nodes.Call)]
+    parameters = {one.name for one in owner.args.arguments} if isinstance(owner, nodes.FunctionDef) else set()
+    return FunctionGradients(
+        scope=scope_name(owner),
+        held=is_held(owner) or any(switches_off(call) for call in calls),
+        differentiates=any(computes_gradients(one) for one in inner),
+        runs=tuple(sorted(set(_run(calls, parameters, unrecorded)))),
+        evaluates=tuple(call.lineno or 0 for call in calls if mode_of(call) is False),
+        accumulates=tuple(sorted(set(_accumulated(inner, parameters)))),
+    )
+
+
+def stops(node: nodes.NodeNG) -> bool:
+    """Whether a context manager or decorator turns gradients off, on some path at least."""
+    for part in node.nodes_of_class((nodes.Name, nodes.Attribute)):
+        name = last_name(part)
+        if name in _STOPPERS:
+            return not _turns_on(part)
+        if isinstance(part, nodes.Name) and any(_definition_stops(one) for one in bindings(part)):
+            return True
+    return False
+
+
+def _turns_on(name: nodes.NodeNG) -> bool:
+    """``set_grad_enabled(True)`` and ``inference_mode(False)``."""
+    call = name.parent
+    if not isinstance(call, nodes.Call) or call.func is not name:
+        return False
+    values = [*call.args, *(one.value for one in call.keywords if one.arg == "mode")]
+    return any(constant(one) is (last_name(name) == "set_grad_enabled") for one in values)
+
+
+def _definition_stops(binding: nodes.NodeNG) -> bool:
+    if isinstance(binding, (nodes.FunctionDef, nodes.ClassDef)):
+        inside: nodes.NodeNG | None = binding
+    else:
+        inside = getattr(binding.parent, "value", None) if isinstance(binding, nodes.AssignName) else None
+    if inside is None:
+        return False
+    return any(last_name(one) in _STOPPERS for one in inside.nodes_of_class((nodes.Name, nodes.Attribute)))
+
+
+def is_quiet(node: nodes.With) -> bool:
+    """Whether nothing is recorded inside a ``with`` statement, as far as is known."""
+    return any(stops(context) or not _is_harmless(context) for context, _ in node.items)
+
+
+def _is_harmless(context: nodes.NodeNG, depth: int = 0) -> bool:
+    if isinstance(context, nodes.IfExp):
+        return _is_harmless(context.body, depth) and _is_harmless(context.orelse, depth)
+    if isinstance(context, nodes.Name) and depth < 3:
+        values = [getattr(one.parent, "value", None) for one in bindings(context)]
+        if values and all(value is not None and _is_harmless(value, depth + 1) for value in values):
+            return True
+    name = last_name(context.func if isinstance(context, nodes.Call) else context)
+    if name in _STOPPERS:
+        # What turns gradients off was asked before: this one turns them on.
+        return True
+    if isinstance(context, nodes.Call) and isinstance(context.func, nodes.Name):
+        local = [one for one in bindings(context.func) if isinstance(one, (nodes.FunctionDef, nodes.ClassDef))]
+        if local:
+            return True
+    owner = context.func.expr if isinstance(context, nodes.Call) and isinstance(context.func, nodes.Attribute) else None
+    return bool(_HARMLESS.search(name) or (owner is not None and _HARMLESS.search(last_name(owner))))
+
+
+def is_held(function: nodes.NodeNG) -> bool:
+    """Whether decorators, or the functions, classes and contexts that it is defined in, turn its gradients off."""
+    for node in (function, *function.node_ancestors()):
+        if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)) and any(map(_decorates, decorators_of(node))):
+            return True
+        if isinstance(node, nodes.With) and is_quiet(node):
+            return True
+    return False
+
+
+def decorators_of(node: nodes.FunctionDef | nodes.ClassDef) -> list[nodes.NodeNG]:
+    """The decorators of a function or class."""
+    return node.decorators.nodes if node.decorators else []
+
+
+def _decorates(decorator: nodes.NodeNG) -> bool:
+    """Whether a decorator turns gradients off; one of another module may, if its name speaks of it."""
+    name = last_name(decorator.func if isinstance(decorator, nodes.Call) else decorator)
+    return stops(decorator) or _SPEAKS_OF_IT.search(name) is not None
+
+
+def switches_off(call: nodes.Call) -> bool:
+    """A statement ``torch.set_grad_enabled(False)``, or ``no_grad()`` entered by hand: it holds until it is undone."""
+    name = last_name(call.func)
+    if name not in _STOPPERS or _turns_on(call.func):
+        return False
+    context = call.parent
+    in_with = isinstance(context, nodes.With) and any(call is one for one, _ in context.items)
+    return not in_with and not isinstance(context, nodes.Decorators)
+
+
+def computes_gradients(node: nodes.NodeNG) -> bool:
+    """Whether a node is one that computes gradients, asks for them or reads them."""
+    if isinstance(node, nodes.AssignAttr):
+        value = getattr(node.parent, "value", None)
+        return node.attrname == "requires_grad" and constant(value) is not False
+    if isinstance(node, nodes.Attribute):
+        return node.attrname == "grad" and not isinstance(node.parent, (nodes.Call, nodes.Attribute))
+    return isinstance(node, nodes.Call) and _call_computes(node)
+
+
+def _call_computes(call: nodes.Call) -> bool:
+    name = last_name(call.func)
+    if name in _COMPUTES or _TRAINS.search(name) or _BY_INPUT.search(name):
+        return True
+    if name == "requires_grad_":
+        return not (call.args and constant(call.args[0]) is False)
+    if name == "step" and isinstance(call.func, nodes.Attribute):
+        return _OPTIMIZER.search(last_name(call.func.expr)) is not None
+    return any(one.arg in ("requires_grad", "create_graph") and constant(one.value) is True for one in call.keywords)
+
+
+def mode_of(call: nodes.Call) -> bool | None:
+    """True for ``model.train()``, False for ``model.eval()`` and ``model.train(False)``; None for other calls."""
+    if not isinstance(call.func, nodes.Attribute) or len(call.args) + len(call.keywords) > 1:
+        return None
+    if call.func.attrname == "eval" and not call.args and not call.keywords:
+        return False
+    if call.func.attrname != "train":
+        return None
+    values = [*call.args, *(one.value for one in call.keywords if one.arg == "mode")]
+    if not values:
+        return None if call.keywords else True
+    mode = constant(values[0])
+    return mode if isinstance(mode, bool) else None
+
+
+def _run(calls: list[nodes.Call], parameters: set[str], unrecorded: frozenset[str]) -> Iterator[str]:
+    for call in calls:
+        root = root_of(call.func)
+        if not root or position_of(call) in unrecorded or not (call.args or call.keywords):
+            continue
+        if root in parameters or (root.startswith("self.") and looks_like_model(last_name(call.func))):
+            yield root
+
+
+def root_of(function: nodes.NodeNG) -> str:
+    """The dotted name of the model that a call runs: ``model`` for ``model.forward(x)`` and ``model.module(x)``."""
+    while isinstance(function, nodes.Attribute) and function.attrname in ("forward", "module", "__call__"):
+        function = function.expr
+    return dotted(function)
+
+
+def dotted(node: nodes.NodeNG) -> str:
+    """``a.b.c`` as text, also for targets of assignments; empty for what is no chain of names."""
+    parts = []
+    while isinstance(node, (nodes.Attribute, nodes.AssignAttr)):
+        parts.append(node.attrname)
+        node = node.expr
+    if not isinstance(node, (nodes.Name, nodes.AssignName)):
+        return ""
+    return ".".join([node.name, *reversed(parts)])
+
+
+def _accumulated(inner: list[nodes.NodeNG], parameters: set[str]) -> Iterator[str]:
+    for node in inner:
+        if isinstance(node, nodes.AugAssign) and node.op == "+=" and isinstance(node.target, nodes.AssignAttr):
+            value: nodes.NodeNG = node.value
+        elif isinstance(node, nodes.Call) and last_name(node.func) == "append" and _of_attribute(node) and node.args:
+            value = node.args[0]
+        else:
+            continue
+        yield from (one for one in kept_names(value) if one in parameters and not _rebound(node, one))
+
+
+def _of_attribute(call: nodes.Call) -> bool:
+    return isinstance(call.func, nodes.Attribute) and isinstance(call.func.expr, nodes.Attribute)
+
+
+def _rebound(node: nodes.NodeNG, name: str) -> bool:
+    """Whether the function of a node assigns a parameter anew, such as ``value = value.item()``."""
+    return any(isinstance(one, nodes.AssignName) for one in function_of(node).locals.get(name, ()) if _assigns(one))
+
+
+def _assigns(binding: nodes.NodeNG) -> bool:
+    return isinstance(binding.parent, (nodes.Assign, nodes.AugAssign, nodes.AnnAssign, nodes.NamedExpr))
+
+
+def kept_names(value: nodes.NodeNG) -> list[str]:
+    """The names whose graph a value holds on to: through arithmetic and reductions, not through ``item()``."""
+    return [text_of(one) for one in kept(value)]
+
+
+def kept(value: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The variables, attributes and elements whose graph a value holds on to."""
+    if isinstance(value, (nodes.Name, nodes.Attribute, nodes.Subscript)):
+        return [value] if not text_of(value).endswith(".data") else []
+    if isinstance(value, nodes.BinOp) and value.op in "+-*/":
+        return [*kept(value.left), *(kept(value.right) if value.op != "/" else ())]
+    if isinstance(value, nodes.UnaryOp):
+        return kept(value.operand)
+    if isinstance(value, (nodes.Tuple, nodes.List)):
+        return [one for part in value.elts for one in kept(part)]
+    if isinstance(value, nodes.Dict):
+        return [one for _, part in value.items for one in kept(part)]
+    if isinstance(value, nodes.Call) and isinstance(value.func, nodes.Attribute) and value.func.attrname in _KEEPING:
+        return kept(value.func.expr)
+    return []
+
+
+def text_of(node: nodes.NodeNG) -> str:
+    """The code of a variable, an attribute or an element, by which its uses are told apart from others."""
+    return dotted(node) or node.as_string()

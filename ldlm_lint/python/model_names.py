@@ -1,0 +1,45 @@
+"""What names say: that a variable holds a model, that a function evaluates one."""
+
+from __future__ import annotations
+
+import re
+
+_MODEL = re.compile(
+    r"(^|_)(model|net|network|generator|discriminator|gen|disc|encoder|decoder|backbone|classifier|denoiser|unet|vae"
+    r"|vqvae|autoencoder|ae|policy|actor|teacher|student|module|clip|bert|gpt|lm|ema|gan|transformer|vit|resnet"
+    r"|predictor|cnn|rnn|lstm|mlp|vocoder|segmentor|detector|agent|[gd])\d*(_|$)"
+)
+_NO_MODEL = re.compile(
+    r"(^|_)(fn|func|function|loss|criterion|metrics?|transforms?|tokenizer|name|cfg|config|path|args|get|load|save"
+    r"|build|make|create|init|setup|wrap|update|set|count|print|freeze|export|log)(_|$)"
+)
+_EVALUATION = re.compile(
+    r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|testing|infer|inference|predict|prediction"
+    r"|accuracy)(_|$)"
+)
+_TRAINING = re.compile(r"(^|_)(train|training|fit|finetune)(_|$)")
+_TRAINS = re.compile(
+    r"_*(do_|run_)?(train|training|fit|finetune)(_(one_)?(epoch|step|model|loop|iter|iteration|batch|net|network)s?)?$"
+)
+
+
+def looks_like_model(name: str) -> bool:
+    """Whether a name says that it holds a model: ``netG``, ``ema_model``; not ``model_name``."""
+    words = words_of(name)
+    return bool(name == "self" or _MODEL.search(words)) and not _NO_MODEL.search(words)
+
+
+def names_evaluation(name: str) -> bool:
+    """Whether a function is called after an evaluation, and not after a training too."""
+    words = words_of(name)
+    return _EVALUATION.search(words) is not None and not _TRAINING.search(words)
+
+
+def names_training(name: str) -> bool:
+    """Whether a function is called like one that trains: ``train``, ``run_train_epoch``; not ``train_loader``."""
+    return _TRAINS.match(name) is not None
+
+
+def words_of(name: str) -> str:
+    """``netG`` and ``evalModel`` in lower case, a word at a time."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

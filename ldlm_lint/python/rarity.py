@@ -1,0 +1,237 @@
+"""Which code runs only now and then: under an interval, once, for an evaluation, or when something went wrong."""
+
+from __future__ import annotations
+
+import re
+
+from astroid import nodes
+
+from ldlm_lint.python.names import bindings, last_name
+from ldlm_lint.python.values import constant
+
+_ACCUMULATION = re.compile(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
+_STEPS = {"step", "backward", "manual_backward", "zero_grad"}
+_RARE_NAME = re.compile(
+    r"(^|_)(should|time_to|do|is|need|needs|will|to|if)_(be_)?(log|print|report|save|eval|valid|vis|plot|sample|summar"
+    r"|display|record|checkpoint|val|test)|(log|print|report|save|eval|vis|plot|record)_(now|this|step|iter|flag)"
+    r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
+    r"|benchmark\w*|sanity\w*|dry_?run|trac(e|ing)|scripting|onnx\w*|export\w*|dump\w*|visuali[sz]e\w*|first|last"
+    r"|final|finished|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every",
+    re.I,
+)
+_TROUBLE = re.compile(
+    r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken",
+    re.I,
+)
+_FINITE = re.compile(r"finite|valid($|_)|is_ok|healthy", re.I)
+_EVALUATION_WORD = re.compile(
+    r"(^|_)(eval\w*|val|valid|validation|validate|validating|test|testing|infer\w*|predict)(_|$)", re.I
+)
+_TRAINING_WORD = re.compile(r"^(is_)?train(ing|_mode)?$")
+_COUNTER = re.compile(
+    r"(^|_)(itr|it|epochs?|batch_?(idx|id)|idx|index|i|n|count|counter|batch)(_|\d|$)|step|iter|updates",
+    re.I,
+)
+_TIME = re.compile(
+    r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
+)
+_BEST = re.compile(r"(^|_)(best|patience)", re.I)
+_EVALUATION = re.compile(
+    r"^_*(eval\w*|valid(?!ate_(tensor|loss|grad|input|batch|output|shape|value))\w*|val(_\w+)?|test(_\w+)?|infer\w*"
+    r"|predict\w*|generate\w*|sample|benchmark\w*|visuali[sz]e\w*|plot\w*|export\w*|save\w*|load\w*)$"
+)
+_EVALUATOR = re.compile(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
+_EXITS = {"exit", "_exit", "abort", "quit"}
+_CACHE = "_ldlm_rare"
+
+
+def is_rare(node: nodes.NodeNG) -> bool:
+    """Whether a node runs, inside its function, far less often than the code around it."""
+    child = node
+    while not isinstance(child, (nodes.FunctionDef, nodes.Lambda, nodes.Module, nodes.ClassDef)):
+        parent = child.parent
+        if _guards(parent, child) or _after_early_exit(parent, child):
+            return True
+        child = parent
+    return False
+
+
+def in_evaluation(node: nodes.NodeNG) -> bool:
+    """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves."""
+    return any(
+        (_EVALUATOR if isinstance(one, nodes.ClassDef) else _EVALUATION).search(one.name) is not None
+        for one in [node, *node.node_ancestors()]
+        if isinstance(one, (nodes.FunctionDef, nodes.ClassDef))
+    )
+
+
+def names_evaluation(scope: str) -> bool:
+    """Whether a dotted name of functions and classes says that it evaluates, predicts, plots or saves."""
+    return any(_EVALUATION.search(part) or _EVALUATOR.search(part) for part in scope.split("."))
+
+
+def _guards(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
+    """Whether a parent runs this child of it rarely."""
+    if isinstance(parent, (nodes.ExceptHandler, nodes.Raise)) or (
+        isinstance(parent, nodes.Assert) and child is parent.fail
+    ):
+        return True
+    if isinstance(parent, nodes.If):
+        if child is parent.test:
+            return False
+        inside = child in parent.body
+        return _is_exceptional(parent.body if inside else parent.orelse) or _decides(parent, inside)
+    if isinstance(parent, nodes.IfExp):
+        return child is not parent.test and _holds_rarely(parent.test, child is parent.body)
+    if isinstance(parent, nodes.BoolOp):
+        before = parent.values[: parent.values.index(child)]
+        return any(_holds_rarely(one, parent.op == "and") for one in before)
+    return isinstance(parent, nodes.For) and child in parent.body and _is_evaluation_data(parent.iter)
+
+
+def _decides(branch: nodes.If, truth: bool) -> bool:
+    key = f"{_CACHE}_{truth}"
+    known: bool | None = branch.__dict__.get(key)
+    if known is None:
+        body = branch.body if truth else branch.orelse
+        known = _holds_rarely(branch.test, truth) and not _takes_a_step(body)
+        branch.__dict__[key] = known
+    return known
+
+
+def _takes_a_step(body: list[nodes.NodeNG]) -> bool:
+    """Whether a branch computes gradients or steps an optimizer: then it is the training step itself."""
+    calls = (call for one in body for call in one.nodes_of_class(nodes.Call))
+    return any(
+        isinstance(call.func, nodes.Attribute) and call.func.attrname in _STEPS and _trains(call) for call in calls
+    )
+
+
+def _trains(call: nodes.Call) -> bool:
+    name = call.func.attrname
+    owner = last_name(call.func.expr).lower()
+    return name in ("backward", "manual_backward") or (
+        name == "step" and re.search(r"opt|scaler|engine", owner) is not None
+    )
+
+
+def _after_early_exit(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
+    """Whether a sibling before this statement leaves the block unless a rare condition holds."""
+    for name in ("body", "orelse"):
+        block = getattr(parent, name, None)
+        if isinstance(block, list) and child in block:
+            before = block[: block.index(child)]
+            return any(
+                isinstance(one, nodes.If)
+                and not one.orelse
+                and isinstance(one.body[-1], (nodes.Continue, nodes.Return))
+                and _holds_rarely(one.test, False)
+                for one in before
+            )
+    return False
+
+
+def _is_exceptional(block: list[nodes.NodeNG]) -> bool:
+    """A branch that raises, exits or breaks runs once, and one that begins with a warning should not run at all."""
+    first = block[0].value if isinstance(block[0], nodes.Expr) else None
+    if isinstance(first, nodes.Call) and last_name(first.func) in ("warn", "warning"):
+        return True
+    last = block[-1]
+    if isinstance(last, (nodes.Raise, nodes.Break)):
+        return True
+    call = last.value if isinstance(last, nodes.Expr) else None
+    return isinstance(call, nodes.Call) and last_name(call.func) in _EXITS
+
+
+def _holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
+    """Whether a condition is rarely true (``truth``), or rarely false."""
+    if isinstance(test, nodes.UnaryOp) and test.op == "not":
+        return _holds_rarely(test.operand, not truth, depth)
+    if isinstance(test, nodes.BoolOp):
+        parts = [_holds_rarely(one, truth, depth) for one in test.values]
+        return any(parts) if (test.op == "and") == truth else all(parts)
+    if isinstance(test, nodes.NamedExpr):
+        return _holds_rarely(test.value, truth, depth)
+    if isinstance(test, nodes.BinOp):
+        return test.op == "%" and not truth and _is_interval(test)
+    if isinstance(test, nodes.Compare):
+        return _compared(test, truth)
+    name = last_name(test.func if isinstance(test, nodes.Call) else test)
+    if isinstance(test, nodes.Name) and depth < 2 and (values := _values_of(test)):
+        return any(_holds_rarely(value, truth, depth + 1) for value in values) or (truth and _named_rare(name))
+    if not truth:
+        return _TRAINING_WORD.search(name) is not None or _FINITE.search(name) is not None
+    if isinstance(test, nodes.Call) and name in ("any", "all", "bool"):
+        inner = test.args[0] if test.args else getattr(test.func, "expr", None)
+        return inner is not None and _TROUBLE.search(inner.as_string()) is not None
+    if isinstance(test, nodes.Call):
+        # ``if self._validate(loss):`` checks something; ``if should_eval(step):`` asks for the moment.
+        return _RARE_NAME.search(name) is not None or _is_trouble(name)
+    return _named_rare(name)
+
+
+def _is_trouble(name: str) -> bool:
+    return _TROUBLE.search(name) is not None and _FINITE.search(name) is None and "info" not in name.lower()
+
+
+def _named_rare(name: str) -> bool:
+    return _is_trouble(name) or any(one.search(name) for one in (_RARE_NAME, _EVALUATION_WORD))
+
+
+def _values_of(name: nodes.Name) -> list[nodes.NodeNG]:
+    statements = [one.parent for one in bindings(name) if isinstance(one, nodes.AssignName)]
+    return [one.value for one in statements if isinstance(one, nodes.Assign) and not isinstance(one.value, nodes.Const)]
+
+
+def _compared(test: nodes.Compare, truth: bool) -> bool:
+    """``step % n == 0``, ``step == n``, ``step in saved``, ``phase == "val"``, ``now - last > 30``."""
+    operator, right = test.ops[0]
+    sides = (test.left, right)
+    for side in sides:
+        if isinstance(side, nodes.BinOp) and side.op == "%" and _is_interval(side):
+            return truth == (operator in ("==", "<", "<=", "in"))
+    if any(_is_evaluation_text(side) for side in sides):
+        return truth == (operator in ("==", "is", "in"))
+    if not truth:
+        return operator == "!=" and any(map(_is_counter, sides))
+    if re.search(r"is_?(nan|inf)\b", test.as_string()):
+        return True
+    names = {last_name(one) for side in sides for one in side.nodes_of_class((nodes.Name, nodes.Attribute))}
+    if operator in ("is", "is not"):
+        return False
+    if any(map(_BEST.search, names)) or (operator in (">", ">=", "<") and any(map(_TIME.search, names))):
+        return True
+    if operator in ("==", "in"):
+        return _is_counter(test.left) or _is_counter(right)
+    limit = constant(right)
+    return operator in ("<", "<=") and isinstance(limit, int) and _is_counter(test.left)
+
+
+def _is_counter(node: nodes.NodeNG) -> bool:
+    node = node.left if isinstance(node, nodes.BinOp) else node
+    name = last_name(node.func if isinstance(node, nodes.Call) else node)
+    return bool(name) and _COUNTER.search(name) is not None
+
+
+def _is_interval(modulo: nodes.BinOp) -> bool:
+    """A counter modulo an interval that is not that of gradient accumulation."""
+    if isinstance(modulo.left, nodes.Const):
+        return False
+    size = constant(modulo.right)
+    return not (isinstance(size, int) and size <= 2) and _ACCUMULATION.search(modulo.right.as_string()) is None
+
+
+def _is_evaluation_text(node: nodes.NodeNG) -> bool:
+    value = constant(node)
+    return isinstance(value, str) and _EVALUATION_WORD.search(value) is not None
+
+
+def _is_evaluation_data(iterable: nodes.NodeNG) -> bool:
+    names = [last_name(one) for one in iterable.nodes_of_class((nodes.Name, nodes.Attribute))]
+    loaders = [name for name in names if re.search(r"load|dl($|_)|data|iter|batches|set($|_)", name, re.I)]
+    return any(_EVALUATION_WORD.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) for name in loaders) or any(
+        re.match(r"(val|valid|test|eval|dev)_?(loader|dl|data)", name, re.I) for name in loaders
+    )
+
+
+__all__ = ["in_evaluation", "is_rare", "names_evaluation"]

@@ -1,0 +1,183 @@
+"""Which function an expression runs, and whether it takes what a call hands on to it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
+from ldlm_lint.python.values import only_binding
+
+_DEPTH = 5
+_CONTAINERS = ("ModuleList", "Sequential", "append")
+# Decorators that leave the parameters of a function as they are.
+_TRANSPARENT = {"no_grad", "enable_grad", "staticmethod", "override", "autocast", "typechecked", "jaxtyped", "final", "compile"}
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an expression runs: a function of the file with the parameters that are bound already, or an imported name.
+
+    ``instance`` tells that the imported name is a class of which an object is called, or one of its methods.
+    """
+
+    function: nodes.FunctionDef | nodes.Lambda | None = None
+    bound: int = 0
+    imported: str = ""
+    instance: bool = False
+
+
+def target_of(node: nodes.NodeNG, depth: int = 0) -> Target | None:
+    """What calling an expression runs; None where the file does not tell."""
+    if depth > _DEPTH:
+        return None
+    if isinstance(node, nodes.Lambda) and not isinstance(node, nodes.FunctionDef):
+        return Target(node)
+    if isinstance(node, nodes.Name):
+        return _of_name(node, depth)
+    if isinstance(node, nodes.Subscript):
+        return _of_elements(node.value, depth)
+    if isinstance(node, nodes.Attribute):
+        if node.attrname == "forward" and not _is_self(node.expr):
+            return target_of(node.expr, depth + 1)
+        return _of_attribute(node, depth) if _is_self(node.expr) else None
+    return None
+
+
+def _of_name(node: nodes.Name, depth: int) -> Target | None:
+    found = bindings(node)
+    if len(found) != 1:
+        return None
+    binding = found[0]
+    if isinstance(binding, nodes.FunctionDef):
+        return Target(binding)
+    if isinstance(binding, (nodes.Import, nodes.ImportFrom)):
+        names = qualified(node)
+        return Target(imported=next(iter(names))) if len(names) == 1 and UNKNOWN not in names else None
+    loop = binding.parent if isinstance(binding, nodes.AssignName) else None
+    if isinstance(loop, nodes.Tuple):
+        loop = loop.parent
+    if isinstance(loop, (nodes.For, nodes.Comprehension)):
+        return _of_elements(_iterated(loop.iter, binding, loop), depth)
+    value = only_binding(node)
+    if isinstance(value, nodes.Call):
+        return _of_instance(value)
+    return target_of(value, depth + 1) if value is not None else None
+
+
+def _iterated(iterable: nodes.NodeNG, binding: nodes.AssignName, loop: nodes.NodeNG) -> nodes.NodeNG | None:
+    """What a loop's variable is an element of, through ``enumerate``."""
+    if loop.target is binding:
+        return iterable
+    is_second = isinstance(loop.target, nodes.Tuple) and loop.target.elts[-1] is binding and len(loop.target.elts) == 2
+    if is_second and isinstance(iterable, nodes.Call) and getattr(iterable.func, "name", "") == "enumerate" and iterable.args:
+        return iterable.args[0]
+    return None
+
+
+def _of_elements(container: nodes.NodeNG | None, depth: int) -> Target | None:
+    """What the elements of ``self.blocks`` run, where all of them are of one class."""
+    if isinstance(container, nodes.Subscript):
+        return _of_elements(container.value, depth)
+    if not isinstance(container, nodes.Attribute) or not _is_self(container.expr):
+        return None
+    made = [call for value in assigned_to(container) for call in _elements_of(value)]
+    classes = {call.func.as_string() for call in made}
+    return _of_instance(made[0]) if len(classes) == 1 and depth < _DEPTH else None
+
+
+def _elements_of(value: nodes.NodeNG) -> Iterator[nodes.Call]:
+    """The constructors in ``nn.ModuleList([Block() for _ in …])``."""
+    if not isinstance(value, nodes.Call) or last_name(value.func) not in _CONTAINERS or len(value.args) != 1:
+        return
+    inner = value.args[0].value if isinstance(value.args[0], nodes.Starred) else value.args[0]
+    parts = [inner.elt] if isinstance(inner, (nodes.ListComp, nodes.GeneratorExp)) else getattr(inner, "elts", [])
+    yield from (part for part in parts if isinstance(part, nodes.Call))
+
+
+def _of_attribute(node: nodes.Attribute, depth: int) -> Target | None:
+    owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+    if owner is None:
+        return None
+    method = method_of(owner, node.attrname)
+    if method is not None:
+        return Target(method, 0 if _is_static(method) else 1)
+    values = assigned_to(node)
+    if len(values) != 1:
+        return None
+    if isinstance(values[0], nodes.Call):
+        return _of_instance(values[0])
+    return target_of(values[0], depth + 1)
+
+
+def assigned_to(attribute: nodes.Attribute) -> list[nodes.NodeNG]:
+    """The values that the class around ``self.attribute`` assigns to it."""
+    owner = next((one for one in attribute.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+    if owner is None:
+        return []
+    targets = (one for one in owner.nodes_of_class(nodes.AssignAttr) if one.attrname == attribute.attrname and _is_self(one.expr))
+    return [one.parent.value for one in targets if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) and one.parent.value]
+
+
+def _of_instance(call: nodes.Call) -> Target | None:
+    """What the object that a constructor call makes runs when it is called."""
+    model = local_class(call.func)
+    if model is not None:
+        forward = method_of(model, "forward")
+        return Target(forward, 1) if forward is not None else None
+    names = qualified(call.func)
+    name = next(iter(names))
+    dotted = len(names) == 1 and UNKNOWN not in name
+    return Target(imported=name, instance=True) if dotted and last_name(call.func)[:1].isupper() else None
+
+
+def local_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
+    """The class of the file that a name stands for, where it stands for nothing else."""
+    found = bindings(node) if isinstance(node, nodes.Name) else []
+    return found[0] if len(found) == 1 and isinstance(found[0], nodes.ClassDef) else None
+
+
+def method_of(model: nodes.ClassDef, name: str, depth: int = 0) -> nodes.FunctionDef | None:
+    """A method of a class, or of a base class of the same file."""
+    own = next((one for one in model.mymethods() if one.name == name), None)
+    if own is not None or depth > _DEPTH:
+        return own
+    bases = (local_class(base) for base in model.bases)
+    return next((found for base in bases if base is not None and (found := method_of(base, name, depth + 1))), None)
+
+
+def refuses(target: Target, positional: int, keywords: Collection[str] | None) -> list[str] | None:
+    """The keyword-only parameters of a target that make a call of so many positional arguments fail; None where none do.
+
+    ``keywords`` are the names that the call passes on, None where they are not known.
+    """
+    function = target.function
+    if function is None or not _keeps_signature(function):
+        return None
+    arguments = function.args
+    only = arguments.kwonlyargs or []
+    if not only:
+        return None
+    room = len(arguments.posonlyargs or []) + len(arguments.args or []) - target.bound
+    too_many = arguments.vararg is None and positional > room
+    defaults = arguments.kw_defaults or []
+    needed = [one.name for one, default in zip(only, defaults, strict=False) if default is None]
+    missing = [name for name in needed if keywords is not None and name not in keywords]
+    return [one.name for one in only] if too_many else (missing or None)
+
+
+def _keeps_signature(function: nodes.FunctionDef | nodes.Lambda) -> bool:
+    decorators = getattr(function, "decorators", None)
+    listed = decorators.nodes if decorators else []
+    return all(last_name(one.func if isinstance(one, nodes.Call) else one) in _TRANSPARENT for one in listed)
+
+
+def _is_static(method: nodes.FunctionDef) -> bool:
+    decorators = method.decorators.nodes if method.decorators else []
+    return any(last_name(one) == "staticmethod" for one in decorators)
+
+
+def _is_self(node: nodes.NodeNG) -> bool:
+    return isinstance(node, nodes.Name) and node.name == "self"

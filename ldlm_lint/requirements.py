@@ -1,0 +1,194 @@
+"""Which torch a project runs on, by what its own requirements and lock files say.
+
+A lock file decides alone. Otherwise every file that bounds torch is read as a choice of versions, and the project runs
+on what any of them allows: requirements for two machines may differ. A file that names torch without bounds says nothing.
+Nothing of the project is run: ``setup.py`` is searched as text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+OLDEST_TORCH, NEWEST_TORCH = "target-torch", "newest-torch"
+"""The names under which rules are told the two ends of the range."""
+
+TorchVersion = tuple[int, int]
+TORCH_VERSIONS: tuple[TorchVersion, ...] = tuple((2, minor) for minor in range(14))
+"""The versions (major, minor) that the rules know; as of torch 2.13."""
+
+_BEFORE_KNOWN = "1.13.1"
+_MICRO_VERSIONS = 4
+_LARGEST = 8_000_000
+_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+_LINE = re.compile(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
+_CONDA = re.compile(r"^\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)\s*([=<>!~][^#\s\"']*)", re.M)
+# ``==2.4.1+cu121`` names a build of 2.4.1.
+_BUILD = re.compile(r"(?<=\d)\+[\w.]+")
+_QUOTED = re.compile(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
+
+
+@dataclass(frozen=True, slots=True)
+class TorchRange:
+    """The oldest and the newest torch that a project runs on; None where it does not bound them."""
+
+    oldest: TorchVersion | None = None
+    newest: TorchVersion | None = None
+
+
+ANY_TORCH = TorchRange()
+
+def torch_range(root: Path) -> TorchRange:
+    """The versions of torch that the files of a project's root directory allow."""
+    locked = {version for name in _LOCKS for version in _locked(_text(root / name, root))}
+    locked |= set(_pipfile_lock(_text(root / "Pipfile.lock", root)))
+    if locked:
+        return TorchRange(min(locked), max(locked))
+    ranges = [_range(bounds) for bounds in _bounds(root) if len(bounds)]
+    known = [one for one in ranges if one is not None]
+    if not known:
+        return TorchRange()
+    oldest, newest = [one.oldest for one in known], [one.newest for one in known]
+    return TorchRange(
+        None if None in oldest else min(one for one in oldest if one),
+        None if None in newest else max(one for one in newest if one),
+    )
+
+
+def _range(bounds: SpecifierSet) -> TorchRange | None:
+    """The known versions that a specifier allows; None where it allows none of them."""
+    allowed = [
+        one for one in TORCH_VERSIONS if any(bounds.contains(f"{one[0]}.{one[1]}.{micro}") for micro in range(_MICRO_VERSIONS))
+    ]
+    if not allowed:
+        return None
+    return TorchRange(
+        None if bounds.contains(_BEFORE_KNOWN) else allowed[0], None if TORCH_VERSIONS[-1] in allowed else allowed[-1]
+    )
+
+
+def _bounds(root: Path) -> Iterator[SpecifierSet]:
+    """What each requirement of torch in the project's files allows; those that exclude each other are kept apart."""
+    for requirement in _requirements(root):
+        try:
+            parsed = Requirement(_BUILD.sub("", requirement).strip().rstrip("\\").strip())
+        except InvalidRequirement:
+            continue
+        if parsed.name.lower() == "torch" and parsed.url is None:
+            yield parsed.specifier
+    for name in ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml"):
+        for found in _CONDA.findall(_text(root / name, root)):
+            yield from _conda_specifier(found)
+
+
+def _requirements(root: Path) -> Iterator[str]:
+    yield from _of_pyproject(_text(root / "pyproject.toml", root))
+    for path in sorted([*root.glob("requirements*.txt"), *root.glob("requirements/*.txt")]):
+        yield from (line.partition(";")[0].partition(" --")[0] for line in _LINE.findall(_text(path, root)))
+    yield from _QUOTED.findall(_text(root / "setup.py", root))
+    yield from (line.partition(";")[0] for line in _LINE.findall(re.sub(r"(?m)^[ \t]+", "", _text(root / "setup.cfg", root))))
+
+
+def _conda_specifier(text: str) -> Iterator[SpecifierSet]:
+    """``=2.1`` is conda's ``==2.1.*``, and a build string may follow another ``=``."""
+    text = re.sub(r"^=(?!=)([\d.]+)(?:=.*)?$", lambda match: f"=={match[1]}.*", text)
+    try:
+        yield SpecifierSet(re.sub(r"\.\*\.\*$", ".*", text))
+    except InvalidSpecifier:
+        return
+
+
+def _of_pyproject(text: str) -> Iterator[str]:
+    project = _toml(text)
+    table = project.get("project")
+    if isinstance(table, Mapping):
+        yield from _strings(table.get("dependencies"))
+        yield from _strings(table.get("optional-dependencies"))
+    yield from _strings(project.get("dependency-groups"))
+    tool = project.get("tool")
+    poetry = tool.get("poetry") if isinstance(tool, Mapping) else None
+    dependencies = poetry.get("dependencies") if isinstance(poetry, Mapping) else None
+    wanted = dependencies.get("torch") if isinstance(dependencies, Mapping) else None
+    version = wanted.get("version") if isinstance(wanted, Mapping) else wanted
+    if isinstance(version, str):
+        yield _poetry_requirement(version)
+
+
+def _poetry_requirement(version: str) -> str:
+    """``^2.1`` is ``>=2.1,<3`` in Poetry."""
+    if version.startswith("^"):
+        return f"torch>={version[1:]},<{int(version[1:].partition('.')[0] or 0) + 1}" if version[1:2].isdigit() else "torch"
+    return f"torch=={version}" if version[:1].isdigit() else f"torch{version}"
+
+
+def _strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _strings(one)
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            yield from _strings(one)
+
+
+def _locked(text: str) -> Iterator[TorchVersion]:
+    packages = _toml(text)
+    for package in _packages(packages.get("package") or packages.get("packages")):
+        if package.get("name") == "torch":
+            yield from _version(package.get("version"))
+
+
+def _packages(value: object) -> list[Mapping[str, object]]:
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+
+
+def _pipfile_lock(text: str) -> Iterator[TorchVersion]:
+    try:
+        content = json.loads(text or "{}")
+    except ValueError:
+        return
+    default = content.get("default") if isinstance(content, Mapping) else None
+    torch = default.get("torch") if isinstance(default, Mapping) else None
+    if isinstance(torch, Mapping):
+        yield from _version(str(torch.get("version", "")).lstrip("="))
+
+
+def _version(value: object) -> Iterator[TorchVersion]:
+    try:
+        release = Version(str(value)).release
+    except InvalidVersion:
+        return
+    if len(release) >= 2 and (version := (release[0], release[1])) in TORCH_VERSIONS:
+        yield version
+
+
+def _toml(text: str) -> Mapping[str, object]:
+    """A TOML document; empty where it is none, which the configuration reports if it is ours to read."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _text(path: Path, root: Path) -> str:
+    """The text of a file below the root; empty where there is none, or one that a link takes from elsewhere."""
+    try:
+        if not path.is_file() or path.stat().st_size > _LARGEST or not path.resolve().is_relative_to(root.resolve()):
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

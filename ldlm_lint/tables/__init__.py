@@ -1,0 +1,46 @@
+"""What other libraries' interfaces are, as dated data: `interfaces.json`, refreshed by ``scripts/refresh_tables.py``.
+
+Rules ask here for the order of positional parameters, first versions and variables, so that a new release of a library
+changes a table and no rule. The defaults that rules rest on stand there for the script, which says aloud when one changes.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+
+@functools.cache
+def _interfaces() -> dict[str, Any]:
+    return json.loads((Path(__file__).parent / "interfaces.json").read_text(encoding="utf-8"))
+
+
+def as_of() -> str:
+    """The day on which the table was last compared with wheels, ``YYYY-MM-DD``."""
+    return _interfaces()["as_of"]
+
+
+def newest_torch() -> str:
+    """The newest torch that was read, such as ``2.13``."""
+    return ".".join(_interfaces()["read"]["torch"][-1].split(".")[:2])
+
+
+def positional(name: str) -> tuple[str, ...]:
+    """The positional parameters of a public callable, in the order that holds for all versions read; KeyError if none."""
+    return tuple(_interfaces()["positional"][name])
+
+
+def fused_since(optimizer: str) -> tuple[int, int] | None:
+    """The first torch whose optimizer of this class name takes ``fused``; None where none does."""
+    version = _interfaces()["fused_since"].get(optimizer)
+    if version is None:
+        return None
+    major, minor = version.split(".")
+    return int(major), int(minor)
+
+
+def nccl_variables() -> frozenset[str]:
+    """The ``TORCH_NCCL_*`` variables that torch reads."""
+    return frozenset(_interfaces()["nccl_variables"])

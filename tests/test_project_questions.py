@@ -148,9 +148,18 @@ def test_optimizer_trains_on_cuda(files: dict[str, str], expected: bool) -> None
             id="in-the-training",
         ),
         pytest.param(
-            {"model.py": MODEL + "import layers", "layers.py": "from torch.utils.checkpoint import checkpoint"},
+            {"model.py": MODEL + "import layers", "layers.py": "from torch.utils.checkpoint import checkpoint as c\nc(f, x)"},
             False,
             id="imported",
+        ),
+        pytest.param({"model.py": MODEL + "import torch.utils.checkpoint"}, True, id="imported-and-not-used"),
+        pytest.param(
+            {
+                "model.py": MODEL + "import other",
+                "other.py": "class Other(nn.Module):\n    def forward(self, x): return checkpoint_sequential(x)",
+            },
+            True,
+            id="in-another-model",
         ),
         pytest.param(
             {"other.py": "from torch.utils.checkpoint import checkpoint"}, True, id="in-a-file-nobody-imports"
@@ -232,14 +241,25 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     # What forbids a finding when it is seen cannot be seen there either.
     absences = {
         "accumulation-is-not-divided",
+        "callee-takes-arguments",
+        "class-is-built-once",
         "dataset-works-per-item",
         "environment-variable-unread",
         "gradients-stay-attached",
+        "load-default-stands",
+        "loss-is-divided-nowhere",
         "no-activation-checkpointing",
+        "nothing-is-reduced",
         "nothing-prunes-checkpoints",
+        "scales-gradients",
+        "schedules-learning-rate",
         "stands-outside-tests",
+        "timeouts-are-not-set-later",
     }
-    subjects = {"ddp-model-is-called": "var:main:model"}
+    callee = "function|gone.run|1|"
+    subjects = {"ddp-model-is-called": "var:main:model", "every-rank-saves": "1:0||"}
+    subjects |= {"callee-is-keyword-only": callee, "callee-takes-arguments": callee}
+    subjects |= {"scales-gradients": "var:main:scaler", "schedules-learning-rate": "any|var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
     assert held == absences
 
@@ -252,3 +272,29 @@ def test_every_claim_in_the_package_has_an_answer():
         for kind in re.findall(r'\bClaim\(\s*"([a-z-]+)"', path.read_text(encoding="utf-8"))
     }
     assert asked == set(QUESTIONS)
+
+
+HANDED = ".common.DataLoader|torch.utils.data.DataLoader"
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        pytest.param("from torch.utils.data import DataLoader", True, id="from"),
+        pytest.param("from torch.utils.data.dataloader import DataLoader", True, id="where-it-is-defined"),
+        pytest.param("class DataLoader: ...", False, id="own-class"),
+        pytest.param("from torch.utils.data import DataLoader\ndef DataLoader(): ...", False, id="both"),
+        pytest.param("from torch_geometric.loader import DataLoader", False, id="another-library"),
+        pytest.param(
+            "try: from torch.utils.data import DataLoader\nexcept ImportError: from mine import DataLoader", False, id="two-arms"
+        ),
+        pytest.param("import torch", False, id="not-there"),
+    ],
+)
+def test_name_that_a_module_of_the_project_hands_on(text: str, expected: bool) -> None:
+    files = {"pkg/train.py": "from .common import DataLoader\n", "pkg/common.py": f"{text}\n"}
+    assert ask("module-hands-on", files, HANDED).holds is expected
+
+
+def test_a_module_outside_the_project_hands_on_nothing() -> None:
+    assert not ask("module-hands-on", {"train.py": "x = 1\n"}, "common.DataLoader|torch.utils.data.DataLoader").holds

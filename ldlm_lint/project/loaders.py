@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
-from ldlm_lint.python.flow import CallSite, Iteration, ModuleFlow
-from ldlm_lint.python.slots import ANY_ELEMENT, Slot
+from ldlm_lint.project.text import class_text
+from ldlm_lint.python.flow import MAPPING, CallSite, Function, Iteration, ModuleFlow, Passed
+from ldlm_lint.python.slots import ANY_ELEMENT, LOADERS, Slot
 
 _FIT = {"fit", "fit_loop"}
 _PREPARES = {"prepare", "setup_dataloaders", "prepare_data_loader", "distribute"}
-_LOADER_METHODS = ("train_dataloader", "val_dataloader", "test_dataloader")
+_LOADER_METHODS = ("train_dataloader", "val_dataloader", "get_train_dataloader", "get_eval_dataloader")
+_LIGHTNING_CLASS = re.compile(rb"\bLightning(?:Data)?Module\b")
+_TRAINER = re.compile(rb"(?<![\w.])(?:transformers\.|trl\.)?(?:Seq2Seq|SFT|DPO|Reward)?Trainer\b")
+_BASES = 3
+# What ends a branch, so that the loops before and after it exclude each other.
+_LEAVES = re.compile(rb"[ \t]*(?:else|elif|except|finally|case|return|raise|def|continue|break)\b")
 _WRAPPER = re.compile(r"prefetch|cycl|infinite|load|wrap|iter|progress|device|dali|inf_")
 _STEPS = 4000
 
 
 @dataclass(frozen=True)
 class Site:
-    """A loop over the value: where it stands, whether it runs again and again, and whether it trains."""
+    """A loop over the value: where it stands, whether it runs again and again, and whether it trains.
+
+    One that ``goes_on`` takes further elements of a pass that began elsewhere; a line of 0 is no loop of its own.
+    """
 
     path: str
     line: int
@@ -29,6 +38,7 @@ class Site:
     repeated: bool
     loops: tuple[int, ...]
     framework: bool = False
+    goes_on: bool = False
 
 
 _Place = tuple[str, str, str]
@@ -58,6 +68,7 @@ class Tracer:
         self.calls = calls
         self._uses: dict[str, _Uses] = {}
         self._holders: dict[tuple[str, str], frozenset[str]] = {}
+        self._sites: dict[tuple[str, Slot], list[Site]] = {}
 
     def uses(self, path: str) -> _Uses:
         """The facts of a file, by place."""
@@ -66,20 +77,40 @@ class Tracer:
         return self._uses[path]
 
     def sites(self, path: str, position: str) -> list[Site]:
-        """Every loop over the value of the call at ``line:column`` of a file."""
-        found: list[Site] = []
+        """Every loop over the loader that the call at ``line:column`` of a file makes."""
+        # A loader whose class another module hands on is the result of a call like any other.
+        return self._sites_of(path, (Slot("new", "", position), Slot("out", "", position)))
+
+    def sites_of_result(self, path: str, position: str) -> list[Site]:
+        """Every loop over what another call at ``line:column`` returns, or over an element of it."""
+        return self._sites_of(path, (Slot("out", "", position), Slot("out", "", position, ANY_ELEMENT)))
+
+    def _sites_of(self, path: str, slots: tuple[Slot, ...]) -> list[Site]:
+        key = (path, slots[0])
+        if key not in self._sites:
+            found = self._sites[key] = []
+            for where, slot, repeated in (state for start in slots for state in self.reached(path, start)):
+                found.extend(self._iterations(where, slot, repeated))
+                found.extend(self._by_framework(where, slot))
+        return self._sites[key]
+
+    def reached(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot, bool]]:
+        """Every place that a value goes to, itself first, and whether it is taken there again and again."""
         seen: set[tuple[str, Slot, bool]] = set()
-        waiting = [(path, Slot("new", "", position), False)]
+        waiting = [(path, slot, False)]
         while waiting and len(seen) < _STEPS:
             state = waiting.pop()
-            if state in seen:
-                continue
-            seen.add(state)
-            where, slot, repeated = state
-            found.extend(self._iterations(where, slot, repeated))
-            found.extend(self._by_framework(where, slot))
-            waiting.extend(self._onward(where, slot, repeated))
-        return found
+            if state not in seen:
+                seen.add(state)
+                yield state
+                waiting.extend(self._onward(*state))
+
+    def loaders_given(self, path: str, slot: Slot, keys: Collection[int | str]) -> Iterator[tuple[str, str]]:
+        """The loaders (path, position of the call) that get a value under one of these keys, from a mapping too."""
+        for where, current, _ in self.reached(path, slot):
+            for call in self.uses(where).calls.get(_place(current), ()):
+                if call.callee.name in LOADERS and any(_gives(passed, current, keys) for passed in call.passed):
+                    yield where, call.position
 
     def trains(self, site: Site) -> bool:
         """Whether the loop's body computes gradients, itself or through what it calls."""
@@ -92,17 +123,57 @@ class Tracer:
             if _same_element(iteration.slot.index, slot.index):
                 again = repeated or bool(iteration.loops) or self._taken_again(path, slot, iteration.scope)
                 again = again and not iteration.goes_on
-                yield Site(path, iteration.line, iteration.scope, again, iteration.loops)
+                yield Site(path, iteration.line, iteration.scope, again, iteration.loops, goes_on=iteration.goes_on)
 
     def _by_framework(self, path: str, slot: Slot) -> Iterator[Site]:
-        """Loaders that a Lightning hook returns or that go to ``fit`` are iterated once per epoch."""
+        """Loaders that a Lightning hook returns or that go to ``fit`` are iterated once per epoch, those of a test once."""
         if slot.kind == "ret" and slot.scope.rpartition(".")[2] in _LOADER_METHODS:
             function = self.calls.function(path, slot.scope)
-            if function is not None and function.lightning:
+            if function is not None and self._is_hook(path, function):
                 yield Site(path, function.line, slot.scope, True, (), framework=slot.scope.endswith("train_dataloader"))
         for call in self._calls_passing(path, slot):
             if call.callee.kind == "method" and call.callee.name in _FIT and not self.calls.targets(path, call.callee):
                 yield Site(path, int(call.position.partition(":")[0]), call.scope, True, (), framework=True)
+
+    def _is_hook(self, path: str, function: Function) -> bool:
+        """Whether a method that makes a loader is called by Lightning, or by the Hugging Face Trainer that it belongs to."""
+        if function.lightning:
+            return True
+        bases = self._bases(path, function.scope.partition(".")[0])
+        of_trainer = function.scope.rpartition(".")[2].startswith("get_")
+        return (_TRAINER if of_trainer else _LIGHTNING_CLASS).search(bases) is not None
+
+    def _bases(self, path: str, name: str, depth: int = 0) -> bytes:
+        """The bases of a class as written, and those of the project's own classes among them."""
+        header = class_text(self.project.data(path), name).partition(b":")[0].partition(b"(")[2]
+        own = [header]
+        for base in re.findall(rb"[\w.]+", header) if depth < _BASES else ():
+            found = self.project.resolve(path, base.decode()) or self._imported(path, base.decode())
+            if found is not None:
+                own.append(self._bases(*found, depth + 1))
+        return b" ".join(own)
+
+    def _imported(self, path: str, name: str) -> tuple[str, str] | None:
+        """Where a class comes from that a file names: itself, or the project's file that it imports the name from."""
+        if name in self.project.skim(path).defined:
+            return path, name
+        imports = (one for one in self.project.skim(path).imports if one.rpartition(".")[2] == name)
+        return next((found for one in imports if (found := self.project.resolve(path, one)) is not None), None)
+
+    def second_pass(self, path: str, position: str) -> Site | None:
+        """A loop over a loader that goes through it a second time: one that is repeated, or the second of two in a row."""
+        sites = self.sites(path, position)
+        repeated = next((one for one in sites if one.repeated), None)
+        return repeated or next((two for one in sites for two in sites if self._follows(one, two)), None)
+
+    def _follows(self, one: Site, two: Site) -> bool:
+        """Whether a loop runs after another of the same function, not instead of it."""
+        if (one.path, one.scope) != (two.path, two.scope) or not 0 < one.line < two.line or one.goes_on or two.goes_on:
+            return False
+        lines = self.project.data(one.path).split(b"\n")
+        depth = _indent(lines[one.line - 1])
+        between = [line for line in lines[one.line : two.line - 1] if line.strip()]
+        return depth >= _indent(lines[two.line - 1]) and not any(_indent(line) <= depth and _LEAVES.match(line) for line in between)
 
     def _onward(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
         for source, target in self.uses(path).moves.get(_place(slot), ()):
@@ -165,6 +236,14 @@ class Tracer:
                 yield path, Slot("out", "", call.position, index), repeated
 
 
+def _gives(passed: Passed, slot: Slot, keys: Collection[int | str]) -> bool:
+    if _place(passed.slot) != _place(slot):
+        return False
+    if passed.key == MAPPING:
+        return passed.slot.index == "" and slot.index in keys
+    return passed.key in keys and _same_element(passed.slot.index, slot.index)
+
+
 def _hands_on(name: str, key: int | str) -> bool:
     """Whether a call of another package gives back the loader it is given, wrapped or not.
 
@@ -172,6 +251,10 @@ def _hands_on(name: str, key: int | str) -> bool:
     other things returns something else.
     """
     return name in _PREPARES or (key == 0 and (name[:1].isupper() or _WRAPPER.search(name) is not None))
+
+
+def _indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _place(slot: Slot) -> _Place:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.python.flow import Callee, Function
+from ldlm_lint.python.rarity import names_evaluation
 
 _DEPTH = 4
 _STEP_FUNCTION = re.compile(
@@ -30,12 +31,23 @@ Place = tuple[str, int]
 class Steps:
     """Answers which places of a project run in every training step, and which trainings are distributed."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, often: bool = False) -> None:
+        """``often`` leaves out calls under an interval or only now and then, and those of evaluations and tests."""
         self._calls = calls
         self._project = calls.project
+        self._often = often
+        self._lines: dict[str, list[bytes]] = {}
+        self._found: dict[tuple[str, str, tuple[int, ...], int], Place | None] = {}
 
     def every_step(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> Place | None:
         """What makes a place run in every step: a step function, a loop or a call; None where nothing is known to."""
+        key = (path, scope, tuple(loops), depth)
+        if key not in self._found:
+            self._found[key] = None
+            self._found[key] = self._every_step(*key)
+        return self._found[key]
+
+    def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
         function = self._calls.function(path, scope)
         name = scope.rpartition(".")
         if function is not None and name[0] and _STEP_FUNCTION.search(name[2]):
@@ -46,6 +58,8 @@ class Steps:
         if depth >= _DEPTH or not scope:
             return None
         for caller, call in self._calls.callers(path, scope):
+            if self._often and (call.rare or names_evaluation(call.scope) or self._project.is_test(caller)):
+                continue
             line = int(call.position.partition(":")[0])
             if not self._happens_once(caller, line) and self.every_step(caller, call.scope, call.loops, depth + 1):
                 return caller, line
@@ -88,7 +102,9 @@ class Steps:
         return all(_ACCUMULATION.search(self._line(path, line)) for line in loops)
 
     def _line(self, path: str, number: int) -> bytes:
-        lines = self._project.data(path).split(b"\n")
+        if path not in self._lines:
+            self._lines[path] = self._project.data(path).split(b"\n")
+        lines = self._lines[path]
         return lines[number - 1] if 0 < number <= len(lines) else b""
 
     def _happens_once(self, path: str, number: int) -> bool:

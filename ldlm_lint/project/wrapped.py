@@ -33,17 +33,24 @@ class Wraps:
 
     def of(self, path: str, slot: Slot) -> Wrap | None:
         """The wrapper call whose value a slot of a file may hold; None where none is found."""
+        return next(self.all_of(path, slot), None)
+
+    def all_of(self, path: str, slot: Slot) -> Iterator[Wrap]:
+        """Every wrapper call whose value a slot of a file may hold, the nearest first."""
+        for where, call, files in self.makers(path, slot):
+            if call.callee.kind == "import" and call.callee.name == _WRAPPER:
+                yield Wrap(where, int(call.position.partition(":")[0]), files)
+
+    def makers(self, path: str, slot: Slot) -> Iterator[tuple[str, CallSite, frozenset[str]]]:
+        """The calls that may have made the value of a slot: file, call, and the files on the way to it."""
         waiting, seen = [(path, slot)], {(path, slot)}
         while waiting and len(seen) < _STEPS:
             where, current = waiting.pop()
-            for call in self._made_by(where, current):
-                if call.callee.kind == "import" and call.callee.name == _WRAPPER:
-                    return Wrap(where, int(call.position.partition(":")[0]), frozenset(one for one, _ in seen))
+            yield from ((where, call, frozenset(one for one, _ in seen)) for call in self._made_by(where, current))
             for state in self._sources(where, current):
                 if state not in seen:
                     seen.add(state)
                     waiting.append(state)
-        return None
 
     def _made_by(self, path: str, slot: Slot) -> Iterator[CallSite]:
         if slot.kind == "out" and slot.index == "":

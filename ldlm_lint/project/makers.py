@@ -1,0 +1,44 @@
+"""Which calls made the value that a variable or attribute holds, over all files of a project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.project.wrapped import Wraps
+from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.slots import Slot
+
+_STEPS = 200
+
+
+class Makers(Wraps):
+    """Follows values backwards, through assignments, parameters and results, to the calls that made them."""
+
+    def all_of(self, path: str, slot: Slot) -> Iterator[tuple[str, CallSite]]:
+        """Every call whose result, or an element of it, a slot of a file may hold."""
+        waiting, seen = [(path, slot)], {(path, slot)}
+        while waiting and len(seen) < _STEPS:
+            where, current = waiting.pop()
+            if current.kind in ("out", "new"):
+                calls = self._project.flow(where).calls
+                yield from ((where, call) for call in calls if call.position == current.name)
+            for state in self._sources(where, current):
+                if state not in seen:
+                    seen.add(state)
+                    waiting.append(state)
+
+    def bases(self, path: str, call: CallSite) -> tuple[str, ...] | None:
+        """The bases, as written, of the class of the project that a call makes an object of; None where it is none."""
+        name = call.callee.name
+        if call.callee.kind == "import":
+            resolved = self._project.resolve(path, name)
+            if resolved is None:
+                return None
+            path, name = resolved
+        elif call.callee.kind != "def":
+            return None
+        last = name.removesuffix(".__init__").rpartition(".")[2]
+        header = rb"^[ \t]*class[ \t]+" + re.escape(last).encode() + rb"[ \t]*(?:\(([^)]*)\))?[ \t]*:"
+        found = re.search(header, self._project.data(path), re.M)
+        return tuple((found[1] or b"").decode(errors="replace").replace(" ", "").split(",")) if found else None

@@ -1,0 +1,106 @@
+"""The classes that a model is made of: its own, its bases, and those of the layers that they build.
+
+A model is given by the places that hold it; the calls that made it are followed to classes of the project. Only what the
+imports of a file name for certain counts, so that a class of the same name elsewhere is never taken for a part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.project.index import Project, dotted_name
+from ldlm_lint.project.wrapped import Wraps
+from ldlm_lint.python.names import UNKNOWN, qualified
+from ldlm_lint.python.slots import Slot
+from ldlm_lint.python.tree import parse
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+_MOST = 300
+
+
+@dataclass(frozen=True)
+class Part:
+    """A class or function that a model is made of, and the file that defines it."""
+
+    path: str
+    node: nodes.ClassDef | nodes.FunctionDef
+
+
+class Trees:
+    """The trees of files, each parsed when it is first asked for."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._trees: dict[str, nodes.Module | None] = {}
+
+    def of(self, path: str) -> nodes.Module | None:
+        """The tree of a file, or of what stands before its first syntax error; None where not even that parses."""
+        if path not in self._trees:
+            self._trees[path] = self._parse(path)
+        return self._trees[path]
+
+    def _parse(self, path: str) -> nodes.Module | None:
+        try:
+            source = Source.from_bytes(path, self._project.data(path), Kind.PYTHON)
+        except UnreadableError:
+            return None
+        return parse(source, dotted_name(path, self._project.root)).module
+
+
+class Models:
+    """Answers what the models of a project are made of."""
+
+    def __init__(self, project: Project, wraps: Wraps, trees: Trees) -> None:
+        self._project = project
+        self._wraps = wraps
+        self._trees = trees
+
+    def parts(self, path: str, slots: Iterable[Slot]) -> Iterator[Part]:
+        """Every class and function that the models in these places are made of, the outer ones first."""
+        waiting = list(dict.fromkeys(one for slot in slots for one in self._made_of(path, slot)))
+        seen = set(waiting)
+        while waiting and len(seen) < _MOST:
+            where, name = waiting.pop(0)
+            node = self._definition(where, name)
+            if node is None:
+                continue
+            yield Part(where, node)
+            for inner in self._mentioned(where, node):
+                if inner not in seen:
+                    seen.add(inner)
+                    waiting.append(inner)
+
+    def _made_of(self, path: str, slot: Slot) -> Iterator[tuple[str, str]]:
+        """The definitions, by file and name, that the calls behind a place go to."""
+        for where, call, _ in self._wraps.makers(path, slot):
+            if call.callee.kind == "def":
+                yield where, call.callee.name
+            elif call.callee.kind == "import":
+                resolved = self._project.resolve(where, call.callee.name)
+                if resolved is not None and resolved[1]:
+                    yield resolved
+
+    def _definition(self, path: str, name: str) -> nodes.ClassDef | nodes.FunctionDef | None:
+        module = self._trees.of(path)
+        found = module.locals.get(name.partition(".")[0], ()) if module is not None else ()
+        return next((one for one in found if isinstance(one, (nodes.ClassDef, nodes.FunctionDef))), None)
+
+    def _mentioned(self, path: str, node: nodes.NodeNG) -> Iterator[tuple[str, str]]:
+        """The definitions of the project that a class or function names."""
+        for one in node.nodes_of_class((nodes.Name, nodes.Attribute)):
+            names = qualified(one)
+            name = next(iter(names))
+            if len(names) != 1 or UNKNOWN in name:
+                continue
+            if name.startswith(".") and name.count(".") == 1 and name[1:] in node.root().locals:
+                yield path, name[1:]
+                continue
+            resolved = self._project.resolve(path, name)
+            if resolved is not None and resolved[1] and "." not in resolved[1]:
+                yield resolved
+
+
+__all__ = ["Models", "Part", "Trees"]

@@ -1,0 +1,64 @@
+"""What the rules of amp ask of the project."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.training import trainings_of
+from ldlm_lint.python.skim import without_comments
+
+_AUTOCAST = re.compile(rb"(?<!def )\b(autocast)\s*\(")
+_NOT_IN_FORCE = re.compile(rb"\(\s*False\b|enabled\s*=\s*False\b|float32|torch\.float\b|[\"']cpu[\"']")
+_BFLOAT16 = re.compile(rb"torch\.bfloat16")
+_CHOSEN = re.compile(rb"\bif\b|float16(?<!bfloat16)|\bhalf\b")
+_LONGEST = 400
+
+
+def _autocasts_need_no_scaling(context: Context, finding: Finding, beside: str) -> Verdict:
+    """No autocast of the trainings computes in anything but bfloat16; without one in the file itself, another has one."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    files = trainings_of(project, path)
+    shown: Related | None = None
+    for one in sorted(files - {path}):
+        for line, arguments in _autocasts(project.data(one)):
+            if _NOT_IN_FORCE.search(arguments):
+                continue
+            if not _BFLOAT16.search(arguments) or _CHOSEN.search(arguments):
+                return Verdict(False)
+            shown = shown or Related(context.line_span(one, line), "the forward pass computes in bfloat16")
+    if beside:
+        return Verdict(bool(files))
+    if shown is None:
+        return Verdict(False)
+    line = project.data(shown.span.path).count(b"\n", 0, shown.span.start) + 1
+    where = f"{shown.span.path.rpartition('/')[2]}:{line}"
+    return Verdict(True, (shown,), (("where", where),))
+
+
+def _autocasts(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The line and the arguments of every call of something named ``autocast``."""
+    if b"autocast" not in data:
+        return
+    code = data if b"#" not in data else b"\n".join(map(without_comments, data.split(b"\n")))
+    for match in _AUTOCAST.finditer(code):
+        text = code[match.end() - 1 : match.end() + _LONGEST]
+        yield code.count(b"\n", 0, match.start()) + 1, text[: _closing(text)]
+
+
+def _closing(text: bytes) -> int:
+    depth = 0
+    for index, byte in enumerate(text):
+        depth += (byte == ord("(")) - (byte == ord(")"))
+        if depth == 0:
+            return index + 1
+    return len(text)
+
+
+QUESTIONS: dict[str, Question] = {
+    "autocasts-need-no-scaling": _autocasts_need_no_scaling,
+}

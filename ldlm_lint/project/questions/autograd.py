@@ -1,0 +1,54 @@
+"""What the rules of graphs ask of the project."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.training import trainings_of
+
+_BY_HAND = re.compile(
+    rb"\.grad\s*\+=|\.grad\.(?:add_|copy_|mul_|div_|numel|view|flatten|reshape|clone|data)\b"
+    rb"|(?:reduce|gather|broadcast)\w*\([^)\n]*\.grad\b|CUDAGraph|make_graphed_callables|cuda\.graph\("
+)
+
+
+def _meter_keeps_graphs(context: Context, finding: Finding, subject: str) -> Verdict:
+    """The method of a class of the project, ``Class.method|position``, sums up or lists its argument as it is."""
+    project, path = context.project, finding.span.path
+    name, _, position = subject.partition("|")
+    resolved = (path, name[1:]) if name.startswith(".") and _defines(context, path, name[1:]) else None
+    where, scope = resolved or project.resolve(path, name) or ("", "")
+    function = context.calls.function(where, scope) if scope else None
+    facts = project.flow(where).gradients.of(scope) if function is not None else None
+    if function is None or facts is None:
+        return Verdict(False)
+    index = int(position) + (function.params[:1] == ("self",))
+    holds = index < len(function.params) and function.params[index] in facts.accumulates
+    return Verdict(holds, (Related(context.line_span(where, function.line), "it is collected here as it is"),))
+
+
+def _defines(context: Context, path: str, scope: str) -> bool:
+    """Whether a file has a function of this dotted name."""
+    return context.calls.function(path, scope) is not None
+
+
+def _is_called_again(context: Context, finding: Finding, scope: str) -> Verdict:
+    """A function runs again and again: a loop calls it, or a function that one does, or a framework."""
+    path = finding.span.path
+    again = context.calls.repeated(path, scope) or context.calls.in_training_loop(path, scope, ()) is not None
+    return Verdict(again)
+
+
+def _gradients_are_left_alone(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Nothing near the training adds to gradients or sends them by itself, for which they must exist."""
+    files = trainings_of(context.project, finding.span.path)
+    return Verdict(bool(files) and not any(_BY_HAND.search(context.project.data(one)) for one in files))
+
+
+QUESTIONS: dict[str, Question] = {
+    "meter-keeps-graphs": _meter_keeps_graphs,
+    "is-called-again": _is_called_again,
+    "gradients-are-left-alone": _gradients_are_left_alone,
+}

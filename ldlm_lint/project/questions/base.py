@@ -1,0 +1,89 @@
+"""What questions share: the verdict, the analyses of a project, and the type of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ldlm_lint.model import Finding, Related, Span
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.datasets import Datasets
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.loaders import Tracer
+from ldlm_lint.project.pinning import Pinning
+from ldlm_lint.project.samplers import Samplers
+from ldlm_lint.project.steps import Steps
+from ldlm_lint.project.wrapped import Wraps
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether a claim holds, the places that show it, and message fields that it fills."""
+
+    holds: bool
+    related: tuple[Related, ...] = ()
+    args: tuple[tuple[str, object], ...] = ()
+
+
+class Context:
+    """A project with the analyses that questions share."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.answers: dict[tuple[str, str], bool] = {}
+        """What was found for one finding, by question and subject: it answers for the next."""
+
+    @cached_property
+    def calls(self) -> Calls:
+        """The call graph."""
+        return Calls(self.project)
+
+    @cached_property
+    def tracer(self) -> Tracer:
+        """The value tracer."""
+        return Tracer(self.project, self.calls)
+
+    @cached_property
+    def samplers(self) -> Samplers:
+        """The distributed samplers and whether anybody tells them the epoch."""
+        return Samplers(self.project, self.calls, self.tracer)
+
+    @cached_property
+    def pinning(self) -> Pinning:
+        """The loops that train on pinned batches."""
+        return Pinning(self.project, self.tracer)
+
+    @cached_property
+    def wraps(self) -> Wraps:
+        """The models that DDP wraps."""
+        return Wraps(self.project, self.calls)
+
+    @cached_property
+    def often(self) -> Steps:
+        """The places that run in every step, calls under an interval left out."""
+        return Steps(self.calls, often=True)
+
+    def runs_training(self, path: str) -> bool:
+        """Whether a file has a backward pass, hands the training to a Trainer, or calls a function of the project that trains."""
+        functions = self.project.flow(path).functions
+        return self.project.skim(path).trains or any(self.calls.trains(path, one.scope) for one in functions)
+
+    @cached_property
+    def datasets(self) -> Datasets:
+        """Where the datasets of loaders come from."""
+        return Datasets(self.project, self.calls)
+
+    def line_span(self, path: str, line: int) -> Span:
+        """The text of a line, without its indentation, as a span."""
+        data = self.project.data(path)
+        start = 0
+        for _ in range(line - 1):
+            start = data.find(b"\n", start) + 1
+        end = data.find(b"\n", start)
+        text = data[start : end if end >= 0 else len(data)]
+        return Span(path, start + len(text) - len(text.lstrip()), start + len(text.rstrip()))
+
+
+Question = Callable[[Context, Finding, str], Verdict]
+"""Takes the project, the finding that asks and the subject of its claim."""

@@ -1,0 +1,25 @@
+"""What checkpoints ask: who writes them, and who deletes old ones."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Finding
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+
+
+def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Neither the file, nor what it imports, nor the training files that use it delete or rotate checkpoints."""
+    project, path = context.project, finding.span.path
+    flow = project.reach(path).union(*(project.reach(one) for one in project.trainers_of(path)))
+    return Verdict(not any(project.skim(one).prunes for one in flow))
+
+
+def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
+    path = finding.span.path
+    calls = (call for call in context.project.flow(path).calls if call.position == position)
+    return Verdict(any(context.calls.saves(path, call.callee) for call in calls))
+
+
+QUESTIONS: dict[str, Question] = {
+    "nothing-prunes-checkpoints": _nothing_prunes,
+    "callee-saves": _callee_saves,
+}

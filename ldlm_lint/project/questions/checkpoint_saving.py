@@ -1,0 +1,47 @@
+"""What checkpoints ask: which processes write them, and what a load without arguments does."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.ranks import Ranks
+
+
+def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
+    """Every process of a training comes to the save, and nothing it is named by tells the ranks apart."""
+    path = finding.span.path
+    position, names, parameters = subject.split("|")
+    call = next((one for one in context.project.flow(path).calls if one.position == position), None)
+    if call is None or context.project.is_test(path):
+        return Verdict(False)
+    ranks = Ranks(context.calls)
+    if ranks.named_by_rank(path, names.split()):
+        return Verdict(False)
+    for way in ranks.ways(path, call):
+        if way.last is None:
+            return Verdict(True, args=(("where", _name(path)),))
+        caller, last = way.last
+        if parameters and ranks.passes_rank(caller, last):
+            continue
+        line = int(last.position.partition(":")[0])
+        note = "every rank comes here and saves"
+        return Verdict(True, (Related(context.line_span(caller, line), note),), (("where", _name(way.start[0])),))
+    return Verdict(False)
+
+
+def _load_default_stands(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The file is no test, and no file of the project puts a function of its own in the place of torch.load."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    return Verdict(not any(project.skim(one).replaces_load for one in project.files if not project.is_test(one)))
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+QUESTIONS: dict[str, Question] = {
+    "every-rank-saves": _every_rank_saves,
+    "load-default-stands": _load_default_stands,
+}

@@ -1,0 +1,155 @@
+"""What the rules of copies and sharded_data ask of the project."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.samplers import Neglect
+from ldlm_lint.project.text import call_text
+from ldlm_lint.project.training import is_tutorial, trainings_of
+from ldlm_lint.project.wrappers import Passes, given, workers_parameter_of
+from ldlm_lint.python.flow import Callee
+from ldlm_lint.python.skim import without_comments
+from ldlm_lint.python.slots import Slot
+
+_DDP = re.compile(rb"\bDistributedDataParallel\(|\bDDP\(")
+_SHARES_OUT = re.compile(
+    rb"DistributedSampler|distributed_sampler|split_dataset_by_node|split_by_node|\.shard\(|::[ \t]*\w*(?:world|rank|replica)\w*"
+    rb"|rank[ \t]*::|\bAccelerator\(|setup_dataloaders\(|deepspeed\.initialize|num_replicas|\blightning\b|\bpytorch_lightning\b|%[ \t]*\w*world_?size"
+)
+_MANY_WORKERS = re.compile(rb"\bnum_workers\s*=\s*(?![01]\b|None)")
+
+
+def _sampler_epoch_is_never_set(context: Context, finding: Finding, position: str) -> Verdict:
+    path = finding.span.path
+    found = context.samplers.at(path, position)
+    if found is None:
+        return Verdict(False)
+    where, line = found.loops[0]
+    related = (Related(context.line_span(where, line), "this loop goes through the same order again and again"),)
+    return Verdict(True, related, (("where", _shown(where, line)),))
+
+
+def _loop_neglects_a_sampler(context: Context, finding: Finding, line: str) -> Verdict:
+    found = context.samplers.behind_loop(finding.span.path, int(line.partition(":")[0]))
+    if found is None:
+        return Verdict(False)
+    related = (Related(context.line_span(found.path, found.line), "the sampler is made here; another training tells it the epoch"),)
+    return Verdict(True, related, (("sampler", _named(found)), ("where", _shown(finding.span.path, int(line)))))
+
+
+def _loop_takes_pinned_batches(context: Context, finding: Finding, line: str) -> Verdict:
+    loader = context.pinning.loops.get((finding.span.path, int(line.partition(":")[0])))
+    if loader is None:
+        return Verdict(False)
+    related = (Related(context.line_span(*loader), "this loader pins them"),)
+    return Verdict(True, related, (("loader", _shown(*loader)),))
+
+
+def _runs_under_ddp_unsharded(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """A training that uses the loader wraps its model in DDP, and none of its files speaks of sharing data out."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    files = [project.data(one) for one in trainings_of(project, path)]
+    wraps = any(_DDP.search(one) for one in files)
+    return Verdict(wraps and not any(_SHARES_OUT.search(without_comments(one)) for one in files))
+
+
+def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str) -> Verdict:
+    """A loader with more than one worker reads an instance of the class, and no ``worker_init_fn`` shares it out."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    for other in sorted(project.files):
+        if name not in project.skim(other).called or project.is_test(other):
+            continue
+        for call in project.flow(other).calls:
+            made = call.callee.name.rpartition(".")[2] == name and _resolves_to(context, other, call.callee, (path, name))
+            if made:
+                for where, position in context.tracer.loaders_given(other, Slot("out", "", call.position), {0, "dataset"}):
+                    text = call_text(project.data(where), position)
+                    if _MANY_WORKERS.search(text) and b"worker_init_fn" not in text:
+                        line = int(position.partition(":")[0])
+                        related = (Related(context.line_span(where, line), "this loader starts workers"),)
+                        return Verdict(True, related, (("where", _shown(where, line)),))
+    return Verdict(False)
+
+
+def _wrapper_has_workers(context: Context, finding: Finding, subject: str) -> Verdict:
+    """Some call of a function passes workers for a parameter whose default is 0."""
+    scope, _, parameter = subject.partition("|")
+    calls = given(context.calls, finding.span.path, scope, parameter)
+    return Verdict(any(one.passes is Passes.OTHER for one in calls))
+
+
+def _wrapper_leaves_workers_at_zero(context: Context, finding: Finding, subject: str) -> Verdict:
+    """A call that leaves the parameter at its default of 0 gets a loader that trains, or trains itself."""
+    path = finding.span.path
+    scope, _, parameter = subject.partition("|")
+    if context.project.is_test(path) or is_tutorial(context.project, path):
+        return Verdict(False)
+    trains_itself = context.calls.trains(path, scope)
+    for one in given(context.calls, path, scope, parameter):
+        if one.passes is Passes.NOTHING and (trains_itself or _result_trains(context, one.path, one.position)):
+            related = (Related(context.line_span(one.path, one.line), "this call leaves the number of workers at its default"),)
+            why = f" where {scope.rpartition('.')[2]}() is called without {parameter} ({_shown(one.path, one.line)})"
+            return Verdict(True, related, (("why", why),))
+    return Verdict(False)
+
+
+def _default_decides_workers(context: Context, finding: Finding, subject: str) -> Verdict:
+    """A call leaves the parameter at its default, or none is known."""
+    scope, _, parameter = subject.partition("|")
+    if context.calls.function(finding.span.path, scope) is None:
+        return Verdict(False)
+    calls = list(given(context.calls, finding.span.path, scope, parameter))
+    return Verdict(not calls or any(one.passes is Passes.NOTHING for one in calls))
+
+
+def _call_makes_loader(context: Context, finding: Finding, subject: str) -> Verdict:
+    """A call goes to a function of the project that makes a loader with as many workers as the keyword says."""
+    position, _, keyword = subject.partition("|")
+    path = finding.span.path
+    calls = (one for one in context.project.flow(path).calls if one.position == position)
+    return Verdict(any(workers_parameter_of(context.calls, path, one, keyword) for one in calls))
+
+
+def _call_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
+    path = finding.span.path
+    if context.project.is_test(path) or is_tutorial(context.project, path):
+        return Verdict(False)
+    return Verdict(_result_trains(context, path, position))
+
+
+def _result_trains(context: Context, path: str, position: str) -> bool:
+    return any(context.tracer.trains(site) for site in context.tracer.sites_of_result(path, position))
+
+
+def _resolves_to(context: Context, path: str, callee: Callee, wanted: tuple[str, str]) -> bool:
+    found = (path, callee.name) if callee.kind == "def" else context.project.resolve(path, callee.name)
+    return found == wanted
+
+
+def _named(found: Neglect) -> str:
+    return f"the DistributedSampler of {_shown(found.path, found.line)}"
+
+
+def _shown(path: str, line: int) -> str:
+    return f"{path.rpartition('/')[2]}:{line}"
+
+
+QUESTIONS: dict[str, Question] = {
+    "sampler-epoch-is-never-set": _sampler_epoch_is_never_set,
+    "loop-neglects-a-sampler": _loop_neglects_a_sampler,
+    "loop-takes-pinned-batches": _loop_takes_pinned_batches,
+    "runs-under-ddp-unsharded": _runs_under_ddp_unsharded,
+    "iterable-dataset-gets-workers": _iterable_dataset_gets_workers,
+    "wrapper-has-workers": _wrapper_has_workers,
+    "wrapper-leaves-workers-at-zero": _wrapper_leaves_workers_at_zero,
+    "default-decides-workers": _default_decides_workers,
+    "call-makes-loader": _call_makes_loader,
+    "call-feeds-training": _call_feeds_training,
+}

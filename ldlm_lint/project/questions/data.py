@@ -1,0 +1,52 @@
+"""What loaders ask: where their values go, and what their datasets cost."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.datasets import Load
+from ldlm_lint.project.loaders import Site
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.training import is_tutorial, setting_feeds_workers
+
+
+def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
+    if context.project.is_test(finding.span.path) or is_tutorial(context.project, finding.span.path):
+        return Verdict(False)
+    site = context.tracer.second_pass(finding.span.path, position)
+    return _at_site(context, finding, site, "it is iterated here, again and again")
+
+
+def _loader_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
+    if context.project.is_test(finding.span.path) or is_tutorial(context.project, finding.span.path):
+        return Verdict(False)
+    sites = context.tracer.sites(finding.span.path, position)
+    site = next((one for one in sites if context.tracer.trains(one)), None)
+    return _at_site(context, finding, site, "this loop trains on it")
+
+
+def _dataset_works_per_item(context: Context, finding: Finding, position: str) -> Verdict:
+    """A dataset that nobody knows may do so."""
+    return Verdict(context.datasets.load(finding.span.path, position) is not Load.NONE)
+
+
+def _setting_feeds_loader_workers(context: Context, finding: Finding, name: str) -> Verdict:
+    return Verdict(setting_feeds_workers(context.project, finding.span.path, name))
+
+
+def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -> Verdict:
+    if site is None:
+        return Verdict(False)
+    name = site.path.rpartition("/")[2]
+    where = f"{name}:{site.line}" if site.line else name
+    related = (Related(context.line_span(site.path, site.line), note),) if site.line else ()
+    if related and related[0].span.path == finding.span.path and related[0].span.start == finding.span.start:
+        related = ()
+    return Verdict(True, related, (("where", where),))
+
+
+QUESTIONS: dict[str, Question] = {
+    "loader-is-reiterated": _loader_is_reiterated,
+    "loader-feeds-training": _loader_feeds_training,
+    "dataset-works-per-item": _dataset_works_per_item,
+    "setting-feeds-loader-workers": _setting_feeds_loader_workers,
+}

@@ -1,0 +1,180 @@
+"""What the rules of DDP's graph, of `no_sync` and of DataParallel ask of the project."""
+
+from __future__ import annotations
+
+import re
+
+from astroid import nodes
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.graph_changes import changing_forward
+from ldlm_lint.project.models import Models, Trees
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.reentrant import enables_reentrant, has_old_transformers, reentrant_call
+from ldlm_lint.project.steps import Steps
+from ldlm_lint.project.sync_scopes import engine_accumulates, local_passes
+from ldlm_lint.project.training import trainings_of
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.names import is_named
+from ldlm_lint.python.skim import without_comments
+from ldlm_lint.python.slots import Slot
+
+_WRAPPER = "torch.nn.parallel.DistributedDataParallel"
+_SHARDED = re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize")
+_DISTRIBUTED = re.compile(rb"DistributedDataParallel\(|\bDDP\(|fully_shard|deepspeed\.initialize|\bAccelerator\(|hvd\.init")
+_MEASURES = re.compile(r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)")
+
+
+def _slots(text: str) -> list[Slot]:
+    return [Slot(*one.split("|")) for one in text.split(";") if one.count("|") == 3]
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:
+    """A training that uses the wrap at a line runs a backward pass of the same model under ``no_sync()`` first."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    trees = Trees(project)
+    for where in sorted({path, *trainings_of(project, path)}):
+        module = trees.of(where) if b"no_sync" in project.data(where) else None
+        for call, slots in local_passes(module) if module is not None else ():
+            wraps = (wrap for slot in slots for wrap in context.wraps.all_of(where, slot))
+            if any((wrap.path, str(wrap.line)) == (path, line) for wrap in wraps):
+                note = Related(context.line_span(where, call.lineno or 1), "gradients stay local here")
+                said = "no_sync()" if where == path else f"no_sync() ({_name(where)}:{call.lineno})"
+                return Verdict(True, (note,), (("accumulation", said),))
+    return Verdict(False)
+
+
+def _engine_accumulates(context: Context, finding: Finding, engine: str) -> Verdict:
+    """A training that uses a setting of Accelerate or Lightning lets it accumulate gradients."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    trees = Trees(project)
+    for where in sorted({path, *trainings_of(project, path)}):
+        module = trees.of(where) if b"accumul" in project.data(where) else None
+        found = engine_accumulates(module, engine) if module is not None else None
+        if found is not None:
+            place, setting = found
+            related = Related(context.line_span(where, place.lineno or 1), "gradients are accumulated here")
+            return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({setting})"),))
+    return Verdict(False)
+
+
+def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: str) -> Verdict:
+    """A class of the model calls torch's ``checkpoint`` in its reentrant form, or the model is told to."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    trees = Trees(project)
+    found = enables_reentrant(project, trees.of(path), _slots(slots))
+    if found is not None:
+        return _reentrant_at(context, path, found)
+    for part in Models(project, context.wraps, trees).parts(path, _slots(slots)):
+        call = reentrant_call(part.node) if b"checkpoint" in project.data(part.path) else None
+        if call is not None:
+            return _reentrant_at(context, part.path, call)
+    return Verdict(False)
+
+
+def _reentrant_at(context: Context, path: str, call: nodes.Call) -> Verdict:
+    related = Related(context.line_span(path, call.lineno or 1), "the reentrant checkpoint")
+    return Verdict(True, (related,), (("where", f"{_name(path)}:{call.lineno}"),))
+
+
+def _transformers_is_old(context: Context, _finding: Finding, _subject: str) -> Verdict:
+    return Verdict(has_old_transformers(context.project))
+
+
+def _model_changes_its_graph(context: Context, finding: Finding, slots: str) -> Verdict:
+    """A forward pass of the model takes a path that is drawn anew in every step."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    for part in Models(project, context.wraps, Trees(project)).parts(path, _slots(slots)):
+        branch = changing_forward(part.node)
+        if branch is not None:
+            related = Related(context.line_span(part.path, branch.lineno or 1), "the path is chosen here")
+            return Verdict(True, (related,), (("model", part.node.name),))
+    return Verdict(False)
+
+
+def _happens_between_steps(context: Context, finding: Finding, place: str) -> Verdict:
+    """A place does not run in every training step."""
+    if finding.span.path not in context.project.files:
+        return Verdict(False)
+    scope, _, loops = place.partition("|")
+    found = Steps(context.calls).every_step(finding.span.path, scope, [int(line) for line in loops.split(",") if line])
+    return Verdict(found is None)
+
+
+def _model_was_wrapped(context: Context, finding: Finding, slots: str) -> Verdict:
+    """One of these places holds a model of DDP that neither searches for unused parameters nor has a static graph."""
+    project, path = context.project, finding.span.path
+    trees = Trees(project)
+    for slot in _slots(slots):
+        for wrap in context.wraps.all_of(path, slot):
+            module = trees.of(wrap.path)
+            if module is None or not _waits_for_all(module, wrap.line):
+                return Verdict(False)
+            return Verdict(True, (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),))
+    return Verdict(False)
+
+
+def _waits_for_all(module: nodes.Module, line: int) -> bool:
+    calls = [one for one in module.nodes_of_class(nodes.Call) if one.lineno == line and is_named(one.func, {_WRAPPER})]
+    options = [Arguments(one)[name] for one in calls for name in ("find_unused_parameters", "static_graph")]
+    return bool(options) and all(one.absent or one.is_only(False) for one in options)
+
+
+def _no_sync_is_of_ddp(context: Context, finding: Finding, slots: str) -> Verdict:
+    """One of these places holds a model that DDP wraps, and nothing on its way shards it."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    for slot in _slots(slots):
+        wrap = context.wraps.of(path, slot)
+        if wrap is not None:
+            near = wrap.files | {path}
+            holds = not any(_SHARDED.search(without_comments(project.data(one))) for one in near)
+            related = (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),)
+            return Verdict(holds, related)
+    return Verdict(False)
+
+
+def _nothing_shards(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """No file of the training knows of FSDP or DeepSpeed, which an accelerator may be told to use."""
+    project, path = context.project, finding.span.path
+    files = {path, *trainings_of(project, path)}
+    known = path in project.files and not project.is_test(path)
+    return Verdict(known and not any(_SHARDED.search(project.data(one)) for one in files))
+
+
+def _only_data_parallel(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The file trains, or one that imports it does, and neither offers a way with one process per GPU."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path) or _DISTRIBUTED.search(without_comments(project.data(path))):
+        return Verdict(False)
+    if not project.skim(path).trains and _MEASURES.search(path.removeprefix(project.root)):
+        return Verdict(False)
+    trains = [one for one in project.trainers_of(path) if context.runs_training(one)]
+    return Verdict(any(not _DISTRIBUTED.search(without_comments(project.data(one))) for one in trains))
+
+
+QUESTIONS: dict[str, Question] = {
+    "no-sync-on-wrap": _no_sync_on_wrap,
+    "engine-accumulates": _engine_accumulates,
+    "model-checkpoints-reentrantly": _model_checkpoints_reentrantly,
+    "transformers-is-old": _transformers_is_old,
+    "model-changes-its-graph": _model_changes_its_graph,
+    "happens-between-steps": _happens_between_steps,
+    "model-was-wrapped": _model_was_wrapped,
+    "no-sync-is-of-ddp": _no_sync_is_of_ddp,
+    "nothing-shards": _nothing_shards,
+    "only-data-parallel": _only_data_parallel,
+}

@@ -1,0 +1,90 @@
+"""What process groups, DDP and the environment ask of the project."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.sharding import shards_with_fsdp
+from ldlm_lint.python.skim import reads_variable, without_comments
+from ldlm_lint.python.slots import Slot
+
+_DETACHES_GRADIENTS = re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd")
+_SYNCS_ITSELF = re.compile(
+    rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|deepspeed\.initialize|accelerator\.\w|\bAccelerator\("
+    rb"|fully_shard|FullyShardedDataParallel"
+)
+_DIVIDES_ACCUMULATION = re.compile(
+    rb"accum\w*[\"'\]]*\s*(?://?=|=[^\n=]*/[^\n]*(?:world|gpus|device_count|num_processes|num_devices))", re.I
+)
+
+
+def _variable_is_unread(context: Context, _finding: Finding, name: str) -> Verdict:
+    project = context.project
+    return Verdict(not any(reads_variable(project.data(path), name) for path in project.files))
+
+
+def _wrapped_model_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The file computes gradients, itself or through what it calls, or a file does that imports it."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    near = (path, *(one for one in project.trainers_of(path) if one != path))
+    return Verdict(any(context.runs_training(one) for one in near))
+
+
+def _gradients_stay_attached(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Nothing near the training detaches gradients in place, which a view does not allow, or keeps them elsewhere."""
+    project, path = context.project, finding.span.path
+    near = project.reach(path).union(*(project.reach(one) for one in project.trainers_of(path)))
+    return Verdict(not any(_DETACHES_GRADIENTS.search(project.data(one)) for one in near))
+
+
+def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verdict:
+    project, path = context.project, finding.span.path
+    found = random_buffer(project, path, names.split())
+    if found is None or seeds_all_ranks_alike(project, path):
+        return Verdict(False)
+    model, buffer = found
+    problem = f"is False, which skips the broadcast at construction since torch 2.1: {model} draws {buffer!r} at random on each rank"
+    return Verdict(True, args=(("problem", problem),))
+
+
+def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verdict:
+    """One of the variables that a loop calls holds a DDP model, and nothing on its way takes care of the synchronisation."""
+    project, path = context.project, finding.span.path
+    if project.is_test(path):
+        return Verdict(False)
+    for slot in slots.split(";"):
+        wrap = context.wraps.of(path, Slot(*slot.split(":")))
+        if wrap is None:
+            continue
+        near = wrap.files | project.imported_by(path) | {path}
+        holds = not any(_SYNCS_ITSELF.search(without_comments(project.data(one))) for one in near)
+        return Verdict(holds, (Related(context.line_span(wrap.path, wrap.line), "the model is wrapped here"),))
+    return Verdict(False)
+
+
+def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
+    """No code of a launched file, or of the project where that is not known, divides the steps by the world size."""
+    project = context.project
+    entries = [path for path in project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
+    flow = set().union(*(project.reach(path) for path in entries)) or project.files
+    return Verdict(not any(_DIVIDES_ACCUMULATION.search(project.data(path)) for path in flow))
+
+
+def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdict:
+    return Verdict(shards_with_fsdp(context.project, finding.span.path, entries))
+
+
+QUESTIONS: dict[str, Question] = {
+    "environment-variable-unread": _variable_is_unread,
+    "wrapped-model-trains": _wrapped_model_trains,
+    "gradients-stay-attached": _gradients_stay_attached,
+    "model-draws-buffers": _model_draws_buffers,
+    "ddp-model-is-called": _ddp_model_is_called,
+    "accumulation-is-not-divided": _accumulation_is_not_divided,
+    "shards-with-fsdp": _shards_with_fsdp,
+}

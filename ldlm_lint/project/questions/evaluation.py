@@ -1,0 +1,54 @@
+"""What the rules of evaluation ask of the project."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.recording import Recording
+from ldlm_lint.project.steps import Steps
+
+_STARTS = re.compile(rb"argparse|__main__|absl|click|hydra|sys\.argv")
+_UNIT_TEST = re.compile(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
+
+
+def _is_unit_test(project: Project, path: str) -> bool:
+    """A file of a test suite; ``test_net.py`` beside a training script is an evaluation that somebody starts."""
+    data = project.data(path)
+    starts = "/tests/" not in path.removeprefix(project.root) and _STARTS.search(data) and not _UNIT_TEST.search(data)
+    return project.is_test(path) and not starts
+
+
+def _evaluation_records_gradients(context: Context, finding: Finding, subject: str) -> Verdict:
+    """One of the runs of a model is recorded: no caller turns gradients off, and nothing near it computes any."""
+    project, path = context.project, finding.span.path
+    if path not in project.files or _is_unit_test(project, path):
+        return Verdict(False)
+    recording = Recording(context.calls)
+    for one in subject.split(";"):
+        scope, loops, needs, helper, root, bases = one.split("|")
+        if any(project.resolve(path, base) is None for base in bases.split(",") if base):
+            continue
+        # What is asked last reads the most files.
+        related: tuple[Related, ...] = ()
+        if needs and needs != "apart":
+            found = recording.caller_that(path, scope, set(needs.split(",")))
+            related = (Related(context.line_span(*found), "this call evaluates"),) if found else ()
+            stands = found is not None
+        else:
+            stands = not recording.is_off(path, scope) and not (needs and _learns_with(context, path, scope))
+        if not stands or (helper and not recording.runs(path, helper, root)):
+            continue
+        if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}):
+            return Verdict(True, related)
+    return Verdict(False)
+
+
+def _learns_with(context: Context, path: str, scope: str) -> bool:
+    """Whether a function runs in every step of a training."""
+    return Steps(context.calls).every_step(path, scope, ()) is not None
+
+
+QUESTIONS: dict[str, Question] = {"evaluation-records-gradients": _evaluation_records_gradients}

@@ -1,0 +1,93 @@
+"""What the rules about host time ask: whether a place runs in every step of a training on an accelerator."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.steps import Place
+from ldlm_lint.project.training import is_tutorial, trainings_of
+from ldlm_lint.rules.roles import is_diagnostic
+
+_DEVICE = re.compile(
+    rb"cuda|torch\.accelerator|\bAccelerator\(|lightning|transformers|deepspeed|accelerate|\.to\(.*device"
+    rb"|\b(?:xpu|npu|mps)\b"
+)
+_PREDICTS = re.compile(
+    r"(^|/)(inference|infer|eval|evaluation|evaluate|serving|sampling|generation)(/|\.py$)"
+    r"|/(eval|inference|infer|evaluate|generate|predict|sample|demo|convert|export)_[^/]*\.py$"
+    r"|_(eval|inference|evaluation|generation|demo)\.py$",
+    re.I,
+)
+_LOSS_CLASS = re.compile(r"Loss|Criterion|Objective")
+
+
+def _runs_in_each_training_step(context: Context, finding: Finding, place: str) -> Verdict:
+    """The subject holds a function, the lines of the loops around, and what is a step: a loop, or the function (0)."""
+    path = finding.span.path
+    scope, _, rest = place.partition("|")
+    lines, _, itself = rest.partition("|")
+    if not _trains_on_device(context, path, _counts_alone(context, path, scope)):
+        return Verdict(False)
+    found = (path, int(itself)) if itself not in ("", "0") else None
+    found = found or context.often.every_step(path, scope, [int(one) for one in lines.split(",") if one])
+    if found is None and (itself or _is_loss(scope)):
+        found = _itself(context, path, scope)
+    if found is None:
+        return Verdict(False)
+    where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
+    return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+
+
+def _counts_alone(context: Context, path: str, scope: str) -> bool:
+    """Whether code belongs to a training although nothing uses it: a loss, a step that a framework calls."""
+    function = context.calls.function(path, scope)
+    lightning = function is not None and function.lightning
+    return lightning or _is_loss(scope) or scope.rpartition(".")[2] in ("training_step", "compute_loss")
+
+
+def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
+    """Whether a training that uses a file runs on an accelerator whose kernels the host does not wait for."""
+    project, known = context.project, context.answers
+    key = ("trains-on-device", f"{path}|{alone}")
+    if key not in known:
+        files = trainings_of(project, path) or (project.training_files | {path} if alone else frozenset())
+        left_out = project.is_test(path) or is_tutorial(project, path) or is_diagnostic(path, ())
+        left_out = left_out or (_predicts(project, path) and not project.skim(path).trains)
+        known[key] = not left_out and bool(files) and _on_device(project, files)
+    return known[key]
+
+
+def _predicts(project: Project, path: str) -> bool:
+    """A file that its name or folder says evaluates a model, or runs it."""
+    return _PREDICTS.search(path.removeprefix(project.root)) is not None
+
+
+def _on_device(project: Project, files: frozenset[str]) -> bool:
+    if any(b"torch_xla" in project.data(one) for one in files) and not any(project.skim(one).cuda for one in files):
+        return False
+    return any(_DEVICE.search(project.data(one)) for one in files)
+
+
+def _itself(context: Context, path: str, scope: str) -> Place | None:
+    """A function that computes gradients and updates weights runs again and again, unless its calls are seen not to."""
+    function = context.calls.function(path, scope)
+    if function is None:
+        return None
+    callers = list(context.calls.callers(path, scope))
+    if callers and "." not in scope and not context.calls.repeated(path, scope):
+        return None
+    return path, function.line
+
+
+def _is_loss(scope: str) -> bool:
+    """The call of a loss object: ``EDMLoss.__call__``."""
+    owner, _, name = scope.rpartition(".")
+    return name in ("__call__", "forward") and _LOSS_CLASS.search(owner) is not None
+
+
+QUESTIONS: dict[str, Question] = {
+    "runs-in-each-training-step": _runs_in_each_training_step,
+}

@@ -1,0 +1,42 @@
+"""What models ask: which blocks attend, and whether activation checkpointing is known."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+
+_MODELS = re.compile(rb"^class[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b", re.M)
+_ATTENDS = re.compile(rb"attn|attention", re.I)
+_BLOCK_NAME = re.compile(
+    r"(transformer|attention|attn|dit|vit|decoder|encoder|llama|gpt|bert)\w*(block|layer)|^(block|layer)$", re.I
+)
+
+
+def _no_activation_checkpointing(context: Context, finding: Finding, origins: str) -> Verdict:
+    """Neither the model's file, nor those of its bases and blocks (``origins``), nor the trainings that use it know it.
+
+    A file of another model that has a switch says nothing about this one.
+    """
+    project, path = context.project, finding.span.path
+    trainers = project.trainers_of(path)
+    resolved = (project.resolve(path, name) for name in origins.split())
+    speaking = {path, *trainers, *(found[0] for found in resolved if found is not None)}
+    near = project.reach(path).union(*(project.reach(one) for one in trainers))
+    speaking |= {one for one in near if not _MODELS.search(project.data(one))}
+    return Verdict(not any(project.skim(one).checkpoints_activations for one in speaking))
+
+
+def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
+    """Whether a block's class, by its qualified name, computes attention; another package's is told by its name."""
+    resolved = context.project.resolve(finding.span.path, name)
+    if resolved is not None:
+        return Verdict(_ATTENDS.search(context.project.data(resolved[0])) is not None)
+    return Verdict(not name.startswith(".") and _BLOCK_NAME.search(name.rpartition(".")[2]) is not None)
+
+
+QUESTIONS: dict[str, Question] = {
+    "no-activation-checkpointing": _no_activation_checkpointing,
+    "class-attends": _class_attends,
+}

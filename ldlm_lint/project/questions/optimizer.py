@@ -1,0 +1,23 @@
+"""What optimizers ask of the project."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Finding
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.training import is_tutorial
+
+
+def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str) -> Verdict:
+    project, path = context.project, finding.span.path
+    if project.is_test(path) or is_tutorial(project, path) or b"torch_xla" in project.data(path):
+        return Verdict(False)
+    for trainer in project.trainers_of(path):
+        engine = project.skim(trainer).engine or project.skim(path).engine
+        if not engine and any(project.skim(one).cuda for one in project.reach(trainer)):
+            return Verdict(True)
+    return Verdict(False)
+
+
+QUESTIONS: dict[str, Question] = {
+    "optimizer-trains-on-cuda": _optimizer_trains_on_cuda,
+}

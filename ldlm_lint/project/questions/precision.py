@@ -1,0 +1,170 @@
+"""What the rules of precision ask of the project."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.training import is_tutorial
+from ldlm_lint.python.skim import without_comments
+from ldlm_lint.rules.roles import is_diagnostic
+
+_DEPTH = 3
+_OLD_INTERFACE = {
+    "matmul": re.compile(rb"cuda\.matmul\.allow_tf32|(?:set|get)_float32_matmul_precision(?=\()"),
+    "cudnn": re.compile(rb"cudnn\.allow_tf32"),
+}
+_CHOOSES_PRECISION = re.compile(
+    rb"allow_tf32|float32_matmul_precision\(|fp32_precision|NVIDIA_TF32_OVERRIDE|\btf32\s*="
+)
+_REDUCED = re.compile(
+    rb"\bautocast\s*\((?!\s*(?:[\"']cuda[\"']\s*,\s*)?enabled\s*=\s*False)|GradScaler|\.half\(\)|\.bfloat16\(\)"
+    rb"|mixed_precision|MixedPrecision|\bAccelerator\(|deepspeed|\bapex\b|[^a-z_]precision\s*=|\b(?:bf|fp)16\s*=(?!=)"
+    rb"|--(?:use[-_])?(?:amp|fp16|bf16|half)\b|\buse_(?:amp|fp16|bf16)\b|torch_dtype|set_default_dtype|set_default_tensor_type"
+    rb"|\.to\([^)\n]*(?:bfloat16|float16|half)|TrainingArguments|HfArgumentParser|LightningCLI|\bFabric\(|colossalai|fp8"
+)
+_ATTENDS = re.compile(rb"attn|attention|transformer(?!_?net)|\bLSTM\b|\bGRU\b|from_pretrained", re.I)
+_MULTIPLIES = re.compile(rb"nn\.Linear|\bLinear\(|matmul|einsum|\bbmm\(|\bmm\(")
+_CONVOLUTION = re.compile(rb"(?<!class )\bConv(?:Transpose)?[23]d\((?P<arguments>[^()]*)")
+_PATCHES = re.compile(rb"patch|kernel_size\s*=\s*1\b")
+_CONVOLUTIONAL = re.compile(
+    rb"AutoencoderKL|\bUNet2D\w*|\bVQModel\b|models\.(?:__dict__|resnet|wide_resnet|resnext|vgg|densenet|mobilenet|efficientnet"
+    rb"|convnext|regnet|inception|googlenet|squeezenet|shufflenet|alexnet|mnasnet)"
+    rb"|create_model\(\s*[\"'](?:resnet|convnext|efficientnet|mobilenet|regnet|densenet)|from torchvision\.models import"
+)
+_ONE_SIZE = re.compile(
+    rb"RandomResizedCrop|CenterCrop|center_crop|RandomCrop|CIFAR|MNIST|ImageFolder|(?:image|img|crop)[-_]?(?:size|res)|resolution"
+)
+_MANY_SIZES = re.compile(
+    rb"nested_?tensor|multi_?scale|pad_sequence|ShortestSize|aspect_?ratio_?bucket|CocoDetection", re.I
+)
+_AUTOTUNER = re.compile(
+    rb"cudnn\.benchmark\s*=\s*(?!False)|\bbenchmark\s*=\s*True|deterministic\s*=\s*True|use_deterministic_algorithms\("
+)
+_ENOUGH = 2
+_CONDITION = re.compile(rb"\s*(?:if|elif)\b")
+_OF_COURSE = re.compile(rb"__name__|cuda\.is_available|is_main_process|rank")
+
+
+def _code(context: Context, paths: frozenset[str]) -> bytes:
+    return b"\n".join(without_comments(context.project.data(path)) for path in sorted(paths))
+
+
+def _is_entry(context: Context, path: str) -> bool:
+    """A script that runs a training, and is neither a test, a toy nor a check."""
+    project = context.project
+    if project.is_test(path) or is_tutorial(project, path) or is_diagnostic(path, ()):
+        return False
+    return context.runs_training(path)
+
+
+def _runs_full_precision_training(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """A training whose matrix products are float32 for all that its files say, and nothing chooses their precision."""
+    path = finding.span.path
+    if not _is_entry(context, path):
+        return Verdict(False)
+    code = _code(context, context.project.reach(path))
+    if _CHOOSES_PRECISION.search(code) or _REDUCED.search(code):
+        return Verdict(False)
+    convolves = _CONVOLUTION.search(code) or _CONVOLUTIONAL.search(code)
+    return Verdict(bool(_ATTENDS.search(code) or (_MULTIPLIES.search(code) and not convolves)))
+
+
+def _convolves_one_size(context: Context, finding: Finding, benchmark: str) -> Verdict:
+    """Trainings that convolve images of a fixed size; where ``benchmark`` is unset, none of their files sets it."""
+    project, path = context.project, finding.span.path
+    if benchmark == "unset":
+        if not _is_entry(context, path):
+            return Verdict(False)
+        files = project.reach(path)
+    else:
+        files = frozenset(one for trainer in project.trainers_of(path) for one in project.reach(trainer))
+    code = _code(context, files)
+    if (benchmark == "unset" and _AUTOTUNER.search(code)) or not _ONE_SIZE.search(code) or _MANY_SIZES.search(code):
+        return Verdict(False)
+    layers = [one for one in _CONVOLUTION.finditer(code) if not _PATCHES.search(one["arguments"])]
+    return Verdict(len(layers) >= _ENOUGH or _CONVOLUTIONAL.search(code) is not None)
+
+
+def _older_tf32_interface(context: Context, finding: Finding, family: str) -> Verdict:
+    """Another file of the same program uses the older interface, and does not choose by the version."""
+    project, path = context.project, finding.span.path
+    old = _OLD_INTERFACE.get(family)
+    if old is None or project.is_test(path):
+        return Verdict(False)
+    programs = [project.reach(one) for one in project.files if path in project.reach(one) and not project.is_test(one)]
+    for other in sorted(set().union(*programs) - {path}):
+        data = without_comments(project.data(other))
+        found = old.search(data)
+        if found is None or project.is_test(other) or b"fp32_precision" in data or b"hasattr" in data:
+            continue
+        line = _line_of(project.data(other), found.group())
+        where = f"{other.rpartition('/')[2]}:{line}"
+        name = (
+            f"torch.{found.group().decode()}"
+            if b"_" in found.group()[:4]
+            else f"torch.backends.{found.group().decode()}"
+        )
+        related = Related(context.line_span(other, line), "the older interface")
+        return Verdict(True, (related,), (("old", name), ("where", where)))
+    return Verdict(False)
+
+
+def _line_of(data: bytes, word: bytes) -> int:
+    for number, line in enumerate(data.split(b"\n"), 1):
+        if word in without_comments(line):
+            return number
+    return 1
+
+
+def _runs_in_training(context: Context, finding: Finding, place: str) -> Verdict:
+    """A statement runs in a process that trains: its function trains, or who calls it does."""
+    path = finding.span.path
+    scope = place.partition("|")[0]
+    if context.project.is_test(path) or is_tutorial(context.project, path) or is_diagnostic(path, ()):
+        return Verdict(False)
+    return Verdict(_trains_after(context, path, scope))
+
+
+def _trains_after(context: Context, path: str, scope: str, depth: int = 0) -> bool:
+    if context.project.is_test(path):
+        return False
+    if not scope:
+        return context.runs_training(path) or any(
+            context.runs_training(one) for one in context.project.files if path in context.project.imported_by(one)
+        )
+    if context.calls.trains(path, scope) or (depth and context.project.skim(path).trains):
+        return True
+    return depth < _DEPTH and any(
+        _trains_after(context, caller, call.scope, depth + 1)
+        for caller, call in context.calls.callers(path, scope)
+        if not _is_on_request(context.project.data(caller), int(call.position.partition(":")[0]))
+    )
+
+
+def _is_on_request(data: bytes, line: int) -> bool:
+    """Whether a condition of the user's stands around a line: an ``if`` above it that is indented less."""
+    lines = data.split(b"\n")[:line]
+    indent = _indent(lines[-1])
+    for text in reversed(lines[:-1]):
+        if not text.strip() or _indent(text) >= indent:
+            continue
+        indent = _indent(text)
+        if _CONDITION.match(text) and not _OF_COURSE.search(text):
+            return True
+        if text.lstrip().startswith((b"def ", b"class ")):
+            return False
+    return False
+
+
+def _indent(line: bytes) -> int:
+    return len(line) - len(line.lstrip())
+
+
+QUESTIONS: dict[str, Question] = {
+    "runs-full-precision-training": _runs_full_precision_training,
+    "convolves-one-size": _convolves_one_size,
+    "older-precision-interface": _older_tf32_interface,
+    "runs-in-training": _runs_in_training,
+}

@@ -1,0 +1,77 @@
+"""What timeouts of process groups ask of the project: what the default group is given, and whether it is set later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.trees import tree_of
+from ldlm_lint.python.group_timeouts import default_groups, makes_default_group, sets_timeouts_later
+from ldlm_lint.python.values import seconds
+from ldlm_lint.rules.collectives import length_of
+
+
+def _flow(context: Context, path: str) -> frozenset[str]:
+    """The files that a program which uses a file may load."""
+    project = context.project
+    entries = (one for one in project.files if not project.is_test(one) and path in project.reach(one))
+    return project.reach(path).union(*(project.reach(one) for one in entries))
+
+
+def _set_later(context: Context, files: Iterable[str]) -> bool:
+    return any(sets_timeouts_later(context.project.data(one)) for one in files)
+
+
+def _timeouts_are_not_set_later(context: Context, finding: Finding, _subject: str) -> Verdict:
+    return Verdict(not _set_later(context, _flow(context, finding.span.path)))
+
+
+def _default_group_has_timeout(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """A program that loads the file gives its default group a timeout wherever it makes one, and sets none later."""
+    project, path = context.project, finding.span.path
+    if _set_later(context, _flow(context, path)):
+        return Verdict(False)
+    known: dict[str, _Made] = {}
+    loading = {one for one in project.files if path in project.reach(one) and not project.is_test(one)}
+    imported = frozenset().union(*(project.imported_by(one) for one in loading))
+    # A file that is imported itself knows only a part of its program.
+    for entry in sorted(loading - imported or loading):
+        made = []
+        for one in sorted(project.reach(entry)):
+            if b"init_process_group" in project.data(one) and not project.is_test(one):
+                known.setdefault(one, _made_in(context, one))
+                made.append(known[one])
+        given = [place for one in made for place in one.given]
+        if given and all(one.given or not one.calls for one in made):
+            return Verdict(True, (given[0][0],), (("timeout", given[0][1]),))
+    return Verdict(False)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """How often a file makes the default group, and where it gives it a timeout, in words which."""
+
+    calls: int
+    given: tuple[tuple[Related, str], ...]
+
+
+def _made_in(context: Context, path: str) -> _Made:
+    module = tree_of(context.project, path)
+    if module is None:
+        return _Made(0, ())
+    given = []
+    for call, timeout in default_groups(module):
+        length = seconds(timeout)
+        place = Related(context.line_span(path, call.lineno or 1), "the default group is given its timeout here")
+        given.append((place, length_of(length[0]) if length else timeout.as_string()))
+    return _Made(sum(makes_default_group(call) for call in module.nodes_of_class(nodes.Call)), tuple(given))
+
+
+QUESTIONS: dict[str, Question] = {
+    "timeouts-are-not-set-later": _timeouts_are_not_set_later,
+    "default-group-has-timeout": _default_group_has_timeout,
+}

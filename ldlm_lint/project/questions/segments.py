@@ -1,0 +1,87 @@
+"""What checkpointed segments, and skips of one rank, ask of the project: signatures, repetition, reductions."""
+
+from __future__ import annotations
+
+import re
+
+from astroid import nodes
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.trees import tree_of
+from ldlm_lint.python.flow import Function
+from ldlm_lint.python.places import scope_name
+from ldlm_lint.python.signatures import Target, method_of, refuses
+
+_REDUCES = re.compile(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
+_DEVICES = re.compile(
+    rb"strategy[ \t]*=[ \t]*[\"'](?:ddp|fsdp|deepspeed)|(?:DDP|FSDP|DeepSpeed)Strategy\(|num_nodes[ \t]*=|devices[ \t]*=[ \t]*(?:-1|[2-9]|1\d)"
+)
+
+
+def _callee_is_keyword_only(context: Context, finding: Finding, subject: str) -> Verdict:
+    """Whether an imported callee refuses what a call hands on to it: ``kind|qualified name|positional|keywords``."""
+    kind, name, positional, passed = subject.split("|")
+    resolved = context.project.resolve(finding.span.path, name)
+    module = tree_of(context.project, resolved[0]) if resolved and resolved[1] else None
+    function = _definition(module, resolved[1], kind == "instance") if module is not None and resolved else None
+    if function is None or resolved is None:
+        return Verdict(False)
+    keywords = None if passed == "?" else set(filter(None, passed.split(",")))
+    names = refuses(Target(function, int(kind == "instance")), int(positional), keywords)
+    if not names:
+        return Verdict(False)
+    where = Related(context.line_span(resolved[0], function.lineno or 1), "its signature")
+    return Verdict(True, (where,), (("names", ", ".join(names)),))
+
+
+def _callee_takes_arguments(context: Context, finding: Finding, subject: str) -> Verdict:
+    return Verdict(not _callee_is_keyword_only(context, finding, subject).holds)
+
+
+def _definition(module: nodes.Module, name: str, instance: bool) -> nodes.FunctionDef | None:
+    """The function of a dotted name, or what an object of the class of that name runs."""
+    found = next((one for one in module.nodes_of_class((nodes.FunctionDef, nodes.ClassDef)) if scope_name(one) == name), None)
+    if instance:
+        return method_of(found, "forward") if isinstance(found, nodes.ClassDef) else None
+    return found if isinstance(found, nodes.FunctionDef) else None
+
+
+def _class_is_built_once(context: Context, finding: Finding, name: str) -> Verdict:
+    """A class that a loop builds, or that one function builds twice, is one block of many."""
+    calls = list(context.calls.callers(finding.span.path, f"{name}.__init__"))
+    places = [(where, call.scope) for where, call in calls]
+    repeated = any(call.loops or context.calls.repeated(where, call.scope) for where, call in calls)
+    return Verdict(not repeated and len(places) == len(set(places)))
+
+
+def _nothing_is_reduced(context: Context, finding: Finding, positions: str) -> Verdict:
+    """None of these calls goes to a function of the project that reduces over the ranks."""
+    path = finding.span.path
+    wanted = set(positions.split(";"))
+    calls = (call for call in context.project.flow(path).calls if call.position in wanted)
+    targets = (target for call in calls for target in context.calls.targets(path, call.callee))
+    return Verdict(not any(_reduces(context, where, function) for where, function in targets))
+
+
+def _lightning_uses_several_devices(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Lightning takes one device or many; only what a training sets tells."""
+    return Verdict(any(_DEVICES.search(context.project.data(one)) for one in trainings_of(context.project, finding.span.path)))
+
+
+def _reduces(context: Context, path: str, function: Function, depth: int = 0) -> bool:
+    inner = [call for call in context.project.flow(path).calls if call.scope == function.scope]
+    if any(_REDUCES.search(call.callee.name.rpartition(".")[2]) for call in inner):
+        return True
+    targets = (target for call in inner for target in context.calls.targets(path, call.callee))
+    return depth < 1 and any(_reduces(context, where, one, depth + 1) for where, one in targets)
+
+
+QUESTIONS: dict[str, Question] = {
+    "callee-is-keyword-only": _callee_is_keyword_only,
+    "callee-takes-arguments": _callee_takes_arguments,
+    "class-is-built-once": _class_is_built_once,
+    "nothing-is-reduced": _nothing_is_reduced,
+    "lightning-uses-several-devices": _lightning_uses_several_devices,
+}

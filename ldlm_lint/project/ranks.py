@@ -1,0 +1,188 @@
+"""Which calls of a project every process of a distributed training makes: the ways to them, and who tests the rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.training import trainings_of
+from ldlm_lint.python.flow import CallSite, ModuleFlow
+from ldlm_lint.python.guards import RANK
+
+_DEPTH = 8
+_FUNCTIONS = 400
+_IN_GROUP = frozenset(
+    {
+        *("torch.distributed.init_process_group", "torch.nn.parallel.DistributedDataParallel"),
+        *("torch.distributed.fsdp.FullyShardedDataParallel", "torch.distributed.fsdp.fully_shard"),
+        *("torch.distributed._composable.fsdp.fully_shard", "torch.distributed.device_mesh.init_device_mesh"),
+        *("horovod.torch.init", "accelerate.Accelerator", "deepspeed.initialize", "deepspeed.init_distributed"),
+        *("apex.parallel.DistributedDataParallel", "fairscale.nn.FullyShardedDataParallel"),
+        *(
+            "idr_torch.init",
+            "fairscale.nn.data_parallel.FullyShardedDataParallel",
+            "smdistributed.dataparallel.torch.distributed.init_process_group",
+        ),
+    }
+)
+# What libraries and companies call their own start of the processes.
+_STARTS_GROUP = re.compile(
+    r"(^|\.)(init_process_group|init_distributed(_mode|_device)?|init_dist|setup_distributed|DistributedDataParallel)$"
+)
+_SPAWNS = (
+    rb"(?:spawn|start_processes|Process|\w*launch\w*|call_main|Fire|submit|(?<![.\w])run|app\.run)\s*"
+    rb"\((?:[^()]|\([^()]*\))*?\b%s\b(?!\s*\()"
+)
+_ENTRIES = {"main", "cli_main"}
+_TRAINER = re.compile(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*Trainer$")
+_KNOWS_RANKS = re.compile(rb"LOCAL_RANK|WORLD_SIZE|local_rank|torchrun")
+_TESTS_RANK = (
+    rb"is_?main|main_?proc|is_?master|master_?proc|is_?primary|is_root|rank_?zero|is_?chief|is_global_zero|should_save"
+    rb"|get_rank\("
+    rb"|rank\b[()\]\"']*\s*(?:==|!=|in\b|not in|<|>|%%)|not\s+[\w.]*rank|gpu(?:_id)?\s*==\s*0|process_index"
+)
+# The further lines of a statement that is written over several.
+_GOES_ON = rb"(?:[^\n]*[(\[{,][ \t]*\n){0,4}?"
+_ASSIGNED = rb"\b%s[\"']?\]?\s*(?:=(?!=)|:\s*bool\s*=)" + _GOES_ON + rb"[^\n]*(?:" + _TESTS_RANK + rb")"
+_UNDER_RANK = rb"\bif\b[^\n]*(?:" + _TESTS_RANK + rb")[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n){0,8}?[ \t]+(?:\w+\.)?%s\s*=(?!=)"
+_DEFINED = rb"\bdef[ \t]+%s\b(?:[^\n]*\n){0,16}?[^\n]*(?:" + _TESTS_RANK + rb")"
+_MEANS_RANK = (_ASSIGNED, _UNDER_RANK, _DEFINED)
+_NAMED_BY_RANK = (
+    rb"\b%s\s*=(?!=)" + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
+    rb"|\bdef[ \t]+%s\b(?:[^\n]*\n){0,12}?[^\n]*rank"
+)
+_BY_RANK = re.compile(rb"rank|gpu_id|\bpid\b|uuid")
+
+Place = tuple[str, str]
+"""A file and the dotted name of a function in it; empty for the module."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How processes come to a call: where they start, and the last call on the way, if any."""
+
+    start: Place
+    last: tuple[str, CallSite] | None
+
+
+class Ranks:
+    """Answers who runs a call of a project, all processes of a group or one of them."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._project = calls.project
+        self._known: dict[tuple[str, str], bool] = {}
+        self._in_group: dict[Place, bool] = {}
+        self._files: dict[str, list[str]] = {}
+
+    def ways(self, path: str, call: CallSite) -> Iterator[Way]:
+        """The ways on which every process of a training's group comes to a call."""
+        if self._guarded(path, call.guards):
+            return
+        for way in self._up((path, call.scope), None, frozenset()):
+            if self._trains_in_group(way.start):
+                yield way
+
+    def _up(self, place: Place, last: tuple[str, CallSite] | None, seen: frozenset[Place]) -> Iterator[Way]:
+        path, scope = place
+        if place in seen or len(seen) > _DEPTH:
+            return
+        if not scope:
+            yield Way(place, last)
+            return
+        callers = [one for one in self._calls.callers(path, scope) if not self._project.is_test(one[0])]
+        for caller, call in callers:
+            if not self._guarded(caller, call.guards):
+                yield from self._up((caller, call.scope), last or (caller, call), seen | {place})
+        if (not callers and scope in _ENTRIES) or self._is_spawned(place):
+            yield Way(place, last)
+
+    def _is_spawned(self, place: Place) -> bool:
+        """Whether a function of a module is handed to something that starts processes with it."""
+        path, scope = place
+        if "." in scope:
+            return False
+        pattern = re.compile(_SPAWNS % re.escape(scope).encode())
+        users = (one for one in self._project.files if path in self._project.reach(one))
+        return any(
+            scope.encode() in self._project.data(one) and pattern.search(self._project.data(one)) for one in users
+        )
+
+    def _guarded(self, path: str, guards: Iterable[str]) -> bool:
+        return any(guard == RANK or self._means_rank(path, guard) for guard in guards)
+
+    def _means_rank(self, path: str, name: str) -> bool:
+        """Whether a name is set by a test of the rank, or is a function that makes one, in the trainings of a file."""
+        key = (path, name)
+        if key not in self._known:
+            word = re.escape(name).encode()
+            texts = [data for data in self._texts(path) if name.encode() in data]
+            patterns = (re.compile(one.replace(b"%s", word).replace(b"%%", b"%")) for one in _MEANS_RANK)
+            self._known[key] = any(pattern.search(data) for pattern in patterns for data in texts)
+        return self._known[key]
+
+    def named_by_rank(self, path: str, names: Iterable[str]) -> bool:
+        """Whether one of these variables and functions, in the trainings of a file, holds the rank."""
+        words = b"|".join(re.escape(name).encode() for name in names)
+        if not words:
+            return False
+        pattern = re.compile(_NAMED_BY_RANK.replace(b"%s", b"(?:" + words + b")"))
+        return any(pattern.search(data) for data in self._texts(path))
+
+    def passes_rank(self, path: str, call: CallSite) -> bool:
+        """Whether the text of a call speaks of the rank, or passes a variable that does."""
+        line = int(call.position.partition(":")[0])
+        lines = self._project.data(path).split(b"\n")[line - 1 : line + 5]
+        names = [passed.slot.name for passed in call.passed if passed.slot.kind in ("var", "attr")]
+        return any(map(_BY_RANK.search, lines[:1])) or self.named_by_rank(path, names)
+
+    def _texts(self, path: str) -> list[bytes]:
+        if path not in self._files:
+            self._files[path] = sorted({path, *trainings_of(self._project, path)})
+        return [self._project.data(one) for one in self._files[path]]
+
+    def _trains_in_group(self, start: Place) -> bool:
+        """Whether what runs from a place trains, and joins a process group or starts a framework that does."""
+        if start not in self._in_group:
+            self._in_group[start] = self._find_group(start)
+        return self._in_group[start]
+
+    def _find_group(self, start: Place) -> bool:
+        trains = joins = False
+        for path, scope in self._reached(start):
+            function = self._calls.function(path, scope)
+            calls = _calls_of(self._project.flow(path), scope)
+            trainer = any(call.callee.kind == "import" and _TRAINER.search(call.callee.name) for call in calls)
+            trains = trains or trainer or bool(function and function.backward_lines)
+            joins = joins or any(self._joins(path, call) for call in calls)
+            # A Trainer makes the group itself, where a launcher starts several processes.
+            joins = joins or (trainer and _KNOWS_RANKS.search(self._project.data(path)) is not None)
+            if trains and joins:
+                return True
+        return False
+
+    def _joins(self, path: str, call: CallSite) -> bool:
+        name = call.callee.name
+        if call.callee.kind == "import" and name in _IN_GROUP:
+            return True
+        return _STARTS_GROUP.search(name) is not None and not self._calls.targets(path, call.callee)
+
+    def _reached(self, start: Place) -> Iterator[Place]:
+        """The functions that a place calls, directly or through others, and what its module runs anyway."""
+        waiting = [start, (start[0], "")]
+        seen = set(waiting)
+        while waiting and len(seen) < _FUNCTIONS:
+            path, scope = waiting.pop(0)
+            yield path, scope
+            for call in _calls_of(self._project.flow(path), scope):
+                for where, function in self._calls.targets(path, call.callee):
+                    if (where, function.scope) not in seen:
+                        seen.add((where, function.scope))
+                        waiting.append((where, function.scope))
+
+
+def _calls_of(flow: ModuleFlow, scope: str) -> list[CallSite]:
+    """The calls of a function; those of a function inside it only where it calls that."""
+    return [call for call in flow.calls if call.scope == scope]

@@ -1,0 +1,149 @@
+"""Whether autograd records what a function of the project does: that is up to its callers too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.gradients import FunctionGradients
+from ldlm_lint.python.model_names import names_evaluation
+from ldlm_lint.python.slots import Slot
+
+_DEPTH = 4
+_DEEP = 3
+# Methods that every class has, or that are called without their name.
+_ANYBODY = {"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__", "main", "run"}
+_IMPORTS = re.compile(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)", re.M)
+
+
+class Recording:
+    """Answers where gradients are recorded, for whom, and where they are used."""
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._project = calls.project
+
+    def is_off(self, path: str, scope: str, depth: int = 0) -> bool:
+        """Whether a function always runs without gradients, as far as its callers are known."""
+        facts = self._facts(path, scope)
+        if facts is not None and facts.held:
+            return True
+        if not scope or depth > _DEPTH:
+            return False
+        callers = list(self._callers(path, scope))
+        if not callers:
+            return self._is_off_by_name(path, scope)
+        return not any(self._is_open(caller, call, depth) for caller, call in callers)
+
+    def _is_open(self, path: str, call: CallSite, depth: int) -> bool:
+        """Whether a call happens while gradients are recorded."""
+        if call.position in self._project.flow(path).gradients.unrecorded:
+            return False
+        module = self._facts(path, "")
+        return not (module is not None and module.held) and not self.is_off(path, call.scope, depth + 1)
+
+    def _callers(self, path: str, scope: str) -> Iterator[tuple[str, CallSite]]:
+        for caller, call in self._calls.callers(path, scope):
+            recursive = caller == path and call.scope == scope
+            if not recursive and not self._project.is_test(caller):
+                yield caller, call
+
+    def _is_off_by_name(self, path: str, scope: str) -> bool:
+        """Where no call is resolved: a call of that name turns gradients off, or the function is handed to somebody."""
+        name = scope.rpartition(".")[2]
+        method = re.compile(rb"\." + name.encode() + rb"[ \t]*\(")
+        for other in sorted(self._project.files):
+            data = self._project.data(other)
+            if name.encode() not in data:
+                continue
+            if path in self._project.reach(other) and _is_handed_on(name, data):
+                return True
+            called = "." in scope and name not in _ANYBODY and method.search(data)
+            for call in self._project.flow(other).calls if called else ():
+                if call.callee.name.rpartition(".")[2] == name and not self._is_open(other, call, _DEPTH):
+                    return True
+        return False
+
+    def differentiates_in(self, path: str, scope: str, loops: set[int]) -> bool:
+        """Whether a function calls something that computes gradients, in these loops where some are given."""
+        inside = (call for call in self._project.flow(path).calls if call.scope == scope)
+        return any(self._differentiates(path, call) for call in inside if not loops or loops & set(call.loops))
+
+    def _differentiates(self, path: str, call: CallSite, depth: int = 0) -> bool:
+        for where, function in self._calls.targets(path, call.callee):
+            facts = self._facts(where, function.scope)
+            if (facts is not None and facts.differentiates) or function.backward_lines:
+                return True
+            inner = (one for one in self._project.flow(where).calls if one.scope == function.scope)
+            if depth < _DEEP and any(self._differentiates(where, one, depth + 1) for one in inner):
+                return True
+        return False
+
+    def runs(self, path: str, position: str, root: str) -> bool:
+        """Whether the call at a position goes to a function of the project that runs the model it is given."""
+        return any(
+            self._hands_over(path, call, root) for call in self._project.flow(path).calls if call.position == position
+        )
+
+    def _hands_over(self, path: str, call: CallSite, root: str, depth: int = 0) -> bool:
+        """Whether a call passes a model, or is a method of it, to where it is run while gradients are recorded."""
+        for where, function in self._calls.targets(path, call.callee):
+            facts = self._facts(where, function.scope)
+            if facts is None or facts.held or self._is_reported(where, facts):
+                continue
+            given = [passed.key for passed in call.passed if _names(passed.slot, root)]
+            names = {name for key in given if (name := self._calls.parameter(function, call, key))}
+            own = not given and any(one.startswith("self.") for one in facts.runs)
+            if own or names & set(facts.runs) or self._runs_inside(where, function.scope, names, depth):
+                return True
+        return False
+
+    def _is_reported(self, path: str, facts: FunctionGradients) -> bool:
+        """Whether a function is an evaluation by itself, which gets a finding of its own."""
+        name = facts.scope.rpartition(".")[2]
+        loops = any(call.loops for call in self._project.flow(path).calls if call.scope == facts.scope)
+        return bool(facts.evaluates) or (loops and names_evaluation(name))
+
+    def _runs_inside(self, path: str, scope: str, names: set[str], depth: int) -> bool:
+        flow = self._project.flow(path)
+        if depth >= 2:
+            return False
+        inner = (one for one in flow.calls if one.scope == scope and one.position not in flow.gradients.unrecorded)
+        return any(self._hands_over(path, call, name, depth + 1) for call in inner for name in names)
+
+    def caller_that(self, path: str, scope: str, needs: set[str]) -> tuple[str, int] | None:
+        """A recorded call of a function that supplies what is needed.
+
+        A ``repetition`` may be that of a training; a ``loop`` or the ``mode`` count only outside of all training.
+        """
+        for caller, call in self._callers(path, scope):
+            if self._supplies(path, scope, needs, caller, call) and self._is_open(caller, call, 0):
+                return caller, int(call.position.partition(":")[0])
+        return None
+
+    def _supplies(self, path: str, scope: str, needs: set[str], caller: str, call: CallSite) -> bool:
+        facts = self._facts(caller, call.scope)
+        if facts is None or "repetition" in needs:
+            return facts is not None and self._calls.repeated(path, scope)
+        # A caller that evaluates in a loop of its own is reported itself.
+        evaluates = any(line < int(call.position.partition(":")[0]) for line in facts.evaluates)
+        if evaluates != ("mode" in needs) or bool(call.loops) != ("loop" in needs) or facts.differentiates:
+            return False
+        return self._calls.in_training_loop(caller, call.scope, call.loops) is None
+
+    def _facts(self, path: str, scope: str) -> FunctionGradients | None:
+        return self._project.flow(path).gradients.of(scope)
+
+
+def _names(slot: Slot, root: str) -> bool:
+    """Whether a slot is the variable or attribute that a dotted name speaks of."""
+    first, _, last = root.rpartition(".")
+    return slot.name == last and (slot.kind == "attr") == bool(first)
+
+
+def _is_handed_on(name: str, data: bytes) -> bool:
+    """Whether a text uses a function as a value: passes it, or stores it."""
+    value = re.compile(rb"[=(,\[{:][ \t\n]*(?:\w+\.)*" + name.encode() + rb"[ \t]*[,)\]}\n]")
+    return value.search(_IMPORTS.sub(b"", data)) is not None

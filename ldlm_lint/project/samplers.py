@@ -1,0 +1,166 @@
+"""Which trainings iterate the loader of a DistributedSampler again and again without telling it the epoch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.loaders import Site, Tracer
+from ldlm_lint.project.text import call_text, class_text
+from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.slots import Slot
+
+SAMPLER = "torch.utils.data.DistributedSampler"
+_KEYS: frozenset[int | str] = frozenset({"sampler", 3, "batch_sampler", 4})
+_WORD = b"DistributedSampler"
+_UNSHUFFLED = re.compile(rb"\bshuffle\s*=\s*False\b")
+# A sampler of the project that counts its epochs itself, or that has only one.
+_COUNTS_ITSELF = re.compile(rb"self\.(?:_?epoch|_?pass|_?round)\w*[ \t]*\+=|while[ \t]+True|super\(\)\.set_epoch|def set_epoch|shuffle[ \t]*=[ \t]*False")
+# ``get = getattr(sampler, "set_epoch", None)`` and ``sampler.epoch = 3`` come to the same as the call.
+_SETS_OTHERWISE = re.compile(rb"getattr\([^()]*set_epoch|sampler\w*\.epoch[ \t]*\+?=[^=]")
+_SET_EPOCH = b"set_epoch"
+# Accelerate and Lightning call set_epoch on the samplers of the loaders that they are given.
+_TAKES_OVER = re.compile(
+    rb"\bAccelerator\(|setup_dataloaders\(|StatefulDataLoader|prepare_dataloader\("
+    rb"|^[ \t]*(?:import|from)[ \t]+(?:pytorch_lightning|lightning|composer|colossalai)\b",
+    re.M,
+)
+_STEPS = 200
+
+Place = tuple[str, int]
+"""A file and a line of it."""
+
+
+@dataclass(frozen=True)
+class Neglect:
+    """A sampler (path, position of the call that makes it) and the training loops that never tell it the epoch.
+
+    ``everywhere`` is False where another training that uses the sampler does tell it.
+    """
+
+    path: str
+    position: str
+    loops: tuple[Place, ...]
+    everywhere: bool
+
+    @property
+    def line(self) -> int:
+        """The line of the call that makes the sampler."""
+        return int(self.position.partition(":")[0])
+
+
+class Samplers:
+    """Answers which samplers of a project are neglected, and by which trainings."""
+
+    def __init__(self, project: Project, calls: Calls, tracer: Tracer) -> None:
+        self._project = project
+        self._calls = calls
+        self._tracer = tracer
+        self._told: dict[str, bool] = {}
+
+    @cached_property
+    def neglected(self) -> tuple[Neglect, ...]:
+        """All samplers of the project that a training does not tell the epoch, by path and position."""
+        made = ((path, call) for path in sorted(self._project.files) for call in self._made_in(path))
+        return tuple(found for path, call in made if (found := self._neglect(path, call)) is not None)
+
+    def at(self, path: str, position: str) -> Neglect | None:
+        """The sampler made at ``line:column`` of a file, where no training tells it the epoch."""
+        return next((one for one in self.neglected if (one.path, one.position) == (path, position) and one.everywhere), None)
+
+    def behind_loop(self, path: str, line: int) -> Neglect | None:
+        """The sampler that a training loop, the first of its file, neglects although another training tells it the epoch."""
+        for one in self.neglected:
+            lines = [number for where, number in one.loops if where == path]
+            if not one.everywhere and lines[:1] == [line]:
+                return one
+        return None
+
+    def _made_in(self, path: str) -> Iterator[CallSite]:
+        data = self._project.data(path)
+        if _WORD not in data or self._project.is_test(path):
+            return
+        for call in self._project.flow(path).calls:
+            if call.callee.kind in ("def", "import") and self._shuffles(path, call):
+                yield call
+
+    def _shuffles(self, path: str, call: CallSite) -> bool:
+        if call.callee.name != SAMPLER and not self._derives(path, call):
+            return False
+        return not _UNSHUFFLED.search(call_text(self._project.data(path), call.position))
+
+    def _derives(self, path: str, call: CallSite) -> bool:
+        """Whether a call makes a sampler of the project that leaves the epoch to its caller, as torch's does."""
+        if call.callee.kind == "def":
+            found: tuple[str, str] | None = (path, call.callee.name)
+        else:
+            found = self._project.resolve(path, call.callee.name) if call.callee.name.endswith("Sampler") else None
+        if found is None or not found[1] or _WORD not in self._project.data(found[0]):
+            return False
+        text = class_text(self._project.data(found[0]), found[1])
+        header = text.partition(b":")[0]
+        return _WORD in header.partition(b"(")[2] and not _COUNTS_ITSELF.search(text)
+
+    def _neglect(self, path: str, call: CallSite) -> Neglect | None:
+        told, untold = False, []
+        for loader in set(self._tracer.loaders_given(path, Slot("out", "", call.position), _KEYS)):
+            for site in self._training_passes(*loader):
+                known = [self._is_told(entry, path, site) for entry in self._entries(site) if path in self._project.reach(entry)]
+                told = told or any(known)
+                if not all(known):
+                    untold.append((site.path, site.line))
+        return Neglect(path, call.position, tuple(sorted(set(untold))), not told) if untold else None
+
+    def _training_passes(self, path: str, position: str) -> Iterator[Site]:
+        """The loops that go through a loader again and again and train on it, or hand its batches to a loop that does."""
+        sites = self._tracer.sites(path, position)
+        trained = any(self._tracer.trains(one) for one in sites)
+        for site in sites:
+            if site.repeated and not site.framework and (self._tracer.trains(site) or (trained and self._yields(site))):
+                yield site
+
+    def _yields(self, site: Site) -> bool:
+        function = self._calls.function(site.path, site.scope)
+        return function is not None and function.yields
+
+    def _entries(self, site: Site) -> set[str]:
+        """The files whose top level ends in a loop, by its callers; where none is known, all that import the loop's file."""
+        waiting, seen, found = [(site.path, site.scope)], {(site.path, site.scope)}, set()
+        while waiting and len(seen) < _STEPS:
+            path, scope = waiting.pop()
+            callers = [(one, call.scope) for one, call in self._calls.callers(path, scope) if not self._project.is_test(one)] if scope else []
+            if not callers:
+                found |= self._importers(path) if scope else {path}
+            fresh = set(callers) - seen
+            seen |= fresh
+            waiting.extend(fresh)
+        return found
+
+    def _importers(self, path: str) -> set[str]:
+        return {one for one in self._project.trainers_of(path) if path in self._project.reach(one)} | {path}
+
+    def _is_told(self, entry: str, sampler: str, site: Site) -> bool:
+        """Whether a training sets the epoch anywhere in its files, or leaves it to a framework."""
+        if any(_TAKES_OVER.search(self._project.data(one)) for one in {entry, sampler, site.path}):
+            return True
+        return any(self._sets_epoch(one) for one in self._project.reach(entry))
+
+    def _sets_epoch(self, path: str) -> bool:
+        if path not in self._told:
+            self._told[path] = self._looks_for_calls(path)
+        return self._told[path]
+
+    def _looks_for_calls(self, path: str) -> bool:
+        data = self._project.data(path)
+        if _SETS_OTHERWISE.search(data):
+            return True
+        if _SET_EPOCH not in data:
+            return False
+        flow = self._project.flow(path)
+        # A wrapper's own set_epoch hands the epoch on; somebody still has to call the wrapper's.
+        calls = (call for call in flow.calls if call.scope.rpartition(".")[2] != "set_epoch")
+        return not flow.complete or any(call.callee.name.rpartition(".")[2] == "set_epoch" for call in calls)

@@ -1,0 +1,36 @@
+"""The text of a call or a class of a file, for what the facts about it leave out."""
+
+from __future__ import annotations
+
+import re
+
+_LONGEST = 4000
+
+
+def call_text(data: bytes, position: str) -> bytes:
+    """The bytes of the call that starts at ``line:column`` (1-based, 0-based), up to its closing parenthesis."""
+    line, _, column = position.partition(":")
+    start = 0
+    for _ in range(int(line) - 1):
+        start = data.find(b"\n", start) + 1
+    start += int(column)
+    depth = 0
+    for at in range(start, min(len(data), start + _LONGEST)):
+        one = data[at : at + 1]
+        if one in (b"(", b"[", b"{"):
+            depth += 1
+        elif one in (b")", b"]", b"}"):
+            depth -= 1
+            after = data[at + 1 : at + 2]
+            if depth <= 0 and after not in (b"(", b"[", b"."):
+                return data[start : at + 1]
+    return data[start : start + _LONGEST]
+
+
+def class_text(data: bytes, name: str) -> bytes:
+    """The bytes of a top-level class, from its header to the next statement of the top level; empty where there is none."""
+    header = re.search(rb"^class[ \t]+" + re.escape(name.encode()) + rb"\b", data, re.M)
+    if header is None:
+        return b""
+    following = re.compile(rb"^[^\s#)\]}]", re.M).search(data, data.find(b"\n", header.end()) + 1)
+    return data[header.start() : following.start() if following else len(data)]

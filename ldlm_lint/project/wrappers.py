@@ -1,0 +1,78 @@
+"""What the calls of a project's function pass for one of its parameters: a constant, nothing, or something unknown."""
+
+from __future__ import annotations
+
+import ast
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.text import call_text
+from ldlm_lint.python.flow import CallSite, Function
+from ldlm_lint.python.slots import LOADERS
+
+WORKERS: frozenset[int | str] = frozenset({"num_workers", 5})
+
+
+class Passes(enum.Enum):
+    """What a call does about a parameter."""
+
+    NOTHING = "nothing"
+    ZERO = "zero"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Given:
+    """A call of a function (its file, its position) and what it passes."""
+
+    path: str
+    position: str
+    passes: Passes
+
+    @property
+    def line(self) -> int:
+        """The line of the call."""
+        return int(self.position.partition(":")[0])
+
+
+def given(calls: Calls, path: str, scope: str, parameter: str) -> Iterator[Given]:
+    """What each call of a function passes for a parameter; the calls of tests are left out."""
+    function = calls.function(path, scope)
+    if function is None:
+        return
+    for caller, call in calls.callers(path, scope):
+        if not calls.project.is_test(caller):
+            text = call_text(calls.project.data(caller), call.position)
+            yield Given(caller, call.position, _passes(calls, function, call, parameter, text))
+
+
+def _passes(calls: Calls, function: Function, call: CallSite, parameter: str, text: bytes) -> Passes:
+    try:
+        node = ast.parse(text.decode(errors="replace"), mode="eval").body
+    except (SyntaxError, ValueError):
+        return Passes.OTHER
+    if not isinstance(node, ast.Call):
+        return Passes.OTHER
+    passed: list[tuple[int | str | None, ast.expr]] = [*enumerate(node.args), *((one.arg, one.value) for one in node.keywords)]
+    if any(key is None or isinstance(value, ast.Starred) for key, value in passed):
+        return Passes.OTHER
+    values = [value for key, value in passed if key is not None and calls.parameter(function, call, key) == parameter]
+    if not values:
+        return Passes.NOTHING
+    constant = values[0].value if isinstance(values[0], ast.Constant) else None
+    return Passes.ZERO if type(constant) is int and constant == 0 else Passes.OTHER
+
+
+def workers_parameter_of(calls: Calls, path: str, call: CallSite, keyword: str) -> bool:
+    """Whether a call's keyword becomes the number of workers of a loader in the function of the project that it goes to."""
+    for where, function in calls.targets(path, call.callee):
+        if keyword not in function.params:
+            continue
+        for inner in calls.project.flow(where).calls:
+            if inner.scope == function.scope and inner.callee.name in LOADERS:
+                slots = (passed.slot for passed in inner.passed if passed.key in WORKERS)
+                if any((one.kind, one.scope, one.name) == ("var", function.scope, keyword) for one in slots):
+                    return True
+    return False

@@ -19,7 +19,7 @@ from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.model import FileResult, Finding, Problem, Report, Span
-from ldlm_lint.prefilter import families_at_risk
+from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules import ALL, by_symbol, linter
 from ldlm_lint.source import Kind, Source, UnreadableError
 from ldlm_lint.suppress import suppressions
@@ -83,11 +83,11 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
         source = Source.from_bytes(name, overlay[name], kind) if name in overlay else Source.read(path, kind)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
-    families = families_at_risk(source.data, kind)
-    if not families and _parses(source):
+    at_risk = rules_at_risk(source.data, kind)
+    if not at_risk and _parses(source):
         return FileResult(name)
     try:
-        result = _lint(source, config, families)
+        result = _lint(source, config, at_risk)
     except Exception as error:
         result = FileResult(name, (_internal_error(source.span(0, 0), error),))
     if result.findings:
@@ -102,7 +102,7 @@ def _internal_error(span: Span, error: Exception) -> Finding:
     return Finding(rule.symbol, rule.code, span, (("error", f"{where}: {type(error).__name__}: {error}"),))
 
 
-def _lint(source: Source, config: Config, families: frozenset[str]) -> FileResult:
+def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult:
     if source.kind is Kind.SHELL:
         from ldlm_lint.shell.lint import lint as lint_shell
 
@@ -110,7 +110,7 @@ def _lint(source: Source, config: Config, families: frozenset[str]) -> FileResul
     from ldlm_lint.checkers.host import lint as lint_python
     from ldlm_lint.project.index import dotted_name
 
-    return lint_python(source, dotted_name(source.path, config.root), config.facts, families)
+    return lint_python(source, dotted_name(source.path, config.root), config.facts, at_risk)
 
 
 def _parses(source: Source) -> bool:
@@ -143,8 +143,12 @@ def _decide(results: Sequence[FileResult], config: Config, overlay: Overlay) -> 
 
     flows = {result.path: result.flow for result in results if result.flow is not None}
     linted = [result.path for result in results]
+    selected = _selected(config)
     contexts: dict[str, Context] = {}
     for finding in (finding for result in results for finding in result.findings):
+        if finding.rule not in selected and not (finding.fix and finding.fix.group):
+            # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.
+            continue
         if not finding.claims:
             yield finding
             continue

@@ -16,12 +16,12 @@ from ldlm_lint.rules import ALL
 from ldlm_lint.source import Kind
 
 
-def families_at_risk(data: bytes, kind: Kind) -> frozenset[str]:
-    """The families (two digits) of the rules that a file with these bytes may break; empty for most files."""
+def rules_at_risk(data: bytes, kind: Kind) -> frozenset[str]:
+    """The symbols of the rules that a file with these bytes may break; empty for most files."""
     code = without_comments(data) if kind is Kind.PYTHON else data
     if not _any_trigger(kind).search(code):
         return frozenset()
-    return frozenset(rule.family for rule in _rules(kind) if _may_break(rule, code))
+    return frozenset(rule.symbol for rule in _rules(kind) if _may_break(rule, code))
 
 
 def _may_break(rule: Rule, code: bytes) -> bool:

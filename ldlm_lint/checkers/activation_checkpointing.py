@@ -6,9 +6,10 @@ from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of, refused_keywords, subject_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import mapping_of
-from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.names import is_named, partials, qualified
 from ldlm_lint.rules.memory import CHECKPOINT_WITHOUT_USE_REENTRANT
 from ldlm_lint.source import Source
 
@@ -20,15 +21,21 @@ _REASON = "another implementation computes the backward pass, and gradients that
 
 
 def check_use_reentrant(checker: LdlmChecker, node: nodes.Call) -> None:
-    """Report a checkpointed segment that does not choose its implementation."""
-    if not is_named(node.func, _FUNCTIONS) or _may_pass_flag(node):
+    """Report a checkpointed segment that does not choose its implementation, where nothing worse is said of it."""
+    if not is_named(node.func, _FUNCTIONS) or _may_pass_flag(node) or misuse_of(node) is not None:
         return
-    name = next(iter(qualified(node.func))).rpartition(".")[2]
+    target = handed_to(node) if is_checkpoint(node) else None
+    if refused_keywords(node, target):
+        return
+    outside: tuple[Claim, ...] = (Claim("stands-outside-tests"),)
+    if target is not None and target.imported:
+        outside = (*outside, Claim("callee-takes-arguments", subject_of(node, target)))
+    name = min(qualified(node.func)).rpartition(".")[2]
     checker.report(
         CHECKPOINT_WITHOUT_USE_REENTRANT,
         node,
         args={"function": name},
-        claims=(Claim("stands-outside-tests"),),
+        claims=outside,
         fix=lambda source: _flag_fix(source, node),
     )
 
@@ -39,14 +46,17 @@ def _may_pass_flag(call: nodes.Call) -> bool:
         len(call.args) > _BEFORE_FLAG or any(isinstance(one, nodes.Starred) for one in call.args)
     ):
         return True
-    for keyword in call.keywords:
-        if keyword.arg == "use_reentrant":
-            return True
-        if keyword.arg is None:
-            held = mapping_of(keyword.value)
-            if held.open or "use_reentrant" in held.entries:
-                return True
-    return False
+    layers = partials(call.func)
+    if layers is None:
+        return True
+    return any(_holds_flag(keyword) for one in (call, *layers) for keyword in one.keywords)
+
+
+def _holds_flag(keyword: nodes.Keyword) -> bool:
+    if keyword.arg is not None:
+        return keyword.arg == "use_reentrant"
+    held = mapping_of(keyword.value)
+    return held.open or "use_reentrant" in held.entries
 
 
 def _flag_fix(source: Source, call: nodes.Call) -> Fix | None:

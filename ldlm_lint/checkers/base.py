@@ -8,6 +8,7 @@ project pass in both.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +18,8 @@ from pylint.checkers import BaseChecker
 from pylint.interfaces import HIGH, INFERENCE
 
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
-from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.python.names import handed_on
+from ldlm_lint.rules import by_symbol
 from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.suppress import suppressions
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
-_NAMES = {"68": "linter", "71": "data", "72": "distributed", "73": "optimizer", "75": "memory", "76": "checkpoint-files", "78": "precision"}
+_CAPITALS = re.compile(r"(?<!^)(?=[A-Z])")
 _LINE_SCOPE = "line-based-msg"
 
 FixBuilder = Callable[[Source], "Fix | None"]
@@ -66,9 +68,9 @@ def _guarded(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
 
 
 class LdlmChecker(BaseChecker):
-    """A checker of one family of rules (the two digits of ``family``)."""
+    """A checker of the ``rules`` of one room, which are all of one family: pylint refuses a class with two."""
 
-    family: ClassVar[str] = ""
+    rules: ClassVar[tuple[Rule, ...]] = ()
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
@@ -76,8 +78,8 @@ class LdlmChecker(BaseChecker):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls.name = f"ldlm-{_NAMES[cls.family]}"
-        cls.msgs = message_definitions(rule for rule in ALL if rule.family == cls.family)
+        cls.name = f"ldlm-{_CAPITALS.sub('-', cls.__name__.removesuffix('Checker')).lower()}"
+        cls.msgs = message_definitions(cls.rules)
         for name, member in list(vars(cls).items()):
             if name.startswith(("visit_", "leave_")):
                 setattr(cls, name, _guarded(member))
@@ -119,10 +121,10 @@ class LdlmChecker(BaseChecker):
                 code=rule.code,
                 span=self.span(node),
                 args=tuple(sorted((args or {}).items())),
-                confidence=confidence or rule.confidence,
+                confidence=rule.confidence if confidence is None else confidence,
                 related=tuple(Related(self.span(place), note) for place, note in related),
                 fix=fix(source) if fix and getattr(self.linter, "ldlm_fixes", False) else None,
-                claims=claims,
+                claims=(*_presumed(node), *claims),
             )
         )
 
@@ -133,6 +135,16 @@ class LdlmChecker(BaseChecker):
             take(finding)
         elif not finding.claims and not suppressions(self.source).covers(finding, by_symbol[finding.rule]):
             add_message(self.linter, finding, self.source)
+
+
+def _presumed(node: nodes.NodeNG) -> tuple[Claim, ...]:
+    """What must hold where the call that is reported is of a name which a module of the project hands on."""
+    for one in (node, *node.node_ancestors()):
+        if isinstance(one, nodes.Call) and (found := handed_on(one.func)) is not None:
+            return (Claim("module-hands-on", "|".join(found)),)
+        if one.is_statement:
+            break
+    return ()
 
 
 def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:

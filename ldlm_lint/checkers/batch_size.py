@@ -8,37 +8,52 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, extent
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
-from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, drifts, is_accumulation
+from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, RULES, drifts, is_accumulation
 from ldlm_lint.source import Source
 
 _REASON = "whether to fail, to round up or to adjust the learning rate is for the author to say"
 _COMPARISONS = ("==", "!=")
 
 
-def check_assignment(checker: LdlmChecker, node: nodes.Assign | nodes.AnnAssign | nodes.AugAssign) -> None:
-    """Report an assignment that computes accumulation steps with a remainder that nobody looks at."""
-    target = node.targets[0] if isinstance(node, nodes.Assign) else node.target
-    name = _name(target)
-    if not name or not is_accumulation(name) or node.value is None:
-        return
-    operands = _of_augmented(node) if isinstance(node, nodes.AugAssign) else _of_division(node.value)
-    if operands is None:
-        return
-    left, right = operands
-    if isinstance(left, nodes.Call) and isinstance(left.func, nodes.Name):
-        # What a framework says of itself (`get_global_batch_size()`) it has checked where it was set.
-        return
-    numerator, divisor = set(_names(left)), set(_names(right))
-    if not drifts(name, (), divisor) or _is_rounded_up(left) or _is_checked(node.root(), name, numerator | divisor):
-        return
-    checker.report(
-        BATCH_SIZE_DRIFT,
-        node,
-        args={"name": name, "target": left.as_string(), "divisor": right.as_string()},
-        confidence=Confidence.MEDIUM,
-        claims=(Claim("stands-outside-tests"),),
-        fix=lambda source: _fix(source, node, left, right),
-    )
+class BatchSizeChecker(LdlmChecker):
+    """How many micro-batches make a step."""
+
+    rules = RULES
+
+    def visit_assign(self, node: nodes.Assign) -> None:
+        """Look at accumulation steps that are computed."""
+        self._check(node, node.targets[0], node.value)
+
+    def visit_annassign(self, node: nodes.AnnAssign) -> None:
+        """Look at accumulation steps that are computed."""
+        self._check(node, node.target, node.value)
+
+    def visit_augassign(self, node: nodes.AugAssign) -> None:
+        """Look at accumulation steps that are divided."""
+        self._check(node, node.target, node.value)
+
+    def _check(self, node: nodes.NodeNG, target: nodes.NodeNG, value: nodes.NodeNG | None) -> None:
+        name = _name(target)
+        if not name or not is_accumulation(name) or value is None:
+            return
+        operands = _of_augmented(node) if isinstance(node, nodes.AugAssign) else _of_division(value)
+        if operands is None:
+            return
+        left, right = operands
+        if isinstance(left, nodes.Call) and isinstance(left.func, nodes.Name):
+            # What a framework says of itself (`get_global_batch_size()`) it has checked where it was set.
+            return
+        numerator, divisor = set(_names(left)), set(_names(right))
+        if not drifts(name, (), divisor) or _is_rounded_up(left) or _is_checked(node.root(), name, numerator | divisor):
+            return
+        self.report(
+            BATCH_SIZE_DRIFT,
+            node,
+            args={"name": name, "target": left.as_string(), "divisor": right.as_string()},
+            confidence=Confidence.MEDIUM,
+            claims=(Claim("stands-outside-tests"),),
+            fix=lambda source: _fix(source, node, left, right),
+        )
 
 
 def _name(target: nodes.NodeNG) -> str:

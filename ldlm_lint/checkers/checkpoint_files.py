@@ -13,10 +13,10 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
-from ldlm_lint.python.names import qualified
+from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around, scope_name
-from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class _Save:
 
 
 class CheckpointFilesChecker(LdlmChecker):
-    """Rules of family 76."""
+    """How many checkpoints a training keeps."""
 
-    family = "76"
+    rules = RULES
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
@@ -197,7 +197,7 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
         return Arguments(node, ("obj", "f"))["f"].node
     if _is_save_method(node):
         return node.args[0] if node.args else None
-    last = _last_name(node)
+    last = last_name(node.func)
     if not _SAVE_HELPER.search(last):
         return None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -213,7 +213,7 @@ def _looks_like_path(node: nodes.NodeNG) -> bool:
     if isinstance(node, nodes.BinOp):
         return node.op in ("/", "%", "+") and (_looks_like_path(node.left) or _looks_like_path(node.right) or _is_text(node.left))
     if isinstance(node, nodes.Call):
-        last = _last_name(node)
+        last = last_name(node.func)
         return last in ("join", "format", "str", "Path", "joinpath") and (
             last in ("join", "format", "joinpath") or any(map(_looks_like_path, node.args))
         )
@@ -258,7 +258,7 @@ def _counted(loop: nodes.NodeNG) -> Iterator[str]:
     """The variable of ``for i in range(…)`` or ``for i, x in enumerate(…)``, also where the iterable has a name."""
     target = getattr(loop, "target", None)
     iterables = list(_bound(loop.iter)) if isinstance(getattr(loop, "iter", None), nodes.Name) else [getattr(loop, "iter", None)]
-    if any(isinstance(one, nodes.Call) and _last_name(one) in _COUNTING for one in iterables):
+    if any(isinstance(one, nodes.Call) and last_name(one.func) in _COUNTING for one in iterables):
         first = target.elts[0] if isinstance(target, nodes.Tuple) and target.elts else target
         if isinstance(first, nodes.AssignName):
             yield first.name
@@ -271,12 +271,8 @@ def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
             yield node.value
         elif isinstance(node, nodes.BinOp) and node.op == "%":
             yield node.right
-        elif isinstance(node, nodes.Call) and _last_name(node) in ("format", "str"):
+        elif isinstance(node, nodes.Call) and last_name(node.func) in ("format", "str"):
             yield from node.args
-
-
-def _last_name(call: nodes.Call) -> str:
-    return call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
 
 
 def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
@@ -316,7 +312,7 @@ def _formatted_by_percent(node: nodes.BinOp) -> Iterator[str]:
 
 
 def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
-    last = _last_name(node)
+    last = last_name(node.func)
     if last in ("format", "str", "zfill"):
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
         for value in values:

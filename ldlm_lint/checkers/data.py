@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.data_defaults import is_made_anew, is_zero, parameter_of, zero_by_default
 from ldlm_lint.checkers.data_fixes import amount_fix, guarded_fix, persistent_fix, pin_fix, prefetch_fix, workers_fix
 from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, removal_fix, worker_options
 from ldlm_lint.checkers.data_workers import SETTING, flag_of, is_guarded, is_in_memory, too_many, zero_reason
-from ldlm_lint.model import Claim, Confidence
+from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.places import position_of
@@ -23,6 +25,7 @@ from ldlm_lint.rules.data import (
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
     PREFETCH,
+    RULES,
     WITHOUT_PIN_MEMORY,
     WORKERS_MAY_BE_ZERO,
 )
@@ -30,30 +33,16 @@ from ldlm_lint.rules.data import (
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
-_POSITIONAL = (
-    "dataset",
-    "batch_size",
-    "shuffle",
-    "sampler",
-    "batch_sampler",
-    "num_workers",
-    "collate_fn",
-    "pin_memory",
-    "drop_last",
-    "timeout",
-    "worker_init_fn",
-    "multiprocessing_context",
-    "generator",
-)
+_POSITIONAL = tables.positional("torch.utils.data.DataLoader")
 _ENDLESS = re.compile(r"infinite|endless|forever|repeat|cycle", re.I)
 _EVALUATES = re.compile(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev)(?:_|\d|$|set|loader|data|dl)", re.I)
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
 class DataChecker(LdlmChecker):
-    """Rules of family 71."""
+    """How data loaders are made."""
 
-    family = "71"
+    rules = RULES
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
@@ -68,10 +57,14 @@ class DataChecker(LdlmChecker):
         if is_named(node.func, LOADERS):
             arguments = Arguments(node, _POSITIONAL)
             self._check_conflicts(node, arguments)
-            if not self._check_worker_options(node, arguments):
-                self._check_workers(node, arguments)
-        elif (flag := flag_of(node)) is not None and flag[1] is not None:
-            self._check_setting(flag[0], flag[1])
+            reported = self._check_worker_options(node, arguments)
+            if reported is not OPTIONS_WITHOUT_WORKERS:
+                self._check_workers(node, arguments, zero_is_known=reported is not None)
+        elif (flag := flag_of(node)) is not None:
+            if flag[1] is not None:
+                self._check_setting(flag[0], flag[1])
+        else:
+            self._check_wrapper_call(node)
 
     def visit_assign(self, node: nodes.Assign) -> None:
         """Look at settings such as ``config.num_workers = 32``."""
@@ -83,6 +76,17 @@ class DataChecker(LdlmChecker):
         """Look at the fields of configuration classes."""
         if isinstance(node.target, nodes.AssignName) and isinstance(node.parent, nodes.ClassDef) and node.value is not None:
             self._check_setting(node.target.name, node.value)
+
+    def _check_wrapper_call(self, node: nodes.Call) -> None:
+        """A call of a project's function may decide on the workers of the loader that is made there."""
+        for keyword in node.keywords:
+            if keyword.arg is None or not SETTING.match(keyword.arg):
+                continue
+            makes = Claim("call-makes-loader", f"{position_of(node)}|{keyword.arg}")
+            if not is_zero(keyword.value):
+                self._check_amount(keyword.value, (makes,))
+            elif not _evaluates(node, Arguments(node, ("dataset",))):
+                self._report_main_process(node, keyword.arg, "", (makes, Claim("call-feeds-training", position_of(node))))
 
     def _check_setting(self, name: str, value: nodes.NodeNG) -> None:
         if SETTING.match(name):
@@ -116,18 +120,18 @@ class DataChecker(LdlmChecker):
                 fix=lambda source, conflict=conflict: conflict_fix(source, node, conflict),
             )
 
-    def _check_worker_options(self, node: nodes.Call, arguments: Arguments) -> bool:
-        """Whether the call raises without workers, and has none."""
+    def _check_worker_options(self, node: nodes.Call, arguments: Arguments) -> Rule | None:
+        """The rule that a call breaks which raises without workers, and has none or may have none."""
         workers = arguments["num_workers"]
         options = worker_options(arguments)
         if not options:
-            return False
+            return None
         args = {"options": listed(list(options)), "error": error_of(options)}
         if _has_none(workers):
             self.report(
                 OPTIONS_WITHOUT_WORKERS, node, args=args, claims=_OUTSIDE_TESTS, fix=lambda source: removal_fix(source, node, list(options))
             )
-            return True
+            return OPTIONS_WITHOUT_WORKERS
         reason = zero_reason(workers.node) if workers.node is not None and not is_guarded(node, workers.node) else ""
         if reason:
             self.report(
@@ -138,24 +142,47 @@ class DataChecker(LdlmChecker):
                 claims=_OUTSIDE_TESTS,
                 fix=lambda source: guarded_fix(source, node, options, workers),
             )
-        return False
+            return WORKERS_MAY_BE_ZERO
+        return None
 
-    def _check_workers(self, node: nodes.Call, arguments: Arguments) -> None:
+    def _report_main_process(self, node: nodes.Call, name: str, why: str, claims: tuple[Claim, ...], confidence: Confidence | None = None) -> None:
+        count = self.option("num-workers")
+        workers = Arguments(node, _POSITIONAL)[name]
+        self.report(
+            IN_MAIN_PROCESS,
+            node,
+            args={"why": why},
+            confidence=confidence,
+            claims=(*claims, Claim("dataset-works-per-item", position_of(node))),
+            fix=lambda source: workers_fix(source, node, workers, count, name),
+        )
+
+    def _check_workers(self, node: nodes.Call, arguments: Arguments, *, zero_is_known: bool) -> None:
         workers = arguments["num_workers"]
+        setting, parameter = zero_by_default(workers.node), parameter_of(workers.node)
+        works = not is_in_memory(arguments["dataset"].node) and not _evaluates(node, arguments)
+        feeds = Claim("loader-feeds-training", position_of(node))
         if _has_none(workers):
-            if not is_in_memory(arguments["dataset"].node) and not _evaluates(node, arguments):
-                count = self.option("num-workers")
-                self.report(
-                    IN_MAIN_PROCESS,
-                    node,
-                    claims=(Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
-                    fix=lambda source: workers_fix(source, node, workers, count),
-                )
-            return
-        if not _has_workers(workers):
-            return
-        if workers.node is not None:
-            self._check_amount(workers.node, loader=node)
+            if works:
+                self._report_main_process(node, "num_workers", "", (feeds,))
+        elif setting:
+            if works and not zero_is_known:
+                self._report_main_process(node, "num_workers", f" unless {setting} is given", (feeds,), Confidence.LOW)
+        elif parameter is not None and is_zero(parameter[2]):
+            subject = f"{parameter[0]}|{parameter[1]}"
+            if works and not zero_is_known and workers.node is not None and not is_guarded(node, workers.node):
+                self._report_main_process(node, "num_workers", " by default", (Claim("wrapper-leaves-workers-at-zero", subject),))
+            self._check_options(node, arguments, (Claim("wrapper-has-workers", subject),))
+        elif _has_workers(workers):
+            if parameter is not None and parameter[2] is not None:
+                self._check_amount(parameter[2], (Claim("default-decides-workers", f"{parameter[0]}|{parameter[1]}"),), loader=node)
+            elif workers.node is not None:
+                self._check_amount(workers.node, loader=node)
+            self._check_options(node, arguments)
+
+    def _check_options(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...] = ()) -> None:
+        """What a loader with workers leaves out."""
+        workers = arguments["num_workers"]
         confidence = Confidence.HIGH if workers.state is State.KNOWN else Confidence.MEDIUM
         group = f"{self.source.path}:{position_of(node)}:workers"
         if arguments["pin_memory"].absent and arguments["pin_memory_device"].absent and not _evaluates(node, arguments):
@@ -163,22 +190,24 @@ class DataChecker(LdlmChecker):
                 WITHOUT_PIN_MEMORY,
                 node,
                 confidence=confidence,
-                claims=(Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda")),
+                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda")),
                 fix=lambda source: pin_fix(source, node, group),
             )
         if not _never_ends(arguments):
-            self._check_queue(node, arguments, confidence, group)
+            self._check_queue(node, arguments, confidence, group, claims)
 
-    def _check_queue(self, node: nodes.Call, arguments: Arguments, confidence: Confidence, group: str) -> None:
+    def _check_queue(
+        self, node: nodes.Call, arguments: Arguments, confidence: Confidence, group: str, claims: tuple[Claim, ...]
+    ) -> None:
         """What costs time at the start of each iteration, or for want of a deeper queue."""
         workers = arguments["num_workers"]
-        if arguments["persistent_workers"].absent:
+        if arguments["persistent_workers"].absent and not is_made_anew(node):
             self.report(
                 PERSISTENT_WORKERS,
                 node,
                 args={"where": "by what calls it"},
                 confidence=confidence,
-                claims=(Claim("loader-is-reiterated", position_of(node)),),
+                claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
                 fix=lambda source: persistent_fix(source, node, workers, group),
             )
         if arguments["prefetch_factor"].absent and not _evaluates(node, arguments):
@@ -187,7 +216,7 @@ class DataChecker(LdlmChecker):
                 PREFETCH,
                 node,
                 confidence=confidence,
-                claims=(Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
+                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
                 fix=lambda source: prefetch_fix(source, node, workers, group, factor),
             )
 

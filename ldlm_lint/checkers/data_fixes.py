@@ -75,15 +75,15 @@ def pin_fix(source: Source, call: nodes.Call, group: str) -> Fix | None:
     return Fix("set pin_memory=True", (edit,), Applicability.UNSAFE, _PIN_REASON, group=group) if edit else None
 
 
-def workers_fix(source: Source, call: nodes.Call, workers: Argument, count: int) -> Fix | None:
+def workers_fix(source: Source, call: nodes.Call, workers: Argument, count: int, name: str = "num_workers") -> Fix | None:
     """Add workers, or raise a 0 that stands in the call."""
     if workers.node is None:
-        edit = add_keyword(source, span_of(source, call), "num_workers", str(count))
+        edit = add_keyword(source, span_of(source, call), name, str(count))
     elif isinstance(workers.node, nodes.Const) and call.parent_of(workers.node):
         edit = Edit(span_of(source, workers.node), str(count))
     else:
         return None
-    return Fix(f"set num_workers={count}", (edit,), Applicability.UNSAFE, _WORKERS_REASON) if edit else None
+    return Fix(f"set {name}={count}", (edit,), Applicability.UNSAFE, _WORKERS_REASON) if edit else None
 
 
 def guarded_fix(source: Source, call: nodes.Call, options: dict[str, Argument], workers: Argument) -> Fix | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.python.defaults import flag_of, parameter_default
+from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.values import constant
 
 _DEPTH = 6
@@ -69,7 +70,7 @@ def _zero_of_name(node: nodes.Name, depth: int) -> str:
     """A parameter's default, the one binding, or one of several that stands under a condition."""
     bound = bindings(node)
     if len(bound) == 1 and isinstance(bound[0].parent, nodes.Arguments):
-        return "its default is 0" if _is_zero(_default_of(bound[0].parent, node.name)) else ""
+        return "its default is 0" if _is_zero(parameter_default(bound[0].parent.parent, node.name)) else ""
     values = [one.parent for one in bound if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign))]
     if len(values) != len(bound) or any(one.value is None for one in values):
         return ""
@@ -78,30 +79,12 @@ def _zero_of_name(node: nodes.Name, depth: int) -> str:
     return _first(*(one.value for one in values), depth=depth)
 
 
-def _default_of(arguments: nodes.Arguments, name: str) -> nodes.NodeNG | None:
-    positional = [*(arguments.posonlyargs or []), *(arguments.args or [])]
-    defaults = [*[None] * (len(positional) - len(arguments.defaults or [])), *(arguments.defaults or [])]
-    pairs = [*zip(positional, defaults, strict=True), *zip(arguments.kwonlyargs or [], arguments.kw_defaults or [], strict=True)]
-    return next((default for one, default in pairs if one.name == name), None)
-
-
 def _zero_of_flag(node: nodes.Attribute) -> str:
     for call in node.root().nodes_of_class(nodes.Call):
         flag = flag_of(call)
         if flag is not None and flag[0] == node.attrname and _is_zero(flag[1]):
             return f"the default of --{node.attrname} is 0"
     return ""
-
-
-def flag_of(call: nodes.Call) -> tuple[str, nodes.NodeNG | None] | None:
-    """The attribute and the default of a command-line flag that a call of ``add_argument`` declares."""
-    if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "add_argument":
-        return None
-    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
-    names = [value for one in call.args if isinstance(value := constant(one), str)]
-    long = next((name for name in names if name.startswith("--")), names[0] if names else "")
-    given = constant(keywords["dest"]) if "dest" in keywords else long.lstrip("-").replace("-", "_")
-    return (given, keywords.get("default")) if isinstance(given, str) and given else None
 
 
 def _zero_of_operation(node: nodes.BinOp, depth: int) -> str:
@@ -117,7 +100,7 @@ def _zero_of_operation(node: nodes.BinOp, depth: int) -> str:
 
 
 def _zero_of_call(node: nodes.Call, depth: int) -> str:
-    name = _last_name(node)
+    name = last_name(node.func)
     if name in _LOOK_UPS:
         return "its default is 0" if _is_zero(_looked_up_default(node)) else ""
     if name in _CASTS and len(node.args) == 1:
@@ -130,13 +113,9 @@ def _zero_of_call(node: nodes.Call, depth: int) -> str:
     return ""
 
 
-def _last_name(node: nodes.Call) -> str:
-    return node.func.attrname if isinstance(node.func, nodes.Attribute) else getattr(node.func, "name", "")
-
-
 def _looked_up_default(node: nodes.Call) -> nodes.NodeNG | None:
     """The default of ``cfg.get(name, default)``, ``os.getenv(…)``, ``getattr(cfg, name, default)``."""
-    wanted = 3 if _last_name(node) == "getattr" else 2
+    wanted = 3 if last_name(node.func) == "getattr" else 2
     named = next((keyword.value for keyword in node.keywords if keyword.arg == "default"), None)
     return node.args[-1] if len(node.args) == wanted else named
 
@@ -197,7 +176,7 @@ def _of_operation(node: nodes.BinOp, limit: int, depth: int) -> Amount | None:
 
 
 def _of_call(node: nodes.Call, limit: int, depth: int) -> Amount | None:
-    name = _last_name(node)
+    name = last_name(node.func)
     if qualified(node.func) <= _CPU_COUNTS or _counts_affinity(node):
         return Amount(node, node.as_string(), True)
     if name in _LOOK_UPS:

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, is_named
+from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.ddp import BROADCAST_BUFFERS, GRADIENT_COPY
 from ldlm_lint.source import Source
 
 WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 # What follows differs between torch versions: 2.13 has `init_sync` where 2.0 has `process_group`.
-_POSITIONAL = ("module", "device_ids", "output_device", "dim", "broadcast_buffers")
+_POSITIONAL = tables.positional(WRAPPER)
 _DEPRECATING = (2, 13)
 _FEW = 3
 _LIGHT = frozenset({"Linear", "ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Flatten", "Sequential"})
@@ -73,7 +75,7 @@ def check_broadcast_buffers(checker: LdlmChecker, node: nodes.Call) -> None:
 def _is_recent(checker: LdlmChecker) -> bool:
     """Whether torch 2.13 is the oldest version that the project runs on; pylint gets these findings from the engine."""
     options = getattr(checker.linter, "ldlm_options", None) or {}
-    target = options.get("target-torch")
+    target = options.get(OLDEST_TORCH)
     return target is not None and target >= _DEPRECATING
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.collective_timeouts import check_field, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
 from ldlm_lint.checkers.environment import findings_of
 from ldlm_lint.checkers.environment_order import settings_after
@@ -15,10 +15,23 @@ from ldlm_lint.checkers.gradient_sync import accumulation_of, called_slots
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
-from ldlm_lint.python.names import qualified
-from ldlm_lint.python.values import seconds, timedelta_call
+from ldlm_lint.python.names import meant
+from ldlm_lint.rules import (
+    accumulation,
+    collectives,
+    ddp,
+    environment,
+    environment_aliases,
+    environment_allocator,
+    environment_connections,
+    environment_debugging,
+    environment_error_handling,
+    environment_order,
+    environment_tuning,
+    environment_values,
+    launch,
+)
 from ldlm_lint.rules.accumulation import ACCUMULATION_WITHOUT_NO_SYNC
-from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.environment_order import ENVIRONMENT_SET_TOO_LATE
 from ldlm_lint.source import Source
@@ -26,19 +39,6 @@ from ldlm_lint.source import Source
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
-# Where a collective timeout is passed: parameter and position of it in the signature.
-_TIMEDELTA_PARAMETERS = {
-    "torch.distributed.init_process_group": ("backend", "init_method", "timeout"),
-    "torch.distributed.new_group": ("ranks", "timeout"),
-    "accelerate.InitProcessGroupKwargs": ("backend", "init_method", "timeout"),
-    "deepspeed.init_distributed": (),
-    "lightning.strategies.DDPStrategy": (),
-    "lightning.strategies.FSDPStrategy": (),
-}
-_SECONDS_PARAMETERS = {
-    "transformers.TrainingArguments": "ddp_timeout",
-    "transformers.Seq2SeqTrainingArguments": "ddp_timeout",
-}
 _UNUSED_PARAMETERS = {
     "torch.nn.parallel.DistributedDataParallel": "find_unused_parameters",
     "accelerate.DistributedDataParallelKwargs": "find_unused_parameters",
@@ -46,13 +46,18 @@ _UNUSED_PARAMETERS = {
     "transformers.TrainingArguments": "ddp_find_unused_parameters",
     "transformers.Seq2SeqTrainingArguments": "ddp_find_unused_parameters",
 }
+_ROOMS = (
+    *(accumulation, collectives, ddp, environment, environment_aliases, environment_allocator),
+    *(environment_connections, environment_debugging, environment_error_handling, environment_order),
+    *(environment_tuning, environment_values, launch),
+)
 _STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
 
 class DistributedChecker(LdlmChecker):
-    """Rules of family 72 that Python decides; those of launch scripts come from the shell front end."""
+    """Process groups, DDP and the environment; registers the rules of launch scripts too, which the shell front end finds."""
 
-    family = "72"
+    rules = tuple(rule for room in _ROOMS for rule in room.RULES)
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
@@ -64,15 +69,18 @@ class DistributedChecker(LdlmChecker):
         for finding in findings_of(node, self.source, self.option):
             self.record(finding)
 
+    def visit_annassign(self, node: nodes.AnnAssign) -> None:
+        """Look at the defaults that a project gives to fields of TrainingArguments."""
+        check_field(self, node)
+
     def visit_call(self, node: nodes.Call) -> None:
         """Look at process groups, DDP wrappers and backward passes."""
         self._check_accumulation(node)
-        names = qualified(node.func)
+        names = meant(node.func)
         if len(names) != 1:
             return
         name = next(iter(names))
-        if name in _TIMEDELTA_PARAMETERS or name in _SECONDS_PARAMETERS:
-            self._check_timeout(node, name)
+        check_timeout(self, node, name)
         if name == "torch.distributed.init_process_group":
             for place, variable in settings_after(node):
                 self.report(ENVIRONMENT_SET_TOO_LATE, place, args={"name": variable}, related=[(node, "made here")])
@@ -96,31 +104,8 @@ class DistributedChecker(LdlmChecker):
             node,
             args={"steps": found.count.as_string()},
             related=[(found.guard, "the optimizer steps only here")] if found.guard is not found.loop else (),
-            claims=(Claim("ddp-model-is-called", ";".join(f"{slot.kind}:{slot.scope}:{slot.name}" for slot in slots)),),
+            claims=(Claim("ddp-model-is-called", ";".join(":".join((one.kind, one.scope, one.name, one.index)) for one in slots)),),
             fix=lambda source: no_sync_fix(source, found, WRAPPER),
-        )
-
-    def _check_timeout(self, node: nodes.Call, name: str) -> None:
-        # A group of its own on gloo is where a long wait belongs; it holds no GPU collective.
-        if name == "torch.distributed.new_group" and Arguments(node)["backend"].is_only("gloo"):
-            return
-        limit = self.option("collective-limit")
-        if name in _SECONDS_PARAMETERS:
-            argument = Arguments(node)[_SECONDS_PARAMETERS[name]]
-            lengths = [value for value in argument.values if isinstance(value, (int, float))]
-        else:
-            argument = Arguments(node, _TIMEDELTA_PARAMETERS[name])["timeout"]
-            lengths = list(seconds(argument.node) or ()) if argument.node is not None else []
-        if argument.node is None or not lengths or not limit < min(lengths) < float("inf"):
-            return
-        place = timedelta_call(argument.node) or argument.node
-        target = self.option("collective-timeout")
-        self.report(
-            EXCESSIVE_COLLECTIVE_TIMEOUT,
-            place,
-            args={"length": length_of(min(lengths)), "limit": length_of(limit)},
-            related=[(node.func, "the process group that takes it")] if place.lineno != node.lineno else (),
-            fix=lambda source: _timeout_fix(source, place, target),
         )
 
     def _check_strategy(self, node: nodes.Call) -> None:
@@ -135,25 +120,6 @@ class DistributedChecker(LdlmChecker):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
         self.report(FIND_UNUSED_PARAMETERS, place, fix=lambda source: _unused_fix(source, argument))
-
-
-def _timeout_fix(source: Source, place: nodes.NodeNG, target: int) -> Fix | None:
-    """Write the length in the unit that the place is in: minutes inside ``timedelta(...)``, seconds elsewhere."""
-    if isinstance(place, nodes.Call):
-        spans = [span_of(source, part) for part in _arguments_of(place)]
-        text = f"minutes={target // 60}" if target % 60 == 0 else f"seconds={target}"
-        whole = source.span(min(span.start for span in spans), max(span.end for span in spans))
-    elif isinstance(place, nodes.Const):
-        whole, text = span_of(source, place), str(target)
-    else:
-        return None
-    reason = "a phase in which one rank works alone for longer would now end the job"
-    return Fix(f"set the timeout to {length_of(target)}", (Edit(whole, text),), Applicability.UNSAFE, reason)
-
-
-def _arguments_of(call: nodes.Call) -> Iterator[nodes.NodeNG]:
-    yield from call.args
-    yield from call.keywords
 
 
 def _unused_fix(source: Source, argument: Argument) -> Fix | None:

@@ -1,7 +1,7 @@
 """Loops that add up gradients of several micro-batches; whether a DDP model computes them, the project knows.
 
-Two shapes count. In the first the optimizer steps under a guard in the loop of the backward pass, in the second
-a loop over ``range(n)`` has only the backward pass and the step follows it::
+Two shapes count. In the first the optimizer steps under a guard in the loop of the backward pass, or in the function that
+a loop elsewhere calls; in the second a loop over micro-batches has only the backward pass and the step follows it::
 
     if (i + 1) % n == 0: optimizer.step()
     for micro in range(n): loss.backward()
@@ -15,23 +15,26 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
+from ldlm_lint.checkers.gradient_sync_boundaries import Boundary, micro_boundary, repeats
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import Slot, slots_of
-from ldlm_lint.python.values import constant, evaluate, only_binding
 
 _OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|adam|sgd", re.I)
 # Helpers that do backward and step themselves take the guard as an argument.
 _GUARD_ARGUMENTS = ("update_grad", "need_update")
-_DEPTH = 4
+# A function of another file that steps, by its name.
+_STEPS = re.compile(r"^_*(optim\w*_step|step_optim\w*|(update|apply)_(weights|params|parameters|gradients|grads))$")
+_SPLITS = {"chunk", "split", "tensor_split", "array_split"}
+_PASS_ON = {"enumerate", "zip", "tqdm", "trange", "iter"}
 
 
 @dataclass(frozen=True)
 class Accumulation:
     """A backward pass that runs for every micro-batch.
 
-    ``loop`` repeats it, ``count`` is the number of micro-batches to a step; ``guard`` decides when the optimizer
+    ``loop`` repeats it (or is the function that does, called for each micro-batch), ``count`` is the number of micro-batches to a step; ``guard`` decides when the optimizer
     steps, and ``boundary`` is its test, as it reads where it is true at the last micro-batch; None in the second shape.
     """
 
@@ -42,27 +45,19 @@ class Accumulation:
     boundary: nodes.NodeNG | None
 
 
-@dataclass(frozen=True)
-class _Boundary:
-    """A test that tells the last micro-batch from the others: true (``last``) or false for it."""
-
-    last: bool
-    count: nodes.NodeNG
-
-
 def accumulation_of(call: nodes.Call) -> Accumulation | None:
     """The accumulation that a backward pass is part of; None where it is none, or nothing is repeated."""
-    loops = loops_around(call)
-    if not loops or not isinstance(loops[0], (nodes.For, nodes.While)):
+    loop = next(iter(loops_around(call)), None) or function_of(call)
+    if not isinstance(loop, (nodes.For, nodes.While, nodes.FunctionDef)):
         return None
     keyword = next((one for one in call.keywords if one.arg in _GUARD_ARGUMENTS), None)
-    if keyword is not None:
-        return _by_helper(call, loops[0], keyword.value)
-    if not _is_backward(call):
+    if keyword is not None and not isinstance(loop, nodes.FunctionDef):
+        return _by_helper(call, loop, keyword.value)
+    if not _is_backward(call) and not _is_backward_helper(call):
         return None
-    steps = [one for one in _own_calls(loops[0]) if _is_optimizer_step(one) and not _exclude(one, call)]
-    found = _by_guard(call, loops[0], steps) if steps else _by_micro_loop(call, loops[0])
-    return found if found is not None and _repeats(found.count) else None
+    steps = [one for one in _own_calls(loop) if _is_step(one) and not _exclude(one, call)]
+    found = _by_guard(call, loop, steps) if steps else _by_micro_loop(call, loop)
+    return found if found is not None and repeats(found.count) else None
 
 
 def called_slots(found: Accumulation) -> list[Slot]:
@@ -87,7 +82,7 @@ def _touched(call: nodes.Call) -> Iterator[nodes.NodeNG]:
 
 def _parts(call: nodes.Call) -> Iterator[nodes.NodeNG]:
     for node in (call.func, *call.args, *(keyword.value for keyword in call.keywords)):
-        if isinstance(node, (nodes.Name, nodes.Attribute)):
+        if isinstance(node, (nodes.Name, nodes.Attribute, nodes.Subscript)):
             yield node
 
 
@@ -102,8 +97,8 @@ def _local_function(call: nodes.Call) -> nodes.FunctionDef | None:
 
 
 def _by_helper(call: nodes.Call, loop: nodes.NodeNG, test: nodes.NodeNG) -> Accumulation | None:
-    boundary = _boundary(test)
-    if boundary is None or not boundary.last or not _repeats(boundary.count):
+    boundary = micro_boundary(test, [])
+    if boundary is None or not boundary.last or not repeats(boundary.count):
         return None
     if not any(_OPTIMIZER.search(_last_name(one)) for one in call.args):
         return None
@@ -123,22 +118,38 @@ def _by_guard(call: nodes.Call, loop: nodes.NodeNG, steps: list[nodes.Call]) -> 
 
 
 def _by_micro_loop(call: nodes.Call, loop: nodes.NodeNG) -> Accumulation | None:
-    """A loop over ``range(n)`` without step and reset, and a step of an optimizer right behind it."""
-    if not isinstance(loop, nodes.For) or not isinstance(loop.iter, nodes.Call) or loop.iter.as_string().count("range(") != 1:
+    """A loop over micro-batches without step and reset, and a step of an optimizer right behind it."""
+    count = _number_of(loop.iter) if isinstance(loop, nodes.For) else None
+    if count is None or any(_last_name(one.func) == "zero_grad" for one in _own_calls(loop)):
         return None
-    if _last_name(loop.iter.func) != "range" or len(loop.iter.args) != 1:
+    if not any(_is_step(one) for statement in _behind(loop) for one in _own_calls(statement)):
         return None
-    if any(_last_name(one.func) == "zero_grad" for one in _own_calls(loop)):
-        return None
-    following = _behind(loop)
-    if not any(_is_optimizer_step(one) for statement in following for one in _own_calls(statement)):
-        return None
-    return Accumulation(call, loop, loop.iter.args[0], loop, None)
+    return Accumulation(call, loop, count, loop, None)
 
 
-def _behind(loop: nodes.For) -> list[nodes.NodeNG]:
-    suite = _suite_of(loop)
-    return suite[suite.index(loop) + 1 :]
+def _number_of(iterable: nodes.NodeNG) -> nodes.NodeNG | None:
+    """What says how many micro-batches a loop goes over; a literal list names parts of one loss."""
+    if isinstance(iterable, (nodes.Name, nodes.Attribute)):
+        return iterable
+    if not isinstance(iterable, nodes.Call) or not iterable.args:
+        return None
+    name = _last_name(iterable.func)
+    if name == "range":
+        return iterable.args[0] if len(iterable.args) == 1 else iterable
+    if name in _PASS_ON:
+        return _number_of(iterable.args[0])
+    return iterable.args[-1] if name in _SPLITS else None
+
+
+def _behind(loop: nodes.For) -> Iterator[nodes.NodeNG]:
+    """The statements that follow a loop in its block and, within the next loop, in the blocks around it."""
+    child: nodes.NodeNG = loop
+    while True:
+        suite = _suite_of(child)
+        yield from suite[suite.index(child) + 1 :]
+        child = child.parent
+        if not isinstance(child, (nodes.If, nodes.With, nodes.Try)):
+            return
 
 
 def _suite_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
@@ -151,19 +162,20 @@ def _suite_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
     return [statement]
 
 
-def _guard_of(call: nodes.Call, loop: nodes.NodeNG) -> tuple[nodes.If, _Boundary, nodes.NodeNG] | None:
+def _guard_of(call: nodes.Call, loop: nodes.NodeNG) -> tuple[nodes.If, Boundary, nodes.NodeNG] | None:
     """The ``if`` that lets a call of a loop run only at the last micro-batch."""
     child: nodes.NodeNG = call
     while child is not loop:
         parent = child.parent
         if isinstance(parent, nodes.If) and child is not parent.test:
-            boundary = _boundary(parent.test, body=parent)
+            boundary = micro_boundary(parent.test, parent.body)
             if boundary is not None and boundary.last == (child in parent.body):
                 return parent, boundary, parent.test
-        for before in _suite_of(child) if isinstance(child, nodes.NodeNG) and child.is_statement else ():
+        suite = _suite_of(child) if child.is_statement else []
+        for at, before in enumerate(suite):
             if before is child:
                 break
-            boundary = _boundary(before.test) if _leaves_early(before) else None
+            boundary = micro_boundary(before.test, suite[at + 1 :]) if _leaves_early(before) else None
             if boundary is not None and not boundary.last:
                 return before, boundary, before.test
         child = parent
@@ -171,60 +183,41 @@ def _guard_of(call: nodes.Call, loop: nodes.NodeNG) -> tuple[nodes.If, _Boundary
 
 
 def _leaves_early(node: nodes.NodeNG) -> bool:
-    return isinstance(node, nodes.If) and isinstance(node.body[-1], nodes.Continue)
-
-
-def _boundary(test: nodes.NodeNG, body: nodes.If | None = None, depth: int = 0) -> _Boundary | None:
-    """What a test says of micro-batches: ``(i + 1) % n == 0``, ``i % n != 0``, or a counter that its body resets."""
-    if depth > _DEPTH:
-        return None
-    if isinstance(test, nodes.Name) and (value := only_binding(test)) is not None:
-        return _boundary(value, body, depth + 1)
-    if isinstance(test, nodes.UnaryOp) and test.op == "not":
-        inner = _boundary(test.operand, body, depth + 1)
-        return _Boundary(not inner.last, inner.count) if inner else None
-    if isinstance(test, nodes.BoolOp):
-        return next(filter(None, (_boundary(value, body, depth + 1) for value in test.values)), None)
-    if isinstance(test, nodes.BinOp) and test.op == "%":
-        return _Boundary(False, test.right)
-    if isinstance(test, nodes.Compare) and len(test.ops) == 1:
-        return _comparison(test, body)
-    return None
-
-
-def _comparison(test: nodes.Compare, body: nodes.If | None) -> _Boundary | None:
-    operator, right = test.ops[0]
-    left = test.left
-    if isinstance(right, nodes.BinOp) and right.op == "%":
-        left, right = right, left
-    if isinstance(left, nodes.BinOp) and left.op == "%":
-        if operator == "==":
-            return _Boundary(True, left.right)
-        return _Boundary(False, left.right) if operator in ("!=", ">") and constant(right) == 0 else None
-    if operator in ("==", ">=") and body is not None and isinstance(left, (nodes.Name, nodes.Attribute)):
-        return _Boundary(True, right) if _resets(body, left.as_string()) else None
-    return None
-
-
-def _resets(body: nodes.If, counter: str) -> bool:
-    assigned = (one for statement in body.body for one in statement.nodes_of_class(nodes.Assign))
-    return any(
-        constant(one.value) == 0 and any(target.as_string() == counter for target in one.targets) for one in assigned
-    )
-
-
-def _repeats(count: nodes.NodeNG) -> bool:
-    """Whether a step may have more than one micro-batch."""
-    values = evaluate(count)
-    return values is None or any(isinstance(value, int) and value > 1 for value in values)
+    return isinstance(node, nodes.If) and isinstance(node.body[-1], (nodes.Continue, nodes.Return))
 
 
 def _is_backward(call: nodes.Call) -> bool:
     """``loss.backward()``; engines take the loss as an argument and synchronise on their own terms."""
     if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "backward" or call.args:
         return False
-    function = function_of(call)
-    return Arguments(call)["loss"].absent and getattr(function, "name", "") != "backward"
+    return Arguments(call)["loss"].absent and not _is_of_autograd(function_of(call))
+
+
+def _is_of_autograd(function: nodes.NodeNG) -> bool:
+    """``backward(ctx, …)`` of a custom function."""
+    arguments = function.args.args if isinstance(function, nodes.FunctionDef) and function.name == "backward" else None
+    return bool(arguments) and (arguments[0].name == "ctx" or function.decorators is not None)
+
+
+def _is_backward_helper(call: nodes.Call) -> bool:
+    """A call of a function of this file that does the backward pass, once, and leaves the step to its caller."""
+    inner = _local_function(call)
+    if inner is None or inner is function_of(call):
+        return False
+    calls = list(_own_calls(inner))
+    passes = [one for one in calls if _is_backward(one)]
+    return bool(passes) and not any(map(_is_optimizer_step, calls)) and not any(map(loops_around, passes))
+
+
+def _is_step(call: nodes.Call) -> bool:
+    """A step of an optimizer, or a call of a function that takes it and does no backward pass."""
+    if _is_optimizer_step(call) or _STEPS.search(_last_name(call.func)):
+        return True
+    inner = _local_function(call)
+    if inner is None or inner is function_of(call):
+        return False
+    calls = list(_own_calls(inner))
+    return any(map(_is_optimizer_step, calls)) and not any(map(_is_backward, calls))
 
 
 def _is_optimizer_step(call: nodes.Call) -> bool:

@@ -99,9 +99,15 @@ def _last_of_range(source: Source, found: Accumulation) -> str | None:
     loop = found.loop
     if found.guard is not loop or not isinstance(loop.target, nodes.AssignName) or loop.target.name == "_":
         return None
-    if not isinstance(found.count, (nodes.Name, nodes.Attribute, nodes.Const)):
+    if not isinstance(found.count, (nodes.Name, nodes.Attribute, nodes.Const)) or found.count is not _only_bound(loop):
         return None
     return f"{loop.target.name} == {source.slice(span_of(source, found.count))} - 1"
+
+
+def _only_bound(loop: nodes.For) -> nodes.NodeNG | None:
+    """The one argument of a loop's ``range``."""
+    of_range = isinstance(loop.iter, nodes.Call) and loop.iter.func.as_string() == "range" and len(loop.iter.args) == 1
+    return loop.iter.args[0] if of_range else None
 
 
 def _is_length(node: nodes.NodeNG) -> bool:

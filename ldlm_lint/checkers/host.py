@@ -48,17 +48,17 @@ class Host:
 
 
 def lint(
-    source: Source, module_name: str, options: Mapping[str, object], families: Collection[str] | None = None
+    source: Source, module_name: str, options: Mapping[str, object], at_risk: Collection[str] | None = None
 ) -> FileResult:
     """The findings of one Python file, those that wait for the project's facts among them.
 
-    ``families`` (two digits each) are the ones whose checkers run; None runs all of them.
+    Only checkers with a rule ``at_risk`` (symbols) run; None runs all of them.
     """
     parsed = parse(source, module_name)
     # A file that does not parse cannot be shown to parse after an edit either.
     host = Host(source, options, fixes=not parsed.error_line)
     if parsed.module is not None:
-        walk(parsed.module, host, families)
+        walk(parsed.module, host, at_risk)
     if parsed.error_line:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
@@ -67,11 +67,11 @@ def lint(
     return FileResult(source.path, findings, flow=flow)
 
 
-def walk(module: nodes.Module, host: Host, families: Collection[str] | None = None) -> None:
-    """Send every node of a tree to the checkers, or to those of some families only."""
+def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = None) -> None:
+    """Send every node of a tree to the checkers, or to those with a rule at risk only."""
     walker = ASTWalker(host)  # type: ignore[arg-type]
     for checker in CHECKERS:
-        if families is not None and checker.family not in families:
+        if at_risk is not None and not any(rule.symbol in at_risk for rule in checker.rules):
             continue
         walker.add_checker(checker(host))  # type: ignore[arg-type]
     walker.walk(module)

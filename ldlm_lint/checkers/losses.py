@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.calls import Argument, Arguments
-from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 
@@ -229,8 +229,3 @@ def _base(node: nodes.NodeNG) -> str:
     if isinstance(node, nodes.Attribute) and isinstance(node.parent, nodes.Call):
         node = node.expr
     return node.name if isinstance(node, (nodes.Name, nodes.AssignName)) else ""
-
-
-def last_name(node: nodes.NodeNG) -> str:
-    """The last part of a dotted name; empty for other expressions."""
-    return node.attrname if isinstance(node, (nodes.Attribute, nodes.AssignAttr)) else getattr(node, "name", "") or ""

@@ -1,51 +1,44 @@
-"""Finds torch.optim optimizers that leave their implementation to the default, and accumulation that drifts."""
+"""Finds torch.optim optimizers that leave their implementation to the default."""
 
 from __future__ import annotations
 
+import itertools
+
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
-from ldlm_lint.checkers import batch_size
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.names import is_named, meant, qualified
 from ldlm_lint.python.places import position_of
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+from ldlm_lint.requirements import OLDEST_TORCH
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, RULES
 from ldlm_lint.source import Source
 
 _FUSABLE = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
-_POSITIONAL = ("params", "lr", "betas", "eps", "weight_decay", "amsgrad")
 
 
 class OptimizerChecker(LdlmChecker):
-    """Rules of family 73."""
+    """How optimizers are made."""
 
-    family = "73"
-
-    def visit_assign(self, node: nodes.Assign) -> None:
-        """Look at accumulation steps that are computed."""
-        batch_size.check_assignment(self, node)
-
-    def visit_annassign(self, node: nodes.AnnAssign) -> None:
-        """Look at accumulation steps that are computed."""
-        batch_size.check_assignment(self, node)
-
-    def visit_augassign(self, node: nodes.AugAssign) -> None:
-        """Look at accumulation steps that are divided."""
-        batch_size.check_assignment(self, node)
+    rules = RULES
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at every call of an optimizer class that has a fused implementation."""
         if not is_named(node.func, _FUSABLE):
             return
-        arguments = Arguments(node, _POSITIONAL)
+        arguments = Arguments(node, _positional(node))
         if any(arguments[name].may_be_passed() for name in _IMPLEMENTATIONS) or _few_tensors(arguments["params"].node):
             return
         if _belongs_to_lightning(node) or _is_one_of_a_choice(node) or _steps_rarely(node):
             return
-        name = next(iter(qualified(node.func))).rpartition(".")[2]
+        classes = sorted(name.rpartition(".")[2] for name in meant(node.func))
+        if not all(map(self._has_fused, classes)):
+            return
+        name = " or ".join(classes)
         self.report(
             OPTIMIZER_NOT_FUSED,
             node,
@@ -53,6 +46,18 @@ class OptimizerChecker(LdlmChecker):
             claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"),),
             fix=lambda source: _fused_fix(source, node),
         )
+
+    def _has_fused(self, optimizer: str) -> bool:
+        """Whether every torch that the project runs on has the fused implementation."""
+        since, oldest = tables.fused_since(optimizer), self.option(OLDEST_TORCH)
+        return since is not None and (oldest is None or oldest >= since)
+
+
+def _positional(call: nodes.Call) -> tuple[str, ...]:
+    """The positional parameters that all the classes share which a call may be of."""
+    orders = [tables.positional(name) for name in sorted(meant(call.func))]
+    shared = zip(*orders, strict=False)
+    return tuple(names[0] for names in itertools.takewhile(lambda names: len(set(names)) == 1, shared))
 
 
 def _few_tensors(params: nodes.NodeNG | None) -> bool:
@@ -83,7 +88,7 @@ def _is_one_of_a_choice(node: nodes.Call) -> bool:
     return any(
         other is not node
         and is_named(other.func, _FUSABLE)
-        and any(Arguments(other, _POSITIONAL)[name].may_be_passed() for name in _IMPLEMENTATIONS)
+        and any(Arguments(other, _positional(other))[name].may_be_passed() for name in _IMPLEMENTATIONS)
         for other in others
     )
 

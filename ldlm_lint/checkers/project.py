@@ -21,7 +21,7 @@ from ldlm_lint.discover import discover
 from ldlm_lint.model import Finding, Report, Scope, Severity
 from ldlm_lint.project.index import dotted_name
 from ldlm_lint.rules import by_symbol
-from ldlm_lint.rules.linter import UNPARSABLE_FILE, UNREADABLE_FILE
+from ldlm_lint.rules.linter import RULES, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.select import Layer
 from ldlm_lint.source import Kind, Source
 
@@ -32,9 +32,9 @@ _BROKEN = {UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol}
 
 
 class ProjectChecker(LdlmChecker):
-    """Rules of family 68, and the findings of every family that are decided per project."""
+    """The linter's own rules, and the findings of every family that are decided per project."""
 
-    family = "68"
+    rules = RULES
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)

@@ -6,9 +6,8 @@ import re
 
 from astroid import nodes
 
-from ldlm_lint.checkers.losses import last_name
 from ldlm_lint.python.calls import Argument, Arguments
-from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant, only_binding
 

@@ -5,11 +5,21 @@ from __future__ import annotations
 from ldlm_lint.model import Option, Rule
 from ldlm_lint.rules import (
     accumulation,
+    amp,
+    attention,
+    autograd,
+    backends,
     batch_size,
     checkpoint_files,
+    checkpoint_loading,
+    checkpoint_saving,
     collectives,
+    compilation,
+    copies,
     data,
+    data_parallel,
     ddp,
+    ddp_graph,
     environment,
     environment_aliases,
     environment_allocator,
@@ -19,11 +29,22 @@ from ldlm_lint.rules import (
     environment_order,
     environment_tuning,
     environment_values,
+    evaluation,
+    fused,
+    gradient_scaling,
+    gradient_zeroing,
+    host_time,
     launch,
     linter,
     loss,
     memory,
+    no_sync,
     optimizer,
+    process_groups,
+    rank_divergence,
+    schedule,
+    segments,
+    sharded_data,
 )
 
 
@@ -32,6 +53,11 @@ def _collect() -> tuple[Rule, ...]:
     families += (environment_error_handling, environment_aliases, environment_values, environment_debugging)
     families += (environment_tuning, environment_allocator, environment_connections, environment_order)
     families += (checkpoint_files, loss)
+    families += (host_time, autograd, evaluation, gradient_zeroing, checkpoint_saving,)
+    families += (checkpoint_loading, amp, backends, compilation, attention,)
+    families += (fused, gradient_scaling, schedule, copies, sharded_data,)
+    families += (process_groups, ddp_graph, no_sync, rank_divergence, data_parallel,)
+    families += (segments,)
     rules = sorted((rule for family in families for rule in family.RULES), key=lambda rule: rule.code[1:])
     for attribute in ("code", "symbol"):
         seen = [getattr(rule, attribute) for rule in rules]

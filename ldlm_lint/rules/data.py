@@ -85,7 +85,7 @@ PREFETCH = Rule(
 IN_MAIN_PROCESS = Rule(
     code="W7103",
     symbol="dataloader-in-main-process",
-    message="this training DataLoader has no workers: the training process reads and prepares each batch itself while the GPU waits",
+    message="this training DataLoader has no workers%(why)s: the training process reads and prepares each batch itself while the GPU waits",
     summary="A training loader with `num_workers=0` or none given, over a dataset that works for each item.",
     rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenises and collates a batch in the training "
     "process, between two steps. Nothing overlaps: each step lasts as long as loading and computing together.",
@@ -98,7 +98,7 @@ IN_MAIN_PROCESS = Rule(
     verification="Measure the share of step time that waits for `next(loader)`; it should be near zero with workers.",
     references=(_DATALOADER, _MULTIPROCESS, _TUNING),
     reads=("py",),
-    triggers=(b"DataLoader",),
+    triggers=(b"DataLoader", b"workers"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main process would, and fail "

@@ -1,7 +1,6 @@
 """Which environment variables PyTorch and NCCL read: dated tables, and the nearest real name of a misspelt one.
 
-Refreshing: the real names are the ``TORCH_NCCL_*`` strings of ``torch/csrc/distributed/c10d`` (ProcessGroupNCCL.hpp,
-FlightRecorder.hpp, NCCLUtils.cpp) of a PyTorch release; the removed ones say "removed in" in
+Refreshing: ``scripts/refresh_tables.py`` collects the real names from torch's headers; the removed ones say "removed in" in
 ``docs/userguide/source/env.rst`` of NVIDIA/nccl; an unread name has no occurrence in either source tree, nor in the
 strings of ``libtorch_cuda.so``.
 """
@@ -10,7 +9,9 @@ from __future__ import annotations
 
 import difflib
 
-AS_OF = "torch 2.13 and NCCL 2.30"
+from ldlm_lint import tables
+
+AS_OF = f"torch {tables.newest_torch()} and NCCL 2.30"
 PREFIX = "TORCH_NCCL_"
 _SIMILARITY = 0.8
 
@@ -32,39 +33,7 @@ REMOVED: dict[str, str] = {
     "NCCL_SINGLE_RING_THRESHOLD": "2.3",
 }
 
-READ = frozenset(
-    PREFIX + suffix
-    for suffix in (
-        "ASYNC_ERROR_HANDLING",
-        "AVOID_RECORD_STREAMS",
-        "BCAST_UNIQUEID",
-        "BLOCKING_WAIT",
-        "COORD_CHECK_MILSEC",
-        "CUDA_EVENT_CACHE",
-        "DEBUG_INFO_PIPE_FILE",
-        "DEBUG_INFO_TEMP_FILE",
-        "DESYNC_DEBUG",
-        "DUMP_ON_TIMEOUT",
-        "ENABLE_MONITORING",
-        "ENABLE_PROFILER_PLUGIN",
-        "ENABLE_TIMING",
-        "EXTRA_DUMP_ON_EXEC",
-        "HEARTBEAT_TIMEOUT_SEC",
-        "HIGH_PRIORITY",
-        "LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN",
-        "NAN_CHECK",
-        "NONBLOCKING_TIMEOUT",
-        "PROPAGATE_ERROR",
-        "RANKS_PER_ROOT",
-        "RETHROW_CUDA_ERRORS",
-        "SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING",
-        "TRACE_BUFFER_SIZE",
-        "TRACE_CPP_STACK",
-        "USE_COMM_NONBLOCKING",
-        "USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
-        "WAIT_TIMEOUT_DUMP_MILSEC",
-    )
-)
+READ = tables.nccl_variables()
 
 
 def why_ineffective(name: str) -> str | None:

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
+from ldlm_lint.requirements import NEWEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
 
 TRUE = frozenset({"y", "yes", "1", "t", "true"})
 FALSE = frozenset({"n", "no", "0", "f", "false"})
 OUTSIDE_TESTS = Claim("stands-outside-tests")
-TARGET_TORCH = "target-torch"
 
 _INTEGER = re.compile(r"\s*([+-]?\d+)")
 
@@ -48,12 +48,12 @@ class View:
 
     @property
     def target_torch(self) -> tuple[int, int] | None:
-        """The oldest torch that the project runs on, such as ``(2, 4)``; None where it does not say."""
-        value = self.options.get(TARGET_TORCH)
+        """The newest torch that the project runs on, such as ``(2, 4)``; None where it does not bound it."""
+        value = self.options.get(NEWEST_TORCH)
         return value if isinstance(value, tuple) else None
 
     def older_than(self, version: tuple[int, int]) -> bool:
-        """Whether the project says that it runs on a torch before ``version``."""
+        """Whether the project runs on versions of torch before ``version`` only."""
         return self.target_torch is not None and self.target_torch < version
 
     def named(self, names: Iterable[str]) -> Iterator[Setting]:

@@ -19,10 +19,10 @@ _TRAINING = (Claim("belongs-to-training"),)
 _LONGEST = 40
 
 
-class PrecisionChecker(LdlmChecker):
-    """Rules of family 78."""
+class LossChecker(LdlmChecker):
+    """What a loss is computed from and how it is bounded."""
 
-    family = "78"
+    rules = RULES
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)

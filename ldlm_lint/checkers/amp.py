@@ -1,0 +1,82 @@
+"""Finds mixed precision under its old names, and gradient scalers that bfloat16 does not need."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.amp_fixes import Rewriting
+from ldlm_lint.checkers.amp_uses import Moved, deprecated_uses
+from ldlm_lint.checkers.autocasts import Precision, always_scales, autocasts, enabled_argument
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
+from ldlm_lint.rules.amp import DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16, RULES
+from ldlm_lint.source import Source
+
+# Before these versions there is nothing to use instead; autocast has been in torch.amp in all of torch 2.
+_EXISTS_SINCE = {"autocast": (2, 0), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)}
+_SCALER_REASON = (
+    "a step with an infinite gradient is no longer skipped, and the scaler's state in checkpoints becomes empty"
+)
+
+
+class AmpChecker(LdlmChecker):
+    """Mixed precision."""
+
+    rules = RULES
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Look at all uses of autocast and gradient scalers, which hang together by their imports."""
+        data = self.source.data
+        if any(trigger in data for trigger in DEPRECATED_AMP_API.triggers):
+            self._check_names(node)
+        if any(trigger in data for trigger in GRAD_SCALER_WITH_BFLOAT16.triggers):
+            self._check_scalers(node)
+
+    def _check_names(self, module: nodes.Module) -> None:
+        newest = self.option(NEWEST_TORCH)
+        uses = [use for use in deprecated_uses(module) if newest is None or newest >= _EXISTS_SINCE[use.moved.name]]
+        rewriting = Rewriting(self.source, module, uses, self.option(OLDEST_TORCH))
+        for use in uses:
+            self.report(
+                DEPRECATED_AMP_API,
+                use.place,
+                args={"old": use.moved.old, "new": _advice(use.moved)},
+                claims=(Claim("stands-outside-tests"),),
+                fix=lambda _, use=use: rewriting.fix(use),
+            )
+
+    def _check_scalers(self, module: nodes.Module) -> None:
+        scalers = [call for call in module.nodes_of_class(nodes.Call) if always_scales(call)]
+        if not scalers:
+            return
+        seen = list(autocasts(module))
+        if any(precision is Precision.OTHER for _, precision in seen):
+            return
+        beside = [call for call, precision in seen if precision is Precision.BFLOAT16]
+        for call in scalers:
+            self.report(
+                GRAD_SCALER_WITH_BFLOAT16,
+                call,
+                args={"where": f"line {beside[0].lineno}" if beside else ""},
+                related=[(beside[0], "the forward pass computes in bfloat16")] if beside else (),
+                claims=(Claim("autocasts-need-no-scaling", "beside" if beside else ""),),
+                fix=lambda source, call=call: _disabled(source, call),
+            )
+
+
+def _advice(moved: Moved) -> str:
+    """The new call in words."""
+    if moved.name.startswith("custom_"):
+        return f'torch.amp.{moved.name}(device_type="{moved.device}")'
+    return f'torch.amp.{moved.name}("{moved.device}", ...)'
+
+
+def _disabled(source: Source, call: nodes.Call) -> Fix | None:
+    enabled = enabled_argument(call)
+    if enabled.absent:
+        edit = add_keyword(source, span_of(source, call), "enabled", "False")
+    else:
+        edit = Edit(span_of(source, enabled.node), "False") if isinstance(enabled.node, nodes.Const) else None
+    return Fix("set enabled=False", (edit,), Applicability.UNSAFE, _SCALER_REASON) if edit else None

@@ -1,0 +1,114 @@
+"""Where a file uses the names that torch.cuda.amp and torch.cpu.amp gave way to torch.amp."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.checkers.version_switches import switched_by_version
+from ldlm_lint.python.names import qualified
+
+MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
+_PRIVATE = {
+    "autocast": "autocast_mode",
+    "GradScaler": "grad_scaler",
+    "custom_fwd": "autocast_mode",
+    "custom_bwd": "autocast_mode",
+}
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A name that moved to ``torch.amp``, and the device type that its old module stands for."""
+
+    name: str
+    device: str
+
+    @property
+    def old(self) -> str:
+        """The old name in full."""
+        return f"torch.{self.device}.amp.{self.name}"
+
+
+_OLD = {
+    f"torch.{device}.amp.{module}{name}": Moved(name, device)
+    for device in ("cuda", "cpu")
+    for name in MOVED
+    for module in ("", f"{_PRIVATE[name]}.")
+}
+OLD_NAMES = frozenset(_OLD)
+
+
+class Role(enum.Enum):
+    """What a use does with the name: call it, decorate with it, or anything else."""
+
+    CALL = "call"
+    DECORATOR = "decorator"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Use:
+    """A use of a moved name; ``node`` is the name as the file writes it."""
+
+    node: nodes.NodeNG
+    moved: Moved
+    role: Role
+
+    @property
+    def place(self) -> nodes.NodeNG:
+        """The call that the name belongs to, or the name itself."""
+        return self.node.parent if self.role is Role.CALL else self.node
+
+
+def deprecated_uses(module: nodes.Module) -> Iterator[Use]:
+    """Every place that runs a moved name on all versions of torch; naming a type in an annotation does not."""
+    for node in module.nodes_of_class((nodes.Name, nodes.Attribute)):
+        if isinstance(node.parent, nodes.Attribute) or (moved := moved_name(node)) is None:
+            continue
+        if not (is_only_named(node) or _is_alias(node) or switched_by_version(node)):
+            yield Use(node, moved, role_of(node))
+
+
+def moved_name(node: nodes.NodeNG) -> Moved | None:
+    """The moved name that an expression means for certain."""
+    names = qualified(node)
+    if len(names) == 1:
+        return _OLD.get(next(iter(names)))
+    return None
+
+
+def role_of(node: nodes.NodeNG) -> Role:
+    """What stands around a name."""
+    if isinstance(node.parent, nodes.Call) and node.parent.func is node:
+        return Role.CALL
+    return Role.DECORATOR if isinstance(node.parent, nodes.Decorators) else Role.OTHER
+
+
+def is_only_named(node: nodes.NodeNG) -> bool:
+    """Whether a name stands in an annotation, a type or a comparison of types, which run nothing."""
+    child, parent = node, node.parent
+    while parent is not None and not isinstance(parent, nodes.Module):
+        if isinstance(parent, nodes.Compare) or (isinstance(parent, nodes.Subscript) and child is parent.slice):
+            return True
+        if isinstance(parent, nodes.Arguments):
+            return child not in (parent.defaults or []) and child not in (parent.kw_defaults or [])
+        if isinstance(parent, nodes.AnnAssign):
+            return child is parent.annotation
+        if isinstance(parent, nodes.FunctionDef):
+            return child is parent.returns
+        if isinstance(parent, nodes.Call) and getattr(parent.func, "name", "") in ("isinstance", "issubclass"):
+            return child in parent.args[1:]
+        if isinstance(parent, nodes.Call) and child is parent.func:
+            return False
+        child, parent = parent, parent.parent
+    return False
+
+
+def _is_alias(node: nodes.NodeNG) -> bool:
+    """``autocast = torch.cuda.amp.autocast`` at the top of a file: the calls through the alias are what is found."""
+    parent = node.parent
+    return isinstance(parent, nodes.Assign) and all(isinstance(one, nodes.AssignName) for one in parent.targets)

@@ -1,0 +1,87 @@
+"""Finds graphs that are kept, and checks of autograd that are left on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astroid import nodes
+
+from ldlm_lint.checkers.autograd_fixes import detach_fix
+from ldlm_lint.checkers.autograd_graphs import Kept, kept_graphs
+from ldlm_lint.checkers.autograd_modes import (
+    anomaly_fix,
+    is_deliberate,
+    is_started,
+    mode_text,
+    retained_for_nobody,
+    switched_on,
+)
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.model import Claim, Confidence, Rule
+from ldlm_lint.python.gradients import text_of
+from ldlm_lint.python.places import function_of, scope_name
+from ldlm_lint.rules.autograd import (
+    ANOMALY_DETECTION_LEFT_ON,
+    GRAPH_RETAINED_ON_BACKWARD,
+    LOSS_GRAPH_ACCUMULATION,
+    RULES,
+)
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
+_OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
+
+
+class AutogradChecker(LdlmChecker):
+    """Graphs that are kept, and checks of autograd that are left on."""
+
+    rules = RULES
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._possible: set[Rule] = set()
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Tell which rules a file can break at all, and look for losses that are collected with their graphs."""
+        data = self.source.data
+        self._possible = {
+            rule
+            for rule in RULES
+            if all(any(trigger in data for trigger in group) for group in (rule.triggers, *rule.requires))
+        }
+        if LOSS_GRAPH_ACCUMULATION in self._possible:
+            for found in kept_graphs(node):
+                self._report_kept(found)
+
+    def _report_kept(self, found: Kept) -> None:
+        meter = (Claim("meter-keeps-graphs", found.meter),) if found.meter else ()
+        again = (Claim("is-called-again", scope_name(function_of(found.node))),) if found.by_callers else ()
+        loss = " and ".join(text_of(part) for part in found.parts)
+        self.report(
+            LOSS_GRAPH_ACCUMULATION,
+            found.node,
+            args={"loss": loss, "into": found.into},
+            confidence=Confidence.MEDIUM if meter or again else Confidence.HIGH,
+            related=[(found.backward, "the loss is differentiated here")],
+            claims=_OUTSIDE_TESTS + meter + again,
+            fix=lambda source: detach_fix(source, found),
+        )
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at every call that may switch a check on, or retain a graph."""
+        if ANOMALY_DETECTION_LEFT_ON in self._possible:
+            self._check_anomaly(node)
+        if GRAPH_RETAINED_ON_BACKWARD in self._possible and retained_for_nobody(node):
+            self.report(GRAPH_RETAINED_ON_BACKWARD, node, claims=_OUTSIDE_TESTS)
+
+    def _check_anomaly(self, node: nodes.Call) -> None:
+        place = switched_on(node)
+        if place is not None and not is_deliberate(node):
+            self.report(
+                ANOMALY_DETECTION_LEFT_ON,
+                node,
+                args={"switch": mode_text(node)},
+                claims=(Claim("file-trains" if is_started(node) else "belongs-to-training"),),
+                fix=lambda source: anomaly_fix(source, node),
+            )

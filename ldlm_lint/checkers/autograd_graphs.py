@@ -1,0 +1,295 @@
+"""Losses that are collected over the steps of a training together with their graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.checkers.losses import is_loss_name
+from ldlm_lint.python.gradients import dotted, is_quiet, kept, kept_names, text_of
+from ldlm_lint.python.names import bindings, last_name, qualified
+from ldlm_lint.python.places import function_of, loops_around
+from ldlm_lint.python.values import constant
+
+_LOOPS = (nodes.For, nodes.While)
+_BACKWARD = ("backward", "manual_backward")
+_METERS = ("update", "add", "push", "record", "log")
+_DIFFERENTIATED = "_ldlm_differentiated"
+_LISTS = ("list", "defaultdict")
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A loss that is added to or put into something that outlives the step.
+
+    ``parts`` are the expressions of the value whose graph is kept; ``into`` is what keeps it, by its code; ``backward``
+    the call that has differentiated it; ``meter`` where a method of the project's decides, as its class and argument;
+    ``by_callers`` where no loop is in sight that repeats it.
+    """
+
+    node: nodes.NodeNG
+    parts: tuple[nodes.NodeNG, ...]
+    into: str
+    backward: nodes.Call
+    meter: str = ""
+    by_callers: bool = False
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    node: nodes.NodeNG
+    value: nodes.NodeNG
+    into: nodes.NodeNG
+    meter: str = ""
+
+
+def kept_graphs(module: nodes.Module) -> Iterator[Kept]:
+    """Every place of a file that collects a loss with its graph in the loop that differentiates it."""
+    for node in module.nodes_of_class((nodes.AugAssign, nodes.Assign, nodes.Call)):
+        for candidate in _candidates(node):
+            found = _kept(candidate)
+            if found is not None:
+                yield found
+
+
+def _candidates(node: nodes.NodeNG) -> Iterator[_Candidate]:
+    if isinstance(node, nodes.AugAssign):
+        if node.op == "+=" and not isinstance(node.value, (nodes.List, nodes.Tuple, nodes.Dict)):
+            yield _Candidate(node, node.value, node.target)
+    elif isinstance(node, nodes.Assign):
+        yield from _added(node)
+    elif isinstance(node.func, nodes.Attribute) and isinstance(node.parent, nodes.Expr) and node.args:
+        if node.func.attrname == "append" and len(node.args) == 1 and _is_list(node.func.expr):
+            yield _Candidate(node, node.args[0], node.func.expr)
+        elif node.func.attrname in _METERS and (owner := _class_of(node.func.expr)):
+            for position, argument in enumerate(node.args):
+                yield _Candidate(node, argument, node.func.expr, f"{owner}.{node.func.attrname}|{position}")
+
+
+def _added(node: nodes.Assign) -> Iterator[_Candidate]:
+    """``total = total + loss``"""
+    value = node.value
+    if len(node.targets) != 1 or not isinstance(value, nodes.BinOp) or value.op != "+":
+        return
+    target = node.targets[0]
+    if text_of(target) == text_of(value.left):
+        yield _Candidate(node, value.right, target)
+    elif text_of(target) == text_of(value.right):
+        yield _Candidate(node, value.left, target)
+
+
+def _is_list(node: nodes.NodeNG) -> bool:
+    """Whether an expression is a list of the file: bound to one, or an element of a dictionary of lists."""
+    base = node
+    while isinstance(base, nodes.Subscript):
+        base = base.value
+    values = _values_of(base)
+    return bool(values) and all(_makes_lists(value) for value in values)
+
+
+def _values_of(node: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """What is assigned to a variable, or to an attribute of ``self`` anywhere in its class."""
+    if isinstance(node, nodes.Name):
+        return [value for one in bindings(node) if (value := getattr(one.parent, "value", None)) is not None]
+    owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+    if isinstance(node, nodes.Attribute) and owner is not None and dotted(node.expr) == "self":
+        found = (one for one in owner.nodes_of_class(nodes.AssignAttr) if dotted(one) == dotted(node))
+        return [value for one in found if (value := getattr(one.parent, "value", None)) is not None]
+    return []
+
+
+def _makes_lists(value: nodes.NodeNG) -> bool:
+    if isinstance(value, nodes.Dict):
+        return all(isinstance(one, (nodes.List, nodes.ListComp, nodes.Dict)) for _, one in value.items)
+    if isinstance(value, nodes.DictComp):
+        return isinstance(value.value, nodes.List)
+    called = last_name(value.func) if isinstance(value, nodes.Call) else ""
+    return isinstance(value, (nodes.List, nodes.ListComp)) or called in _LISTS
+
+
+def _class_of(node: nodes.NodeNG) -> str:
+    """The qualified name of the one class whose instance a variable or attribute holds; empty where it is unknown."""
+    values = _values_of(node)
+    names = {name for value in values if isinstance(value, nodes.Call) for name in qualified(value.func)}
+    known = len(names) == 1 and all(isinstance(value, nodes.Call) for value in values)
+    return next(iter(names)) if known and "?" not in min(names) else ""
+
+
+def _kept(candidate: _Candidate) -> Kept | None:
+    node, owner = candidate.node, function_of(candidate.node)
+    value = candidate.value
+    direct = isinstance(value, nodes.Call) and _differentiated_results(value) == {""}
+    parts = [value] if direct else kept(value)
+    if not parts or _is_unrecorded(node):
+        return None
+    into = text_of(candidate.into)
+    for step in _steps(node, owner, into):
+        found = {text_of(value): value} if direct else _differentiated(step)
+        losses = [part for part in parts if text_of(part) in found]
+        if losses:
+            backward = found[text_of(losses[0])]
+            if _is_made_anew(into, step) or _is_differentiated(into, owner):
+                return None
+            lasts = direct or _lasts(losses, backward, node, step)
+            return Kept(node, tuple(losses), into, backward, candidate.meter, step is owner) if lasts else None
+    return None
+
+
+def _steps(node: nodes.NodeNG, owner: nodes.NodeNG, into: str) -> Iterator[nodes.NodeNG]:
+    """What may be repeated around a node: its loops, and the method itself where an attribute outlives it."""
+    for loop in loops_around(node):
+        if not isinstance(loop, _LOOPS):
+            return
+        yield loop
+    if into.startswith("self.") and isinstance(owner.parent, nodes.ClassDef):
+        yield owner
+
+
+def _is_unrecorded(node: nodes.NodeNG) -> bool:
+    return any(isinstance(parent, nodes.With) and is_quiet(parent) for parent in node.node_ancestors())
+
+
+def _differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
+    """The losses that a loop differentiates, as a whole or as a part of a sum, with the call that does so."""
+    known: dict[str, nodes.Call] | None = loop.__dict__.get(_DIFFERENTIATED)
+    if known is None:
+        known = loop.__dict__[_DIFFERENTIATED] = _find_differentiated(loop)
+    return known
+
+
+def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
+    found: dict[str, nodes.Call] = {}
+    for call, value in backward_passes(loop):
+        if any(
+            one.arg in ("retain_graph", "create_graph") and constant(one.value) is not False for one in call.keywords
+        ):
+            return {}
+        found |= {name: call for name in kept_names(value) if name not in found}
+    statements = list(loop.nodes_of_class((nodes.Assign, nodes.AugAssign)))
+    for statement in reversed(statements):
+        for target in statement.targets if isinstance(statement, nodes.Assign) else [statement.target]:
+            if (call := found.get(text_of(target))) is not None:
+                parts = kept_names(statement.value)
+                found |= {name: call for name in parts if is_loss_name(name.rpartition(".")[2]) and name not in found}
+    for statement in statements:
+        if isinstance(statement, nodes.Assign) and isinstance(statement.value, nodes.Call):
+            found |= dict.fromkeys(_received(statement), statement.value)
+    return found
+
+
+def _received(statement: nodes.Assign) -> Iterator[str]:
+    """The variables that get a loss which a function of the file has differentiated and returns."""
+    for index in _differentiated_results(statement.value):
+        for target in statement.targets:
+            parts = target.elts if isinstance(target, nodes.Tuple) else [target]
+            if (index == "" and not isinstance(target, nodes.Tuple)) or (index != "" and int(index) < len(parts)):
+                yield text_of(parts[int(index or 0)])
+
+
+def _differentiated_results(call: nodes.Call) -> set[str]:
+    """Which results of a call its function has differentiated: indices of a tuple, empty for the whole."""
+    function = _local_function(call)
+    if function is None:
+        return set()
+    losses = {name for _, value in backward_passes(function) for name in kept_names(value)}
+    found: set[str] = set()
+    for one in function.nodes_of_class(nodes.Return) if losses else ():
+        parts = (
+            [(str(at), part) for at, part in enumerate(one.value.elts)] if isinstance(one.value, nodes.Tuple) else []
+        )
+        found |= {at for at, part in parts or [("", one.value)] if part is not None and losses & set(kept_names(part))}
+    return found
+
+
+def _local_function(call: nodes.Call) -> nodes.FunctionDef | None:
+    """The function of this file, or the method of the same class, that a call goes to."""
+    if isinstance(call.func, nodes.Name):
+        found = bindings(call.func)
+    elif isinstance(call.func, nodes.Attribute) and dotted(call.func.expr) == "self":
+        owner = next((one for one in call.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+        found = owner.locals.get(call.func.attrname, []) if owner is not None else []
+    else:
+        return None
+    return found[0] if len(found) == 1 and isinstance(found[0], nodes.FunctionDef) else None
+
+
+def backward_passes(tree: nodes.NodeNG) -> Iterator[tuple[nodes.Call, nodes.NodeNG]]:
+    """The backward passes of a tree and what they differentiate, such as ``scaler.scale(loss).backward()``."""
+    for call in tree.nodes_of_class(nodes.Call):
+        if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in _BACKWARD:
+            continue
+        value = call.func.expr
+        if call.args and not _is_loss_like(value):
+            value = call.args[0]
+        elif isinstance(value, nodes.Call) and last_name(value.func) in ("scale", "scale_loss") and value.args:
+            value = value.args[0]
+        yield call, value
+    for statement in tree.nodes_of_class(nodes.With):
+        for context, _ in statement.items:
+            if isinstance(context, nodes.Call) and last_name(context.func) == "scale_loss" and context.args:
+                yield context, context.args[0]
+
+
+def _is_loss_like(node: nodes.NodeNG) -> bool:
+    return is_loss_name(last_name(node))
+
+
+def _is_made_anew(into: str, loop: nodes.NodeNG) -> bool:
+    """Whether each pass of a loop begins with a new sum or list, under no condition."""
+    base = into.partition("[")[0]
+    for target in loop.nodes_of_class((nodes.AssignName, nodes.AssignAttr)):
+        statement = target.statement()
+        if dotted(target) not in (into, base) or not isinstance(statement, (nodes.Assign, nodes.AnnAssign)):
+            continue
+        added = any(text_of(one) == into for one in statement.value.nodes_of_class((nodes.Name, nodes.Attribute)))
+        if not added and statement.parent is loop:
+            return True
+    return any(dotted(one) == base for one in loop.nodes_of_class(nodes.AssignName) if one.parent is loop)
+
+
+def _is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
+    """Whether the sum is differentiated itself, or goes into something that is."""
+    reached, before = {into.partition("[")[0]}, 0
+    while len(reached) > before:
+        before = len(reached)
+        for statement in owner.nodes_of_class((nodes.Assign, nodes.AugAssign)):
+            if _mentions(statement.value, reached):
+                targets = statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
+                reached |= {text_of(one).partition("[")[0] for one in targets}
+    return any(_mentions(value, reached) for _, value in backward_passes(owner))
+
+
+def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:
+    return any(text_of(one) in names for one in node.nodes_of_class((nodes.Name, nodes.Attribute)))
+
+
+def _lasts(losses: list[nodes.NodeNG], backward: nodes.Call, node: nodes.NodeNG, loop: nodes.NodeNG) -> bool:
+    """Whether the loss is the tensor that is differentiated: made in the loop, not bound anew meanwhile."""
+    for loss in losses:
+        name = text_of(loss)
+        first, last = sorted((backward.lineno, node.lineno))
+        made = [one for one in _bindings_in(loop, name) if one.lineno <= last]
+        if not made:
+            return False
+        for one in made:
+            between = first <= one.lineno <= last and one is not node and not _is_part(one, backward)
+            if between and not isinstance(one, nodes.AugAssign) and name not in kept_names(one.value):
+                return False
+    return True
+
+
+def _is_part(statement: nodes.NodeNG, backward: nodes.Call) -> bool:
+    return statement.lineno == backward.lineno
+
+
+def _bindings_in(loop: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
+    base = name.partition("[")[0]
+    found = []
+    for statement in loop.nodes_of_class((nodes.Assign, nodes.AugAssign)):
+        targets = statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
+        parts = [one for target in targets for one in (target.elts if isinstance(target, nodes.Tuple) else [target])]
+        if any(text_of(one) in (name, base) for one in parts):
+            found.append(statement)
+    return found

@@ -1,0 +1,142 @@
+"""Checks of autograd that are switched on for good, and graphs that a backward pass keeps for nobody."""
+
+from __future__ import annotations
+
+import re
+
+from astroid import nodes
+
+from ldlm_lint.autofix.edits import delete_line
+from ldlm_lint.checkers.autograd_graphs import backward_passes
+from ldlm_lint.checkers.base import span_of
+from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.gradients import text_of
+from ldlm_lint.python.names import is_named, last_name, qualified
+from ldlm_lint.python.places import function_of, loops_around
+from ldlm_lint.python.values import constant
+from ldlm_lint.source import Source
+
+_SWITCHES = frozenset(
+    {
+        "torch.autograd.set_detect_anomaly",
+        "torch.autograd.anomaly_mode.set_detect_anomaly",
+        "torch.autograd.grad_mode.set_detect_anomaly",
+    }
+)
+_CONTEXTS = frozenset({"torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly"})
+_TRAINERS = frozenset({"lightning.Trainer", "lightning.trainer.Trainer", "lightning.trainer.trainer.Trainer"})
+_DEBUGGING = re.compile(r"debug|anomal|nan|sanity|smoke|test|check|diagnos|overfit|profil", re.I)
+_MAIN = re.compile(r"__name__")
+_ANOMALY_REASON = "a NaN in a backward pass no longer raises"
+
+
+def switched_on(call: nodes.Call) -> nodes.NodeNG | None:
+    """The expression that switches the detection of anomalies on, where a call does so for all of a training."""
+    if is_named(call.func, _TRAINERS):
+        value = Arguments(call)["detect_anomaly"]
+        return value.node if value.is_only(True) else None
+    if is_named(call.func, _SWITCHES):
+        mode = Arguments(call, ("mode", "check_nan"))["mode"]
+        return call if mode.is_only(True) and not _is_switched_off(call) else None
+    if is_named(call.func, _CONTEXTS):
+        return call if isinstance(call.parent, nodes.With) else None
+    return None
+
+
+def is_deliberate(call: nodes.Call) -> bool:
+    """Whether a switch stands under a condition, or in code that looks for errors."""
+    child: nodes.NodeNG = call
+    for parent in call.node_ancestors():
+        if (
+            isinstance(parent, (nodes.If, nodes.IfExp))
+            and child is not parent.test
+            and not _MAIN.search(parent.test.as_string())
+        ):
+            return True
+        if isinstance(parent, (nodes.FunctionDef, nodes.ClassDef)) and _DEBUGGING.search(parent.name):
+            return True
+        if isinstance(parent, nodes.ExceptHandler):
+            return True
+        child = parent
+    return False
+
+
+def is_started(call: nodes.Call) -> bool:
+    """Whether a switch stands under ``if __name__ == "__main__"``: it is on only where the file itself is started."""
+    return any(isinstance(one, nodes.If) and _MAIN.search(one.test.as_string()) for one in call.node_ancestors())
+
+
+def _is_switched_off(call: nodes.Call) -> bool:
+    """Whether the file switches the detection off again somewhere."""
+    others = (one for one in call.root().nodes_of_class(nodes.Call) if is_named(one.func, _SWITCHES))
+    return any(not Arguments(one, ("mode",))["mode"].is_only(True) for one in others)
+
+
+def anomaly_fix(source: Source, call: nodes.Call) -> Fix | None:
+    """Delete the statement where it stands alone; otherwise write False for True."""
+    if is_named(call.func, _CONTEXTS):
+        return None
+    statement = call.parent
+    if isinstance(statement, nodes.Expr) and len(_suite_of(statement)) > 1 and _stands_alone(source, statement):
+        edit = delete_line(source, span_of(source, statement))
+        return Fix("remove the detection of anomalies", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
+    value = Arguments(call, ("mode",))["detect_anomaly" if is_named(call.func, _TRAINERS) else "mode"].node
+    if not isinstance(value, nodes.Const):
+        return None
+    edit = Edit(span_of(source, value), "False")
+    return Fix("switch the detection of anomalies off", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
+
+
+def _suite_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
+    for name in ("body", "orelse", "handlers", "finalbody"):
+        block = getattr(statement.parent, name, None)
+        if isinstance(block, list) and statement in block:
+            return block
+    return [statement]
+
+
+def _stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
+    """Whether the lines of a statement hold nothing else but a comment."""
+    before = source.lines[statement.lineno - 1][: statement.col_offset]
+    end = statement.end_lineno or statement.lineno
+    after = source.lines[end - 1].encode()[statement.end_col_offset or 0 :].decode(errors="replace").strip()
+    return not before.strip() and (not after or after.startswith("#"))
+
+
+def retained_for_nobody(call: nodes.Call) -> bool:
+    """Whether a backward pass retains the graph although its step has no other one.
+
+    Known only where the step shows: the same loop body, or function, resets the gradients or lets the optimizer step.
+    """
+    if not (last_name(call.func) == "backward" and isinstance(call.func, nodes.Attribute)):
+        return False
+    if not Arguments(call)["retain_graph"].is_only(True) or Arguments(call)["create_graph"].may_be_passed():
+        return False
+    owner = function_of(call)
+    loops = loops_around(call)
+    step = loops[0] if loops else owner
+    if isinstance(step, nodes.Module) or not isinstance(step, (nodes.For, nodes.While, nodes.FunctionDef)):
+        return False
+    names = {last_name(one.func) for one in step.nodes_of_class(nodes.Call)}
+    others = [one for one, _ in backward_passes(owner) if one is not call]
+    gradients = any(name in names for name in ("grad", "scale_loss", "register_hook", "vjp"))
+    if others or gradients or not ({"step", "zero_grad"} & names):
+        return False
+    if qualified(call.func) <= {"torch.autograd.backward"}:
+        return True
+    loss = text_of(call.func.expr)
+    bound = {text_of(target) for one in step.nodes_of_class(nodes.Assign) for target in one.targets}
+    tuples = {text_of(part) for one in step.nodes_of_class(nodes.Tuple) for part in one.elts}
+    iterated = getattr(step, "target", None)
+    computed = loss in bound | tuples or not isinstance(call.func.expr, (nodes.Name, nodes.Attribute))
+    return computed and not (iterated is not None and loss in {text_of(one) for one in [iterated]})
+
+
+def mode_text(call: nodes.Call) -> str:
+    """The name of what switches the detection on, as a message shows it."""
+    if is_named(call.func, _TRAINERS):
+        return "Trainer(detect_anomaly=True)"
+    name = next(iter(qualified(call.func))).rpartition(".")[2]
+    known = constant(call.args[0]) if call.args else None
+    return f"{name}({known})" if known is not None else f"{name}()"

@@ -1,0 +1,257 @@
+"""Finds the stacks of blocks that a class builds, and tells which of them are transformer blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+from astroid.exceptions import NoDefault
+
+from ldlm_lint.python.calls import Arguments, State
+from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
+from ldlm_lint.python.values import only_binding
+
+_MODULE_BASES = re.compile(r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$")
+_ATTENTION = re.compile(r"attn|attention|multihead", re.I)
+_TRANSFORMER = re.compile(r"transformer|dit|vit|gpt|llama|bert|attention|attn", re.I)
+_ENCODERS = {
+    "torch.nn.TransformerEncoder": ("layer", "num_layers"),
+    "torch.nn.TransformerDecoder": ("layer", "num_layers"),
+    "torch.nn.Transformer": ("d_model", "nhead", "num_layers", "num_decoder_layers"),
+}
+_DEPTHS = ("depth", "num_layers", "n_layers", "n_layer", "num_hidden_layers", "num_blocks")
+# A switch, by a name or by a call; ``load_checkpoint`` and ``checkpoint_path`` are about files.
+_SWITCH = re.compile(
+    r"(grad|gradient|act|activation)\w*_(checkpoint|ckpt)|(use|do|should|with|enable)_(checkpoint|ckpt|remat|cp\b)|(^|_)remat"
+    r"|(^|_)checkpoint(ing|ed|_(fn|func|blocks?|layers?|wrapper|seq|ratio|modules?|level|activations|grads?|method|core))|(^|_)recompute"
+)
+_SWITCH_CALL = re.compile(r"^(auto_)?(grad_|gradient_)?(checkpoint|ckpt|remat)(_sequential|_seq)?$")
+_SWITCH_ARGUMENT = re.compile(r"checkpoint|remat|recompute")
+_BUILDERS = re.compile(r"^__init__$|build|make|setup|create|init|configure")
+_CLONES = re.compile(r"^_*(get_)?clones$")
+_CONTAINERS = ("ModuleList", "Sequential", "ModuleDict")
+_COPIES = {"copy.deepcopy", "copy.copy"}
+_BLOCK = re.compile(r"block|layer", re.I)
+# What stands beside attention in the stages of a U-Net.
+_CONVOLUTIONAL = re.compile(r"res(net|block)|conv|down|up(sample)?(?![a-z])|resample", re.I)
+_PRETRAINED = re.compile(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
+_GENERATIVE = re.compile(r"(^|\.)transformers\.\w+For(CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)\.from_pretrained$")
+# A model beside the one that learns.
+_BESIDE = re.compile(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
+_SHALLOW = 3
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Blocks that a model repeats: the place that builds them, and in words what they are.
+
+    ``external`` is the qualified name of the block's class where only the project can tell whether it attends.
+    """
+
+    node: nodes.NodeNG
+    what: str
+    external: str = ""
+
+
+def is_module_class(node: nodes.ClassDef, depth: int = 0) -> bool:
+    """Whether a class derives from torch's Module, directly or through classes of the same file."""
+    for base in node.bases:
+        names = qualified(base)
+        if any(_MODULE_BASES.search(name) for name in names):
+            return True
+        local = _local_class(base)
+        if local is not None and local is not node and depth < 4 and is_module_class(local, depth + 1):
+            return True
+    return False
+
+
+def _local_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
+    if isinstance(node, nodes.Name):
+        return next((binding for binding in bindings(node) if isinstance(binding, nodes.ClassDef)), None)
+    return None
+
+
+def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
+    """The stacks of transformer blocks that a class builds in its own methods."""
+    if _has_switch(model):
+        return
+    for call in model.nodes_of_class(nodes.Call):
+        owner = _owner(call)
+        if enclosing_class(call) is not model or owner is None or not _BUILDERS.search(owner.name):
+            continue
+        block = repeated_block(call)
+        if block is not None:
+            yield from _as_stack(call, block, model)
+        elif _CLONES.search(last_name(call.func)) and attends(call.root()):
+            yield Stack(call, f"the cloned layers of {model.name}")
+        elif (what := foreign_stack(call)) and not (_is_pretrained(call) and _freezes(model)):
+            yield Stack(call, what)
+
+
+def _has_switch(model: nodes.ClassDef) -> bool:
+    named = model.nodes_of_class((nodes.AssignName, nodes.Name, nodes.FunctionDef, nodes.AssignAttr))
+    names = {one.attrname if isinstance(one, nodes.AssignAttr) else one.name for one in named}
+    # ``supports_gradient_checkpointing = False`` says that there is none.
+    if any(_SWITCH.search(name) and "supports" not in name for name in names):
+        return True
+    return any(_SWITCH_CALL.search(last_name(call.func)) for call in model.nodes_of_class(nodes.Call))
+
+
+def repeated_block(call: nodes.Call) -> nodes.Call | None:
+    """The call that builds one block, where this call is a container of many or appends one in a loop."""
+    name = last_name(call.func)
+    if name in _CONTAINERS and call.args:
+        inner = _listed(call.args[0])
+        if isinstance(inner, (nodes.ListComp, nodes.GeneratorExp, nodes.DictComp)) and not _few(inner.generators[0].iter):
+            return _built(inner.value if isinstance(inner, nodes.DictComp) else inner.elt)
+    if name == "append" and len(call.args) == 1 and isinstance(call.func, nodes.Attribute):
+        loop = next((parent for parent in call.node_ancestors() if isinstance(parent, (nodes.For, nodes.FunctionDef))), None)
+        if isinstance(loop, nodes.For) and not _few(loop.iter):
+            return _built(call.args[0])
+    return None
+
+
+def _listed(node: nodes.NodeNG) -> nodes.NodeNG:
+    """What a container is given, behind a star and behind a name that is bound once."""
+    inner = node.value if isinstance(node, nodes.Starred) else node
+    return (only_binding(inner) or inner) if isinstance(inner, nodes.Name) else inner
+
+
+def _built(node: nodes.NodeNG) -> nodes.Call | None:
+    """The block's constructor, looking through a copy, and through a name bound just before."""
+    if isinstance(node, nodes.Name):
+        values = [one.parent.value for one in bindings(node) if isinstance(one.parent, nodes.Assign)]
+        node = values[-1] if values else node
+    if isinstance(node, nodes.Call) and len(node.args) == 1 and qualified(node.func) <= _COPIES:
+        return _built(node.args[0])
+    return node if isinstance(node, nodes.Call) else None
+
+
+def _few(iterable: nodes.NodeNG) -> bool:
+    """A loop over a literal handful: too few blocks to be worth recomputing."""
+    if isinstance(iterable, nodes.Call) and last_name(iterable.func) == "range" and iterable.args:
+        count = iterable.args[-1]
+        return isinstance(count, nodes.Const) and isinstance(count.value, int) and count.value <= _SHALLOW
+    return isinstance(iterable, (nodes.Tuple, nodes.List)) and len(iterable.elts) <= _SHALLOW
+
+
+def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -> Iterator[Stack]:
+    name = last_name(block.func)
+    local = _local_class(block.func) or _default_class(block.func)
+    what = f"a stack of {local.name if local is not None else name}"
+    if local is not None:
+        if attends(local):
+            yield Stack(container, what)
+        return
+    if name in _CONTAINERS:
+        if _attends_in_parts(block):
+            yield Stack(container, f"a stack of the layers of {model.name}")
+        return
+    if isinstance(block.func, nodes.Name) and any(isinstance(one, nodes.FunctionDef) for one in bindings(block.func)):
+        return
+    names = {one for one in qualified(block.func) if not one.startswith(UNKNOWN)}
+    if any(one.startswith("torch.nn.Transformer") for one in names):
+        yield Stack(container, what)
+    elif len(names) == 1:
+        yield Stack(container, what, external=names.pop())
+    elif not names and _BLOCK.search(name) and _TRANSFORMER.search(model.name):
+        # The class of the blocks is a parameter or a setting.
+        yield Stack(container, what)
+
+
+def _default_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
+    """The class of the file that is the default of the parameter an expression names."""
+    binding = next(iter(bindings(node)), None) if isinstance(node, nodes.Name) else None
+    if binding is None or not isinstance(binding.parent, nodes.Arguments):
+        return None
+    try:
+        return _local_class(binding.parent.default_value(node.name))
+    except NoDefault:
+        return None
+
+
+def _attends_in_parts(container: nodes.Call) -> bool:
+    """Whether a block that is written out as a list holds attention, and no stage of a convolutional network."""
+    parts = [part for argument in container.args for part in (getattr(argument, "elts", None) or [argument])]
+    built = [call for part in parts for call in part.nodes_of_class(nodes.Call)]
+    if any(_CONVOLUTIONAL.search(last_name(call.func)) for call in built):
+        return False
+    classes = [local for call in built if (local := _local_class(call.func)) is not None]
+    return any(_ATTENTION.search(last_name(call.func)) for call in built) or any(map(attends, classes))
+
+
+def attends(node: nodes.NodeNG, depth: int = 0) -> bool:
+    """Whether a class (or a whole module) computes attention, itself or in a class of the same file that it builds."""
+    for inner in node.nodes_of_class((nodes.Name, nodes.Attribute, nodes.AssignAttr)):
+        if _ATTENTION.search(inner.name if isinstance(inner, nodes.Name) else inner.attrname):
+            return True
+        if depth < 3 and isinstance(inner, nodes.Name) and isinstance(inner.parent, nodes.Call):
+            local = _local_class(inner)
+            if local is not None and local is not node and attends(local, depth + 1):
+                return True
+    return False
+
+
+def foreign_stack(call: nodes.Call) -> str | None:
+    """In words the transformer that a call of another package builds, None where it is none or offers a switch."""
+    names = qualified(call.func)
+    if len(names) != 1 or (name := next(iter(names))).startswith((".", UNKNOWN)):
+        return None
+    arguments = Arguments(call)
+    if any(keyword.arg and _SWITCH_ARGUMENT.search(keyword.arg) for keyword in call.keywords):
+        return None
+    if name in _ENCODERS:
+        bound = Arguments(call, _ENCODERS[name])
+        depths = [bound[key] for key in ("num_layers", "num_encoder_layers") if bound[key].node is not None]
+        return None if depths and _is_shallow(depths[0].values) else f"a {name.rpartition('.')[2]}"
+    if _PRETRAINED.search(name) and enclosing_class(call) is not None:
+        return f"a pretrained {name.split('.')[-2]}"
+    depth = next((arguments[key] for key in _DEPTHS if arguments[key].node is not None), None)
+    if depth is None or not _TRANSFORMER.search(name) or name.startswith("torch.") or not last_name(call.func)[:1].isupper():
+        return None
+    if name.rpartition(".")[2].endswith(("Config", "Args", "Arguments")) or (depth.state is State.KNOWN and _is_shallow(depth.values)):
+        return None
+    return f"the blocks of {name.partition('.')[0]}'s {name.rpartition('.')[2]}"
+
+
+def trained_from_hub(call: nodes.Call) -> str | None:
+    """The variable of a pretrained generative model whose parameters the same file hands to an optimizer; None otherwise."""
+    statement = call.parent
+    if not isinstance(statement, nodes.Assign) or not any(map(_GENERATIVE.search, qualified(call.func))):
+        return None
+    target = statement.targets[0]
+    if not isinstance(target, nodes.AssignName) or _BESIDE.search(target.name):
+        return None
+    uses = [one for one in call.root().nodes_of_class(nodes.Attribute) if isinstance(one.expr, nodes.Name) and one.expr.name == target.name]
+    named = {one.attrname for one in uses}
+    return target.name if named & {"parameters", "named_parameters"} and "requires_grad_" not in named else None
+
+
+def _is_pretrained(call: nodes.Call) -> bool:
+    return last_name(call.func) == "from_pretrained"
+
+
+def _is_shallow(values: tuple[object, ...]) -> bool:
+    return bool(values) and all(isinstance(value, int) and value <= _SHALLOW for value in values)
+
+
+def _freezes(model: nodes.ClassDef) -> bool:
+    """Whether a class freezes what it holds on every path, or runs it without gradients."""
+    for node in model.nodes_of_class((nodes.AssignAttr, nodes.Attribute)):
+        if node.attrname in ("no_grad", "inference_mode"):
+            return True
+        frozen = node.attrname in ("requires_grad", "requires_grad_") and "False" in node.statement().as_string()
+        if frozen and not any(isinstance(parent, nodes.If) for parent in node.node_ancestors()):
+            return True
+    return False
+
+
+def enclosing_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
+    """The innermost class around a node."""
+    return next((parent for parent in node.node_ancestors() if isinstance(parent, nodes.ClassDef)), None)
+
+
+def _owner(node: nodes.NodeNG) -> nodes.FunctionDef | None:
+    return next((parent for parent in node.node_ancestors() if isinstance(parent, nodes.FunctionDef)), None)

@@ -1,0 +1,115 @@
+"""Finds calls of torch.load that leave to the version of torch, or to the file, what they ought to say."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.guards import RANK, guards_of
+from ldlm_lint.python.names import qualified
+from ldlm_lint.python.places import function_of
+from ldlm_lint.requirements import OLDEST_TORCH
+from ldlm_lint.rules.checkpoint_loading import (
+    CHECKPOINT_LOAD_UNSPECIFIED,
+    CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION,
+    RULES,
+)
+from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
+_LOADS = frozenset({"torch.load", "torch.serialization.load"})
+_STRICT_BY_DEFAULT = (2, 6)
+_STATE = re.compile(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
+_VERSION = re.compile(r"version|signature|TypeError", re.I)
+
+
+class CheckpointLoadingChecker(LdlmChecker):
+    """How checkpoints are read."""
+
+    rules = RULES
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._replaced: bool | None = None
+
+    def visit_module(self, _node: nodes.Module) -> None:
+        """Start a file."""
+        self._replaced = None
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at the calls of torch.load."""
+        if not qualified(node.func) <= _LOADS:
+            return
+        arguments = Arguments(node, ("f", "map_location", "pickle_module"))
+        self._check_weights_only(node, arguments)
+        self._check_map_location(node, arguments)
+
+    def _check_weights_only(self, node: nodes.Call, arguments: Arguments) -> None:
+        target = self.option(OLDEST_TORCH)
+        if arguments["weights_only"].may_be_passed() or arguments["pickle_module"].may_be_passed():
+            return
+        if (target is not None and target >= _STRICT_BY_DEFAULT) or self._is_replaced(node) or _asks_for_version(node):
+            return
+        self.report(
+            CHECKPOINT_LOAD_UNSPECIFIED,
+            node,
+            claims=(Claim("load-default-stands"),),
+            fix=lambda source: _fix(
+                source, node, "weights_only", "True", Applicability.DISPLAY, "it refuses files that hold other objects"
+            ),
+        )
+
+    def _check_map_location(self, node: nodes.Call, arguments: Arguments) -> None:
+        if arguments["map_location"].may_be_passed() or arguments["mmap"].may_be_passed():
+            return
+        if not _loads_state(node) or RANK in guards_of(node):
+            return
+        reason = "a tensor that is used without load_state_dict stays on the CPU"
+        self.report(
+            CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION,
+            node,
+            claims=(Claim("stands-outside-tests"), Claim("runs-many-ranks")),
+            fix=lambda source: _fix(source, node, "map_location", '"cpu"', Applicability.UNSAFE, reason),
+        )
+
+    def _is_replaced(self, node: nodes.NodeNG) -> bool:
+        """Whether the file puts a function of its own in the place of torch.load."""
+        if self._replaced is None:
+            targets = node.root().nodes_of_class(nodes.AssignAttr)
+            self._replaced = any(one.attrname == "load" and qualified(one.expr) == {"torch"} for one in targets)
+        return self._replaced
+
+
+def _asks_for_version(node: nodes.Call) -> bool:
+    """Whether the function passes weights_only in one branch, and chooses the branch by what torch knows of it."""
+    function = function_of(node)
+    passes = any(
+        keyword.arg == "weights_only" for call in function.nodes_of_class(nodes.Call) for keyword in call.keywords
+    )
+    if not passes:
+        return False
+    tests = [branch.test for branch in function.nodes_of_class(nodes.If)]
+    handlers = [handler.type for handler in function.nodes_of_class(nodes.ExceptHandler) if handler.type]
+    return any(_VERSION.search(one.as_string()) for one in [*tests, *handlers])
+
+
+def _loads_state(node: nodes.Call) -> bool:
+    """Whether a load reads the state of a model or an optimizer, as its words or the function around it tell."""
+    statement = node.statement()
+    if _STATE.search(statement.as_string().replace(node.func.as_string(), "")):
+        return True
+    calls = function_of(node).nodes_of_class(nodes.Call)
+    return any(isinstance(call.func, nodes.Attribute) and call.func.attrname == "load_state_dict" for call in calls)
+
+
+def _fix(source: Source, node: nodes.Call, name: str, value: str, level: Applicability, reason: str) -> Fix | None:
+    edit = add_keyword(source, span_of(source, node), name, value)
+    return Fix(f"set {name}={value}", (edit,), level, reason) if edit else None

@@ -1,0 +1,98 @@
+"""Finds a checkpoint that is deleted before the one that replaces it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.checkers.checkpoint_paths import Save, save_of
+from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.places import function_of
+
+_REMOVALS = {"os.remove", "os.unlink", "shutil.rmtree"}
+_KEEPS = {"move", "copy", "copyfile", "copy2", "copytree", "rename", "replace", "link"}
+_OTHER_FILE = re.compile(r"tmp|temp|lock|partial|cache|\.log|symlink|backup|_bak|link", re.I)
+_LOOPS = (nodes.For, nodes.While)
+
+
+def removed_before(save: Save) -> nodes.Call | None:
+    """The call, earlier in the same pass of the same function, that deletes what the save replaces."""
+    function = function_of(save.node)
+    if isinstance(function, nodes.Module) or _OTHER_FILE.search(save.path.as_string()):
+        return None
+    target = _resolved(save.path)
+    for call in _earlier_calls(save.node):
+        removed = _removed(call)
+        if removed is None or _OTHER_FILE.search(removed.as_string()):
+            continue
+        if _resolved(removed) & target or _holds(removed, save.path) or _takes_its_place(save, removed):
+            return None if _is_kept(function, save) else call
+    return None
+
+
+def _earlier_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
+    """The calls of the statements before a node, up to the loop or the function around it."""
+    child = node.statement()
+    while True:
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(child.parent, field, None)
+            if isinstance(block, list) and child in block:
+                for statement in reversed(block[: block.index(child)]):
+                    if not isinstance(statement, (nodes.FunctionDef, nodes.ClassDef)):
+                        yield from statement.nodes_of_class(nodes.Call, skip_klass=(nodes.FunctionDef, nodes.Lambda))
+        if isinstance(child.parent, (*_LOOPS, nodes.FunctionDef, nodes.Module, nodes.ClassDef)):
+            return
+        child = child.parent
+
+
+def _removed(call: nodes.Call) -> nodes.NodeNG | None:
+    """What a call deletes."""
+    if qualified(call.func) <= _REMOVALS:
+        return call.args[0] if call.args else None
+    if isinstance(call.func, nodes.Attribute) and call.func.attrname == "unlink":
+        return call.func.expr
+    return None
+
+
+def _resolved(expression: nodes.NodeNG) -> set[str]:
+    """The texts that stand for an expression: its own, and that of the one value of a variable."""
+    found = {expression.as_string()}
+    if isinstance(expression, nodes.Name):
+        values = [getattr(one.parent, "value", None) for one in bindings(expression)]
+        if len(values) == 1 and isinstance(values[0], (nodes.Call, nodes.JoinedStr, nodes.BinOp, nodes.Const)):
+            found.add(values[0].as_string())
+    return found
+
+
+def _holds(folder: nodes.NodeNG, path: nodes.NodeNG) -> bool:
+    """Whether a path is written as something inside a deleted folder."""
+    text, inner = folder.as_string(), max(_resolved(path), key=len)
+    if len(text) < 2 or not isinstance(folder, (nodes.Name, nodes.Attribute)):
+        return False
+    deletes_folder = isinstance(folder.parent, nodes.Call) and qualified(folder.parent.func) <= {"shutil.rmtree"}
+    return deletes_folder and re.search(rf"(?:join\(|Path\(|^|{{){re.escape(text)}(?:\)? ?[,/]|}}/)", inner) is not None
+
+
+def _takes_its_place(save: Save, removed: nodes.NodeNG) -> bool:
+    """``os.remove(previous); torch.save(state, path); previous = path``."""
+    if not isinstance(removed, (nodes.Name, nodes.Attribute)):
+        return False
+    name, path = removed.as_string(), save.path.as_string()
+    later = (one for one in function_of(save.node).nodes_of_class(nodes.Assign) if one.lineno > save.node.lineno)
+    return any(
+        one.value.as_string() == path and any(target.as_string() == name for target in one.targets) for one in later
+    )
+
+
+def _is_kept(function: nodes.NodeNG, save: Save) -> bool:
+    """Whether the function copies or renames files, or saves a second checkpoint elsewhere: then one is left."""
+    for call in function.nodes_of_class(nodes.Call):
+        last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
+        if last in _KEEPS and call.args:
+            return True
+        other = save_of(call)
+        if other is not None and call is not save.node and not _resolved(other.path) & _resolved(save.path):
+            return True
+    return False

@@ -1,0 +1,153 @@
+"""Finds how checkpoints are written: by whom, over what, from what."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from astroid import nodes
+
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.checkpoint_paths import Save, save_of, saves_state, words_of
+from ldlm_lint.checkers.checkpoint_removal import removed_before
+from ldlm_lint.checkers.checkpoint_saving_fixes import atomic_fix, guard_fix
+from ldlm_lint.checkers.live_state import LiveState, live_states
+from ldlm_lint.model import Claim
+from ldlm_lint.python.guards import RANK, guards_of
+from ldlm_lint.python.names import qualified
+from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+from ldlm_lint.rules.checkpoint_saving import (
+    CHECKPOINT_REMOVED_BEFORE_REPLACEMENT,
+    CHECKPOINT_SAVED_BY_EVERY_RANK,
+    CHECKPOINT_SAVES_LIVE_STATE,
+    NON_ATOMIC_CHECKPOINT,
+    RULES,
+)
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
+_SMALL = re.compile(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)
+_FIXED_NAME = re.compile(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
+_FOLDER = re.compile(r"dir|folder|root|out|path|save|log|base|args|cfg|config|self|opt", re.I)
+_UNIQUE = re.compile(
+    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|kimg|nimg|time|date|now|loss|acc\w*|metric|score|fid)"
+    r"(_|\d|$)",
+    re.I,
+)
+_MOVES = {"replace", "rename", "renames", "move", "link", "symlink"}
+
+
+class CheckpointSavingChecker(LdlmChecker):
+    """How checkpoints are written."""
+
+    rules = RULES
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._blocks: dict[int, list[Save]] = {}
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Start a file, and look for states that a training changes while they wait."""
+        self._blocks = {}
+        for found in live_states(node) if b"state_dict(" in self.source.data else ():
+            self._report_live_state(found)
+
+    def leave_module(self, _node: nodes.Module) -> None:
+        """Report the saves of one block together: one test of the rank mends them all."""
+        for saves in self._blocks.values():
+            self._report_every_rank(saves)
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at saves."""
+        save = save_of(node) or _save_pretrained(node)
+        if save is None:
+            return
+        if RANK not in guards_of(node) and saves_state(save) and not words_of(save.path).belongs_to_a_process:
+            self._blocks.setdefault(_block_of(node), []).append(save)
+        removal = removed_before(save)
+        if removal is not None:
+            self.report(
+                CHECKPOINT_REMOVED_BEFORE_REPLACEMENT,
+                removal,
+                related=[(node, "its replacement is written here")],
+                claims=(Claim("stands-in-training-loop", _place(removal)),),
+            )
+        elif _overwrites(save):
+            self.report(
+                NON_ATOMIC_CHECKPOINT,
+                node,
+                claims=(Claim("stands-in-training-loop", _place(node)),),
+                fix=lambda source: atomic_fix(source, save),
+            )
+
+    def _report_every_rank(self, saves: list[Save]) -> None:
+        first, words = saves[0], words_of(saves[0].path)
+        subject = f"{position_of(first.node)}|{' '.join(sorted(words.names))}|{' '.join(sorted(words.parameters))}"
+        self.report(
+            CHECKPOINT_SAVED_BY_EVERY_RANK,
+            first.node,
+            related=[(save.node, "saved together with it") for save in saves[1:]],
+            claims=(Claim("every-rank-saves", subject),),
+            fix=lambda source: guard_fix(source, [save.node for save in saves]),
+        )
+
+    def _report_live_state(self, found: LiveState) -> None:
+        self.report(
+            CHECKPOINT_SAVES_LIVE_STATE,
+            found.node,
+            args={"how": found.how},
+            related=[(found.use, found.note)] if found.use is not None else [],
+            claims=(Claim("belongs-to-training"),),
+        )
+
+
+def _save_pretrained(node: nodes.Call) -> Save | None:
+    """A Hugging Face model that writes itself, and is told neither the process nor a function that knows it."""
+    if not (isinstance(node.func, nodes.Attribute) and node.func.attrname == "save_pretrained" and node.args):
+        return None
+    told = {keyword.arg for keyword in node.keywords} & {"is_main_process", "save_function", None}
+    owner = node.func.expr
+    if told or _SMALL.search(owner.as_string()) or qualified(owner) == {"self"}:
+        return None
+    return Save(node, owner, node.args[0])
+
+
+def _block_of(node: nodes.Call) -> int:
+    """The statement whose blocks a save stands in: the branches of one ``if`` count as one."""
+    return id(node.statement().parent)
+
+
+def _place(node: nodes.NodeNG) -> str:
+    loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
+    return f"{scope_name(function_of(node))}|{loops}"
+
+
+def _happens_once(test: nodes.NodeNG) -> bool:
+    """``if step == 250_000:``, and not a remainder of the step."""
+    return isinstance(test, nodes.Compare) and test.ops[0][0] == "==" and any(map(_UNIQUE.search, _names(test.left)))
+
+
+def _names(node: nodes.NodeNG) -> list[str]:
+    return [getattr(node, "name", ""), getattr(node, "attrname", "")]
+
+
+def _overwrites(save: Save) -> bool:
+    """A save over the file of the last one, with no renaming around it."""
+    words = words_of(save.path)
+    if save.node.func.as_string().endswith("save_pretrained") or words.belongs_to_a_process:
+        return False
+    if not all(map(_FOLDER.search, words.parameters)):
+        return False
+    if any(map(_UNIQUE.search, words.all)) or any(
+        "tmp" in one.lower() or "temp" in one.lower() for one in [*words.all, *words.texts]
+    ):
+        return False
+    if not any(map(_FIXED_NAME.search, words.texts)):
+        return False
+    if any(isinstance(one, nodes.If) and _happens_once(one.test) for one in save.node.node_ancestors()):
+        return False
+    calls = function_of(save.node).nodes_of_class(nodes.Call)
+    return not any(
+        isinstance(call.func, nodes.Attribute) and call.func.attrname in _MOVES and call.args for call in calls
+    )

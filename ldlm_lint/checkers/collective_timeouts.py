@@ -1,0 +1,123 @@
+"""Finds how long a collective may hang: timeouts of process groups, and the defaults behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint import tables
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.model import Applicability, Confidence, Edit, Fix
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.defaults import Default, default_of, field_default
+from ldlm_lint.python.names import qualified
+from ldlm_lint.python.values import constant, seconds, timedelta_call
+from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
+from ldlm_lint.source import Source
+
+_TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", "accelerate.InitProcessGroupKwargs")
+_BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
+# Where a timedelta is passed, with the positional parameters there.
+_TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
+_ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
+_SECONDS = "ddp_timeout"
+
+
+def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
+    """Report a call of the function ``name`` that gives collectives too much time."""
+    # A group of its own on gloo is where a long wait belongs; it holds no GPU collective.
+    if name == "torch.distributed.new_group" and Arguments(node)["backend"].is_only("gloo"):
+        return
+    defaults: list[Default] = []
+    if name in _ARGUMENTS:
+        argument = Arguments(node)[_SECONDS]
+        lengths = [value for value in argument.values if _is_number(value)]
+    elif name in _TIMEDELTA_PARAMETERS:
+        argument = Arguments(node, _TIMEDELTA_PARAMETERS[name])["timeout"]
+        lengths = list(seconds(argument.node, lambda part: _amount(part, defaults)) or ()) if argument.node is not None else []
+    else:
+        return
+    if argument.node is None or not lengths or not _is_excessive(checker, min(lengths)):
+        return
+    if defaults:
+        _report_default(checker, node, defaults[0], min(lengths))
+        return
+    place = timedelta_call(argument.node) or argument.node
+    target = checker.option("collective-timeout")
+    checker.report(
+        EXCESSIVE_COLLECTIVE_TIMEOUT,
+        place,
+        args=_texts(checker, min(lengths)),
+        related=[(node.func, "the process group that takes it")] if place.lineno != node.lineno else (),
+        fix=lambda source: _fix(source, place, target),
+    )
+
+
+def check_field(checker: LdlmChecker, node: nodes.AnnAssign) -> None:
+    """Report ``ddp_timeout: int = field(default=…)`` in a class of the project that extends TrainingArguments."""
+    if not isinstance(node.target, nodes.AssignName) or node.target.name != _SECONDS:
+        return
+    holder, value = node.parent, field_default(node)
+    if not isinstance(holder, nodes.ClassDef) or not any(qualified(base) <= set(_ARGUMENTS) for base in holder.bases):
+        return
+    length = constant(value)
+    if value is None or not _is_number(length) or not _is_excessive(checker, length):
+        return
+    target = checker.option("collective-timeout")
+    checker.report(
+        EXCESSIVE_COLLECTIVE_TIMEOUT, value, args=_texts(checker, length), fix=lambda source: _fix(source, value, target)
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _amount(node: nodes.NodeNG, defaults: list[Default]) -> object | None:
+    """A number inside ``timedelta(…)``; one that only a default gives is noted."""
+    value = constant(node)
+    found = default_of(node) if value is None else None
+    if found is None or len(found.values) != 1:
+        return value
+    defaults.append(found)
+    return found.values[0]
+
+
+def _is_excessive(checker: LdlmChecker, length: float) -> bool:
+    return checker.option("collective-limit") < length < float("inf")
+
+
+def _texts(checker: LdlmChecker, length: float) -> dict[str, object]:
+    return {"length": length_of(length), "limit": length_of(checker.option("collective-limit"))}
+
+
+def _report_default(checker: LdlmChecker, node: nodes.Call, default: Default, length: float) -> None:
+    """The default is where to edit, in a unit that only its author knows for sure: no fix is offered."""
+    args = _texts(checker, length)
+    checker.report(
+        EXCESSIVE_COLLECTIVE_TIMEOUT,
+        default.node,
+        args=args | {"length": f"{args['length']} (the default of {default.what})"},
+        confidence=Confidence.MEDIUM,
+        related=[(node.func, "the process group that takes it")] if default.node.lineno != node.lineno else (),
+    )
+
+
+def _fix(source: Source, place: nodes.NodeNG, target: int) -> Fix | None:
+    """Write the length in the unit that the place is in: minutes inside ``timedelta(...)``, seconds elsewhere."""
+    if isinstance(place, nodes.Call):
+        spans = [span_of(source, part) for part in _arguments_of(place)]
+        text = f"minutes={target // 60}" if target % 60 == 0 else f"seconds={target}"
+        whole = source.span(min(span.start for span in spans), max(span.end for span in spans))
+    elif isinstance(place, nodes.Const):
+        whole, text = span_of(source, place), str(target)
+    else:
+        return None
+    reason = "a phase in which one rank works alone for longer would now end the job"
+    return Fix(f"set the timeout to {length_of(target)}", (Edit(whole, text),), Applicability.UNSAFE, reason)
+
+
+def _arguments_of(call: nodes.Call) -> Iterator[nodes.NodeNG]:
+    yield from call.args
+    yield from call.keywords

@@ -1,0 +1,115 @@
+"""Finds fallbacks around torch.compile that can never happen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.rules.compilation import COMPILE_GUARDED_BY_TRY, RULES
+from ldlm_lint.source import Source
+
+_COMPILE = frozenset({"torch.compile"})
+# What these exceptions ask is whether the name exists at all, or whether the user stops the run.
+_ASKS_SOMETHING_ELSE = re.compile(
+    r"Attribute|Import|ModuleNotFound|KeyboardInterrupt|SystemExit|TypeError|NameError|NotFound"
+)
+_SAYS_SOMETHING = re.compile(
+    r"^(print|log\w*|info|debug|warn\w*|error|rank_zero_\w+|print_\w+|main_print|tqdm|write|time|perf_counter)$"
+)
+_ONLY_LOOKS = re.compile(
+    r"^(getattr|hasattr|setattr|isinstance|callable|str|len|int|bool|get|format|dict|"
+    r"set_float32_matmul_precision|reset|is_available|get_device_capability|get_device_name)$"
+)
+
+_REASON = "whether to fall back, and how, is for you to decide"
+
+
+class CompilationChecker(LdlmChecker):
+    """torch.compile."""
+
+    rules = RULES
+
+    def visit_try(self, node: nodes.Try) -> None:
+        """Look at every ``try`` that compiles and, whatever goes wrong, goes on."""
+        # torch itself goes on without compiling where the file asks for it.
+        if any(word in self.source.data for word in COMPILE_GUARDED_BY_TRY.silencers):
+            return
+        if not node.handlers or not all(_goes_on(handler) for handler in node.handlers):
+            return
+        compiled = [call for call in _calls(node.body) if _is_compile(call)]
+        if not compiled or not self._only_compiles(node, compiled):
+            return
+        first = compiled[0]
+        self.report(
+            COMPILE_GUARDED_BY_TRY,
+            first,
+            args={"target": _target(first)},
+            related=[
+                (node.handlers[0].type or node.handlers[0].body[0], "this handler sees no error of the compilation")
+            ],
+            claims=(Claim("stands-outside-tests"),),
+            fix=lambda source: _without_try(source, node),
+        )
+
+    def _only_compiles(self, statement: nodes.Try, compiled: list[nodes.Call]) -> bool:
+        """Whether the body does nothing else that may fail, above all no call of what was compiled."""
+        if any(
+            True for part in statement.body for _ in part.nodes_of_class((nodes.Import, nodes.ImportFrom, nodes.Raise))
+        ):
+            return False
+        return all(
+            call in compiled or _is_harmless(call, compiled) for call in _calls(statement.body + statement.orelse)
+        )
+
+
+def _calls(body: list[nodes.NodeNG]) -> Iterator[nodes.Call]:
+    for statement in body:
+        yield from statement.nodes_of_class(nodes.Call)
+
+
+def _is_compile(call: nodes.Call) -> bool:
+    """``torch.compile(model)``, not the decorator factory ``torch.compile(mode=...)``; ``model.compile()`` of a module
+    cannot be told from Keras's."""
+    return is_named(call.func, _COMPILE) and bool(call.args or any(one.arg == "model" for one in call.keywords))
+
+
+def _goes_on(handler: nodes.ExceptHandler) -> bool:
+    """Whether a handler is meant for whatever compilation raises, and lets the program go on."""
+    caught = handler.type.as_string() if handler.type is not None else ""
+    if _ASKS_SOMETHING_ELSE.search(caught):
+        return False
+    stops = handler.nodes_of_class((nodes.Raise, nodes.Assert))
+    ends = (call for call in handler.nodes_of_class(nodes.Call) if qualified(call.func) <= {"sys.exit", "os._exit"})
+    return not any(True for _ in stops) and not any(True for _ in ends)
+
+
+def _is_harmless(call: nodes.Call, compiled: list[nodes.Call]) -> bool:
+    """A call that says or looks at something, or makes the arguments of the compilation."""
+    name = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
+    if _SAYS_SOMETHING.search(name) or _ONLY_LOOKS.search(name):
+        return True
+    return any(parent in compiled for parent in call.node_ancestors())
+
+
+def _target(call: nodes.Call) -> str:
+    """What the compiled model is called by."""
+    parent = call.parent
+    if isinstance(parent, nodes.Assign):
+        return parent.targets[0].as_string()
+    return "the model"
+
+
+def _without_try(source: Source, statement: nodes.Try) -> Fix | None:
+    """The body alone, as it behaves today."""
+    if statement.orelse or statement.finalbody:
+        return None
+    whole, first, last = (span_of(source, one) for one in (statement, statement.body[0], statement.body[-1]))
+    body = source.slice(source.span(first.start, last.end))
+    inner, outer = " " * statement.body[0].col_offset, " " * statement.col_offset
+    edit = Edit(whole, body.replace(f"\n{inner}", f"\n{outer}"))
+    return Fix("take the try away, which changes nothing today", (edit,), Applicability.DISPLAY, _REASON)

@@ -1,0 +1,95 @@
+"""Finds copies between host and device that wait needlessly, or do not wait where they must."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.keywords import remove_arguments
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.batch_copies import batch_of_next, blocking_copies
+from ldlm_lint.checkers.host_copies import first_read, is_async_copy_to_host
+from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.rules.copies import BLOCKING_COPY, RULES, UNSYNCHRONIZED_COPY
+from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from pylint.lint import PyLinter
+
+_LONGEST = 40
+_REASON = "the host may write into the pinned batch while it is being copied"
+
+
+class CopiesChecker(LdlmChecker):
+    """Copies between host and device."""
+
+    rules = RULES
+
+    def __init__(self, linter: PyLinter) -> None:
+        super().__init__(linter)
+        self._loops: set[int] = set()
+
+    def visit_module(self, _node: nodes.Module) -> None:
+        """Forget the loops of the last file."""
+        self._loops = set()
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at copies to the host, and at loops that take their batches by ``next``."""
+        if is_async_copy_to_host(node):
+            self._check_copy_to_host(node)
+        elif (taken := batch_of_next(node)) is not None:
+            loop, targets = taken
+            self._check_loop(loop, targets, loop.lineno or 0)
+
+    def visit_for(self, node: nodes.For) -> None:
+        """Look at loops over batches."""
+        self._check_loop(node, [node.target], node.iter.lineno or 0)
+
+    def _check_copy_to_host(self, node: nodes.Call) -> None:
+        read = first_read(node)
+        if read is None:
+            return
+        elsewhere = read.lineno != node.lineno
+        self.report(
+            UNSYNCHRONIZED_COPY,
+            node,
+            args={"read": _shown(read)},
+            related=[(read, "it is read here")] if elsewhere else (),
+            claims=(Claim("stands-outside-tests"),),
+            fix=lambda source: _wait_fix(source, node),
+        )
+
+    def _check_loop(self, loop: nodes.NodeNG, targets: list[nodes.NodeNG], line: int) -> None:
+        if line in self._loops:
+            return
+        copies = blocking_copies(loop, targets)
+        if not copies:
+            return
+        self._loops.add(line)
+        self.report(
+            BLOCKING_COPY,
+            copies[0],
+            args={"copies": f"{_shown(copies[0].func)}()", "loader": "its loader"},
+            related=[(one, "and this copy") for one in copies[1:]],
+            claims=(Claim("loop-takes-pinned-batches", str(line)), Claim("trains-on-cuda")),
+            fix=lambda source: _asynchronous_fix(source, copies),
+        )
+
+
+def _shown(node: nodes.NodeNG) -> str:
+    text = "an f-string" if isinstance(node, nodes.FormattedValue) else " ".join(node.as_string().split())
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _wait_fix(source: Source, call: nodes.Call) -> Fix | None:
+    keywords = [span_of(source, one) for one in call.keywords if one.arg == "non_blocking"]
+    edits = remove_arguments(source, keywords)
+    return Fix("wait for the copy: drop non_blocking=True", edits, Applicability.SAFE) if edits else None
+
+
+def _asynchronous_fix(source: Source, copies: list[nodes.Call]) -> Fix | None:
+    edits = [add_keyword(source, span_of(source, one), "non_blocking", "True") for one in copies]
+    known = tuple(edit for edit in edits if edit is not None)
+    return Fix("set non_blocking=True", known, Applicability.UNSAFE, _REASON) if len(known) == len(edits) else None

@@ -1,0 +1,136 @@
+"""Finds DDP's promises about the graph that something else breaks, and parameters that are frozen behind its back."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.autofix.keywords import remove_arguments
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.ddp_freezing import late_changes
+from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.project.reentrant import is_reentrant
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.names import qualified
+from ldlm_lint.python.slots import Slot, slots_of
+from ldlm_lint.rules.ddp_graph import (
+    FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
+    PARAMETERS_FROZEN_AFTER_WRAP,
+    RULES,
+    STATIC_GRAPH_WITH_DYNAMIC_MODEL,
+    STATIC_GRAPH_WITH_NO_SYNC,
+)
+from ldlm_lint.source import Source
+
+_DDP = "torch.nn.parallel.DistributedDataParallel"
+_ENGINES = {"accelerate.DistributedDataParallelKwargs": "accelerate", "lightning.strategies.DDPStrategy": "lightning"}
+# What hands a model to the engine.
+_TAKES_MODEL = {"accelerate": "prepare", "lightning": "fit"}
+_TRAINING_ARGUMENTS = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}
+_STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, are then errors"
+
+
+class DdpGraphChecker(LdlmChecker):
+    """What DDP allows a model and its parameters to do."""
+
+    rules = RULES
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Look at the places that freeze or unfreeze parts of wrapped models."""
+        for change in late_changes(node):
+            self.report(
+                PARAMETERS_FROZEN_AFTER_WRAP,
+                change.node,
+                args={"target": change.target, "change": change.change, "effect": change.effect},
+                related=change.related,
+                claims=change.claims,
+            )
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at every call that says what DDP may expect of the graph."""
+        names = qualified(node.func)
+        if len(names) != 1:
+            return
+        name = next(iter(names))
+        if name in _TRAINING_ARGUMENTS:
+            self._check_training_arguments(node)
+        elif name == "lightning.Trainer":
+            strategy = Arguments(node)["strategy"]
+            if strategy.is_only("ddp_find_unused_parameters_true"):
+                self._check_unused(node, strategy.node, _models_of_engine(node, "lightning"))
+        elif name == _DDP or name in _ENGINES:
+            self._check_wrap(node, _ENGINES.get(name, ""))
+
+    def _check_wrap(self, node: nodes.Call, engine: str) -> None:
+        arguments = Arguments(node, ("module",)) if not engine else Arguments(node)
+        static, unused = arguments["static_graph"], arguments["find_unused_parameters"]
+        model = arguments["module"].node
+        slots = slots_of(model) if model is not None else _models_of_engine(node, engine) if engine else []
+        if static.is_only(True):
+            self._check_static(node, engine, slots)
+        elif unused.is_only(True) and (static.absent or static.is_only(False)):
+            self._check_unused(node, _keyword(node, "find_unused_parameters"), slots)
+
+    def _check_static(self, node: nodes.Call, engine: str, slots: list[Slot]) -> None:
+        place = _keyword(node, "static_graph")
+        claim = Claim("engine-accumulates", engine) if engine else Claim("no-sync-on-wrap", str(node.lineno))
+        self.report(
+            STATIC_GRAPH_WITH_NO_SYNC,
+            place,
+            args={"accumulation": ""},
+            claims=(claim,),
+            fix=lambda source: _drop_fix(source, place),
+        )
+        if slots:
+            claims = (Claim("model-changes-its-graph", _subject(slots)),)
+            self.report(STATIC_GRAPH_WITH_DYNAMIC_MODEL, place, args={"model": ""}, claims=claims)
+
+    def _check_unused(self, node: nodes.Call, place: nodes.NodeNG, slots: list[Slot]) -> None:
+        if slots:
+            self.report(
+                FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
+                place,
+                args={"where": ""},
+                claims=(Claim("model-checkpoints-reentrantly", _subject(slots)),),
+            )
+
+    def _check_training_arguments(self, node: nodes.Call) -> None:
+        """The Trainer of transformers takes both settings in one call."""
+        arguments = Arguments(node)
+        if not arguments["ddp_find_unused_parameters"].is_only(True) or not arguments["gradient_checkpointing"].is_only(True):
+            return
+        options = arguments["gradient_checkpointing_kwargs"]
+        if not options.absent and not is_reentrant(options):
+            return
+        self.report(
+            FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
+            _keyword(node, "ddp_find_unused_parameters"),
+            args={"where": "gradient_checkpointing=True"},
+            related=[(_keyword(node, "gradient_checkpointing"), "the reentrant checkpoint")],
+            claims=(Claim("stands-outside-tests"), *([Claim("transformers-is-old")] if options.absent else ())),
+        )
+
+
+def _subject(slots: list[Slot]) -> str:
+    return ";".join("|".join((slot.kind, slot.scope, slot.name, slot.index)) for slot in slots)
+
+
+def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
+    """What the file hands to the engine for training."""
+    wanted = _TAKES_MODEL.get(engine, "")
+    calls = [
+        call
+        for call in node.root().nodes_of_class(nodes.Call)
+        if isinstance(call.func, nodes.Attribute) and call.func.attrname == wanted
+    ]
+    return list(dict.fromkeys(slot for call in calls for argument in call.args for slot in slots_of(argument)))
+
+
+def _keyword(call: nodes.Call, name: str) -> nodes.NodeNG:
+    return next((keyword for keyword in call.keywords if keyword.arg == name), call)
+
+
+def _drop_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
+    if not isinstance(place, nodes.Keyword):
+        return None
+    edits = remove_arguments(source, [span_of(source, place)])
+    return Fix("leave static_graph out", edits, Applicability.UNSAFE, _STATIC_REASON) if edits else None

@@ -1,0 +1,50 @@
+"""Finds evaluations that record gradients; whether their callers turn them off, the project knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from astroid import nodes
+
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.evaluation_fixes import no_grad_fix
+from ldlm_lint.checkers.evaluation_runs import Run, runs_of
+from ldlm_lint.model import Claim, Confidence
+from ldlm_lint.rules.evaluation import EVALUATION_WITH_GRADIENTS, RULES
+
+
+class EvaluationChecker(LdlmChecker):
+    """How models are evaluated."""
+
+    rules = RULES
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Look at every place of a file that runs a model for its results."""
+        data = self.source.data
+        if b"torch" in data and any(trigger in data for trigger in EVALUATION_WITH_GRADIENTS.triggers):
+            for runs in _by_place(runs_of(node, self.source.text)):
+                self._report(runs)
+
+    def _report(self, runs: list[Run]) -> None:
+        run = runs[0]
+        related = [(one.call, "and here") for one in runs[1:]]
+        if run.shown is not None:
+            related.insert(0, (run.shown, "it is put into evaluation mode here"))
+        self.report(
+            EVALUATION_WITH_GRADIENTS,
+            run.call,
+            args={"model": run.root},
+            confidence=Confidence.MEDIUM if run.needs else Confidence.HIGH,
+            related=related,
+            claims=(Claim("evaluation-records-gradients", ";".join(one.subject for one in runs)),),
+            fix=lambda source: no_grad_fix(source, run) if len({one.place for one in runs}) == 1 else None,
+        )
+
+
+def _by_place(runs: Iterable[Run]) -> list[list[Run]]:
+    """The runs that one edit would mend: those of a function that never learns, or of one loop."""
+    places: dict[nodes.NodeNG, list[Run]] = {}
+    for run in runs:
+        places.setdefault(run.group, []).append(run)
+    # What calls the model itself is certain; what may do so is asked of the project only where nothing is.
+    return [[one for one in found if one.direct and (one.loops or one.learns)] or found for found in places.values()]

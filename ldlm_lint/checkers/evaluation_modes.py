@@ -1,0 +1,108 @@
+"""Whether a model is in evaluation mode where it is called, and whether its parameters are frozen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.python.gradients import computes_gradients, dotted, mode_of
+from ldlm_lint.python.names import scope_of
+from ldlm_lint.python.places import function_of
+
+_SWITCHES = "_ldlm_switches"
+_COMPUTES = "_ldlm_computes"
+_FOR_INFERENCE = r"optimize_for_inference|init_inference|jit\.freeze|onnxruntime|optimum\."
+
+
+def switches(owner: nodes.NodeNG) -> list[tuple[nodes.Call, str, bool]]:
+    """Each call that puts a model into training (True) or evaluation mode, with the model's dotted name."""
+    # Asked for every call of the function; the answer rests with its node.
+    known: list[tuple[nodes.Call, str, bool]] | None = owner.__dict__.get(_SWITCHES)
+    if known is None:
+        calls = (call for call in owner.nodes_of_class(nodes.Call) if mode_of(call) is not None)
+        own = [call for call in calls if function_of(call) is owner]
+        known = [(call, root, mode_of(call) is True) for call in own for root in _receivers(call)]
+        owner.__dict__[_SWITCHES] = known
+    return known
+
+
+def _receivers(call: nodes.Call) -> Iterator[str]:
+    """The models that a call such as ``model.to(device).eval()`` is about, with the name that its result gets."""
+    node = call.func.expr
+    while isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
+        node = node.func.expr
+    while isinstance(node, nodes.Subscript):
+        node = node.value
+    if name := dotted(node):
+        yield name.removesuffix(".module")
+        yield from _elements(call, name)
+    statement = call.statement()
+    for target in statement.targets if isinstance(statement, nodes.Assign) else ():
+        if name := dotted(target):
+            yield name
+
+
+def _elements(call: nodes.Call, name: str) -> Iterator[str]:
+    """``for model in (encoder, decoder): model.eval()`` is about both."""
+    for loop in call.node_ancestors():
+        if isinstance(loop, (nodes.For, nodes.Comprehension)) and dotted(loop.target) == name:
+            parts = loop.iter.elts if isinstance(loop.iter, (nodes.List, nodes.Tuple)) else [loop.iter]
+            yield from filter(None, map(dotted, parts))
+
+
+def evaluates_before(call: nodes.Call, root: str, owner: nodes.NodeNG) -> nodes.Call | None:
+    """The call that put a model into evaluation mode last before it runs; None where it trains, or nobody knows."""
+    found = [(one, mode) for one, name, mode in switches(owner) if _covers(name, root) and one.lineno < call.lineno]
+    if not found or found[-1][1] or _is_one_of_two(found[-1][0], call):
+        return None
+    return found[-1][0]
+
+
+def _covers(name: str, root: str) -> bool:
+    return root == name or root.startswith(f"{name}.")
+
+
+def _is_one_of_two(switch: nodes.Call, call: nodes.Call) -> bool:
+    """``if training: model.train() else: model.eval()``: it is one or the other."""
+    for test in switch.node_ancestors():
+        if isinstance(test, nodes.If) and not test.parent_of(call):
+            return any(mode_of(one) for one in test.nodes_of_class(nodes.Call))
+    return False
+
+
+def evaluates_elsewhere(call: nodes.Call, root: str, owner: nodes.NodeNG) -> nodes.Call | None:
+    """The call that puts an attribute of the class, or a variable of the module, into evaluation mode for good."""
+    place: nodes.NodeNG | None = None
+    if root.startswith("self.") and isinstance(owner.parent, nodes.ClassDef):
+        place = owner.parent
+    else:
+        name = next((one for one in call.nodes_of_class(nodes.Name) if one.name == root.partition(".")[0]), None)
+        if name is not None and not isinstance(owner, nodes.Module) and isinstance(scope_of(name), nodes.Module):
+            place = owner.root()
+    if place is None:
+        return None
+    methods = place.nodes_of_class(nodes.FunctionDef) if isinstance(place, nodes.ClassDef) else [place]
+    found = [(one, mode) for method in methods for one, name, mode in switches(method) if _covers(name, root)]
+    if not found or any(mode for _, mode in found):
+        return None
+    return None if _computes(place) else found[0][0]
+
+
+def _computes(place: nodes.NodeNG) -> bool:
+    """Whether anything in a class or module computes gradients; kept with its node."""
+    known: bool | None = place.__dict__.get(_COMPUTES)
+    if known is None:
+        kinds = (nodes.Call, nodes.AssignAttr, nodes.Attribute)
+        known = place.__dict__[_COMPUTES] = any(map(computes_gradients, place.nodes_of_class(kinds)))
+    return known
+
+
+def is_frozen(root: str, text: str) -> bool:
+    """Whether a file's text freezes all parameters of a model of this name, or optimizes them for inference."""
+    name = rf"\b{re.escape(root.rpartition('.')[2] or root)}\b(?:\.module)?"
+    loop = rf"in {name}\.(?:named_)?parameters\(\)\s*:\s*(?:#[^\n]*\s*)?[^\n]*requires_grad(?:_\(|\s*=\s*)False"
+    chained = rf"\b{re.escape(root)}\s*=[^\n]*\.requires_grad_\(False\)"
+    whole = rf"{name}(?:\.eval\(\))?\.requires_grad_\(False\)|{name}\.freeze\(\)|freeze\w*\(\s*{name}\s*\)"
+    return re.search(rf"{loop}|{chained}|{whole}|{_FOR_INFERENCE}", text) is not None

@@ -1,0 +1,283 @@
+"""Models that are run for what they say, not to learn: where, in which mode, and under whose gradients."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.checkers.evaluation_learning import COMPUTING, learns_after, learns_at, still_loops
+from ldlm_lint.checkers.evaluation_modes import evaluates_before, evaluates_elsewhere, is_frozen, switches
+from ldlm_lint.python.gradients import dotted, is_held, is_quiet, root_of, switches_off
+from ldlm_lint.python.model_names import looks_like_model, names_evaluation, words_of
+from ldlm_lint.python.names import bindings, last_name, qualified
+from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+
+_DIFFERENTIATES = re.compile(
+    r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion"
+)
+_PREDICTS = re.compile(r"(^|_)(predict|prediction|infer|inference)(_|$)")
+_METHODS = re.compile(
+    r"^(encode\w*|decode\w*|extract\w*|embed\w*|reconstruct\w*|predict\w*|infer\w*|get_\w*features?|forward_\w+"
+    r"|sample\w*|generate\w*|translate\w*|log_prob|nll|compute_loss|score)$"
+)
+_NO_FORWARD = {
+    "eval",
+    "train",
+    "to",
+    "apply",
+    "cuda",
+    "half",
+    "state_dict",
+    "load_state_dict",
+    "parameters",
+    "zero_grad",
+}
+_BUILDS = re.compile(
+    r"(^|_)(print|len|str|isinstance|type|getattr|hasattr|setattr|load|save|build|make|create|init|setup|wrap|prepare"
+    r"|count|log|info|parameters|summary|compile|copy|deepcopy|append|optimizer|ddp|parallel|to|cuda|register|set|add"
+    r"|update|freeze|export)(_|$)"
+)
+_FRAMEWORKS = re.compile(
+    r"^(lightning|transformers|ignite|mmengine|mmcv|fastai|detectron2|catalyst|composer|keras|tensorflow|torchtnt|trl"
+    r"|sentence_transformers|flair|allennlp|stable_baselines3|torch\.autograd|unittest|pytest|nemo|speechbrain"
+    r"|super_gradients)\b"
+)
+_TORCH = "_ldlm_imports_torch"
+_PLAIN = frozenset({"object", "ABC", "abc.ABC", "typing.Generic", "typing.Protocol", "Generic", "Protocol"})
+
+
+@dataclass(frozen=True)
+class Run:
+    """A call that runs a model for its results.
+
+    ``loops`` are those around it that compute no gradients, innermost first; ``direct`` where the model is called here,
+    else a function of the project may do it; ``shown`` is what puts it into evaluation mode; ``learns`` where the
+    function around it computes gradients elsewhere; ``needs`` names what callers must add.
+    """
+
+    call: nodes.Call
+    root: str
+    owner: nodes.NodeNG
+    loops: tuple[nodes.NodeNG, ...]
+    direct: bool
+    shown: nodes.Call | None
+    learns: bool
+    needs: tuple[str, ...]
+
+    @property
+    def place(self) -> nodes.NodeNG:
+        """What one edit turns gradients off for: the function; where it learns elsewhere, the loop or statement."""
+        if not self.learns and not isinstance(self.owner, nodes.Module):
+            return self.owner
+        whole = bool(self.loops) and isinstance(self.loops[-1], (nodes.For, nodes.While))
+        return self.loops[-1] if whole else self.call.statement()
+
+    @property
+    def group(self) -> nodes.NodeNG:
+        """What the runs of one finding share: their place, or the block of statements between two phases of training."""
+        return self.place if self.loops or not self.learns else self.place.parent
+
+    @property
+    def subject(self) -> str:
+        """What the project is asked of it: see `ldlm_lint.project.questions.evaluation`."""
+        lines = [str(one.lineno or one.iter.lineno) for one in self.loops]
+        if self.learns and not lines:
+            lines = ["-1"]
+        helper = "" if self.direct else position_of(self.call)
+        bases = ",".join(_foreign_bases(self.owner))
+        return "|".join((scope_name(self.owner), ",".join(lines), ",".join(self.needs), helper, self.root, bases))
+
+
+def runs_of(module: nodes.Module, text: str) -> Iterator[Run]:
+    """The runs of models in a file that record gradients although nothing in their function computes any."""
+    # Where no mode is ever switched, only a loop shows an evaluation.
+    switched = any(word in text for word in (".eval(", "train(False", "train(mode"))
+    calls: dict[nodes.NodeNG, list[nodes.Call]] = {}
+    for call in module.nodes_of_class(nodes.Call):
+        if switches_off(call) and isinstance(function_of(call), nodes.Module):
+            return
+        calls.setdefault(function_of(call), []).append(call)
+    for owner, inner in calls.items():
+        possible = [call for call in inner if switched or loops_around(call)]
+        candidates = [(call, *model) for call in possible for model in _models(call, owner)]
+        if not candidates or not _may_evaluate(owner) or any(map(switches_off, inner)):
+            continue
+        learns = any(map(learns_at, owner.nodes_of_class(COMPUTING)))
+        for call, root, direct in candidates:
+            found = _run_of(call, root, direct, owner, learns)
+            if found is not None and not is_frozen(root, text):
+                yield found
+
+
+def _may_evaluate(owner: nodes.NodeNG) -> bool:
+    if isinstance(owner, nodes.Module):
+        return True
+    framework = any(_FRAMEWORKS.search(base) for base in _bases(owner))
+    return not framework and not is_held(owner) and not _DIFFERENTIATES.search(scope_name(owner).lower())
+
+
+def _run_of(call: nodes.Call, root: str, direct: bool, owner: nodes.NodeNG, learns: bool) -> Run | None:
+    if not _is_recorded(call):
+        return None
+    loops = loops_around(call)
+    still = still_loops(loops)
+    shown = evaluates_before(call, root, owner)
+    if learns:
+        if shown is None or not loops or learns_after(call, still, loops, owner):
+            return None
+        between = bool(still) or shown.lineno > loops[0].statement().lineno
+        return Run(call, root, owner, tuple(still), direct, shown, True, ()) if between else None
+    if shown is None and any(mode and name == root for _, name, mode in switches(owner)):
+        return None
+    needs = _needs(owner, shown) if not loops else ()
+    if shown is None and not _stands_in_module_class(owner):
+        shown = evaluates_elsewhere(call, root, owner)
+    if shown is not None:
+        once = isinstance(owner, nodes.Module) and not loops
+        return None if once else Run(call, root, owner, tuple(loops), direct, shown, False, needs)
+    if isinstance(owner, nodes.Module) or not loops or not _imports_torch(owner.root()):
+        return None
+    if _is_evaluation(owner) and not _stands_in_module_class(owner):
+        # A prediction may be a part of a loss, too.
+        needs = ("apart",) if _PREDICTS.search(words_of(owner.name)) else ()
+    elif direct and _is_given(root, owner) and _may_be_evaluated(owner):
+        needs = ("mode",)
+    else:
+        return None
+    return Run(call, root, owner, tuple(loops), direct, None, False, needs)
+
+
+def _may_be_evaluated(owner: nodes.FunctionDef) -> bool:
+    """Whether callers may run a function to evaluate; the methods of a model that are not called so belong to both."""
+    return not _stands_in_module_class(owner) or bool(_METHODS.search(owner.name))
+
+
+def _needs(owner: nodes.NodeNG, shown: nodes.Call | None) -> tuple[str, ...]:
+    """What callers of a function without a loop must add: a loop of their own, outside of training if it may learn."""
+    own = shown is not None and isinstance(owner, nodes.FunctionDef)
+    return ("repetition" if own and (_returns_nothing(owner) or _is_evaluation(owner)) else "loop",)
+
+
+def _imports_torch(module: nodes.Module) -> bool:
+    """Whether what is called a model in a file may be one of torch."""
+    known = module.__dict__.get(_TORCH)
+    if known is None:
+        names = [one.modname for one in module.nodes_of_class(nodes.ImportFrom)]
+        names += [name for one in module.nodes_of_class(nodes.Import) for name, _ in one.names]
+        known = any(name.partition(".")[0] == "torch" for name in names)
+        module.__dict__[_TORCH] = known
+    return known
+
+
+def _returns_nothing(owner: nodes.NodeNG) -> bool:
+    """Whether a function keeps its results to itself: nobody can differentiate them."""
+    returns = owner.nodes_of_class((nodes.Return, nodes.Yield))
+    return isinstance(owner, nodes.FunctionDef) and not any(one.value is not None for one in returns)
+
+
+def _models(call: nodes.Call, owner: nodes.NodeNG) -> Iterator[tuple[str, bool]]:
+    """The models that a call may run, and whether it does so for certain."""
+    if not call.args and not call.keywords:
+        return
+    root = root_of(call.func)
+    owned, _, name = root.rpartition(".")
+    evaluated = {one for _, one, mode in switches(owner) if not mode}
+    if owned == "self" and (method := _method(owner, root)) is not None:
+        yield from ((one, False) for one in _run_by(method))
+    elif root and (root in evaluated or looks_like_model(name)) and _is_variable(call.func):
+        yield root, True
+    elif owned and _may_run(owned in evaluated, name) and _is_variable(call.func):
+        yield owned, False
+    elif not _BUILDS.search(words_of(last_name(call.func))):
+        passed = (dotted(one) for one in (*call.args, *(keyword.value for keyword in call.keywords)))
+        yield from ((one, False) for one in passed if one and looks_like_model(one.rpartition(".")[2]))
+
+
+def _may_run(evaluated: bool, method: str) -> bool:
+    """Whether a method of a model may run it: one that says so, or any of a model that is being evaluated."""
+    return _METHODS.search(method) is not None or (evaluated and method not in _NO_FORWARD)
+
+
+def _run_by(method: nodes.FunctionDef) -> list[str]:
+    calls = (one for one in method.nodes_of_class(nodes.Call) if one.args or one.keywords)
+    return sorted(
+        {
+            root
+            for one in calls
+            if (root := root_of(one.func)).startswith("self.") and looks_like_model(last_name(one.func))
+        }
+    )
+
+
+def _method(owner: nodes.NodeNG, root: str) -> nodes.FunctionDef | None:
+    """The method of the same class that ``self.name`` is."""
+    if not isinstance(owner.parent, nodes.ClassDef) or root.count(".") != 1:
+        return None
+    found = owner.parent.locals.get(root.removeprefix("self."), [None])[-1]
+    return found if isinstance(found, nodes.FunctionDef) else None
+
+
+def _is_variable(function: nodes.NodeNG) -> bool:
+    """Whether what is called is a variable or an attribute of one, and no function or class."""
+    while isinstance(function, nodes.Attribute):
+        function = function.expr
+    if not isinstance(function, nodes.Name):
+        return False
+    # ``import model`` and then ``model = model.Net()`` is a variable too.
+    found = bindings(function)
+    return any(isinstance(one, (nodes.AssignName, nodes.Arguments)) for one in found) and not any(
+        isinstance(one, (nodes.FunctionDef, nodes.ClassDef)) for one in found
+    )
+
+
+def _is_recorded(call: nodes.Call) -> bool:
+    for parent in call.node_ancestors():
+        if isinstance(parent, (nodes.Lambda, nodes.FunctionDef)):
+            return isinstance(parent, nodes.FunctionDef)
+        if isinstance(parent, nodes.With) and is_quiet(parent):
+            return False
+    return True
+
+
+def _is_given(root: str, owner: nodes.NodeNG) -> bool:
+    """Whether the model comes from outside of the function: a parameter, or an attribute of the object."""
+    first = root.partition(".")[0]
+    return any(one.name == first for one in owner.args.arguments)
+
+
+def _is_evaluation(owner: nodes.FunctionDef) -> bool:
+    given = [one for one in owner.args.arguments if one.name not in ("self", "cls")]
+    # ``def test_forward():`` is a unit test.
+    return names_evaluation(owner.name) and (not owner.name.startswith("test_") or bool(given))
+
+
+def _bases(owner: nodes.NodeNG, depth: int = 0) -> list[str]:
+    """The qualified names of the classes that the class of a method derives from, through classes of the same file."""
+    parent = owner.parent
+    if not isinstance(parent, nodes.ClassDef):
+        return []
+    return _bases_of(parent, depth)
+
+
+def _bases_of(node: nodes.ClassDef, depth: int) -> list[str]:
+    found: list[str] = []
+    for base in node.bases:
+        for name in qualified(base):
+            local = node.root().locals.get(name.lstrip("."), [None])[0] if name.startswith(".") else None
+            if isinstance(local, nodes.ClassDef) and local is not node and depth < 4:
+                found += _bases_of(local, depth + 1)
+            else:
+                found.append(name if name != "?" else dotted(base))
+    return found
+
+
+def _stands_in_module_class(owner: nodes.NodeNG) -> bool:
+    """A method of a model: who runs it decides whether gradients are recorded."""
+    return any(re.search(r"(^|\.)(Module|LightningModule|PreTrainedModel|ModelMixin)$", base) for base in _bases(owner))
+
+
+def _foreign_bases(owner: nodes.NodeNG) -> list[str]:
+    return [base for base in _bases(owner) if base not in _PLAIN and not base.startswith("torch.nn.")]

@@ -1,0 +1,216 @@
+"""Finds fused optimizers that cannot be, or are not what they seem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.autofix.keywords import remove_arguments
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.step_names import last_name
+from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.python.calls import Argument, Arguments, State
+from ldlm_lint.python.names import bindings, is_named, qualified
+from ldlm_lint.python.values import constant
+from ldlm_lint.requirements import NEWEST_TORCH
+from ldlm_lint.rules.fused import (
+    CHECKED_IN_STEP,
+    FUSED_CONFLICT,
+    FUSED_FALLBACK_INEFFECTIVE,
+    FUSED_LOST_ON_RESUME,
+    FUSED_SINCE,
+    RULES,
+    WITHOUT_FUSED,
+)
+from ldlm_lint.source import Source
+
+_CLASSES = WITHOUT_FUSED | FUSED_SINCE.keys()
+_EXCLUDED = ("foreach", "differentiable")
+_CATCHES_TYPES = {"TypeError", "AttributeError", "ImportError", "ValueError", "KeyError", "ModuleNotFoundError"}
+_TESTS = Claim("stands-outside-tests")
+
+
+class FusedChecker(LdlmChecker):
+    """Fused optimizers that cannot be, or are not what they seem."""
+
+    rules = RULES
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at every call of a class of torch.optim that is given ``fused``."""
+        if not is_named(node.func, _CLASSES):
+            return
+        arguments = Arguments(node, ("params", "lr"))
+        fused = arguments["fused"]
+        if fused.absent or not _is_given(node, fused):
+            return
+        problem = self._problem(node, fused, arguments)
+        if problem is not None:
+            self._report_conflict(node, *problem)
+        elif is_named(node.func, FUSED_SINCE.keys()) and _may_be_true(fused):
+            self._check_lightning(node, fused)
+            self._check_fallback(node, fused)
+            self._check_resume(node)
+
+    def _problem(self, node: nodes.Call, fused: Argument, arguments: Arguments) -> tuple[str, str] | None:
+        """Why the constructor raises, and the argument to take out; None where it does not."""
+        if _is_caught(node):
+            return None
+        if is_named(node.func, WITHOUT_FUSED):
+            return "its constructor knows no such argument (TypeError)", "fused"
+        target = self.option(NEWEST_TORCH)
+        names = qualified(node.func)
+        if target is not None and all(FUSED_SINCE[name] > target for name in names):
+            since = ".".join(map(str, min(FUSED_SINCE[name] for name in names)))
+            return f"its constructor knows the argument since torch {since}, the project runs on {'.'.join(map(str, target))}", "fused"
+        if not fused.is_only(True):
+            return None
+        other = next((name for name in _EXCLUDED if arguments[name].is_only(True)), None)
+        return (f"it excludes {other}=True (RuntimeError)", "foreach" if other == "foreach" else "fused") if other else None
+
+    def _report_conflict(self, node: nodes.Call, problem: str, surplus: str) -> None:
+        self.report(
+            FUSED_CONFLICT,
+            node,
+            args={"optimizer": last_name(node.func), "problem": problem},
+            claims=(_TESTS,),
+            fix=lambda source: _removal(source, node, surplus),
+        )
+
+    def _check_lightning(self, node: nodes.Call, fused: Argument) -> None:
+        function = node.scope()
+        if not isinstance(function, nodes.FunctionDef) or function.name != "configure_optimizers":
+            return
+        if isinstance(function.parent, nodes.ClassDef) and (fused.is_only(True) or _asks_for_cuda(fused)):
+            self.report(
+                FUSED_CONFLICT,
+                node,
+                args={"optimizer": last_name(node.func), "problem": "Lightning does not clip for it in mixed precision (RuntimeError)"},
+                claims=(_TESTS, Claim("lightning-clips-mixed")),
+                fix=lambda source: _removal(source, node, "fused"),
+            )
+
+    def _check_fallback(self, node: nodes.Call, fused: Argument) -> None:
+        target = self.option(NEWEST_TORCH)
+        if not fused.is_only(True) or (target is not None and target < CHECKED_IN_STEP):
+            return
+        handler = _fallback_of(node)
+        if handler is not None:
+            self.report(
+                FUSED_FALLBACK_INEFFECTIVE,
+                node,
+                args={"optimizer": last_name(node.func)},
+                related=[(handler, "what is never caught")],
+                claims=(_TESTS,),
+                fix=lambda source: _decided(source, node),
+            )
+
+    def _check_resume(self, node: nodes.Call) -> None:
+        module = node.root()
+        targets = (target for one in module.nodes_of_class(nodes.Assign) for target in one.targets)
+        if any(isinstance(one, nodes.Subscript) and constant(one.slice) == "fused" for one in targets):
+            return
+        loads = [one for one in module.nodes_of_class(nodes.Call) if _restores(one, node)]
+        self.report(
+            FUSED_LOST_ON_RESUME,
+            node,
+            args={"optimizer": last_name(node.func)},
+            related=[(one, "the checkpoint's flags replace those of the constructor") for one in loads[:1]],
+            claims=(_TESTS,) if loads else (_TESTS, Claim("optimizer-state-is-restored")),
+            fix=(lambda source: _set_again(source, loads[0])) if loads else None,
+        )
+
+
+def _is_given(node: nodes.Call, fused: Argument) -> bool:
+    """Whether the argument is certainly passed, by name or in a dictionary that the file decides."""
+    return any(keyword.arg == "fused" for keyword in node.keywords) or fused.state is State.KNOWN
+
+
+def _may_be_true(fused: Argument) -> bool:
+    return fused.state is State.UNKNOWN or any(value is True for value in fused.values)
+
+
+def _asks_for_cuda(fused: Argument) -> bool:
+    return isinstance(fused.node, nodes.Call) and qualified(fused.node.func) == {"torch.cuda.is_available"}
+
+
+def _is_caught(node: nodes.Call) -> bool:
+    """Whether a ``try`` around a constructor catches what it raises: a question to the release, with an answer."""
+    return any(True for _ in _handlers_around(node))
+
+
+def _handlers_around(node: nodes.Call) -> Iterator[nodes.ExceptHandler]:
+    child: nodes.NodeNG = node
+    for parent in node.node_ancestors():
+        if isinstance(parent, (nodes.FunctionDef, nodes.Module)):
+            return
+        if isinstance(parent, nodes.Try) and child in parent.body:
+            yield from parent.handlers
+        child = parent
+
+
+def _fallback_of(node: nodes.Call) -> nodes.ExceptHandler | None:
+    """The handler that builds an optimizer anew where this constructor fails; None where it serves other errors too."""
+    for handler in _handlers_around(node):
+        tried = [call for one in handler.parent.body for call in one.nodes_of_class(nodes.Call)]
+        if any(last_name(call.func) == "step" for call in tried) or not _catches_device_errors(handler):
+            continue
+        again = (call for one in handler.body for call in one.nodes_of_class(nodes.Call))
+        if any(_builds_without(call) for call in again):
+            return handler
+    return None
+
+
+def _catches_device_errors(handler: nodes.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    kinds = handler.type.elts if isinstance(handler.type, nodes.Tuple) else [handler.type]
+    return any(last_name(kind) not in _CATCHES_TYPES for kind in kinds)
+
+
+def _builds_without(call: nodes.Call) -> bool:
+    fused = Arguments(call)["fused"]
+    return is_named(call.func, _CLASSES) and (fused.absent or fused.is_only(False) or fused.state is State.UNKNOWN)
+
+
+def _restores(call: nodes.Call, made: nodes.Call) -> bool:
+    """Whether a call loads a state into the optimizer that a constructor made."""
+    if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "load_state_dict":
+        return False
+    owner = call.func.expr
+    statement = made.statement()
+    targets = statement.targets if isinstance(statement, nodes.Assign) else []
+    if isinstance(owner, nodes.Name):
+        return any(one in targets for one in bindings(owner))
+    return any(isinstance(one, nodes.AssignAttr) and one.attrname == last_name(owner) for one in targets)
+
+
+def _removal(source: Source, node: nodes.Call, name: str) -> Fix | None:
+    keyword = next((one for one in node.keywords if one.arg == name), None)
+    edits = remove_arguments(source, [span_of(source, keyword)]) if keyword is not None else None
+    if edits is None:
+        return None
+    reason = "another implementation of the optimizer remains, and updates differ in the last bits"
+    return Fix(f"remove {name}", edits, Applicability.UNSAFE, reason)
+
+
+def _decided(source: Source, node: nodes.Call) -> Fix | None:
+    keyword = next((one for one in node.keywords if one.arg == "fused"), None)
+    if keyword is None:
+        return None
+    edit = Edit(span_of(source, keyword.value), "torch.cuda.is_available()")
+    reason = "whether the parameters are on that device, and of a supported type, the file does not tell"
+    return Fix("decide by torch.cuda.is_available()", (edit,), Applicability.DISPLAY, reason)
+
+
+def _set_again(source: Source, load: nodes.Call) -> Fix | None:
+    statement = load.statement()
+    line = statement.end_lineno or 1
+    if not isinstance(statement, nodes.Expr) or line >= len(source.line_starts):
+        return None
+    start = source.line_starts[line]
+    indent = source.lines[(statement.lineno or 1) - 1][: statement.col_offset or 0]
+    owner, newline = load.func.expr.as_string(), source.newline
+    text = f'{indent}for group in {owner}.param_groups:{newline}{indent}    group["fused"] = True{newline}'
+    edit, reason = Edit(source.span(start, start), text), "older checkpoints may not exist"
+    return Fix("set fused again after loading", (edit,), Applicability.DISPLAY, reason)

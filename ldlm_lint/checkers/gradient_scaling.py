@@ -1,0 +1,76 @@
+"""Finds gradients of the wrong scale; what other files do to the scaler or the loss, the project knows."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.checkers.accumulating import MicroBatches, micro_batches
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.gradient_scaling_fixes import divide_fix, unscale_fix
+from ldlm_lint.checkers.scaled_loss import is_scaled
+from ldlm_lint.checkers.scaler_steps import ScaledClip, is_scaled_somewhere, may_scale, scaled_clips
+from ldlm_lint.checkers.step_events import Event, acting_functions, events_of
+from ldlm_lint.checkers.step_names import last_name
+from ldlm_lint.model import Claim, Confidence
+from ldlm_lint.python.slots import slots_of
+from ldlm_lint.rules.gradient_scaling import ACCUMULATION_LOSS_NOT_SCALED, CLIP_BEFORE_UNSCALE, RULES
+
+_TRAINING = Claim("stands-outside-tests")
+
+
+class GradientScalingChecker(LdlmChecker):
+    """Scaled losses and gradients."""
+
+    rules = RULES
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Look at every function that computes or clips gradients."""
+        data = self.source.data
+        if b"backward" not in data and b"scaler" not in data.lower():
+            return
+        clips: dict[nodes.Call, tuple[ScaledClip, list[Event]]] = {}
+        losses: dict[tuple[nodes.NodeNG, str], dict[nodes.Call, MicroBatches]] = {}
+        for root in [node, *(one for group in acting_functions(node).values() for one in group)]:
+            events = events_of(root)
+            for found in scaled_clips(events):
+                known = clips.get(found.clips[0].node)
+                if known is None or (found.step.site is found.step.node and known[0].step.site is not known[0].step.node):
+                    clips[found.clips[0].node] = (found, events)
+            for micro in micro_batches(events):
+                place = micro.backward.loops[-1] if micro.backward.loops else micro.step.node.scope()
+                losses.setdefault((place, micro.count.as_string()), {}).setdefault(micro.backward.node, micro)
+        for found, events in clips.values():
+            self._check_clip(found, events)
+        for group in losses.values():
+            self._check_loss([one for one in group.values() if not is_scaled(one, data)])
+
+    def _check_clip(self, found: ScaledClip, events: list[Event]) -> None:
+        first, *others = found.clips
+        scaler = found.step.node.func.expr
+        scales = may_scale(scaler)
+        if scales is False or not is_scaled_somewhere(first.node.root()):
+            return
+        slots = ";".join(f"{one.kind}:{one.scope}:{one.name}" for one in slots_of(scaler))
+        self.report(
+            CLIP_BEFORE_UNSCALE,
+            first.site,
+            args={"function": last_name(first.site.func), "scaler": scaler.as_string(), "optimizer": found.step.subject},
+            confidence=Confidence.HIGH if scales else Confidence.MEDIUM,
+            related=[(found.step.node, "the gradients are unscaled here"), *((one.site, "clipped here, too") for one in others)],
+            claims=(_TRAINING,) if scales else (_TRAINING, Claim("scales-gradients", slots)),
+            fix=lambda source: unscale_fix(source, found, events),
+        )
+
+    def _check_loss(self, group: list[MicroBatches]) -> None:
+        """One finding for the backward passes of one accumulation, such as those with and without a scaler."""
+        if not group:
+            return
+        micro, *others = group
+        self.report(
+            ACCUMULATION_LOSS_NOT_SCALED,
+            micro.backward.node,
+            args={"count": micro.count.as_string()},
+            related=[(micro.step.node, "the optimizer steps here"), *((one.backward.node, "and here") for one in others)],
+            claims=(_TRAINING, Claim("loss-is-divided-nowhere", last_name(micro.count))),
+            fix=lambda source: divide_fix(source, group),
+        )

@@ -1,0 +1,119 @@
+"""Whether a copy to the host that does not block is read before anything waits for it, as far as one function shows."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.python.names import last_name, qualified, scope_of
+from ldlm_lint.python.places import function_of
+from ldlm_lint.python.values import constant, only_binding
+
+_DEPTH = 8
+# A view of the memory, or the tensor itself: nothing is read yet.
+_VIEWS = {"detach", "view", "reshape", "squeeze", "unsqueeze", "flatten", "permute", "transpose", "t", "contiguous", "view_as", "expand", "data", "T"}
+_READS = {
+    *("item", "tolist", "numpy", "clone", "float", "double", "half", "int", "long", "bool", "sum", "mean", "std", "max", "min"),
+    *("argmax", "argmin", "any", "all", "abs", "norm", "nonzero", "unique", "topk", "sort", "exp", "log", "mul", "add", "div", "sub"),
+}
+_READING_BUILTINS = {"float", "int", "bool", "print", "str", "repr", "list", "sum", "max", "min", "sorted"}
+_READING_CALLS = {"torch.save", "pickle.dump", "pickle.dumps", "torch.isnan", "torch.isfinite", "torch.equal", "torch.allclose"}
+_WAITS = {"synchronize", "wait", "wait_stream", "wait_event", "query", "elapsed_time", "barrier", "synchronize_stream", "record", "record_event", "record_stream"}
+_BLOCKS = {"item", "tolist", "cpu", "numpy"}
+
+
+def is_async_copy_to_host(call: nodes.Call) -> bool:
+    """Whether a call is ``tensor.to("cpu", …, non_blocking=True)``."""
+    if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "to":
+        return False
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    target = keywords.get("device") or (call.args[0] if call.args else None)
+    return constant(keywords.get("non_blocking")) is True and target is not None and _is_host(target)
+
+
+def _is_host(node: nodes.NodeNG, depth: int = 0) -> bool:
+    if constant(node) == "cpu":
+        return True
+    if isinstance(node, nodes.Name) and depth < _DEPTH:
+        value = only_binding(node)
+        return value is not None and _is_host(value, depth + 1)
+    if isinstance(node, nodes.Call) and qualified(node.func) <= {"torch.device"} and len(node.args) == 1:
+        return constant(node.args[0]) == "cpu"
+    return False
+
+
+def first_read(call: nodes.Call) -> nodes.NodeNG | None:
+    """What reads the values of an asynchronous copy before its function waits for anything; None where nothing is known to."""
+    function = function_of(call)
+    if any(last_name(one.func) in _WAITS for one in function.nodes_of_class(nodes.Call)):
+        return None
+    read, holder = _follow(call)
+    if read is not None or holder is None:
+        return read
+    statement = holder.statement()
+    for use in _uses_after(holder, statement):
+        if _blocks_between(function, statement, use, call):
+            return None
+        read, onward = _follow(use)
+        if read is not None:
+            return read
+        if onward is not None or not _only_looks(use):
+            return None
+    return None
+
+
+def _follow(node: nodes.NodeNG) -> tuple[nodes.NodeNG | None, nodes.AssignName | None]:
+    """The read that a value is put to in its own expression, or the one variable that it is stored in."""
+    for _ in range(_DEPTH):
+        parent = node.parent
+        if isinstance(parent, nodes.Attribute) and parent.expr is node:
+            method = isinstance(parent.parent, nodes.Call) and parent.parent.func is parent
+            if parent.attrname in _VIEWS:
+                node = parent.parent if method else parent
+                continue
+            return (parent.parent, None) if method and parent.attrname in _READS else (None, None)
+        if isinstance(parent, nodes.Subscript) and parent.value is node:
+            node = parent
+            continue
+        if isinstance(parent, (nodes.ListComp, nodes.DictComp, nodes.List, nodes.Tuple, nodes.Dict)) and not isinstance(node, nodes.Comprehension):
+            node = parent
+            continue
+        if isinstance(parent, nodes.Assign) and parent.value is node:
+            target = parent.targets[0]
+            return None, target if len(parent.targets) == 1 and isinstance(target, nodes.AssignName) else None
+        return (parent, None) if _reads_operand(parent, node) else (None, None)
+    return None, None
+
+
+def _reads_operand(parent: nodes.NodeNG, node: nodes.NodeNG) -> bool:
+    if isinstance(parent, nodes.Call) and node in parent.args:
+        if isinstance(parent.func, nodes.Name) and scope_of(parent.func) is None:
+            return parent.func.name in _READING_BUILTINS
+        return all(name in _READING_CALLS or name.startswith("numpy.") for name in qualified(parent.func))
+    if isinstance(parent, nodes.Compare):
+        # ``x is None`` asks for the object alone.
+        return all(operator not in ("is", "is not", "in", "not in") for operator, _ in parent.ops)
+    if isinstance(parent, (nodes.If, nodes.While)):
+        return parent.test is node
+    return isinstance(parent, (nodes.FormattedValue, nodes.BinOp, nodes.AugAssign))
+
+
+def _uses_after(holder: nodes.AssignName, statement: nodes.NodeNG) -> list[nodes.Name]:
+    uses = [one for one in holder.scope().nodes_of_class(nodes.Name) if one.name == holder.name]
+    return sorted((one for one in uses if (one.lineno or 0) > (statement.end_lineno or 0)), key=lambda one: (one.lineno, one.col_offset))
+
+
+def _only_looks(use: nodes.Name) -> bool:
+    """A use that neither reads the values nor hands them to somebody who may wait for them."""
+    parent = use.parent
+    return isinstance(parent, nodes.Compare) or (isinstance(parent, nodes.Attribute) and parent.attrname in ("shape", "dtype", "device", "ndim"))
+
+
+def _blocks_between(function: nodes.NodeNG, statement: nodes.NodeNG, use: nodes.Name, copy: nodes.Call) -> bool:
+    """Whether another copy to the host, one that blocks, stands between: the same stream then has done this one too."""
+    for one in function.nodes_of_class(nodes.Call):
+        between = (statement.lineno or 0) <= (one.lineno or 0) <= (use.lineno or 0)
+        if not between or one is copy or copy.parent_of(one) or one.parent_of(use) or use is one:
+            continue
+        if last_name(one.func) in _BLOCKS or (last_name(one.func) == "to" and one.args and _is_host(one.args[0]) and not is_async_copy_to_host(one)):
+            return True
+    return False

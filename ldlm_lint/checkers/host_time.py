@@ -1,0 +1,198 @@
+"""Finds what a training step makes the host wait for; whether a place runs in every step the project knows."""
+
+from __future__ import annotations
+
+import re
+
+from astroid import nodes
+
+from ldlm_lint.autofix.edits import delete_line
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
+from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
+from ldlm_lint.python.names import last_name, qualified
+from ldlm_lint.python.places import function_of, loops_around, scope_name
+from ldlm_lint.python.rarity import in_evaluation, is_rare
+from ldlm_lint.rules.host_time import (
+    CACHE_EMPTIED_IN_TRAINING_LOOP,
+    DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP,
+    HOST_SYNC_IN_TRAINING_LOOP,
+    RULES,
+)
+from ldlm_lint.rules.roles import remark_at
+from ldlm_lint.source import Source
+
+_DEVICES = ("cuda", "xpu", "mps", "npu", "accelerator")
+_EMPTIES = {f"torch.{one}.empty_cache" for one in _DEVICES}
+_SYNCHRONIZES = {f"torch.{one}.synchronize" for one in _DEVICES} | {"torch.cuda.current_stream.synchronize"}
+_BACKWARD = {"backward", "manual_backward"}
+_MICRO = re.compile(r"accum|micro", re.I)
+_STEPS = {"step", "zero_grad", "optimizer_step"}
+# Who sets such a flag wants it; a measurement has to wait for the end of what it measures.
+_WANTED = re.compile(
+    r"empty_\w*(cache|memory)|emptycache|clear_?cache|free_?(memory|cache)|low_?(vram|memory)|save_?memory|offload"
+    r"|profil|timing|timer|bench|measure|breakdown|\bsync\b|synchroni[sz]e|debug",
+    re.I,
+)
+_READS = "keep the tensor, and read it where something is logged"
+_BRANCHES = "decide on the device (torch.where), or once per interval"
+_READ_LATER = "the sum becomes a tensor, and what reads it must call .item() there"
+_NEEDED = re.compile(r"\brace|deadlock|\bhangs?\b|required|necessary|\bmust\b|work-?around|correctness|undefined", re.I)
+_REASONS = {
+    CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
+    "stay cached",
+    DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP: "times that the host takes around it mean something else, and code that "
+    "counts on its wait (another stream, a buffer that is reused, another library) races",
+}
+
+
+class HostTimeChecker(LdlmChecker):
+    """What a training step makes the host wait for."""
+
+    rules = RULES
+
+    def visit_module(self, node: nodes.Module) -> None:
+        """Look at all places of a file together: those that one edit would mend are one finding."""
+        data = self.source.data
+        if any(trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers):
+            for group in Syncs(node).groups():
+                self._report_group(group)
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at calls that empty the allocator's cache or wait for the device outright."""
+        names = qualified(node.func)
+        if names <= _EMPTIES:
+            self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node)
+        elif names <= _SYNCHRONIZES:
+            self._check_call(DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP, node)
+
+    def _report_group(self, group: Group) -> None:
+        self.report(
+            HOST_SYNC_IN_TRAINING_LOOP,
+            group.first.node,
+            args={"what": shown(group), "where": "here", "advice": _BRANCHES if group.first.branches else _READS},
+            related=[(one.node, "waits too") for one in group.others],
+            claims=(_claim(group.first.node),),
+            fix=lambda source: _summed_on_device(source, group),
+        )
+
+    def _check_call(self, rule: Rule, node: nodes.Call) -> None:
+        span = self.span(node)
+        if (
+            is_rare(node)
+            or in_evaluation(node)
+            or _is_wanted(node)
+            or _NEEDED.search(remark_at(self.source, span.start, span.end))
+        ):
+            return
+        self.report(
+            rule,
+            node,
+            args={"call": node.func.as_string(), "where": "here"},
+            # In a file that trains nothing such a call serves offloading or another phase, whatever calls it.
+            claims=(Claim("file-trains"), _claim(node)),
+            fix=lambda source: _removal(source, node, rule),
+        )
+
+
+def _claim(node: nodes.NodeNG) -> Claim:
+    loops = loops_around(node)
+    function = function_of(node)
+    step = next((loop for loop in loops if _is_step_loop(loop)), None)
+    itself = str(step.lineno) if step is not None else ("0" if _is_step(function) else "")
+    lines = ",".join(str(loop.lineno or 0) for loop in loops)
+    return Claim("runs-in-each-training-step", f"{scope_name(function)}|{lines}|{itself}")
+
+
+def _is_step_loop(loop: nodes.NodeNG) -> bool:
+    """Whether each pass of a loop computes gradients, in no loop of its own but one over micro-batches."""
+    if not isinstance(loop, nodes.While) and not (
+        isinstance(loop, nodes.For) and "epoch" not in loop.target.as_string()
+    ):
+        return False
+    for call in loop.nodes_of_class(nodes.Call):
+        if (
+            isinstance(call.func, nodes.Attribute)
+            and call.func.attrname in _BACKWARD
+            and function_of(call) is function_of(loop)
+        ):
+            around = loops_around(call)
+            inner = around[: around.index(loop)] if loop in around else [loop]
+            if (
+                all(_MICRO.search(one.as_string().partition("\n")[0]) for one in inner if one is not loop)
+                and loop in around
+            ):
+                return True
+    return False
+
+
+def _is_step(function: nodes.NodeNG) -> bool:
+    """Whether a function is one training step by itself: gradients and an update, both outside any loop of it."""
+    if not isinstance(function, nodes.FunctionDef) or function.name == "main":
+        return False
+    called = {
+        call.func.attrname
+        for call in function.nodes_of_class(nodes.Call)
+        if isinstance(call.func, nodes.Attribute) and function_of(call) is function and not loops_around(call)
+    }
+    return bool(called & _BACKWARD) and bool(called & _STEPS)
+
+
+def _is_wanted(node: nodes.Call) -> bool:
+    if _exchanges_weights(node):
+        return True
+    child: nodes.NodeNG = node
+    for parent in node.node_ancestors():
+        if isinstance(parent, nodes.ClassDef) and _WANTED.search(parent.name):
+            return True
+        if isinstance(parent, nodes.If) and child in parent.body and _WANTED.search(parent.test.as_string()):
+            return True
+        if isinstance(parent, nodes.FunctionDef) and (_WANTED.search(parent.name) or _measures(node)):
+            return True
+        child = parent
+    return False
+
+
+def _exchanges_weights(node: nodes.Call) -> bool:
+    """Inside a loop or function that loads other weights, memory passes from one phase of the training to another."""
+    around = next((one for one in node.node_ancestors() if isinstance(one, (nodes.For, nodes.While, nodes.FunctionDef))), None)
+    calls = around.nodes_of_class(nodes.Call) if around is not None else ()
+    return any(last_name(call.func) == "load_state_dict" for call in calls)
+
+
+def _measures(node: nodes.Call) -> bool:
+    """A clock or an event read in the statement behind or before: the wait is what makes the figure right."""
+    if last_name(node.func) != "synchronize" or not isinstance(node.parent, nodes.Expr):
+        return False
+    statement = node.statement()
+    near = [one for one in (statement.next_sibling(), statement.previous_sibling()) if one is not None]
+    return any("elapsed_time" in one.as_string() for one in near)
+
+
+def _summed_on_device(source: Source, group: Group) -> Fix | None:
+    """``total += loss.detach()``: of all reads, those that only add up can become tensors without more ado."""
+    edits = []
+    for sync in group.every:
+        summed = isinstance(sync.statement, nodes.AugAssign) and isinstance(sync.node, nodes.Call)
+        if not summed or last_name(sync.node.func) != "item":
+            return None
+        base, whole = span_of(source, sync.node.func.expr), span_of(source, sync.node)
+        if source.slice(source.span(base.end, whole.end)).strip() == ".item()":
+            edits.append(Edit(source.span(base.end, whole.end), ".detach()"))
+    return Fix("add up the tensor", tuple(edits), Applicability.DISPLAY, _READ_LATER) if edits else None
+
+
+def _removal(source: Source, call: nodes.Call, rule: Rule) -> Fix | None:
+    """Take the statement away; a block that would be empty gets ``pass``."""
+    statement = call.parent
+    if not isinstance(statement, nodes.Expr):
+        return None
+    span = span_of(source, statement)
+    line = source.lines[statement.lineno - 1]
+    alone = line.partition("#")[0].strip() == source.slice(span).strip() and statement.lineno == statement.end_lineno
+    name = last_name(call.func)
+    if not alone:
+        return None
+    single = any([statement] == getattr(statement.parent, part, None) for part in ("body", "orelse", "finalbody"))
+    edit = Edit(span, "pass") if single else delete_line(source, span)
+    return Fix(f"remove the call of {name}", (edit,), Applicability.UNSAFE, _REASONS[rule])

@@ -1,0 +1,92 @@
+"""What names hold inside a function: the bindings that reach a use, results of calls, what runs backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.python.names import bindings, scope_of
+from ldlm_lint.python.places import function_of
+
+
+def returns(function: nodes.FunctionDef | None) -> list[nodes.Return]:
+    """The statements by which a function returns a value."""
+    if function is None:
+        return []
+    return [
+        one for one in function.nodes_of_class(nodes.Return) if one.value is not None and function_of(one) is function
+    ]
+
+
+def is_result(name: nodes.Name) -> bool:
+    """Whether a name holds what some call returned."""
+    return any(isinstance(getattr(one.parent, "value", None), nodes.Call) for one in bindings(name))
+
+
+def trained(function: nodes.NodeNG) -> Iterator[str]:
+    """The names and attributes, as written, that a function runs backward or adds up to what it does."""
+    for call in function.nodes_of_class(nodes.Call):
+        if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in ("backward", "manual_backward"):
+            continue
+        for part in _terms(call.args[0] if call.args else call.func.expr):
+            yield part.as_string()
+
+
+def _terms(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
+    if isinstance(node, nodes.BinOp):
+        yield from _terms(node.left)
+        if node.op in "+-":
+            yield from _terms(node.right)
+    elif isinstance(node, nodes.Call):
+        parts = [
+            *node.args[:1],
+            *([node.func.expr] if isinstance(node.func, nodes.Attribute) and not node.args else []),
+        ]
+        for part in parts:
+            yield from _terms(part)
+    elif isinstance(node, nodes.Attribute) or (isinstance(node, nodes.Name) and node.name not in ("self", "cls")):
+        yield node
+
+
+def reaching(name: nodes.Name) -> Iterator[nodes.NodeNG]:
+    """The bindings whose value a name may hold where it stands; all of them where none stands before it."""
+    every = bindings(name)
+    if len(every) < 2 or scope_of(name) is not name.scope():
+        yield from every
+        return
+    here = name.statement()
+    before = [one for one in every if one.lineno < name.lineno and one.statement() is not here]
+    found = False
+    for binding in sorted(before, key=lambda one: (one.lineno, one.col_offset), reverse=True):
+        yield binding
+        found = True
+        if not isinstance(binding.parent, nodes.AugAssign) and _dominates(binding, here):
+            return
+    if not found:
+        yield from (one for one in every if one not in before)
+
+
+def _dominates(binding: nodes.NodeNG, here: nodes.NodeNG) -> bool:
+    """Whether every way to a statement passes a binding: it stands in a block around it."""
+    statement = binding if isinstance(binding.parent, nodes.Arguments) else binding.statement()
+    if isinstance(binding.parent, nodes.Arguments):
+        return True
+    block, child = statement.parent, here
+    if isinstance(statement, nodes.For):
+        return any(one is statement for one in here.node_ancestors())
+    for parent in here.node_ancestors():
+        if parent is block:
+            return _arm(parent, statement) == _arm(parent, child)
+        child = parent
+    return False
+
+
+def _arm(parent: nodes.NodeNG, child: nodes.NodeNG) -> str:
+    return next(
+        (name for name in ("body", "orelse", "handlers", "finalbody") if child in (getattr(parent, name, None) or ())),
+        "",
+    )
+
+
+__all__ = ["is_result", "reaching", "returns", "trained"]

@@ -1,0 +1,179 @@
+"""Finds state dictionaries that are kept, or handed to a thread, while the training goes on changing their tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.python.flow import is_backward
+from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.places import function_of, loops_around
+
+_THREADS = {"threading.Thread"}
+_EXECUTORS = {
+    "concurrent.futures.ThreadPoolExecutor",
+    "concurrent.futures.thread.ThreadPoolExecutor",
+    "multiprocessing.pool.ThreadPool",
+}
+_SUBMITS = {"submit", "apply_async"}
+_SHALLOW = {"copy.copy", "collections.OrderedDict"}
+_WAITS = {"join", "result", "wait", "shutdown"}
+_USES = {"torch.save"}
+_DEPTH = 4
+
+
+@dataclass(frozen=True)
+class LiveState:
+    """A state that is no copy: where it is handed on or kept, in words how, and where it is used later."""
+
+    node: nodes.NodeNG
+    how: str
+    use: nodes.NodeNG | None = None
+    note: str = ""
+
+
+def live_states(module: nodes.Module) -> Iterator[LiveState]:
+    """The live states that a file hands to threads, or keeps past further steps."""
+    for call in module.nodes_of_class(nodes.Call):
+        handed = _handed_on(call)
+        if handed and any(map(_is_live, handed)) and not _waits(call):
+            yield LiveState(call, "a thread writes it while the next steps change the tensors")
+    for assign in module.nodes_of_class(nodes.Assign):
+        found = _kept(assign)
+        if found is not None:
+            yield found
+
+
+def _handed_on(call: nodes.Call) -> list[nodes.NodeNG]:
+    """The arguments that a thread gets."""
+    if qualified(call.func) <= _THREADS:
+        passed = [keyword.value for keyword in call.keywords if keyword.arg in ("args", "kwargs")]
+        return [part for value in passed for part in _parts(value)]
+    if isinstance(call.func, nodes.Attribute) and call.func.attrname in _SUBMITS and _is_executor(call.func.expr):
+        rest = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
+        return [part for value in rest for part in (_parts(value) if isinstance(value, nodes.Tuple) else [value])]
+    return []
+
+
+def _parts(value: nodes.NodeNG) -> list[nodes.NodeNG]:
+    if isinstance(value, (nodes.Tuple, nodes.List)):
+        return value.elts
+    return [part for _, part in value.items] if isinstance(value, nodes.Dict) else []
+
+
+def _is_executor(node: nodes.NodeNG) -> bool:
+    """Whether an expression holds a pool of threads that the file makes, and not one that a ``with`` waits for."""
+    if isinstance(node, nodes.Name):
+        values = [one.parent.value for one in bindings(node) if isinstance(one.parent, nodes.Assign)]
+    elif isinstance(node, nodes.Attribute):
+        every = node.root().nodes_of_class(nodes.AssignAttr)
+        values = [
+            one.parent.value for one in every if one.attrname == node.attrname and isinstance(one.parent, nodes.Assign)
+        ]
+    else:
+        return False
+    return any(isinstance(one, nodes.Call) and qualified(one.func) <= _EXECUTORS for one in values)
+
+
+def _is_live(node: nodes.NodeNG, depth: int = 0) -> bool:
+    """Whether an expression holds the tensors of a ``state_dict()`` themselves."""
+    if depth > _DEPTH:
+        return False
+    if isinstance(node, nodes.Call):
+        if isinstance(node.func, nodes.Attribute) and node.func.attrname == "state_dict":
+            return not _may_copy(node)
+        shallow = qualified(node.func) <= _SHALLOW or (isinstance(node.func, nodes.Name) and node.func.name == "dict")
+        shallow = shallow or (isinstance(node.func, nodes.Attribute) and node.func.attrname == "copy" and not node.args)
+        inner = node.args[:1] or ([node.func.expr] if isinstance(node.func, nodes.Attribute) else [])
+        return shallow and any(_is_live(one, depth + 1) for one in inner)
+    if isinstance(node, nodes.Dict):
+        return any(_is_live(value, depth + 1) for _, value in node.items)
+    if isinstance(node, nodes.DictComp):
+        return _comprehends_live(node, depth)
+    if isinstance(node, nodes.Name):
+        values = [getattr(one.parent, "value", None) for one in bindings(node) if isinstance(one, nodes.AssignName)]
+        return (
+            len(values) == 1 and len(bindings(node)) == 1 and values[0] is not None and _is_live(values[0], depth + 1)
+        )
+    return False
+
+
+def _may_copy(call: nodes.Call) -> bool:
+    """An object of another kind, such as one of FSDP or DeepSpeed, may gather its state into new tensors."""
+    return bool(call.args or call.keywords)
+
+
+def _comprehends_live(node: nodes.DictComp, depth: int) -> bool:
+    """``{k: v for k, v in x.state_dict().items()}``, and ``v.cpu()`` over an optimizer (it holds dictionaries)."""
+    source = node.generators[0].iter
+    if not (
+        isinstance(source, nodes.Call) and isinstance(source.func, nodes.Attribute) and source.func.attrname == "items"
+    ):
+        return False
+    owner = source.func.expr
+    if not _is_live(owner, depth + 1):
+        return False
+    if isinstance(node.value, nodes.Name):
+        return True
+    of_optimizer = isinstance(owner, nodes.Call) and "optim" in owner.func.as_string().lower()
+    guarded = isinstance(node.value, nodes.IfExp) and isinstance(node.value.orelse, nodes.Name)
+    return of_optimizer and guarded and "ensor" in node.value.test.as_string()
+
+
+def _waits(call: nodes.Call) -> bool:
+    """Whether the function waits for what it started, in the same pass of the loop where there is one."""
+    loops = loops_around(call)
+    around = loops[0] if loops else function_of(call)
+    later = (one for one in around.nodes_of_class(nodes.Call) if (one.lineno or 0) >= (call.lineno or 0))
+    return any(
+        isinstance(one.func, nodes.Attribute) and one.func.attrname in _WAITS and _is_handle(one) for one in later
+    )
+
+
+def _is_handle(call: nodes.Call) -> bool:
+    """``thread.join()`` and not ``os.path.join(a, b)``."""
+    return not call.args or call.func.attrname in ("wait", "result")
+
+
+def _kept(assign: nodes.Assign) -> LiveState | None:
+    """``best = model.state_dict()`` inside a training loop, used after it: by then it is the last state."""
+    loops = loops_around(assign)
+    target = assign.targets[0]
+    if not loops or not isinstance(target, nodes.AssignName) or not _is_live(assign.value):
+        return None
+    function, outermost = function_of(assign), loops[-1]
+    if not isinstance(function, nodes.FunctionDef) or not _trains(outermost) or _is_refreshed(outermost, assign):
+        return None
+    use = _use_after(function, outermost, target.name)
+    if use is None:
+        return None
+    how = "it is kept while further steps change the tensors"
+    return LiveState(assign, how, use, "by now it holds the last state")
+
+
+def _trains(loop: nodes.NodeNG) -> bool:
+    return any(is_backward(call) for call in loop.nodes_of_class(nodes.Call))
+
+
+def _is_refreshed(loop: nodes.NodeNG, assign: nodes.Assign) -> bool:
+    """Assigned in every pass, or left by a break: then nothing changes the state between here and its use."""
+    if assign in getattr(loop, "body", ()):
+        return True
+    block = getattr(assign.parent, "body", [])
+    return assign in block and any(isinstance(one, nodes.Break) for one in block)
+
+
+def _use_after(function: nodes.FunctionDef, loop: nodes.NodeNG, name: str) -> nodes.NodeNG | None:
+    for call in function.nodes_of_class(nodes.Call):
+        if (call.lineno or 0) <= (loop.end_lineno or 0) or not call.args:
+            continue
+        loads = isinstance(call.func, nodes.Attribute) and call.func.attrname == "load_state_dict"
+        if (
+            (loads or qualified(call.func) <= _USES)
+            and isinstance(call.args[0], nodes.Name)
+            and call.args[0].name == name
+        ):
+            return call
+    return None

@@ -1,0 +1,136 @@
+"""Finds segments of activation checkpointing that fail, that train nothing, or that save nothing."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.block_stacks import foreign_stack, repeated_block
+from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of, refused_keywords, subject_of
+from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.python.names import last_name
+from ldlm_lint.python.places import loops_around, scope_name
+from ldlm_lint.python.signatures import assigned_to, local_class, method_of
+from ldlm_lint.rules.segments import (
+    CHECKPOINT_KEYWORD_ONLY_CALLEE,
+    REENTRANT_CHECKPOINT_MISUSE,
+    RULES,
+    WHOLE_MODEL_CHECKPOINT,
+)
+from ldlm_lint.source import Source
+
+_OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
+_SWITCH = re.compile(r"checkpoint|remat|recompute")
+_REASON = "the other implementation computes the backward pass, and gradients that were silently missing appear"
+_NAMED_REASON = "code that raised now runs, with the non-reentrant implementation"
+
+
+class SegmentsChecker(LdlmChecker):
+    """Segments of activation checkpointing."""
+
+    rules = RULES
+
+    def visit_call(self, node: nodes.Call) -> None:
+        """Look at every checkpointed segment; what is wrong with one is said once."""
+        if not is_checkpoint(node):
+            return
+        target = handed_to(node)
+        names = refused_keywords(node, target)
+        problem = misuse_of(node)
+        if names:
+            self._report_keyword_only(node, names, _OUTSIDE_TESTS)
+        elif problem is not None:
+            self.report(
+                REENTRANT_CHECKPOINT_MISUSE,
+                node,
+                args={"problem": problem},
+                claims=_OUTSIDE_TESTS,
+                fix=lambda source: _implementation_fix(source, node),
+            )
+        elif target is not None and target.imported:
+            self._report_keyword_only(node, [], (*_OUTSIDE_TESTS, Claim("callee-is-keyword-only", subject_of(node, target))))
+        self._check_whole(node)
+
+    def _report_keyword_only(self, node: nodes.Call, names: list[str], claims: tuple[Claim, ...]) -> None:
+        self.report(
+            CHECKPOINT_KEYWORD_ONLY_CALLEE,
+            node,
+            args={"function": node.args[0].as_string(), "names": ", ".join(names)},
+            claims=claims,
+            fix=functools.partial(_keyword_fix, call=node, names=names),
+        )
+
+    def _check_whole(self, node: nodes.Call) -> None:
+        """One segment in a class, not in a loop, of an attribute that repeats blocks itself."""
+        model = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+        attribute = node.args[0]
+        on_self = isinstance(attribute, nodes.Attribute) and isinstance(attribute.expr, nodes.Name)
+        if model is None or not on_self or attribute.expr.name != "self" or loops_around(node):
+            return
+        segments = [one for one in model.nodes_of_class(nodes.Call) if is_checkpoint(one)]
+        if len(segments) > 1 and len({one.args[0].as_string() for one in segments}) > 1:
+            return
+        values = assigned_to(attribute)
+        blocks = _repeated_in(values[0]) if len(values) == 1 and isinstance(values[0], nodes.Call) else None
+        if blocks is None or segments[0] is not node:
+            return
+        self.report(
+            WHOLE_MODEL_CHECKPOINT,
+            node,
+            args={"model": attribute.attrname, "blocks": blocks},
+            related=[(values[0], "the blocks are built here")],
+            claims=(*_OUTSIDE_TESTS, Claim("class-is-built-once", scope_name(model))),
+        )
+
+
+def _repeated_in(made: nodes.Call) -> str | None:
+    """In words the blocks that a constructor call repeats; None where it is not known to repeat any."""
+    model = local_class(made.func)
+    if model is None:
+        return _in_words(repeated_block(made)) or foreign_stack(made)
+    if any(is_checkpoint(call) or _SWITCH.search(last_name(call.func)) for call in model.nodes_of_class(nodes.Call)):
+        return None
+    found = (_in_words(repeated_block(call)) for call in model.nodes_of_class(nodes.Call))
+    return next(filter(None, found), None) or _run_in_turn(model)
+
+
+def _run_in_turn(model: nodes.ClassDef) -> str | None:
+    """In words the blocks that ``for block in self.blocks: x = block(x)`` of a forward runs, whoever made them."""
+    forward = method_of(model, "forward")
+    for loop in forward.nodes_of_class(nodes.For) if forward is not None else ():
+        called = {last_name(call.func) for call in loop.nodes_of_class(nodes.Call) if isinstance(call.func, nodes.Name)}
+        if isinstance(loop.target, nodes.AssignName) and isinstance(loop.iter, nodes.Attribute) and loop.target.name in called:
+            return f"all of its {loop.iter.attrname}"
+    return None
+
+
+def _in_words(block: nodes.Call | None) -> str | None:
+    return f"a stack of {last_name(block.func)}" if block is not None else None
+
+
+def _implementation_fix(source: Source, call: nodes.Call) -> Fix | None:
+    flag = next((keyword for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
+    if flag is not None:
+        edit = Edit(span_of(source, flag.value), "False")
+    else:
+        edit = add_keyword(source, span_of(source, call), "use_reentrant", "False")
+    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, _REASON) if edit else None
+
+
+def _keyword_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | None:
+    """Name the arguments that are called like the parameters, where that leaves none by position."""
+    arguments = call.args[1:]
+    if not arguments or not all(isinstance(one, nodes.Name) and one.name in names for one in arguments):
+        return None
+    edits = [Edit(span_of(source, one), f"{one.name}={one.name}") for one in arguments]
+    flag = next((keyword for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
+    if flag is None:
+        last = span_of(source, [*arguments, *call.keywords][-1])
+        edits.append(Edit(source.span(last.end, last.end), ", use_reentrant=False"))
+    else:
+        edits.append(Edit(span_of(source, flag.value), "False"))
+    return Fix("pass the arguments by keyword", tuple(edits), Applicability.UNSAFE, _NAMED_REASON)

@@ -1,0 +1,271 @@
+"""What a function does in a training step, in the order in which it does it: backward, clipping, steps, schedules.
+
+Helpers and closures of the same file are followed into; each event knows the loops and the conditions around it, on the
+whole way from the function that is looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
+from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_schedule, may_step
+from ldlm_lint.checkers.step_names import last_name
+from ldlm_lint.python.names import bindings
+
+_LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
+_DEPTH = 3
+_BUDGET = 4000
+_CACHE = "_ldlm_acting"
+
+
+@dataclass(frozen=True)
+class Event:
+    """One call of a step.
+
+    ``site`` is the call in the function that is looked at through which it is reached (``node`` itself where it stands
+    there), ``subject`` the text of what is stepped, clipped or scaled; ``guards`` are the tests around it with the arm
+    it stands in, ``loops`` the loops, outermost first; ``left`` are the conditions under which the place was never reached.
+    """
+
+    kind: Kind
+    node: nodes.Call
+    site: nodes.Call
+    subject: str
+    at: int
+    conditions: frozenset[Condition]
+    guards: tuple[tuple[nodes.If, bool], ...]
+    loops: tuple[nodes.NodeNG, ...]
+    left: tuple[frozenset[Condition], ...]
+
+    def follows(self, other: Event) -> bool:
+        """Whether this runs after the other on some path through one pass of the loops that both stand in."""
+        if self.at <= other.at or exclude(self.conditions, other.conditions):
+            return False
+        return not any(gone <= other.conditions for gone in self.left if gone not in other.left)
+
+    def common_loops(self, other: Event) -> int:
+        """How many loops, from the outermost, both stand in."""
+        pairs = zip(self.loops, other.loops, strict=False)
+        return next((at for at, (one, two) in enumerate(pairs) if one is not two), min(len(self.loops), len(other.loops)))
+
+
+def events_of(function: nodes.NodeNG) -> list[Event]:
+    """The events of a function or module in the order in which they happen."""
+    walk = _Walk(acting_functions(function.root()))
+    walk.suite(function.body)
+    return walk.events
+
+
+def acting_functions(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]:
+    """The functions of a file, by name, that do something of a step, themselves or through each other."""
+    known: dict[str, list[nodes.FunctionDef]] | None = module.__dict__.get(_CACHE)
+    if known is not None:
+        return known
+    functions = list(module.nodes_of_class(nodes.FunctionDef))
+    calls = {one: list(one.nodes_of_class(nodes.Call)) for one in functions}
+    acting = {one for one in functions if any(kind_of(call) or may_schedule(call) for call in calls[one])}
+    called = {one: {last_name(call.func) for call in calls[one]} for one in functions}
+    for _ in range(_DEPTH):
+        names = {one.name for one in acting}
+        acting |= {one for one in functions if not called[one].isdisjoint(names)}
+    found: dict[str, list[nodes.FunctionDef]] = {}
+    for one in functions:
+        if one in acting:
+            found.setdefault(one.name, []).append(one)
+    module.__dict__[_CACHE] = found
+    return found
+
+
+class _Walk:
+    """One pass through a function, in the order of execution."""
+
+    def __init__(self, acting: dict[str, list[nodes.FunctionDef]]) -> None:
+        self.events: list[Event] = []
+        self._acting = acting
+        self._conditions: list[frozenset[Condition]] = []
+        self._guards: list[tuple[nodes.If, bool]] = []
+        self._loops: list[nodes.NodeNG] = []
+        self._left: list[tuple[frozenset[Condition], bool]] = []
+        self._inside: list[tuple[nodes.FunctionDef, nodes.Call, dict[str, str]]] = []
+        self._budget = _BUDGET
+
+    def suite(self, statements: Iterable[nodes.NodeNG]) -> None:
+        """Go through a block; what follows an ``if`` that leaves it runs where its test does not hold."""
+        pushed = 0
+        for statement in statements:
+            self._statement(statement)
+            if isinstance(statement, nodes.If) and _leaves(statement.body) and not _leaves(statement.orelse):
+                self._conditions.append(conditions_of(statement.test, False))
+                self._guards.append((statement, False))
+                pushed += 1
+        for _ in range(pushed):
+            self._conditions.pop()
+            self._guards.pop()
+
+    def _statement(self, node: nodes.NodeNG) -> None:
+        if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)):
+            return
+        if isinstance(node, nodes.If):
+            self._branch(node)
+        elif isinstance(node, (nodes.For, nodes.While)):
+            self._expression(node.iter if isinstance(node, nodes.For) else node.test)
+            self._loop(node)
+        elif isinstance(node, nodes.With):
+            for context, _ in node.items:
+                self._expression(context)
+            self.suite(node.body)
+        elif isinstance(node, nodes.Try):
+            self._attempt(node)
+        elif isinstance(node, nodes.Match):
+            for case in node.cases:
+                self._under(frozenset({(f"match at {case.pattern.lineno}", True)}), case.body)
+        else:
+            self._expression(node)
+
+    def _branch(self, node: nodes.If) -> None:
+        self._expression(node.test)
+        for block, holds in ((node.body, True), (node.orelse, False)):
+            if not block:
+                continue
+            here = conditions_of(node.test, holds)
+            self._guards.append((node, holds))
+            self._under(here, block)
+            self._guards.pop()
+            if _leaves(block):
+                whole = frozenset().union(here, *self._conditions)
+                self._left.append((whole, isinstance(block[-1], (nodes.Continue, nodes.Break))))
+
+    def _under(self, conditions: frozenset[Condition], block: Iterable[nodes.NodeNG]) -> None:
+        self._conditions.append(conditions)
+        self.suite(block)
+        self._conditions.pop()
+
+    def _loop(self, node: nodes.For | nodes.While) -> None:
+        before = len(self._left)
+        self._loops.append(node)
+        self.suite(node.body)
+        self._loops.pop()
+        # A ``continue`` ends one pass only.
+        self._left[before:] = [(gone, inner) for gone, inner in self._left[before:] if not inner]
+        self.suite(node.orelse)
+
+    def _attempt(self, node: nodes.Try) -> None:
+        self.suite(node.body)
+        failed = f"failure at {node.lineno}"
+        for handler in node.handlers:
+            self._under(frozenset({(failed, True), (f"{failed}: {handler.lineno}", True)}), handler.body)
+        self._under(frozenset({(failed, False)}), node.orelse)
+        self.suite(node.finalbody)
+
+    def _expression(self, node: nodes.NodeNG) -> None:
+        if isinstance(node, (nodes.Lambda, nodes.FunctionDef, nodes.ClassDef)):
+            return
+        if isinstance(node, nodes.IfExp):
+            self._expression(node.test)
+            for part, holds in ((node.body, True), (node.orelse, False)):
+                self._conditions.append(conditions_of(node.test, holds))
+                self._expression(part)
+                self._conditions.pop()
+            return
+        loops = node.generators if isinstance(node, nodes.ComprehensionScope) else []
+        self._loops += loops
+        for child in node.get_children():
+            self._expression(child)
+        del self._loops[len(self._loops) - len(loops) :]
+        if isinstance(node, nodes.Call):
+            self._call(node)
+
+    def _call(self, call: nodes.Call) -> None:
+        self._budget -= 1
+        if self._budget < 0:
+            return
+        found = kind_of(call)
+        if found is not None:
+            if found[0].steps:
+                for closure in _closures(call):
+                    self._follow(closure, call)
+            self._add(found[0], call, found[1])
+            return
+        function = self._target(call)
+        if function is not None:
+            self._follow(function, call)
+        elif may_step(call):
+            self._add(Kind.MAYBE, call, call.func)
+        elif may_schedule(call):
+            self._add(Kind.MAY_SCHEDULE, call, call.func)
+
+    def _target(self, call: nodes.Call) -> nodes.FunctionDef | None:
+        """The function of the file that a call goes to; None where it does nothing of a step, or is followed already."""
+        found = self._acting.get(last_name(call.func), [])
+        if isinstance(call.func, nodes.Name):
+            found = [one for one in bindings(call.func) if one in found]
+        elif isinstance(call.func, nodes.Attribute) and last_name(call.func.expr) == "self":
+            found = [one for one in found if one.parent in _classes_of(call)] or found
+        usable = isinstance(call.func, (nodes.Name, nodes.Attribute)) and len(found) == 1 and len(self._inside) < _DEPTH
+        return found[0] if usable and all(found[0] is not one for one, _, _ in self._inside) else None
+
+    def _follow(self, function: nodes.FunctionDef, call: nodes.Call) -> None:
+        before, guards = len(self._left), len(self._guards)
+        self._inside.append((function, call, self._bound(function, call)))
+        self.suite(function.body)
+        self._inside.pop()
+        del self._left[before:], self._guards[guards:]
+
+    def _bound(self, function: nodes.FunctionDef, call: nodes.Call) -> dict[str, str]:
+        """The arguments by the parameters that hold them inside the function, as the outermost caller writes them."""
+        params = [one.name for one in function.args.args or ()]
+        if params[:1] == ["self"] and isinstance(call.func, nodes.Attribute):
+            params = params[1:]
+        bound = {name: self._text(node) for name, node in zip(params, call.args, strict=False)}
+        return bound | {keyword.arg: self._text(keyword.value) for keyword in call.keywords if keyword.arg}
+
+    def _text(self, node: nodes.NodeNG | None) -> str:
+        text = node.as_string() if node is not None else ""
+        bound = self._inside[-1][2] if self._inside else {}
+        head = re.match(r"\w+", text)
+        return bound[head[0]] + text[head.end() :] if head and head[0] in bound else text
+
+    def _add(self, kind: Kind, call: nodes.Call, subject: nodes.NodeNG | None) -> None:
+        self.events.append(
+            Event(
+                kind=kind,
+                node=call,
+                site=self._inside[0][1] if self._inside else call,
+                subject=self._text(subject),
+                at=len(self.events),
+                conditions=frozenset().union(*self._conditions),
+                guards=tuple(self._guards),
+                loops=tuple(self._loops),
+                left=tuple(gone for gone, _ in self._left),
+            )
+        )
+
+
+def _leaves(block: list[nodes.NodeNG]) -> bool:
+    return bool(block) and isinstance(block[-1], _LEAVES)
+
+
+def _closures(call: nodes.Call) -> Iterator[nodes.FunctionDef]:
+    for node in (*call.args, *(keyword.value for keyword in call.keywords)):
+        if isinstance(node, nodes.Name):
+            yield from (one for one in bindings(node) if isinstance(one, nodes.FunctionDef))
+
+
+def _classes_of(call: nodes.Call) -> list[nodes.ClassDef]:
+    """The class that a call stands in, and those of its bases that the file defines."""
+    owner = next((one for one in call.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+    found = [owner] if owner is not None else []
+    for one in found:
+        names = {last_name(base) for base in one.bases}
+        for other in one.root().body:
+            if isinstance(other, nodes.ClassDef) and other.name in names and other not in found:
+                found.append(other)
+    return found
+
+
+__all__ = ["Event", "Kind", "acting_functions", "events_of"]

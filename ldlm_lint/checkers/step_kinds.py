@@ -1,0 +1,112 @@
+"""What a single call does in a training step, by its name and by what it is called on."""
+
+from __future__ import annotations
+
+import enum
+import re
+
+from astroid import nodes
+
+from ldlm_lint.checkers.step_names import Schedule, is_optimizer, last_name, schedule_of
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.names import UNKNOWN, qualified
+
+_CLIPS = re.compile(r"^(clip_grad_norm_?|clip_grad_value_?|clip_grads_with_norm_|dispatch_clip_grad|adaptive_clip_grad)$")
+# These unscale first, or clip what their engine has unscaled.
+_CLIPPING_ENGINES = re.compile(r"accelerat|fabric|engine|strategy|^super$", re.I)
+_SCALER = re.compile(r"scaler$|^(amp_|grad_|loss_)?scaler", re.I)
+_MAY_STEP = re.compile(r"train|optim|(?<!time)(^|_)step|update|epoch(?!s)|^fit|^run|iteration|backward|learn(?!ing_rate)", re.I)
+_STEPS_NOTHING = re.compile(
+    r"zero_grad|sched|learning_rate|(^|_)lr(_|$)|set_epoch|state_dict|metric|(?<!ra)meter|(^|_)ema|pbar|progress|log|writer|wandb|print|"
+    r"parse|args|load|sav|range|time|sampler|eval|valid|^len$|^update$|optimizers?$"
+    r"|^_*(get|build|create|make|init|setup|configure|prepare|set|is|has|should|register|count|num|compute|calc)_"
+)
+_NEVER_TRAINED = re.compile(r"env|prof|sched|meter|metric|bar$|tim(e|er)$|ema|logger|watch|(^|_)lr", re.I)
+_MAY_SCHEDULE = re.compile(r"^(update|step)_(\w+_)?(lr|learning_rates?|sched\w*)$|^(lr|sched\w*)_(update|step)$")
+
+
+class Kind(enum.Enum):
+    """What an event does."""
+
+    STEP = "optimizer step"
+    SCALED_STEP = "optimizer step by a gradient scaler"
+    SCHEDULE = "scheduler step"
+    CLIP = "gradient clipping"
+    UNSCALE = "unscaling"
+    SCALE = "loss scaling"
+    BACKWARD = "backward"
+    ENGINE = "backward by an engine"
+    RESET = "zero_grad"
+    MAYBE = "may step an optimizer"
+    MAY_SCHEDULE = "may step a scheduler"
+
+    @property
+    def steps(self) -> bool:
+        """Whether it is the step of an optimizer."""
+        return self in (Kind.STEP, Kind.SCALED_STEP)
+
+
+def kind_of(call: nodes.Call) -> tuple[Kind, nodes.NodeNG | None] | None:
+    """What a call does in a step, and the expression it does it to; None where it is nothing of the kind."""
+    name = last_name(call.func)
+    if _CLIPS.search(name):
+        return _clipping(call)
+    if not isinstance(call.func, nodes.Attribute):
+        return None
+    owner = call.func.expr
+    if name == "step":
+        return _stepping(call, owner)
+    if "unscale" in name or name == "get_scale":
+        return Kind.UNSCALE, call.args[0] if call.args else None
+    if name == "scale" and len(call.args) == 1 and _SCALER.search(last_name(owner)):
+        return Kind.SCALE, owner
+    if name == "zero_grad":
+        return Kind.RESET, owner
+    if name in ("backward", "manual_backward"):
+        return _computing(call, owner, name)
+    return None
+
+
+def _clipping(call: nodes.Call) -> tuple[Kind, nodes.NodeNG | None] | None:
+    if isinstance(call.func, nodes.Attribute) and _CLIPPING_ENGINES.search(last_name(call.func.expr)):
+        return None
+    names = qualified(call.func)
+    if any(name.startswith((".", "torch.nn.utils")) or UNKNOWN in name or "clip" in name for name in names):
+        return Kind.CLIP, call.args[0] if call.args else None
+    return None
+
+
+def _stepping(call: nodes.Call, owner: nodes.NodeNG) -> tuple[Kind, nodes.NodeNG | None] | None:
+    if _SCALER.search(last_name(owner)) and call.args:
+        return Kind.SCALED_STEP, call.args[0]
+    if is_optimizer(owner):
+        return Kind.STEP, owner
+    if not call.args and not call.keywords and schedule_of(owner) is not Schedule.OTHER:
+        return Kind.SCHEDULE, owner
+    return None
+
+
+def _computing(call: nodes.Call, owner: nodes.NodeNG, name: str) -> tuple[Kind, nodes.NodeNG | None]:
+    """``loss.backward()``, or the same by Lightning and Fabric, which leave the scale to the caller."""
+    if name == "manual_backward" or (last_name(owner) == "fabric" and call.args):
+        return Kind.BACKWARD, call.args[0] if call.args else None
+    handed = bool(call.args) or not Arguments(call)["loss"].absent
+    return (Kind.ENGINE if handed and "loss" not in last_name(owner) else Kind.BACKWARD), owner
+
+
+def may_schedule(call: nodes.Call) -> bool:
+    """Whether a method by its name moves learning rates on: ``model.update_learning_rate()``."""
+    name = last_name(call.func)
+    return isinstance(call.func, nodes.Attribute) and _MAY_SCHEDULE.search(name) is not None
+
+
+def may_step(call: nodes.Call) -> bool:
+    """Whether a call that nobody follows into may step an optimizer, by its name."""
+    name = last_name(call.func)
+    if name == "step":
+        return isinstance(call.func, nodes.Attribute) and _NEVER_TRAINED.search(last_name(call.func.expr)) is None
+    if name in ("train", "run"):
+        return bool(call.args or call.keywords) and not (call.args and isinstance(call.args[0], nodes.Const))
+    if name[:1].isupper():
+        return False
+    return _MAY_STEP.search(name) is not None and _STEPS_NOTHING.search(name) is None

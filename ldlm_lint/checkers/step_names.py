@@ -1,0 +1,196 @@
+"""What the objects of a training step are: optimizers, schedulers of the learning rate, gradient scalers."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.python.names import UNKNOWN, bindings, qualified
+
+_OPTIMIZER = re.compile(r"optim|(^|_)opts?(_|\d|$)|adam|sgd", re.I)
+_NO_OPTIMIZER = re.compile(r"sched|(^|_)lrs?(_|$)|options?$|params?$|args?$|config|cfg|noamopt|swarm", re.I)
+_SCHEDULER = re.compile(r"sched|(^|_)lr_?(policy|decay|updater)", re.I)
+_NO_SCHEDULER = re.compile(
+    r"noise|ddpm|ddim|dpm|diffus|sampl|euler|beta|temper|tau|kl_|weight|wd_|decay_sched|momentum|mask|curricul|ema|eps|prof"
+    r"|pipe|pp_|task|job|request|timestep|sigma|dropout|sparsity|prun|ratio|prob|size|plateau",
+    re.I,
+)
+_TORCH_SCHEDULERS = re.compile(
+    r"^torch\.optim\.lr_scheduler\.|^transformers\.(\w+\.)*(get_\w*schedule\w*)$|^diffusers\.(\w+\.)*get_\w*schedule\w*$|\.lr_schedulers$"
+    r"|^pl_bolts\..*LR$|^lightning\..*LR$"
+)
+_PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
+_BASE = re.compile(r"^_?LRScheduler$|LR$|^ReduceLROnPlateau$")
+PREPARED = "accelerate.prepare"
+_ENGINE = "deepspeed.initialize"
+_DEPTH = 3
+
+
+class Schedule(enum.Enum):
+    """What is known of an object that is stepped like a scheduler."""
+
+    TORCH = "torch"
+    NAMED = "named"
+    PREPARED = "prepared"
+    OTHER = "other"
+
+
+def last_name(node: nodes.NodeNG | None) -> str:
+    """The last part of a dotted name, through subscripts; empty for other expressions."""
+    while isinstance(node, nodes.Subscript):
+        node = node.value
+    if isinstance(node, (nodes.Attribute, nodes.AssignAttr)):
+        return node.attrname
+    return getattr(node, "name", "") or ""
+
+
+def is_optimizer(node: nodes.NodeNG) -> bool:
+    """Whether an expression is an optimizer of torch's kind: by how the file makes it, else by its name."""
+    made = origins(node)
+    if any(name.startswith("torch.optim.") and ".lr_scheduler" not in name for name in made):
+        return True
+    if any(name == _ENGINE or _is_foreign_class(node, name) for name in made):
+        return False
+    name = _telling_name(node)
+    return _OPTIMIZER.search(name) is not None and _NO_OPTIMIZER.search(name) is None
+
+
+def _telling_name(node: nodes.NodeNG) -> str:
+    """The last part of a name; of a loop's variable that of what the loop goes over, such as ``schedulers``."""
+    name = last_name(node)
+    around = set(node.node_ancestors())
+    for target in bindings(node) if isinstance(node, nodes.Name) else ():
+        loop, position = target.parent, None
+        if isinstance(loop, nodes.Tuple) and isinstance(loop.parent, (nodes.For, nodes.Comprehension)):
+            position, loop = loop.elts.index(target), loop.parent
+        if isinstance(loop, nodes.Comprehension) or (isinstance(loop, nodes.For) and loop in around):
+            return _iterated_name(loop.iter, position) or name
+    return name
+
+
+def _iterated_name(iterable: nodes.NodeNG, position: int | None) -> str:
+    if not isinstance(iterable, nodes.Call):
+        return last_name(iterable)
+    called = last_name(iterable.func)
+    if called in ("values", "items") and isinstance(iterable.func, nodes.Attribute):
+        return last_name(iterable.func.expr)
+    if called == "zip" and position is not None and position < len(iterable.args):
+        return last_name(iterable.args[position])
+    return last_name(iterable.args[0]) if called == "enumerate" and iterable.args else ""
+
+
+def _is_foreign_class(node: nodes.NodeNG, name: str) -> bool:
+    """A class of the file that derives from nothing of torch's: a wrapper whose ``step`` may do anything."""
+    owner = local_class(node.root(), name)
+    return owner is not None and not any("Optimizer" in last_name(base) or "Adam" in last_name(base) for base in owner.bases)
+
+
+def schedule_of(node: nodes.NodeNG) -> Schedule:
+    """Whether an expression schedules a learning rate the way torch's classes do."""
+    made = origins(node)
+    if made & {PREPARED, _ENGINE}:
+        return Schedule.PREPARED
+    known = {_kind(node, name) for name in made if name != UNKNOWN}
+    if Schedule.TORCH in known:
+        return Schedule.TORCH
+    name = _telling_name(node)
+    named = _SCHEDULER.search(name) is not None and _NO_SCHEDULER.search(name) is None
+    return Schedule.NAMED if named and Schedule.OTHER not in known else Schedule.OTHER
+
+
+def _kind(node: nodes.NodeNG, name: str) -> Schedule:
+    if name.startswith(_PLATEAU):
+        return Schedule.OTHER
+    if _TORCH_SCHEDULERS.search(name):
+        return Schedule.TORCH
+    owner = local_class(node.root(), name)
+    if owner is not None:
+        bases = [last_name(base) for base in owner.bases]
+        if any(map(_BASE.search, bases)):
+            return Schedule.TORCH
+        return Schedule.NAMED if any(base not in ("object", "") for base in bases) else Schedule.OTHER
+    return Schedule.OTHER if name.startswith(("timm.", "torch.", "fairseq.")) else Schedule.NAMED
+
+
+def local_class(module: nodes.NodeNG, name: str) -> nodes.ClassDef | None:
+    """The class of the file that a qualified name such as ``.Trainer`` means."""
+    found = module.locals.get(name[1:], ()) if name.startswith(".") and isinstance(module, nodes.Module) else ()
+    return next((one for one in found if isinstance(one, nodes.ClassDef)), None)
+
+
+def origins(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
+    """The qualified names of the calls whose results an expression holds, as far as the file tells; else UNKNOWN."""
+    found = frozenset().union(*(_made_by(value, depth) for value in values_of(node)))
+    return found or frozenset({UNKNOWN})
+
+
+def _made_by(value: nodes.NodeNG | None, depth: int) -> frozenset[str]:
+    if depth > _DEPTH or value is None:
+        return frozenset({UNKNOWN})
+    if isinstance(value, (nodes.List, nodes.Tuple)):
+        return frozenset().union(*(_made_by(one, depth + 1) for one in value.elts)) or frozenset({UNKNOWN})
+    if isinstance(value, (nodes.ListComp, nodes.GeneratorExp)):
+        return _made_by(value.elt, depth + 1)
+    if isinstance(value, nodes.IfExp):
+        return _made_by(value.body, depth + 1) | _made_by(value.orelse, depth + 1)
+    if isinstance(value, nodes.Const):
+        return frozenset()
+    if isinstance(value, (nodes.Name, nodes.Attribute, nodes.Subscript)):
+        return origins(value, depth + 1)
+    if not isinstance(value, nodes.Call):
+        return frozenset({UNKNOWN})
+    if last_name(value.func) == "prepare":
+        return frozenset({PREPARED})
+    return frozenset().union(*(_returned(value.root(), name, depth) for name in qualified(value.func)))
+
+
+def _returned(module: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
+    """The name itself, or what a function of the file by that name returns."""
+    found = module.locals.get(name[1:], ()) if name.startswith(".") and isinstance(module, nodes.Module) else ()
+    function = next((one for one in found if isinstance(one, nodes.FunctionDef)), None)
+    if function is None:
+        # The attribute of an unknown object says nothing but its own name.
+        return frozenset({UNKNOWN if name.startswith(UNKNOWN) and not name.endswith(".lr_schedulers") else name})
+    made = [_made_by(one.value, depth + 1) for one in function.nodes_of_class(nodes.Return) if one.value is not None]
+    return frozenset().union(*made) or frozenset({UNKNOWN})
+
+
+def values_of(node: nodes.NodeNG) -> Iterator[nodes.NodeNG | None]:
+    """What the file assigns to a variable, or to an attribute of that name; None for what cannot be told."""
+    while isinstance(node, nodes.Subscript):
+        node = node.value
+    if isinstance(node, nodes.Name):
+        targets: list[nodes.NodeNG] = bindings(node)
+    elif isinstance(node, nodes.Attribute):
+        module = node.root()
+        targets = [one for one in _attributes(module) if one.attrname == node.attrname]
+    else:
+        targets = []
+    for target in targets:
+        yield _assigned(target)
+
+
+def _attributes(module: nodes.NodeNG) -> list[nodes.AssignAttr]:
+    known: list[nodes.AssignAttr] | None = module.__dict__.get("_ldlm_attributes")
+    if known is None:
+        known = list(module.nodes_of_class(nodes.AssignAttr))
+        module.__dict__["_ldlm_attributes"] = known
+    return known
+
+
+def _assigned(target: nodes.NodeNG) -> nodes.NodeNG | None:
+    parent = target.parent
+    if isinstance(parent, (nodes.Assign, nodes.AnnAssign)):
+        return parent.value
+    if isinstance(parent, (nodes.For, nodes.Comprehension)) and parent.target is target:
+        return parent.iter
+    if isinstance(parent, nodes.Tuple) and isinstance(parent.parent, nodes.Assign):
+        value = parent.parent.value
+        if isinstance(value, (nodes.Tuple, nodes.List)) and len(value.elts) == len(parent.elts):
+            return value.elts[parent.elts.index(target)]
+        engine = isinstance(value, nodes.Call) and (last_name(value.func) == "prepare" or qualified(value.func) == {_ENGINE})
+        return value if engine else None
+    return None

@@ -1,0 +1,173 @@
+"""Finds what leaves a training step before its backward pass because of what one rank alone has seen.
+
+Two shapes count. In the first a test of the loss decides, in the second a caught error does::
+
+    if torch.isnan(loss): continue            # or: if torch.isfinite(loss): loss.backward()
+    try: … loss.backward() except RuntimeError: continue
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.checkers.loss_traces import REDUCES, Trace, calls_below, is_loss_value, reduces, step_of
+from ldlm_lint.checkers.losses import trains as gradients_flow
+from ldlm_lint.python.names import last_name, qualified
+from ldlm_lint.python.places import function_of, loops_around
+
+_ALONE = re.compile(r"world_size|num_process|n_?gpus?\b|distributed|\bddp\b|is_dist|single", re.I)
+_ENDS = {"exit", "_exit", "abort", "quit", "kill"}
+_ERRORS = re.compile(r"^(RuntimeError|OutOfMemoryError|Exception|BaseException|FloatingPointError|ValueError|ArithmeticError)$")
+_BACKWARD = {"backward", "manual_backward", "backward_step"}
+_SCALER = re.compile(r"scaler$", re.I)
+_HARMLESS = {"no_sync"}
+
+
+@dataclass(frozen=True)
+class Skip:
+    """A place that leaves a step: the node to report, what decides in words, and where it stands.
+
+    ``reducers`` are the calls through which the deciding value went; ``test`` is what it is asked, where a true answer
+    leaves the step. ``lightning`` tells a step whose backward pass is Lightning's.
+    """
+
+    node: nodes.NodeNG
+    cause: str
+    where: nodes.NodeNG
+    reducers: tuple[nodes.Call, ...] = ()
+    test: nodes.NodeNG | None = None
+    lightning: bool = False
+
+
+def skips_of(module: nodes.Module) -> Iterator[Skip]:
+    """Every place of a file that may leave a training step on one rank alone."""
+    for node in module.nodes_of_class((nodes.If, nodes.Try)):
+        if not gradients_flow(node) or _is_guarded(node):
+            continue
+        found = _by_test(node) if isinstance(node, nodes.If) else _by_error(node)
+        if found is not None:
+            yield found
+
+
+def _by_test(node: nodes.If) -> Skip | None:
+    trace = Trace(node)
+    if not trace.is_about_loss(node.test) or trace.is_shared():
+        return None
+    leaves = _leaves(node.body) and not _leaves_cleanly(node.body)
+    if leaves and _returns_to_lightning(node):
+        return Skip(node.test, f"the test of {trace.loss}", node, tuple(trace.calls), lightning=True)
+    negative = leaves and _follows(node)
+    positive = any(map(_is_backward, calls_below(node.body))) and not any(map(_is_backward, calls_below(node.orelse))) and _repeats(node)
+    if not (negative or positive):
+        return None
+    return Skip(node.test, f"the test of {trace.loss}", node, tuple(trace.calls), node.test if negative else None)
+
+
+def _by_error(node: nodes.Try) -> Skip | None:
+    """A handler that goes on after an error of the forward or backward pass."""
+    loops = loops_around(node)
+    # A handler around the whole loop ends the training instead of a step.
+    own = [call for call in calls_below(node.body) if _is_backward(call) and loops_around(call) == loops]
+    if not _repeats(node) or not own or any(map(reduces, calls_below(node.body))):
+        return None
+    # A backward pass without an optimizer measures or checks something.
+    if not any(last_name(call.func) in ("step", "zero_grad") or _SCALER.search(last_name(call.func)) for call in calls_below(step_of(node))):
+        return None
+    for handler in node.handlers:
+        names = _caught(handler)
+        text = handler.as_string()
+        if not any(map(_ERRORS.search, names)) or REDUCES.search(text) or _ALONE.search(text):
+            continue
+        if _always_ends(handler.body) or any(map(_is_backward, calls_below(handler.body))):
+            return None
+        place = handler.type or handler
+        return Skip(place, f"{' or '.join(sorted(names))}, which one rank alone may meet,", node)
+    return None
+
+
+def _caught(handler: nodes.ExceptHandler) -> set[str]:
+    """The last names of the errors that a handler takes; a bare one takes every exception."""
+    if handler.type is None:
+        return {"Exception"}
+    parts = handler.type.elts if isinstance(handler.type, nodes.Tuple) else [handler.type]
+    return {last_name(part) for part in parts}
+
+
+def _is_backward(call: nodes.Call) -> bool:
+    name = last_name(call.func)
+    if name in _BACKWARD:
+        return True
+    # ``loss_scaler(loss, optimizer, …)`` runs the backward pass inside.
+    return _SCALER.search(name) is not None and any(is_loss_value(argument) for argument in call.args)
+
+
+def _leaves(body: list[nodes.NodeNG]) -> bool:
+    return isinstance(body[-1], (nodes.Continue, nodes.Break, nodes.Return))
+
+
+def _leaves_cleanly(body: list[nodes.NodeNG]) -> bool:
+    """Whether the process ends there, which ends the job on all ranks, or the ranks speak to each other first."""
+    return any(last_name(call.func) in _ENDS or reduces(call) for call in calls_below(body)) or any(
+        isinstance(statement, nodes.Raise) for statement in body
+    )
+
+
+def _always_ends(body: list[nodes.NodeNG]) -> bool:
+    """Whether every path through statements raises or ends the process."""
+    last = body[-1]
+    if isinstance(last, nodes.If):
+        return bool(last.orelse) and _always_ends(last.body) and _always_ends(last.orelse)
+    if isinstance(last, nodes.With):
+        return _always_ends(last.body)
+    if isinstance(last, nodes.Expr) and isinstance(last.value, nodes.Call):
+        return last_name(last.value.func) in _ENDS
+    return isinstance(last, nodes.Raise)
+
+
+def _follows(node: nodes.If) -> bool:
+    """Whether the step that is left has a backward pass further on, and none on the way to it for the same loss."""
+    step = function_of(node) if isinstance(node.body[-1], nodes.Return) else step_of(node)
+    end = node.end_lineno or 0
+    later = [call for call in calls_below(step) if (call.lineno or 0) > end and _is_backward(call) and not _apart(call, node)]
+    return bool(later) and _repeats(node)
+
+
+def _returns_to_lightning(node: nodes.If) -> bool:
+    """Whether a Lightning module returns no loss there, which skips the backward pass that Lightning runs."""
+    function, left = function_of(node), node.body[-1]
+    owner = function.parent
+    if not isinstance(left, nodes.Return) or getattr(function, "name", "") != "training_step" or not isinstance(owner, nodes.ClassDef):
+        return False
+    nothing = left.value is None or (isinstance(left.value, nodes.Const) and left.value.value is None)
+    return nothing and any(name.startswith("lightning.") for base in owner.bases for name in qualified(base))
+
+
+def _apart(call: nodes.Call, node: nodes.If) -> bool:
+    """Whether a call stands in another branch of an ``if`` around the node."""
+    child: nodes.NodeNG = node
+    for parent in node.node_ancestors():
+        if isinstance(parent, nodes.If):
+            away = parent.orelse if child in parent.body else parent.body
+            if any(call is one or statement is one for statement in away for one in call.node_ancestors()):
+                return True
+        child = parent
+    return False
+
+
+def _repeats(node: nodes.NodeNG) -> bool:
+    """A step stands in a loop, or is a function that may be called in one."""
+    return bool(loops_around(node)) or isinstance(function_of(node), nodes.FunctionDef)
+
+
+def _is_guarded(node: nodes.NodeNG) -> bool:
+    """Whether only a training of one process comes here, or a backward pass that is not synchronised."""
+    tests = [parent.test for parent in node.node_ancestors() if isinstance(parent, nodes.If)]
+    tests += [node.test] if isinstance(node, nodes.If) else []
+    if any(_ALONE.search(test.as_string()) for test in tests):
+        return True
+    contexts = (context for parent in node.node_ancestors() if isinstance(parent, nodes.With) for context, _ in parent.items)
+    return any(last_name(context.func) in _HARMLESS for context in contexts if isinstance(context, nodes.Call))

@@ -1,0 +1,95 @@
+"""Where a script begins: the place that a setting of the whole process belongs to."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from astroid import nodes
+from astroid.exceptions import AstroidError
+
+from ldlm_lint.checkers.base import span_of
+from ldlm_lint.model import Edit
+from ldlm_lint.python.flow import is_backward
+from ldlm_lint.python.names import bindings
+from ldlm_lint.python.places import function_of
+from ldlm_lint.source import Source
+
+_PREPARES = re.compile(r"arg|pars|config|setup|seed|callback|^test", re.I)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The beginning of a script: the place to show, and the statement that a setting would precede."""
+
+    place: nodes.NodeNG
+    first: nodes.NodeNG
+
+
+def entry_of(module: nodes.Module) -> Entry | None:
+    """The function that the main guard calls, the guard itself, or the training loop at the top level."""
+    guard = next((one for one in module.body if isinstance(one, nodes.If) and "__name__" in one.test.as_string()), None)
+    if guard is not None:
+        main = _called(guard)
+        return Entry(main, _first_statement(main)) if main is not None else Entry(guard.test, guard.body[0])
+    for call in module.nodes_of_class(nodes.Call):
+        if isinstance(function_of(call), nodes.Module) and is_backward(call):
+            statement = call.statement()
+            while not isinstance(statement.parent, nodes.Module):
+                statement = statement.parent
+            shown = getattr(statement, "iter", None) or getattr(statement, "test", None) or statement
+            return Entry(shown, statement)
+    return None
+
+
+def _called(guard: nodes.If) -> nodes.FunctionDef | None:
+    """The function of the file that a main guard ends with: ``main(parse_args())``, ``mp.spawn(worker, ...)``.
+
+    A guard with a loop in it is itself the script.
+    """
+    if any(True for part in guard.body for _ in part.nodes_of_class((nodes.For, nodes.While))):
+        return None
+    found = None
+    for statement in (one for one in guard.body if isinstance(one, (nodes.Expr, nodes.Raise))):
+        for name in statement.nodes_of_class(nodes.Name):
+            function = next((one for one in bindings(name) if isinstance(one, nodes.FunctionDef)), None)
+            if function is not None and function.parent is guard.root() and not _PREPARES.search(function.name):
+                found = function
+    return found
+
+
+def _first_statement(function: nodes.FunctionDef) -> nodes.NodeNG:
+    return function.body[0]
+
+
+def insert_at_entry(source: Source, entry: Entry, statement: str) -> Edit | None:
+    """The edit that makes a statement the first of a script; None where it cannot stand on a line of its own."""
+    if torch_at(entry.first) is None:
+        return None
+    start = span_of(source, entry.first).start
+    line = source.position(start)[0]
+    indent = source.lines[line - 1][: len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())]
+    if source.data[source.line_starts[line - 1] : start].strip() or getattr(entry.first, "decorators", None):
+        return None
+    return Edit(source.span(start, start), f"{statement}{source.newline}{indent}")
+
+
+def torch_at(node: nodes.NodeNG) -> str | None:
+    """The name under which a place has torch itself, ``torch`` or ``th``; None where it has not."""
+    for name in ("torch", "th"):
+        try:
+            found = node.scope().lookup(name)[1]
+        except AstroidError:
+            continue
+        if found and all(isinstance(one, nodes.Import) and _brings_torch(one, name) for one in found):
+            return name
+    return None
+
+
+def _brings_torch(statement: nodes.Import, name: str) -> bool:
+    for module, alias in statement.names:
+        if (alias or module) == name and module == "torch":
+            return True
+        if alias is None and name == "torch" and module.startswith("torch."):
+            return True
+    return False

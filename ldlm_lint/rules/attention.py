@@ -1,0 +1,44 @@
+"""Family 78: attention that no fused kernel computes."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+
+UNFUSED_ATTENTION = Rule(
+    code="I7807",
+    symbol="unfused-attention",
+    message="%(what)s computes attention without a fused kernel: every head's matrix of scores is written to memory and "
+    "kept for the backward pass",
+    summary="Hand-written softmax attention in a model that trains, or a constructor told not to use fused attention.",
+    rationale="`softmax(q @ k.T) @ v` as single operations writes the scores, the masked scores, the weights and their "
+    "dropout as matrices of sequence times sequence for each head, and keeps them for the backward pass. "
+    "`torch.nn.functional.scaled_dot_product_attention` computes the same in one kernel where inputs allow it, and "
+    "stores only what is needed to compute the weights again.",
+    cost="Memory that grows with the square of the sequence instead of its length, and the time to move it. For short "
+    "sequences (some hundred tokens) the difference may be nothing; the probe decides.",
+    exceptions="Attention whose weights are returned or stored, which a fused kernel does not give out; score functions that "
+    "`attn_mask` cannot say. Mind the layout: scaled_dot_product_attention takes (batch, heads, length, width), the "
+    "flash_attn package (batch, length, heads, width), and the wrong one gives wrong results without an error.",
+    versions="torch 2.0 to 2.13.",
+    verification="Replace it and compare the outputs: they agree to 1e-5 in float32 (checked on a CPU). Then profile a step: a "
+    "fused kernel shows as `_scaled_dot_product_flash_attention` or `_efficient_attention`. The memory and time saved on a GPU "
+    "cannot be shown on a CPU.",
+    references=(
+        Reference(
+            "torch.nn.functional.scaled_dot_product_attention",
+            "https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html",
+        ),
+        Reference("transformers: attention interface", "https://huggingface.co/docs/transformers/attention_interface"),
+    ),
+    reads=("py",),
+    triggers=(b"oftmax(", b"attn_implementation=", b"attn_flash=", b"flash_attn="),
+    requires=((b"@", b"matmul", b"bmm", b"einsum", b"attn_implementation=", b"flash"),),
+    confidence=Confidence.MEDIUM,
+    default=False,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: masks, scale, dropout and the layout of the operands have to be carried over by hand.",
+    probe=Probe("attention-kernels", "no fused attention kernel ran in a training step"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (UNFUSED_ATTENTION,)

@@ -1,0 +1,78 @@
+"""Family 76: how checkpoints are read."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+
+_LOAD = Reference("torch.load", "https://docs.pytorch.org/docs/stable/generated/torch.load.html")
+_SEMANTICS = Reference(
+    "Serialization semantics: weights_only",
+    "https://docs.pytorch.org/docs/stable/notes/serialization.html#weights-only",
+)
+
+CHECKPOINT_LOAD_UNSPECIFIED = Rule(
+    code="W7604",
+    symbol="checkpoint-load-unspecified",
+    message="torch.load() without weights_only: before torch 2.6 the file may run any code, since 2.6 it must hold "
+    "nothing but tensors and plain containers",
+    summary="`torch.load` that does not say whether the file may hold arbitrary objects.",
+    rationale="A checkpoint is a pickle, and unpickling runs whatever code its author put into it. "
+    "`weights_only=True` allows tensors and plain containers only. Its default was False, warned about in torch 2.4 "
+    "and 2.5, and is True since 2.6: the same line executes a hostile file on one version and refuses a harmless one, "
+    "such as a checkpoint with an argparse.Namespace or a dataclass, on the next.",
+    cost="Arbitrary code execution from a downloaded file on the old default, a resume that ends in UnpicklingError "
+    "on the new one.",
+    exceptions="Tests, a call that passes `pickle_module`, keyword arguments that the project hands on, and code that "
+    "picks the argument by the version of torch. A file that the project wrote itself is reported too: whether it "
+    "loads depends on the version.",
+    versions="`weights_only` exists since torch 1.13; the default is False before 2.6 and True since. Silent where "
+    "`target-torch` is 2.6 or later, since the default is then the strict one.",
+    verification="Run once with `weights_only=True`. If it raises UnpicklingError, save plain values instead, allow "
+    "the types with `torch.serialization.safe_globals`, or write `weights_only=False` where the file is your own. A "
+    "program of the test suite shows a resume that ends in UnpicklingError, on torch 2.6 and later.",
+    references=(_LOAD, _SEMANTICS),
+    reads=("py",),
+    triggers=(b"load(",),
+    requires=((b"torch",),),
+    # Whoever sets one of these variables has decided for all calls that do not say it.
+    silencers=(b"FORCE_NO_WEIGHTS_ONLY_LOAD", b"FORCE_WEIGHTS_ONLY_LOAD"),
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: `weights_only=True` ends a resume whose file holds other objects, `weights_only=False` "
+    "lets the file run code. Which one is right depends on where the file comes from.",
+    scope=Scope.PROJECT,
+)
+
+CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
+    code="W7605",
+    symbol="checkpoint-load-without-map-location",
+    message="torch.load() without map_location in a training of several ranks: tensors go back to the GPU that saved "
+    "them, usually cuda:0 for all ranks",
+    summary="A checkpoint that every rank loads onto the device it was saved from.",
+    rationale="Without `map_location` each tensor is restored on the device it was saved from. A checkpoint that rank "
+    "0 wrote holds cuda:0, so all ranks of a node put a second copy of model and optimizer there. The tutorial on "
+    "DistributedDataParallel asks for a `map_location` for every process.",
+    cost="One checkpoint of GPU memory on the first GPU for every rank of the node, and out of memory where that is "
+    "too much.",
+    exceptions="A checkpoint that was moved to the CPU before it was saved, a load that only one rank runs, "
+    "`mmap=True`.",
+    versions="All.",
+    verification="Look at the memory of the first GPU while the ranks resume. It takes several GPUs, so no test shows "
+    "it.",
+    references=(
+        _LOAD,
+        Reference(
+            "DDP tutorial: save and load checkpoints",
+            "https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html",
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"load(",),
+    requires=((b"torch",),),
+    confidence=Confidence.MEDIUM,
+    default=False,
+    applicability=Applicability.UNSAFE,
+    fix_safety='Unsafe: with `map_location="cpu"` a tensor that is used without `load_state_dict` stays on the CPU.',
+    scope=Scope.PROJECT,
+)
+
+RULES: tuple[Rule, ...] = (CHECKPOINT_LOAD_UNSPECIFIED, CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION)

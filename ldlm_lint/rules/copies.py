@@ -1,0 +1,66 @@
+"""Family 71: copies between host and device."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+
+_PINNED = Reference(
+    "CUDA semantics: pinned memory buffers", "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers"
+)
+_GUIDE = Reference(
+    "A guide on good usage of non_blocking and pin_memory()",
+    "https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html",
+)
+
+BLOCKING_COPY = Rule(
+    code="R7109",
+    symbol="blocking-host-to-device-copy",
+    message="the loader pins its batches (%(loader)s), but %(copies)s to the GPU blocks the host in every step: "
+    "non_blocking=True is not set",
+    summary="A batch of a loader with `pin_memory=True` that is copied to the GPU without `non_blocking=True`.",
+    rationale="Pinning makes an asynchronous copy possible, `non_blocking=True` makes it happen. Without it `batch.to(device)` "
+    "waits on the host until the copy is done, so the host cannot queue the kernels of the step meanwhile.",
+    cost="The time of the copies on the host, in every step; it matters where the host is the bottleneck and batches are large. "
+    "Not measured here.",
+    exceptions="A batch that is changed in place on the host after the copy began, training on CPU, and steps in which the host has "
+    "time to spare.",
+    versions="All.",
+    verification="Look at the gap between the copy and the first kernel of the step in a profile, with and without the option; a CPU "
+    "cannot show it.",
+    references=(_PINNED, _GUIDE),
+    reads=("py",),
+    triggers=(b".to(", b".cuda("),
+    requires=((b"backward", b"zero_grad", b"step("),),
+    confidence=Confidence.MEDIUM,
+    default=False,
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: the values are the same on the GPU, but host code that writes into the pinned batch right after the copy "
+    "began would change what is copied.",
+    probe=Probe("host-to-device-copy-share", "copies of batches block the host"),
+    scope=Scope.PROJECT,
+)
+
+UNSYNCHRONIZED_COPY = Rule(
+    code="E7110",
+    symbol="unsynchronized-copy-to-host",
+    message="%(read)s reads a copy to the host that may not have arrived: non_blocking=True returns before the GPU has written it",
+    summary="A copy to the CPU with `non_blocking=True` whose values are read without a synchronisation.",
+    rationale="`tensor.to('cpu', non_blocking=True)` of a CUDA tensor returns a pinned tensor at once and copies later, on the "
+    "current stream. Nothing makes the host wait, so code that reads the values before a synchronisation sees whatever "
+    "the memory held.",
+    cost="Wrong numbers, now and then: in logs, metrics, saved files or decisions. Not measured here.",
+    exceptions="A read after `torch.cuda.synchronize()`, after the stream or an event was waited for, or after another copy that "
+    "blocks; a tensor that was on the CPU already.",
+    versions="All.",
+    verification="Needs a GPU: fill a large tensor on a busy stream, copy it without blocking, and compare what is read at once with "
+    "what is read after `torch.cuda.synchronize()`. On a CPU both are equal.",
+    references=(_GUIDE, _PINNED),
+    reads=("py",),
+    triggers=(b"non_blocking",),
+    applicability=Applicability.SAFE,
+    fix_safety="Safe on every supported version: the copy then waits until the values have arrived, and they are the ones that were "
+    "meant.",
+    scope=Scope.PROJECT,
+)
+
+RULES: tuple[Rule, ...] = (BLOCKING_COPY, UNSYNCHRONIZED_COPY)

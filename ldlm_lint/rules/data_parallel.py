@@ -1,0 +1,36 @@
+"""Family 72: one process for many GPUs."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Reference, Rule, Scope
+
+DATA_PARALLEL = Rule(
+    code="W7235",
+    symbol="data-parallel",
+    message="nn.DataParallel drives all GPUs from one process and copies the model to them in every step: use DistributedDataParallel with "
+    "one process per GPU",
+    summary="`nn.DataParallel` in training.",
+    rationale="In every forward pass the first GPU's model is replicated to the others, the batch is scattered, and the outputs are gathered "
+    "on the first GPU, all by threads of one process that share Python's global lock. The first GPU also holds outputs, loss and "
+    "optimizer, so that it runs out of memory first. DistributedDataParallel keeps one process and one replica per GPU, and "
+    "overlaps the reduction of gradients with the backward pass; torch recommends it on a single node, too.",
+    cost="The copy of all parameters in each step, idle GPUs while the first one gathers, and uneven memory.",
+    exceptions="Inference and evaluation, quick experiments on one machine. A program that offers DistributedDataParallel as well, where "
+    "DataParallel is the user's choice; it is not reported.",
+    versions="torch 2.0 to 2.13.",
+    verification="Watch the utilisation and memory of all GPUs in `nvidia-smi dmon` while a training step repeats; GPUs are needed to see it.",
+    references=(
+        Reference("DataParallel", "https://docs.pytorch.org/docs/stable/generated/torch.nn.DataParallel.html"),
+        Reference(
+            "CUDA semantics: use DistributedDataParallel instead of DataParallel",
+            "https://docs.pytorch.org/docs/stable/notes/cuda.html",
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"DataParallel",),
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: DistributedDataParallel needs a process group, one process per GPU and a sampler that shards the data.",
+    scope=Scope.PROJECT,
+)
+
+RULES = (DATA_PARALLEL,)

@@ -1,0 +1,49 @@
+"""Family 75: evaluations that record gradients."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+
+EVALUATION_WITH_GRADIENTS = Rule(
+    code="W7512",
+    symbol="evaluation-with-gradients",
+    message="%(model)s is evaluated while autograd records: each forward pass keeps its activations for a backward "
+    "pass that never comes",
+    summary="An evaluation, prediction or sampling loop that runs a model outside of `torch.no_grad()`.",
+    rationale="`model.eval()` changes what dropout and batch normalization do; it does not turn autograd off. As "
+    "long as gradients are recorded, each forward pass keeps the activations that a backward pass would need, until "
+    "the last tensor of its graph is gone. `.detach()` or `.item()` on the result comes too late: the activations "
+    "were kept during the forward pass. Where an output or a loss is collected over the loop, or fed back into the "
+    "model, the graphs of all passes stay alive together.",
+    cost="Memory: all activations of a forward pass instead of those of one layer, so that an evaluation needs "
+    "smaller batches than it could have, or runs out of memory where training does not. Time: the bookkeeping of "
+    "autograd.",
+    exceptions="Evaluations that differentiate: saliency maps, adversarial attacks, guidance by a classifier, "
+    "test-time training. They are not reported where a gradient is computed in the function or in what it calls. A "
+    "model whose parameters are all frozen records nothing. Lightning, ignite and the Hugging Face Trainer turn "
+    "gradients off around their hooks.",
+    versions="All versions of torch; `torch.inference_mode()` exists since 1.9.",
+    verification="Print `output.requires_grad` or `loss.grad_fn` in the loop: with gradients off they are False and "
+    "None. Compare `torch.cuda.max_memory_allocated()` of an evaluation before and after.",
+    references=(
+        Reference("torch.no_grad", "https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html"),
+        Reference(
+            "Autograd mechanics: evaluation mode",
+            "https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval",
+        ),
+        Reference(
+            "torch.inference_mode",
+            "https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.inference_mode.html",
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"eval", b"model", b"net", b"encoder", b"decoder", b"backbone", b"generator", b"train(False)"),
+    requires=((b"torch",),),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: a caller that differentiates what the function returns, or a hook that needs gradients, "
+    "gets none any more; the values that are computed stay the same.",
+    probe=Probe("evaluation-gradients", "a forward pass outside of training returned a tensor that requires gradients"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (EVALUATION_WITH_GRADIENTS,)

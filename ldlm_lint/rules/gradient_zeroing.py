@@ -1,0 +1,43 @@
+"""Family 73: gradients that are filled with zeros where they could be freed."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+
+GRADIENTS_KEPT_AS_ZEROS = Rule(
+    code="R7311",
+    symbol="gradients-kept-as-zeros",
+    message="set_to_none=False keeps all gradients allocated, fills them with zeros and adds to them",
+    summary="`zero_grad(set_to_none=False)`, which torch does not do by default any more.",
+    rationale="Since torch 2.0 `zero_grad()` sets the gradients to None: their memory is free during the next "
+    "forward pass, and the first backward pass writes them instead of adding to zeros. `set_to_none=False` asks for "
+    "the old way: a kernel that fills all gradients with zeros, and one that reads and adds where a write would do. "
+    "It also changes the training: a parameter that took no part in a step has a gradient of zeros, so that "
+    "momentum and weight decay still move it, while the optimizer skips a gradient of None.",
+    cost="Memory of one copy of the parameters during the forward pass, and two passes over it in each step.",
+    exceptions="Code that reads `.grad` before a backward pass, or that reduces gradients by hand and expects one "
+    "on each rank; captured CUDA graphs, which write to fixed addresses (a file that captures one is not reported).",
+    versions="torch 2.0 to 2.13, where the default is `True`. Before 2.0 the argument has the value of the default.",
+    verification="Look at `parameter.grad` behind `zero_grad()`, and compare `torch.cuda.memory_allocated()` there.",
+    references=(
+        Reference(
+            "torch.optim.Optimizer.zero_grad",
+            "https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",
+        ),
+        Reference(
+            "Performance tuning guide: use parameter.grad = None instead of zero_grad",
+            "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"set_to_none", b"zero_grad(False"),
+    requires=((b"zero_grad",),),
+    silencers=(b"CUDAGraph", b"make_graphed_callables", b"cuda.graph("),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: `.grad` is None between the steps, and parameters that take no part in a step are skipped "
+    "by the optimizer instead of being moved by momentum and weight decay.",
+    probe=Probe("gradients-after-zero-grad", "gradients are tensors of zeros after zero_grad()"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (GRADIENTS_KEPT_AS_ZEROS,)

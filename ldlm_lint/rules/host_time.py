@@ -1,0 +1,125 @@
+"""Family 75: what a training step makes the host wait for."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+
+_TUNING = Reference(
+    "Performance tuning guide: avoid unnecessary CPU-GPU synchronization",
+    "https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+)
+_SEMANTICS = Reference(
+    "CUDA semantics: asynchronous execution",
+    "https://docs.pytorch.org/docs/stable/notes/cuda.html#asynchronous-execution",
+)
+_CACHE = Reference(
+    "torch.cuda.empty_cache", "https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.empty_cache.html"
+)
+
+HOST_SYNC_IN_TRAINING_LOOP = Rule(
+    code="W7507",
+    symbol="host-sync-in-training-loop",
+    message="%(what)s makes the host wait for the device in every training step (%(where)s): %(advice)s",
+    summary="A value is read from the device, or decides a branch on the host, in every training step.",
+    rationale="The host launches kernels ahead of the device. `.item()`, `.cpu()`, `.tolist()`, `float(t)`, `print(t)` "
+    "and an `if` on a tensor need a number that is still being computed: the host waits until the device has done all "
+    "that was launched, and the device then waits until the host has launched more. A gap of that kind opens in every "
+    "step, and under data parallelism every rank waits for the slowest one. A sum that stays a tensor (`total += "
+    "loss.detach()`) and is read once per logging interval costs no wait; a branch on the value can become "
+    "`torch.where`, or a check of the last interval.",
+    cost="The time the device stands idle while the host launches the next kernels: large where kernels are short or "
+    "the host is busy, none where the device is the bottleneck and the wait falls at the end of the step anyway.",
+    exceptions="A value that decides what is launched next and cannot be had otherwise (a GradScaler's own check, "
+    "actions for an environment, lengths for packing); a step of seconds; training on a CPU. Reads under a logging "
+    "interval, in an evaluation, behind a check for NaN that has fired, or behind `debug` are not reported.",
+    versions="All versions of torch; it is how CUDA streams work.",
+    verification="`torch.cuda.set_sync_debug_mode('warn')` around one step names most of these places (not those of "
+    "torch.distributed); in a profile they are long `cudaStreamSynchronize` or `cudaMemcpyAsync` calls. It cannot be "
+    "seen on a CPU, where nothing is asynchronous.",
+    references=(
+        _TUNING,
+        _SEMANTICS,
+        Reference(
+            "torch.cuda.set_sync_debug_mode",
+            "https://docs.pytorch.org/docs/stable/generated/torch.cuda.set_sync_debug_mode.html",
+        ),
+    ),
+    reads=("py",),
+    triggers=(
+        *(b".item(", b".tolist(", b".cpu(", b'"cpu"', b"'cpu'", b"isnan", b"isinf", b"isfinite", b"backward("),
+        *(b"training_step", b"compute_loss"),
+    ),
+    confidence=Confidence.MEDIUM,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: what reads the value decides how long it may stay on the device; a sum that becomes a tensor "
+    "needs `.item()` where it is read.",
+    probe=Probe("host-wait", "the call waits for the device in every step"),
+    scope=Scope.PROJECT,
+)
+
+CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
+    code="W7508",
+    symbol="cache-emptied-in-training-loop",
+    message="%(call)s() in every training step (%(where)s) gives memory back that the next step has to ask the driver "
+    "for again",
+    summary="The caching allocator is emptied in every training step.",
+    rationale="`empty_cache()` returns cached blocks to the driver. It waits for the device, and the next step "
+    "allocates the same blocks anew with `cudaMalloc`, which waits again. PyTorch itself can use no more memory than "
+    "before: a cached block is free for it anyway. Only other processes on the same device gain.",
+    cost="Hugging Face says about 10 % slower for its option that does this in every step.",
+    exceptions="Another process needs the memory between steps, or fragmentation really ends in out-of-memory errors: "
+    "then try `PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`, or empty the cache once per some hundred steps. "
+    "Calls under an interval, in an `except`, or behind a flag that asks for it are not reported.",
+    versions="All versions of torch; also the `torch.xpu`, `torch.mps` and `torch.npu` calls of that name.",
+    verification="`torch.cuda.memory_stats()['num_device_alloc']` stops growing after the first steps once the call is "
+    "gone. It cannot be shown on a CPU, whose allocator has no such cache.",
+    references=(
+        _CACHE,
+        Reference(
+            "CUDA semantics: memory management",
+            "https://docs.pytorch.org/docs/stable/notes/cuda.html#cuda-memory-management",
+        ),
+        Reference(
+            "transformers: torch_empty_cache_steps", "https://huggingface.co/docs/transformers/main_classes/trainer"
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"empty_cache",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: a run that only just fits in memory may run out of it where blocks of other sizes stay cached.",
+    probe=Probe("device-allocations", "every step allocates blocks from the driver anew"),
+    scope=Scope.PROJECT,
+)
+
+DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
+    code="W7509",
+    symbol="device-synchronized-in-training-loop",
+    message="%(call)s() in every training step (%(where)s) makes the host wait until the device has nothing left to do",
+    summary="The host waits for the whole device in every training step.",
+    rationale="Work on one stream runs in order, and reading a value waits by itself: a training step needs no "
+    "explicit synchronization to be correct. With one, the host launches nothing while the device works, and the "
+    "device has nothing to do while the host launches the next step. It is usually left from a measurement.",
+    cost="The time to launch the first kernels of a step, in every step.",
+    exceptions="Measurements, which need the wait: they belong under a flag or an interval, where they are not "
+    "reported, or to `torch.cuda.Event`. Work on several streams or of other libraries needs an order, which "
+    "`wait_stream` gives without stopping the host.",
+    versions="All versions of torch; also the `torch.xpu`, `torch.mps` and `torch.npu` calls of that name.",
+    verification="A profile shows `cudaDeviceSynchronize` and a gap without kernels behind it in every step; without "
+    "the call the gap is gone. It cannot be shown on a CPU, where nothing is asynchronous.",
+    references=(
+        Reference(
+            "torch.cuda.synchronize", "https://docs.pytorch.org/docs/stable/generated/torch.cuda.synchronize.html"
+        ),
+        _SEMANTICS,
+        _TUNING,
+    ),
+    reads=("py",),
+    triggers=(b"synchronize",),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: times that the host takes around it mean something else, and code that counts on its wait "
+    "(another stream, a buffer that is reused, another library) races.",
+    probe=Probe("host-wait", "the call waits for the device in every step"),
+    scope=Scope.PROJECT,
+)
+
+RULES = (HOST_SYNC_IN_TRAINING_LOOP, CACHE_EMPTIED_IN_TRAINING_LOOP, DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP)

@@ -1,0 +1,81 @@
+"""Family 75: segments of activation checkpointing that fail, train nothing or save nothing."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+
+_CHECKPOINT = Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html")
+_TECHNIQUES = Reference(
+    "Activation checkpointing techniques in PyTorch", "https://pytorch.org/blog/activation-checkpointing-techniques/"
+)
+_IMPORTS = (b"utils.checkpoint", b"from torch.utils import")
+
+REENTRANT_CHECKPOINT_MISUSE = Rule(
+    code="E7504",
+    symbol="reentrant-checkpoint-misuse",
+    message="the reentrant checkpoint(): %(problem)s; pass use_reentrant=False",
+    summary="A reentrant checkpoint (`use_reentrant=True` or omitted) that is given what it cannot handle.",
+    rationale="The reentrant implementation is an autograd function of its positional tensors. Keyword arguments for the checkpointed "
+    "function, `context_fn` and `debug=True` raise a ValueError. Tensors inside a tuple, list or dictionary are not inputs of that "
+    "function, so no gradient flows back to what made them. Where no tensor input requires a gradient at all, such as "
+    "the output of a frozen embedding, the output requires none and the parameters of the segment silently get no gradients.",
+    cost="An error in the first step, or parameters that never train, with no more than a warning.",
+    exceptions="Containers of sizes or masks only, and inputs that `requires_grad_()` was called on, which is what "
+    "`enable_input_require_grads()` of transformers does; neither is reported.",
+    versions="torch 2.0 to 2.13; omitting the flag still means the reentrant implementation in 2.13.",
+    verification="Look for parameters whose `grad` is None after the first backward, with checkpointing on and off.",
+    references=(_CHECKPOINT, _TECHNIQUES),
+    reads=("py",),
+    triggers=(b"checkpoint",),
+    requires=(_IMPORTS,),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it changes the implementation. Parameters that got no gradients now train, and a segment that saves other "
+    "tensors when it is computed again raises.",
+    scope=Scope.PROJECT,
+)
+
+WHOLE_MODEL_CHECKPOINT = Rule(
+    code="W7505",
+    symbol="whole-model-checkpoint",
+    message="one segment for all of self.%(model)s (%(blocks)s) saves no peak memory: its backward computes every activation again at once",
+    summary="A whole stack of blocks checkpointed as one segment.",
+    rationale="The backward pass of a segment first computes all its activations again and then holds them together. If the one segment is "
+    "the whole model, that is as much as without checkpointing, only a moment later, and one forward more. Memory is saved by "
+    "many segments of which one at a time is computed again: each block, or each few blocks.",
+    cost="Time: about one more forward. Memory: 98.0 MiB peak for 24 layers in one segment, 98.0 without, 52.1 with a segment per layer "
+    "(measured).",
+    exceptions="A model of several such stacks, each a segment of its own, and a stack that is itself one of many blocks; neither is "
+    "reported.",
+    versions="All versions of torch.",
+    verification="`torch.cuda.max_memory_allocated()` over one step, with and without.",
+    references=(_CHECKPOINT, _TECHNIQUES),
+    reads=("py",),
+    triggers=(b"checkpoint",),
+    requires=(_IMPORTS,),
+    confidence=Confidence.MEDIUM,
+    default=False,
+    scope=Scope.PROJECT,
+)
+
+CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
+    code="E7506",
+    symbol="checkpoint-keyword-only-callee",
+    message="%(function)s takes %(names)s by keyword only: checkpoint() hands its arguments on by position, which raises a TypeError",
+    summary="A checkpointed function with keyword-only parameters that is given its arguments by position.",
+    rationale="`checkpoint(function, *args)` calls `function(*args)`. Parameters behind a bare `*` in its signature cannot be "
+    "passed like that, so that a model which ran as `block(x=x, mask=mask)` fails as soon as its checkpointing is switched on. The "
+    "non-reentrant implementation hands keyword arguments on: `checkpoint(block, x=x, mask=mask, use_reentrant=False)`.",
+    cost="A TypeError in the first forward with checkpointing.",
+    exceptions="Keyword-only parameters that have a default and are left out are fine and are not reported.",
+    versions="torch 2.0 to 2.13. Keyword arguments for the function need `use_reentrant=False`.",
+    verification="Run one forward with checkpointing switched on, on a CPU.",
+    references=(_CHECKPOINT,),
+    reads=("py",),
+    triggers=(b"checkpoint",),
+    requires=(_IMPORTS,),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: code that raised now runs, with the non-reentrant implementation.",
+    scope=Scope.PROJECT,
+)
+
+RULES = (REENTRANT_CHECKPOINT_MISUSE, WHOLE_MODEL_CHECKPOINT, CHECKPOINT_KEYWORD_ONLY_CALLEE)

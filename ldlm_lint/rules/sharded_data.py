@@ -1,0 +1,92 @@
+"""Family 71: which rank and worker sees which sample."""
+
+from __future__ import annotations
+
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+
+_SAMPLER = Reference(
+    "torch.utils.data.distributed.DistributedSampler",
+    "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.distributed.DistributedSampler",
+)
+_ITERABLE = Reference(
+    "torch.utils.data.IterableDataset", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.IterableDataset"
+)
+_DDP = Reference(
+    "Getting started with DistributedDataParallel", "https://docs.pytorch.org/tutorials/intermediate/ddp_tutorial.html"
+)
+
+SAMPLER_WITHOUT_SET_EPOCH = Rule(
+    code="W7111",
+    symbol="sampler-without-set-epoch",
+    message="every epoch goes through the data in the same order: %(sampler)s shuffles by its epoch, and no set_epoch() "
+    "is called for the training at %(where)s",
+    summary="A shuffling `DistributedSampler` whose loader is iterated again and again, without `set_epoch` between the passes.",
+    rationale="`DistributedSampler` shuffles with a generator seeded by `seed + epoch`, and its epoch stays 0 until `set_epoch(epoch)` "
+    "is called. Without the call every pass gives each rank the same samples in the same order, so that the batches "
+    "are the same in every epoch.",
+    cost="Shuffling happens once instead of in every epoch, which can cost quality of the trained model. Not measured here.",
+    exceptions="A sampler with `shuffle=False`, evaluation, and a run of one epoch. Accelerate and Lightning call `set_epoch` on the "
+    "samplers of the loaders that they are given, and the Hugging Face Trainer on the loaders it makes.",
+    versions="All. The sampler lives in the main process, so `set_epoch` works with `persistent_workers=True` too.",
+    verification="Compare `list(sampler)` before and after an epoch on one rank; a CPU and one process are enough.",
+    references=(
+        _SAMPLER,
+        Reference(
+            "torch/utils/data/distributed.py, __iter__ and set_epoch",
+            "https://github.com/pytorch/pytorch/blob/v2.10.0/torch/utils/data/distributed.py",
+        ),
+    ),
+    reads=("py",),
+    triggers=(b"DistributedSampler", b".backward("),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: each epoch then has another order, which is what shuffling is for, but runs are no longer comparable "
+    "sample by sample with earlier ones.",
+    scope=Scope.PROJECT,
+)
+
+UNSHARDED_DATA = Rule(
+    code="W7112",
+    symbol="unsharded-distributed-data",
+    message="each rank of this DDP training goes through the whole dataset: the loader shuffles by itself and has no "
+    "DistributedSampler",
+    summary="A shuffling loader without a sampler that feeds a training of several ranks under DDP.",
+    rationale="A `DataLoader` knows nothing of ranks. Without a `DistributedSampler`, or a dataset that is split by rank, each rank "
+    "draws from all samples: an epoch is as many passes over the data as there are ranks, and with the same seed on "
+    "every rank all of them compute the same batches.",
+    cost="Epochs that cost as many times the data as there are ranks, or, with equal seeds, ranks that add nothing at all. "
+    "Not measured here.",
+    exceptions="A dataset that reads only its rank's share, data that is drawn with replacement and counted in steps, an engine that "
+    "puts its own sampler in (Accelerate, Lightning, the Hugging Face Trainer).",
+    versions="All.",
+    verification="Print the indices of the first batches on two ranks and the length of the loader beside the size of the dataset.",
+    references=(_SAMPLER, _DDP),
+    reads=("py",),
+    triggers=(b"DataLoader",),
+    confidence=Confidence.LOW,
+    default=False,
+    scope=Scope.PROJECT,
+)
+
+UNSHARDED_ITERABLE = Rule(
+    code="W7113",
+    symbol="unsharded-iterable-dataset",
+    message="%(dataset)s yields the same samples in each of the workers that its loader starts (%(where)s): its __iter__ does "
+    "not ask get_worker_info()",
+    summary="An `IterableDataset` that does not share its samples out, read by a loader with workers.",
+    rationale="Each worker process of a `DataLoader` gets a copy of the dataset object and iterates all of it. An `__iter__` that asks "
+    "neither `torch.utils.data.get_worker_info()` nor the rank yields every sample once per worker.",
+    cost="Every sample comes as many times as there are workers, in batches that repeat each other; an epoch takes as many times "
+    "longer. Not measured here.",
+    exceptions="A stream without end of random samples that are drawn independently in each worker, and a dataset that a "
+    "`worker_init_fn` splits.",
+    versions="All.",
+    verification="Collect the samples of one pass with `num_workers=2` and look for repetitions; a CPU is enough.",
+    references=(_ITERABLE,),
+    reads=("py",),
+    triggers=(b"IterableDataset",),
+    confidence=Confidence.MEDIUM,
+    default=False,
+    scope=Scope.PROJECT,
+)
+
+RULES: tuple[Rule, ...] = (SAMPLER_WITHOUT_SET_EPOCH, UNSHARDED_DATA, UNSHARDED_ITERABLE)

@@ -210,9 +210,10 @@ def pylint_in_workers(root: Path) -> list[dict[str, Any]]:
 def by_project(messages: Iterable[dict[str, Any]], roots: Sequence[Path]) -> dict[Path, list[Seen]]:
     """pylint's messages of our rules, sorted into the projects that they speak of, with columns in characters.
 
-    Raises ValueError for a message about a file outside of them.
+    One run enables every rule, since pylint selects for all files alike; what a case does not select is left out. Raises ValueError for a message about a file outside of them.
     """
     ours = {rule.symbol for rule in ALL}
+    selected = {root: Config.load(root).selected(ALL) for root in roots}
     owners = {root.resolve(): root for root in roots}
     found: dict[Path, list[Seen]] = {root: [] for root in roots}
     for message in messages:
@@ -222,6 +223,8 @@ def by_project(messages: Iterable[dict[str, Any]], roots: Sequence[Path]) -> dic
         owner = next((one for one in path.parents if one in owners), None)
         if owner is None:
             raise ValueError(f"{message} is about none of the projects")
+        if message["symbol"] not in selected[owners[owner]]:
+            continue
         column = _characters(path, message["line"], message["column"])
         place = path.relative_to(owner).as_posix()
         found[owners[owner]].append(Seen(place, message["line"], message["symbol"], column, message["message"]))

@@ -16,7 +16,7 @@ from ldlm_lint import engine
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
 from ldlm_lint.model import Finding, Report
-from ldlm_lint.prefilter import families_at_risk
+from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.flow import summarize
 from ldlm_lint.python.tree import parse
 from ldlm_lint.rules import ALL, linter
@@ -232,7 +232,7 @@ def test_a_checker_that_raises_is_a_problem_and_the_rest_goes_on(
     ],
 )
 def test_prefilter(data: bytes, kind: Kind, expected: bool) -> None:
-    assert bool(families_at_risk(data, kind)) is expected
+    assert bool(rules_at_risk(data, kind)) is expected
 
 
 CORPUS = [
@@ -245,8 +245,8 @@ def test_the_prefilter_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     files = {f"{number}/{path.name}": path.read_text(encoding="utf-8") for number, path in enumerate(CORPUS)}
     write(tmp_path, files | {"pyproject.toml": ""})
     with_filter = lint(tmp_path)
-    everything = frozenset(rule.family for rule in ALL)
-    monkeypatch.setattr(engine, "families_at_risk", lambda data, kind: everything)
+    everything = frozenset(rule.symbol for rule in ALL)
+    monkeypatch.setattr(engine, "rules_at_risk", lambda data, kind: everything)
     assert lint(tmp_path).findings == with_filter.findings
     assert len(with_filter.findings) > 20
 

@@ -16,7 +16,7 @@ from ldlm_lint.rules.roles import is_diagnostic, speaks_of_debugging
 from ldlm_lint.shell.lint import lint as lint_shell
 from ldlm_lint.source import Kind, Source
 
-DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | {"target-torch": None}
+DEFAULTS = {name: option.default for name, option in OPTIONS.items()} | {"target-torch": None, "newest-torch": None}
 LAUNCH = "torchrun --nproc_per_node=8 train.py\n"
 
 
@@ -96,8 +96,8 @@ def test_hiding_the_note_about_an_inert_heartbeat_keeps_the_fix_of_the_block():
 def test_blocking_wait_makes_a_heartbeat_inert_from_torch_2_6_on_only():
     script = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=600 TORCH_NCCL_BLOCKING_WAIT=1\n" + LAUNCH
     assert "ineffective-heartbeat-timeout" in symbols(shell(script))
-    assert "ineffective-heartbeat-timeout" in symbols(shell(script, target_torch=(2, 6)))
-    assert "ineffective-heartbeat-timeout" not in symbols(shell(script, target_torch=(2, 5)))
+    assert "ineffective-heartbeat-timeout" in symbols(shell(script, newest_torch=(2, 6)))
+    assert "ineffective-heartbeat-timeout" not in symbols(shell(script, newest_torch=(2, 5)))
 
 
 def test_an_excessive_heartbeat_is_one_finding():
@@ -259,19 +259,19 @@ def test_a_transport_that_is_off_without_a_word_is_found(script):
 # The allocator
 
 
-def test_target_torch_decides_on_the_new_name():
+def test_the_newest_torch_decides_on_the_new_name():
     script = "export PYTORCH_ALLOC_CONF=expandable_segments:True\n"
     assert not symbols(shell(script))
-    assert not symbols(shell(script, target_torch=(2, 10)))
-    assert symbols(shell(script, target_torch=(2, 9))) == ["allocator-variable-ignored"]
-    assert symbols(python('import os\nos.environ["PYTORCH_ALLOC_CONF"] = "a:1"\n', target_torch=(2, 0))) == [
+    assert not symbols(shell(script, newest_torch=(2, 10)))
+    assert symbols(shell(script, newest_torch=(2, 9))) == ["allocator-variable-ignored"]
+    assert symbols(python('import os\nos.environ["PYTORCH_ALLOC_CONF"] = "a:1"\n', newest_torch=(2, 0))) == [
         "allocator-variable-ignored"
     ]
 
 
 def test_both_front_ends_are_told_the_target(tmp_path: Path):
     (tmp_path / "pyproject.toml").write_text('[tool.ldlm-lint]\ntarget-torch = "2.7"\n')
-    assert Config.load(tmp_path).facts["target-torch"] == (2, 7)
+    assert Config.load(tmp_path).facts["newest-torch"] == (2, 7)
 
 
 def test_names_that_no_rule_speaks_of():

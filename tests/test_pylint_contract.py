@@ -57,6 +57,8 @@ def test_builder_has_the_methods_that_the_light_one_leaves_out() -> None:
 
 
 def test_light_builder_asks_for_no_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The first build of a process prepares astroid's own picture of the builtins, with its brains.
+    tree._build("x = 1\n", "/x.py", "contract")
     monkeypatch.setattr(AstroidManager, "visit_transforms", lambda self, node: pytest.fail("a brain was asked"))
     tree._build("import dataclasses\n@dataclasses.dataclass\nclass C: ...\n", "/x.py", "contract")
     with pytest.raises(pytest.fail.Exception):
@@ -182,6 +184,11 @@ def test_map_data_of_a_checker_that_was_never_opened(linter: PyLinter) -> None:
 def test_names_of_checkers_are_unique_since_reduce_data_are_keyed_by_them() -> None:
     names = [checker.name for checker in (*CHECKERS, ProjectChecker)]
     assert len(set(names)) == len(names)
+
+
+def test_every_rule_is_registered_by_one_checker() -> None:
+    registered = [rule.symbol for checker in (*CHECKERS, ProjectChecker) for rule in checker.rules]
+    assert sorted(registered) == sorted(by_symbol)
 
 
 def test_messages_on_any_file_and_line(linter: PyLinter, tmp_path: Path) -> None:

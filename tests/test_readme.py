@@ -29,7 +29,7 @@ def test_the_configuration_shown_is_valid(tmp_path):
     (example,) = re.findall(r"^```toml\n(.*?)^```$", README, re.M | re.S)
     (tmp_path / "pyproject.toml").write_text(example, encoding="utf-8")
     config = Config.load(tmp_path)
-    assert config.target_torch == (2, 4)
+    assert config.target_torch.oldest == (2, 4)
     assert config.options["heartbeat-limit"] == 3600
 
 

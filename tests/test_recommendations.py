@@ -15,21 +15,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "recommendations.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 # Names of the catalogue that the page speaks of before they are rules. A name leaves this set when it becomes one, and
 # its "(planned)" leaves the page.
-PLANNED = {
-    "checkpoint-keyword-only-callee",
-    "checkpoint-removed-before-replacement",
-    "compile-guarded-by-try",
-    "dead-config-key",
-    "fused-fallback-ineffective",
-    "fused-lost-on-resume",
-    "host-sync-in-training-loop",
-    "non-atomic-checkpoint",
-    "parameters-frozen-after-wrap",
-    "static-graph-with-dynamic-model",
-    "static-graph-with-no-sync",
-    "subgroup-timeout-not-inherited",
-    "whole-model-checkpoint",
-}
+PLANNED = {"dead-config-key"}
 # Spelt like the name of a rule, and none.
 PROGRAMS = {"ldlm-lint", "nvidia-smi"}
 AREAS = (

@@ -1,0 +1,27 @@
+"""A block that takes keywords only is checkpointed with positional arguments."""
+
+# shows: TypeError: .*forward\(\) takes 1 positional argument
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.mix = nn.Linear(4, 4)
+
+    def forward(self, *, hidden):
+        return self.mix(hidden)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+    def forward(self, hidden):
+        return checkpoint(self.block, hidden, use_reentrant=False)
+
+
+print("output:", tuple(Model()(torch.ones(2, 4)).shape))

@@ -26,7 +26,7 @@ def train(rank: int, store: str) -> None:
             continue
         loss.backward()
         optimizer.step()
-    print("rank", rank, "is done", flush=True)
+    print(f"rank {rank} is done\n", end="", flush=True)
 
 
 def run(rank: int, store: str, together) -> None:
@@ -34,7 +34,7 @@ def run(rank: int, store: str, together) -> None:
     try:
         train(rank, store)
     except RuntimeError as error:
-        print("left waiting in backward:", str(error).splitlines()[0], flush=True)
+        print(f"left waiting in backward: {str(error).splitlines()[0]}\n", end="", flush=True)
     # A process that ends would be noticed by the other one at once.
     together.wait()
     # The group cannot be taken down in order once a collective has failed.

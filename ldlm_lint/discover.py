@@ -16,6 +16,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from ldlm_lint.config import Config, project_root, relative_to
+from ldlm_lint.configs.detect import MAX_BYTES, config_kind
 from ldlm_lint.model import Problem
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
@@ -93,7 +94,7 @@ def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
             _take_link(walk, link, levels, boundary)
     for path in directories:
         if not _holds_any(walk, path):
-            walk.problem(path, "no Python file or shell script to check here")
+            walk.problem(path, "no Python file, shell script or configuration file to check here")
     files = sorted(walk.files.values(), key=lambda item: item[0].as_posix())
     return Discovery(tuple(files), tuple(walk.problems), excluded)
 
@@ -103,17 +104,22 @@ def kind_of(path: Path) -> Kind | None:
 
     A file with any other suffix is not opened: a data directory may hold millions of them.
     """
-    if path.suffix.lower() in PYTHON_SUFFIXES:
-        return Kind.PYTHON
-    if is_shell(path, b""):
-        return Kind.SHELL
-    if path.suffix:
-        return None
+    kind = kind_of_name(path)
+    if kind is not None or path.suffix:
+        return kind
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if _PYTHON_SHEBANG.match(head):
         return Kind.PYTHON
     return Kind.SHELL if is_shell(path, head) else None
+
+
+def kind_of_name(path: Path | str) -> Kind | None:
+    """The front end for a file as far as its name tells."""
+    path = Path(path)
+    if path.suffix.lower() in PYTHON_SUFFIXES:
+        return Kind.PYTHON
+    return Kind.SHELL if is_shell(path, b"") else config_kind(path)
 
 
 def _boundary(path: Path, root: Path) -> Path:
@@ -162,7 +168,7 @@ def _take_named_file(walk: _Walk, path: Path) -> None:
         walk.problem(path, f"cannot be read: {error.strerror or error}")
         return
     if kind is None:
-        walk.problem(path, "neither Python nor a shell script, not checked")
+        walk.problem(path, "neither Python nor a shell script nor a configuration file, not checked")
     else:
         walk.add(path, kind)
 
@@ -197,10 +203,11 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[_Level, ...], boundary
 def _take_found_file(walk: _Walk, path: Path) -> None:
     try:
         kind = kind_of(path)
+        is_data = kind not in (None, Kind.PYTHON, Kind.SHELL) and path.stat().st_size > MAX_BYTES
     except OSError:
         # By its name it is neither Python nor shell, and what it holds nobody can tell: not an input.
         return
-    if kind is not None:
+    if kind is not None and not is_data:
         walk.add(path, kind)
 
 

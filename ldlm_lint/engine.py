@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.config import Config, project_root
-from ldlm_lint.discover import discover
+from ldlm_lint.discover import discover, kind_of_name
 from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.model import FileResult, Finding, Problem, Report, Span
 from ldlm_lint.prefilter import rules_at_risk
@@ -107,6 +107,10 @@ def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult
         from ldlm_lint.shell.lint import lint as lint_shell
 
         return lint_shell(source, config.facts)
+    if source.kind is not Kind.PYTHON:
+        from ldlm_lint.configs.lint import lint as lint_config
+
+        return lint_config(source, config.facts)
     from ldlm_lint.checkers.host import lint as lint_python
     from ldlm_lint.project.index import dotted_name
 
@@ -167,20 +171,22 @@ def _decide(results: Sequence[FileResult], config: Config, overlay: Overlay) -> 
 def _context(
     root: str, linted: Iterable[str], config: Config, overlay: Overlay, flows: Mapping[str, ModuleFlow]
 ) -> Context:
-    """The project at a root: all its Python files as context, and those linted below it although they are ignored."""
+    """The project at a root: all its files as context, and those linted below it although they are ignored."""
     from ldlm_lint.project import Project
     from ldlm_lint.project.questions import Context
 
-    found = discover([Path(root)], config, Path(root)).files
-    files = {path.as_posix() for path, kind in found if kind is Kind.PYTHON}
-    named = {path for path in linted if path.startswith(root.rstrip("/") + "/") and path.endswith((".py", ".pyi", ".pyw"))}
-    return Context(Project(root, files | named, overlay, flows))
+    below = root.rstrip("/") + "/"
+    named = {path: kind for path in linted if path.startswith(below) and (kind := kind_of_name(path)) is not None}
+    kinds = named | {path.as_posix(): kind for path, kind in discover([Path(root)], config, Path(root)).files}
+    files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
+    others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
+    return Context(Project(root, files, overlay, flows, others))
 
 
 def _add_related(findings: Iterable[Finding], overlay: Overlay, sources: dict[str, Source]) -> None:
     """Add the sources of the files that findings point to, for their lines and columns."""
     for path in {related.span.path for finding in findings for related in finding.related} - sources.keys():
-        kind = Kind.PYTHON if path.endswith((".py", ".pyi", ".pyw")) else Kind.SHELL
+        kind = kind_of_name(path) or Kind.SHELL
         sources[path] = Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
 
 

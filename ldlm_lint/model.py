@@ -193,7 +193,8 @@ class Rule:
     ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best
     level its fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least
     one to hold the defect, one of each group in
-    ``requires``, and none of ``silencers``; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
+    ``requires``, and none of ``silencers``; a script or configuration file must contain one of ``setting_triggers``
+    instead, where there are any; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
     """
 
     code: str
@@ -210,6 +211,7 @@ class Rule:
     triggers: tuple[bytes, ...]
     requires: tuple[tuple[bytes, ...], ...] = ()
     silencers: tuple[bytes, ...] = ()
+    setting_triggers: tuple[bytes, ...] = ()
     confidence: Confidence = Confidence.HIGH
     default: bool = True
     applicability: Applicability | None = None

@@ -37,8 +37,27 @@ class Comment:
 
 def comments(source: Source) -> tuple[Comment, ...]:
     """The comments of a file, in order."""
+    if source.kind is Kind.JSON:
+        return ()
+    if source.kind not in (Kind.PYTHON, Kind.SHELL):
+        return tuple(_placed(line, text, alone, _lines(source)) for line, text, alone in _scanned(source.lines, 0))
     found, statements = _python(source) if source.kind is Kind.PYTHON else _shell(source.lines)
     return tuple(_placed(line, text, alone, statements) for line, text, alone in found)
+
+
+def _lines(source: Source) -> _Statements:
+    """The lines of a configuration file that say something; a Dockerfile may continue them."""
+    found: _Statements = []
+    first = 0
+    for number, line in enumerate(source.lines, start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        first = first or number
+        if not (source.kind is Kind.DOCKERFILE and _continues(text)):
+            found.append((first, number))
+            first = 0
+    return found
 
 
 _Found = list[tuple[int, str, bool]]

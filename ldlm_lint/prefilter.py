@@ -21,24 +21,30 @@ def rules_at_risk(data: bytes, kind: Kind) -> frozenset[str]:
     code = without_comments(data) if kind is Kind.PYTHON else data
     if not _any_trigger(kind).search(code):
         return frozenset()
-    return frozenset(rule.symbol for rule in _rules(kind) if _may_break(rule, code))
+    return frozenset(rule.symbol for rule in _rules(kind) if _may_break(rule, code, kind))
 
 
-def _may_break(rule: Rule, code: bytes) -> bool:
+def _may_break(rule: Rule, code: bytes, kind: Kind) -> bool:
     """Whether a trigger is there, a word of each required group, and no silencer."""
+    if rule.setting_triggers and kind is not Kind.PYTHON:
+        return any(word in code for word in rule.setting_triggers)
     groups = (rule.triggers, *rule.requires)
     return all(any(word in code for word in group) for group in groups) and not any(word in code for word in rule.silencers)
 
 
 @functools.cache
 def _rules(kind: Kind) -> tuple[Rule, ...]:
-    return tuple(rule for rule in ALL if kind.value in rule.reads and any(rule.triggers))
+    return tuple(rule for rule in ALL if kind.artefact in rule.reads and any(_triggers(rule, kind)))
 
 
 @functools.cache
 def _any_trigger(kind: Kind) -> re.Pattern[bytes]:
     """One pattern for all rules: a single pass over the bytes rules out most files."""
-    return _any_of(trigger for rule in _rules(kind) for trigger in rule.triggers)
+    return _any_of(trigger for rule in _rules(kind) for trigger in _triggers(rule, kind))
+
+
+def _triggers(rule: Rule, kind: Kind) -> tuple[bytes, ...]:
+    return rule.setting_triggers if rule.setting_triggers and kind is not Kind.PYTHON else rule.triggers
 
 
 def _any_of(words: Iterable[bytes]) -> re.Pattern[bytes]:

@@ -28,6 +28,16 @@ class Kind(enum.Enum):
 
     PYTHON = "py"
     SHELL = "sh"
+    YAML = "yaml"
+    JSON = "json"
+    TOML = "toml"
+    DOTENV = "env"
+    DOCKERFILE = "dockerfile"
+
+    @property
+    def artefact(self) -> str:
+        """What a rule's ``reads`` calls files of this kind: ``py``, ``sh`` or, for everything else, ``cfg``."""
+        return self.value if self in (Kind.PYTHON, Kind.SHELL) else "cfg"
 
 
 class UnreadableError(Exception):

@@ -1,6 +1,6 @@
 """Fixtures of rules, and the three ways to lint them.
 
-``tests/fixtures/<symbol>/`` holds any number of cases of one rule. A case is a file (``.py`` or ``.sh``) or a
+``tests/fixtures/<symbol>/`` holds any number of cases of one rule. A case is a file (Python, a script or a configuration) or a
 directory (a small project of several files) that is called
 
 - ``bad`` or ``bad_<name>``: every finding is announced by ``# expect: symbol[, symbol]`` at the end of the line
@@ -13,6 +13,10 @@ directory (a small project of several files) that is called
 ``bad.*`` and ``good.*`` without a name are the examples of ``docs/rules.md`` and read like real training code; the
 trickier cases have names. An ``options.toml`` in a rule's directory holds keys of ``[tool.ldlm-lint]`` for all its
 cases, one in a case's own directory those of that case alone.
+
+JSON has no comments: there a file ``<name>.expect`` beside it holds a line ``<line> <symbol>`` for each finding.
+
+``tests/fixtures/projects/<name>/`` is a whole small repository, linted with the default rules (`test_projects.py`).
 
 Each case is copied into a project of its own before it is linted, without these comments, so that they can
 neither move a finding nor keep a fix from matching.
@@ -38,9 +42,11 @@ from ldlm_lint.model import Report
 from ldlm_lint.rules import ALL, by_symbol
 
 FIXTURES = Path(__file__).parent / "fixtures"
+PROJECTS = FIXTURES / "projects"
+EXPECT_FILE = ".expect"
 OPTIONS = "options.toml"
 EXPECT = re.compile(EXPECTATION.encode() + rb"(?=\r?\n|\r|\Z)")
-_CASE = re.compile(r"(?P<kind>bad|good)(?P<name>_\w+)?(?P<fixed>\.fixed)?(?P<suffix>\.py|\.sh)?")
+_CASE = re.compile(r"(?P<kind>bad|good)(?P<name>_\w+)?(?P<fixed>\.fixed)?(?P<suffix>\.py|\.sh|\.slurm|\.ya?ml|\.json|\.toml|\.env|\.Dockerfile)?")
 
 
 @dataclass(frozen=True, order=True)
@@ -90,6 +96,8 @@ def cases() -> list[Case]:
     """Every bad and good case of every rule, in order; raises ValueError for a file that belongs to none."""
     found = []
     for path in sorted(FIXTURES.glob("*/*")):
+        if path.parent == PROJECTS or path.suffix == EXPECT_FILE:
+            continue
         match = _CASE.fullmatch(path.name)
         if match is None and path.name != OPTIONS:
             raise ValueError(f"{path} is no case: see tests/harness.py")
@@ -107,22 +115,45 @@ def contents(path: Path) -> dict[str, bytes]:
     """The files of a case by their path relative to its project, as they stand in the fixture."""
     if path.is_file():
         return {path.name.replace(".fixed", ""): path.read_bytes()}
-    files = sorted(
-        one for one in path.rglob("*") if one.is_file() and one.name != OPTIONS and "__pycache__" not in one.parts
-    )
+    files = sorted(one for one in path.rglob("*") if one.is_file() and not _is_of_the_harness(one))
     return {one.relative_to(path).as_posix(): one.read_bytes() for one in files}
+
+
+def _is_of_the_harness(path: Path) -> bool:
+    return path.name == OPTIONS or path.suffix == EXPECT_FILE or "__pycache__" in path.parts
+
+
+def beside(path: Path) -> dict[str, bytes]:
+    """The ``.expect`` files of a case by the file that they speak of, for formats that have no comments."""
+    if path.is_file():
+        found = path.with_name(path.name + EXPECT_FILE)
+        return {path.name.replace(".fixed", ""): found.read_bytes()} if found.is_file() else {}
+    return {
+        one.relative_to(path).as_posix().removesuffix(EXPECT_FILE): one.read_bytes()
+        for one in sorted(path.rglob(f"*{EXPECT_FILE}"))
+    }
 
 
 def expected(case: Case) -> Counter[Place]:
     """The places that the ``expect`` comments of a case announce."""
-    return _announced(contents(case.path))
+    return announced(case.path)
+
+
+def announced(path: Path) -> Counter[Place]:
+    """The places that a file or directory announces: by comments, and by lines ``<line> <symbol>`` beside a file."""
+    found = _announced(contents(path))
+    for name, data in beside(path).items():
+        for line in data.decode().splitlines():
+            number, symbol = line.split()
+            found[name, int(number), symbol] += 1
+    return found
 
 
 def expected_to_remain(case: Case) -> Counter[Place]:
     """The places that are announced on lines of the fixed form which are those of the case."""
     before = {(name, line) for name, data in contents(case.path).items() for line in data.splitlines()}
     fixed = contents(case.fixed)
-    untouched = Counter(_announced(fixed))
+    untouched = announced(case.fixed)
     for name, line, symbol in list(untouched):
         if (name, fixed[name].splitlines()[line - 1]) not in before:
             del untouched[name, line, symbol]

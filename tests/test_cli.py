@@ -239,7 +239,7 @@ def test_directory_without_anything_to_check(project: Path, run: Callable[..., t
     (project / "data").mkdir()
     code, out, err = run("data")
     assert code == 3
-    assert err == "error: data: no Python file or shell script to check here\n"
+    assert err == "error: data: no Python file, shell script or configuration file to check here\n"
     assert out == "No findings.\n0 files read, 1 problem.\n"
 
 

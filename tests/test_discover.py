@@ -132,8 +132,8 @@ def test_problems_name_the_path_and_the_rest_goes_on(tmp_path: Path) -> None:
     assert names(tmp_path, found) == ["good.py"]
     assert problems(tmp_path, found) == [
         ("missing", "no such file or directory"),
-        ("README.md", "neither Python nor a shell script, not checked"),
-        ("empty", "no Python file or shell script to check here"),
+        ("README.md", "neither Python nor a shell script nor a configuration file, not checked"),
+        ("empty", "no Python file, shell script or configuration file to check here"),
     ]
 
 

@@ -7,15 +7,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.python.flow import ModuleFlow, summarize
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Kind, Source, UnreadableError
 
+if TYPE_CHECKING:
+    from ldlm_lint.configs.document import Document
+    from ldlm_lint.shell.script import Script
+
 _TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
 _TEST_FOLDER = re.compile(r"(^|/)tests?/")
 _EMPTY = Skim(b"")
+_DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
 
 def dotted_name(path: str, root: str) -> str:
@@ -26,9 +32,10 @@ def dotted_name(path: str, root: str) -> str:
 
 
 class Project:
-    """The Python files below a root directory (absolute, forward slashes).
+    """The files below a root directory (absolute, forward slashes).
 
-    ``files`` are their absolute paths; ``overlay`` holds contents that are not on disk yet,
+    ``files`` are their absolute paths, ``others`` the scripts and configuration files beside them with their kinds;
+    ``overlay`` holds contents that are not on disk yet,
     ``flows`` what is known of files that were parsed before. What a file yields is
     a pure function of its bytes, kept for the time of one run.
     """
@@ -39,9 +46,13 @@ class Project:
         files: Iterable[str],
         overlay: Mapping[str, bytes] | None = None,
         flows: Mapping[str, ModuleFlow] | None = None,
+        others: Mapping[str, Kind] | None = None,
     ) -> None:
         self.root = root
         self.files = frozenset(files)
+        self.others: Mapping[str, Kind] = others or {}
+        self._documents: dict[str, Document | None] = {}
+        self._scripts: dict[str, Script | None] = {}
         self._overlay = overlay or {}
         self._data: dict[str, bytes] = {}
         self._skims: dict[str, Skim] = {}
@@ -58,6 +69,42 @@ class Project:
             except OSError:
                 self._data[path] = b""
         return self._data[path]
+
+    def of_kind(self, *kinds: Kind) -> tuple[str, ...]:
+        """The scripts and configuration files of the given kinds, in order."""
+        return tuple(sorted(path for path, kind in self.others.items() if kind in kinds))
+
+    def source(self, path: str) -> Source | None:
+        """A script or configuration file as a source; None where it cannot be read, which its own lint reports."""
+        try:
+            return Source.from_bytes(path, self.data(path), self.others[path])
+        except UnreadableError:
+            return None
+
+    def document(self, path: str) -> Document | None:
+        """A YAML, JSON or TOML file of the project as a document; None where it is none."""
+        if path not in self._documents:
+            self._documents[path] = self._read_document(path) if self.others.get(path) in _DOCUMENTS else None
+        return self._documents[path]
+
+    def _read_document(self, path: str) -> Document | None:
+        from ldlm_lint.configs.document import DocumentError
+        from ldlm_lint.configs.read import read
+
+        source = self.source(path)
+        try:
+            return None if source is None else read(source)
+        except DocumentError:
+            return None
+
+    def script(self, path: str) -> Script | None:
+        """A shell script of the project as the scanner reads it."""
+        if path not in self._scripts:
+            from ldlm_lint.shell.scanner import scan
+
+            source = self.source(path) if self.others.get(path) is Kind.SHELL else None
+            self._scripts[path] = None if source is None else scan(source)
+        return self._scripts[path]
 
     def skim(self, path: str) -> Skim:
         """The facts that need no tree."""

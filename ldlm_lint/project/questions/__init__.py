@@ -14,13 +14,16 @@ from ldlm_lint.project.questions import (
     autograd,
     checkpoint_files,
     checkpoint_saving,
+    configuration,
     copies,
     data,
     ddp_graph,
     distributed,
     evaluation,
+    frameworks,
     gradient_scaling,
     host_time,
+    launches,
     memory,
     optimizer,
     precision,
@@ -34,6 +37,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 _ROOMS = (roles, data, distributed, optimizer, memory, checkpoint_files)
 _ROOMS += (host_time, autograd, evaluation, checkpoint_saving, amp, schedule)
 _ROOMS += (copies, ddp_graph, process_groups, segments, gradient_scaling, precision)
+_ROOMS += (configuration, frameworks, launches)
 QUESTIONS: dict[str, Question] = {kind: question for room in _ROOMS for kind, question in room.QUESTIONS.items()}
 
 

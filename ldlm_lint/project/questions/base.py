@@ -10,6 +10,7 @@ from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.datasets import Datasets
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.loaders import Tracer
 from ldlm_lint.project.pinning import Pinning
 from ldlm_lint.project.samplers import Samplers
@@ -38,6 +39,11 @@ class Context:
     def calls(self) -> Calls:
         """The call graph."""
         return Calls(self.project)
+
+    @cached_property
+    def launches(self) -> Launches:
+        """The programs that the project's scripts and containers start."""
+        return Launches(self.project)
 
     @cached_property
     def tracer(self) -> Tracer:

@@ -1,0 +1,1 @@
+"""Configuration files: YAML, JSON and TOML as documents with positions, ``.env`` files and Dockerfiles as settings."""

@@ -1,0 +1,32 @@
+"""Tells configuration files by their name; kept apart from the parsers, which cost time to load."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ldlm_lint.source import Kind
+
+# A file that people write by hand is never larger; data and recorded results are.
+MAX_BYTES = 1_000_000
+SUFFIXES = {".yaml": Kind.YAML, ".yml": Kind.YAML, ".json": Kind.JSON, ".toml": Kind.TOML}
+# Files of other tools, which say nothing about a training.
+_OF_TOOLS = re.compile(
+    r"pyproject\.toml|cargo\.toml|package(?:-lock)?\.json|tsconfig.*\.json|\.ldlm-lint.*|\.pre-commit-.*\.yaml|mkdocs\.ya?ml"
+    r"|\.?readthedocs\.ya?ml|\.?codecov\.ya?ml|\.travis\.yml|.*\.ipynb\.json|tokenizer.*\.json|vocab.*\.json",
+    re.I,
+)
+_DOCKERFILE = re.compile(r"(?:.*\.)?(?:Dockerfile|Containerfile)(?:\..*)?", re.I)
+_DOTENV = re.compile(r"(?:.*\.)?env(?:\..*)?|env(?:\.\w+)?")
+
+
+def config_kind(path: Path) -> Kind | None:
+    """The kind of a configuration file, None for a file that is none by its name."""
+    name = path.name
+    if _OF_TOOLS.fullmatch(name):
+        return None
+    if _DOCKERFILE.fullmatch(name):
+        return Kind.DOCKERFILE
+    if (name.startswith(".env") or name.endswith(".env")) and _DOTENV.fullmatch(name.lstrip(".")):
+        return Kind.DOTENV
+    return SUFFIXES.get(path.suffix.lower())

@@ -1,0 +1,102 @@
+"""A configuration file as data with places: every key, list item and value, in the order of the file."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ldlm_lint.model import Span
+from ldlm_lint.source import Kind
+
+Key = str | int
+Path = tuple[Key, ...]
+"""The keys from the root of a document to a value; list items by their index."""
+
+
+class Shape(enum.Enum):
+    """What a value is."""
+
+    SCALAR = "scalar"
+    MAPPING = "mapping"
+    SEQUENCE = "sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A value of a document and where it stands.
+
+    ``value`` is a scalar as Python data (str, int, float, bool, None); None for a mapping or sequence. ``text`` is the
+    scalar without its quotes, ``span`` the value as it is written with them, ``key_span`` its key (None for a list item
+    and the root). ``document`` counts the documents of a YAML stream from 0. ``shared``: the value is written in
+    another place and comes from there (a YAML alias or merge key), so that an edit would change both.
+    """
+
+    path: Path
+    shape: Shape
+    value: object
+    text: str
+    span: Span
+    key_span: Span | None = None
+    document: int = 0
+    shared: bool = False
+
+    @property
+    def name(self) -> str:
+        """The last key; empty for a list item and the root."""
+        return self.path[-1] if self.path and isinstance(self.path[-1], str) else ""
+
+    @property
+    def whole(self) -> Span:
+        """The key and its value together."""
+        start = self.span.start if self.key_span is None or self.shared else self.key_span.start
+        return Span(self.span.path, start, self.span.end, self.span.cell)
+
+
+@dataclass(frozen=True)
+class Document:
+    """The entries of a configuration file in its order; containers stand before what they hold.
+
+    The root's entry has the empty path. A key that is written twice has two entries, of which the last one counts.
+    """
+
+    path: str
+    kind: Kind
+    entries: tuple[Entry, ...]
+
+    @cached_property
+    def _by_path(self) -> dict[tuple[int, Path], Entry]:
+        return {(one.document, one.path): one for one in self.entries}
+
+    @cached_property
+    def documents(self) -> int:
+        """How many documents the file holds."""
+        return max((one.document for one in self.entries), default=-1) + 1
+
+    def get(self, *path: Key, document: int = 0) -> Entry | None:
+        """The entry at a path, None where there is none."""
+        return self._by_path.get((document, path))
+
+    def children(self, *path: Key, document: int = 0) -> Iterator[Entry]:
+        """The entries directly below a path, each once."""
+        for (number, place), entry in self._by_path.items():
+            if number == document and len(place) == len(path) + 1 and place[:-1] == path:
+                yield entry
+
+    def scalars(self) -> Iterator[Entry]:
+        """Every scalar that counts."""
+        return (one for one in self._by_path.values() if one.shape is Shape.SCALAR)
+
+    def named(self, name: str) -> Iterator[Entry]:
+        """Every entry that counts with this last key."""
+        return (one for one in self._by_path.values() if one.name == name)
+
+
+class DocumentError(Exception):
+    """A file that is not what its kind says, at a 1-based line."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line

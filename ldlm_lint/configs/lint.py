@@ -1,0 +1,49 @@
+"""The entry point for configuration files: one file in, its findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ldlm_lint.configs import containers, dockerfile, dotenv, frameworks, keys
+from ldlm_lint.configs.document import Document, DocumentError
+from ldlm_lint.configs.read import read
+from ldlm_lint.model import FileResult, Finding
+from ldlm_lint.rules.linter import UNPARSABLE_FILE
+from ldlm_lint.source import Kind, Source
+
+_ROOMS = (containers, frameworks, keys)
+
+
+def lint(source: Source, options: Mapping[str, object]) -> FileResult:
+    """Every finding of a configuration file; ``options`` are the rule options by name."""
+    findings = sorted(_found(source, options), key=lambda one: one.order)
+    return FileResult(source.path, tuple(findings))
+
+
+def _found(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
+    if source.kind is Kind.DOTENV:
+        yield from dotenv.findings(source, options)
+        return
+    if source.kind is Kind.DOCKERFILE:
+        yield from dockerfile.findings(source, options)
+        return
+    try:
+        document = read(source)
+    except DocumentError as error:
+        yield _unparsable(source, error)
+        return
+    yield from _of_document(source, document, options)
+
+
+def _of_document(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
+    """The findings of a file that is read in full, from each room of rules that looks at configurations."""
+    for room in _ROOMS:
+        yield from room.findings(source, document, options)
+
+
+def _unparsable(source: Source, error: DocumentError) -> Finding:
+    line = min(error.line, len(source.lines))
+    text = source.lines[line - 1]
+    start = len(text) - len(text.lstrip())
+    span = source.span_of(line, start, line, max(len(text.encode()), start))
+    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", error.message),))

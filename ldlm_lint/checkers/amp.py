@@ -10,6 +10,7 @@ from ldlm_lint.checkers.amp_uses import Moved, deprecated_uses
 from ldlm_lint.checkers.autocasts import Precision, always_scales, autocasts, enabled_argument
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.amp import DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16, RULES
 from ldlm_lint.source import Source
@@ -48,7 +49,7 @@ class AmpChecker(LdlmChecker):
             )
 
     def _check_scalers(self, module: nodes.Module) -> None:
-        scalers = [call for call in module.nodes_of_class(nodes.Call) if always_scales(call)]
+        scalers = [call for call in nodes_of(module, nodes.Call) if always_scales(call)]
         if not scalers:
             return
         seen = list(autocasts(module))

@@ -15,6 +15,7 @@ from ldlm_lint.checkers.training_entries import torch_at
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _AUTOCAST = ("enabled", "dtype", "cache_enabled")
@@ -69,7 +70,7 @@ class Rewriting:
         """Whether all that the file does with the names of an import is rewritten, or only names a type."""
         known = {id(root_of(use.node)) for use in together}
         locals_ = {alias or name for name, alias in statement.names}
-        for node in self.module.nodes_of_class((nodes.Name, nodes.DelName)):
+        for node in nodes_of(self.module, (nodes.Name, nodes.DelName)):
             if node.name not in locals_ or (isinstance(node, nodes.Name) and statement not in bindings(node)):
                 continue
             if isinstance(node, nodes.DelName) or _only_import(node) is not statement:
@@ -159,7 +160,7 @@ class Rewriting:
         """Whether the file compares with the old class through a name that the fix leaves alone."""
         return any(
             is_only_named(node) and qualified(node) == {use.moved.old} and isinstance(node.parent, nodes.Call)
-            for node in self.module.nodes_of_class(nodes.Attribute)
+            for node in nodes_of(self.module, nodes.Attribute)
         )
 
     def _doubts_of_import(self, statement: nodes.NodeNG) -> list[str]:
@@ -175,7 +176,7 @@ def _stays_here(made: nodes.NodeNG) -> bool:
     targets = statement.targets if isinstance(statement, nodes.Assign) else []
     if len(targets) != 1 or not isinstance(targets[0], nodes.AssignName) or statement.value is not made:
         return False
-    uses = (one for one in targets[0].scope().nodes_of_class(nodes.Name) if one.name == targets[0].name)
+    uses = (one for one in nodes_of(targets[0].scope(), nodes.Name) if one.name == targets[0].name)
     return all(isinstance(one.parent, nodes.Attribute) for one in uses)
 
 

@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.version_switches import switched_by_version
 from ldlm_lint.python.names import qualified
+from ldlm_lint.python.walks import nodes_of
 
 MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
 _PRIVATE = {
@@ -66,7 +67,7 @@ class Use:
 
 def deprecated_uses(module: nodes.Module) -> Iterator[Use]:
     """Every place that runs a moved name on all versions of torch; naming a type in an annotation does not."""
-    for node in module.nodes_of_class((nodes.Name, nodes.Attribute)):
+    for node in nodes_of(module, (nodes.Name, nodes.Attribute)):
         if isinstance(node.parent, nodes.Attribute) or (moved := moved_name(node)) is None:
             continue
         if not (is_only_named(node) or _is_alias(node) or switched_by_version(node)):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.names import qualified
+from ldlm_lint.python.walks import nodes_of
 
 _PRODUCTS = {"matmul", "bmm", "einsum", "baddbmm"}
 _FUNCTIONS = {"torch.softmax", "torch.nn.functional.softmax"}
@@ -22,7 +23,7 @@ _QUERY_OR_KEY = re.compile(
 def written_out_attention(function: nodes.FunctionDef) -> nodes.Call | None:
     """The softmax of attention that a function writes out; None where its weights are handed on, or there is none."""
     defined = _definitions(function)
-    for call in function.nodes_of_class(nodes.Call):
+    for call in nodes_of(function, nodes.Call):
         if not _is_softmax(call) or call.scope() is not function:
             continue
         scores = _scores(call)
@@ -38,7 +39,7 @@ def written_out_attention(function: nodes.FunctionDef) -> nodes.Call | None:
 def _definitions(function: nodes.FunctionDef) -> dict[str, list[nodes.NodeNG]]:
     """The right-hand sides that each local name gets."""
     found: dict[str, list[nodes.NodeNG]] = {}
-    for statement in function.nodes_of_class((nodes.Assign, nodes.AugAssign)):
+    for statement in nodes_of(function, (nodes.Assign, nodes.AugAssign)):
         targets = statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
         for target in targets:
             if isinstance(target, nodes.AssignName):
@@ -104,8 +105,8 @@ def _elementwise(node: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 def _speaks_of_queries(product: nodes.NodeNG) -> bool:
     """Whether one operand of the product is called like queries or keys, or the function like attention."""
-    names = [one.name for one in product.nodes_of_class(nodes.Name)]
-    names += [one.attrname for one in product.nodes_of_class(nodes.Attribute)]
+    names = [one.name for one in nodes_of(product, nodes.Name)]
+    names += [one.attrname for one in nodes_of(product, nodes.Attribute)]
     return any(_QUERY_OR_KEY.search(name) for name in names)
 
 
@@ -114,7 +115,7 @@ def _names_holding(call: nodes.Call, function: nodes.FunctionDef) -> set[str]:
     names: set[str] = set()
     for _ in range(_DEPTH):
         before = len(names)
-        for statement in function.nodes_of_class(nodes.Assign):
+        for statement in nodes_of(function, nodes.Assign):
             if _is_made_of(statement.value, call, names):
                 names |= {one.name for one in statement.targets if isinstance(one, nodes.AssignName)}
         if len(names) == before:
@@ -131,7 +132,7 @@ def _is_made_of(value: nodes.NodeNG, call: nodes.Call, names: set[str]) -> bool:
 
 def _multiplies(function: nodes.FunctionDef, call: nodes.Call, names: set[str]) -> bool:
     """Whether the weights are multiplied with something behind the softmax."""
-    for node in function.nodes_of_class((nodes.BinOp, nodes.Call)):
+    for node in nodes_of(function, (nodes.BinOp, nodes.Call)):
         if not _is_product(node) or (node.end_lineno or 0) < (call.lineno or 0):
             continue
         operands = [node.left] if isinstance(node, nodes.BinOp) else _operands(node)
@@ -147,7 +148,7 @@ def _operands(call: nodes.Call) -> list[nodes.NodeNG]:
 
 def _hands_on(function: nodes.FunctionDef, call: nodes.Call, names: set[str]) -> bool:
     """Whether the weights themselves leave the function: returned, or stored on an object, in a tuple or in a list."""
-    for node in function.nodes_of_class((nodes.Return, nodes.Assign, nodes.Call)):
+    for node in nodes_of(function, (nodes.Return, nodes.Assign, nodes.Call)):
         if any(_is_made_of(value, call, names) for value in _handed_on(node)):
             return True
     return False

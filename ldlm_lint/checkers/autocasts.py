@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.walks import nodes_of
 
 _OLD_AUTOCASTS = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
 _NEW_AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
@@ -31,7 +32,7 @@ class Precision(enum.Enum):
 
 def autocasts(module: nodes.Module) -> Iterator[tuple[nodes.NodeNG, Precision]]:
     """The uses of autocast on CUDA in a file; one that is passed on without being called may be anything."""
-    for node in module.nodes_of_class((nodes.Name, nodes.Attribute)):
+    for node in nodes_of(module, (nodes.Name, nodes.Attribute)):
         if isinstance(node.parent, nodes.Attribute) or qualified(node).isdisjoint(AUTOCASTS):
             continue
         if isinstance(node.parent, nodes.Call) and node.parent.func is node:

@@ -10,6 +10,7 @@ from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.gradients import text_of
 from ldlm_lint.python.names import last_name, scope_of
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 # What takes a tensor for its value, whether it has a graph or not; the text of a tensor names its graph.
@@ -44,13 +45,13 @@ def _is_tensor(found: Kept) -> bool:
 def _is_read_only(found: Kept) -> bool:
     """Whether the sum is a variable of the function that is only printed, divided or asked for its number."""
     owner = function_of(found.node)
-    names = [one for one in owner.nodes_of_class((nodes.Name, nodes.AssignName)) if one.name == found.into]
+    names = [one for one in nodes_of(owner, (nodes.Name, nodes.AssignName)) if one.name == found.into]
     local = isinstance(owner, nodes.FunctionDef) and found.into in owner.locals and bool(names)
     return local and _only_read(owner, found.into, found.node)
 
 
 def _only_read(owner: nodes.NodeNG, name: str, known: nodes.NodeNG, depth: int = 0) -> bool:
-    uses = (one for one in owner.nodes_of_class(nodes.Name) if one.name == name)
+    uses = (one for one in nodes_of(owner, nodes.Name) if one.name == name)
     return depth < _DEPTH and all(scope_of(one) is owner and _is_read(one, owner, known, depth) for one in uses)
 
 

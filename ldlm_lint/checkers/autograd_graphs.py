@@ -12,6 +12,7 @@ from ldlm_lint.python.gradients import dotted, is_quiet, kept, kept_names, text_
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _LOOPS = (nodes.For, nodes.While)
 _BACKWARD = ("backward", "manual_backward")
@@ -47,7 +48,7 @@ class _Candidate:
 
 def kept_graphs(module: nodes.Module) -> Iterator[Kept]:
     """Every place of a file that collects a loss with its graph in the loop that differentiates it."""
-    for node in module.nodes_of_class((nodes.AugAssign, nodes.Assign, nodes.Call)):
+    for node in nodes_of(module, (nodes.AugAssign, nodes.Assign, nodes.Call)):
         for candidate in _candidates(node):
             found = _kept(candidate)
             if found is not None:
@@ -95,7 +96,7 @@ def _values_of(node: nodes.NodeNG) -> list[nodes.NodeNG]:
         return [value for one in bindings(node) if (value := getattr(one.parent, "value", None)) is not None]
     owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     if isinstance(node, nodes.Attribute) and owner is not None and dotted(node.expr) == "self":
-        found = (one for one in owner.nodes_of_class(nodes.AssignAttr) if dotted(one) == dotted(node))
+        found = (one for one in nodes_of(owner, nodes.AssignAttr) if dotted(one) == dotted(node))
         return [value for one in found if (value := getattr(one.parent, "value", None)) is not None]
     return []
 
@@ -167,7 +168,7 @@ def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
         ):
             return {}
         found |= {name: call for name in kept_names(value) if name not in found}
-    statements = list(loop.nodes_of_class((nodes.Assign, nodes.AugAssign)))
+    statements = list(nodes_of(loop, (nodes.Assign, nodes.AugAssign)))
     for statement in reversed(statements):
         for target in statement.targets if isinstance(statement, nodes.Assign) else [statement.target]:
             if (call := found.get(text_of(target))) is not None:
@@ -195,7 +196,7 @@ def _differentiated_results(call: nodes.Call) -> set[str]:
         return set()
     losses = {name for _, value in backward_passes(function) for name in kept_names(value)}
     found: set[str] = set()
-    for one in function.nodes_of_class(nodes.Return) if losses else ():
+    for one in nodes_of(function, nodes.Return) if losses else ():
         parts = (
             [(str(at), part) for at, part in enumerate(one.value.elts)] if isinstance(one.value, nodes.Tuple) else []
         )
@@ -217,7 +218,7 @@ def _local_function(call: nodes.Call) -> nodes.FunctionDef | None:
 
 def backward_passes(tree: nodes.NodeNG) -> Iterator[tuple[nodes.Call, nodes.NodeNG]]:
     """The backward passes of a tree and what they differentiate, such as ``scaler.scale(loss).backward()``."""
-    for call in tree.nodes_of_class(nodes.Call):
+    for call in nodes_of(tree, nodes.Call):
         if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in _BACKWARD:
             continue
         value = call.func.expr
@@ -226,7 +227,7 @@ def backward_passes(tree: nodes.NodeNG) -> Iterator[tuple[nodes.Call, nodes.Node
         elif isinstance(value, nodes.Call) and last_name(value.func) in ("scale", "scale_loss") and value.args:
             value = value.args[0]
         yield call, value
-    for statement in tree.nodes_of_class(nodes.With):
+    for statement in nodes_of(tree, nodes.With):
         for context, _ in statement.items:
             if isinstance(context, nodes.Call) and last_name(context.func) == "scale_loss" and context.args:
                 yield context, context.args[0]
@@ -239,14 +240,14 @@ def _is_loss_like(node: nodes.NodeNG) -> bool:
 def _is_made_anew(into: str, loop: nodes.NodeNG) -> bool:
     """Whether each pass of a loop begins with a new sum or list, under no condition."""
     base = into.partition("[")[0]
-    for target in loop.nodes_of_class((nodes.AssignName, nodes.AssignAttr)):
+    for target in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)):
         statement = target.statement()
         if dotted(target) not in (into, base) or not isinstance(statement, (nodes.Assign, nodes.AnnAssign)):
             continue
-        added = any(text_of(one) == into for one in statement.value.nodes_of_class((nodes.Name, nodes.Attribute)))
+        added = any(text_of(one) == into for one in nodes_of(statement.value, (nodes.Name, nodes.Attribute)))
         if not added and statement.parent is loop:
             return True
-    return any(dotted(one) == base for one in loop.nodes_of_class(nodes.AssignName) if one.parent is loop)
+    return any(dotted(one) == base for one in nodes_of(loop, nodes.AssignName) if one.parent is loop)
 
 
 def _is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
@@ -254,7 +255,7 @@ def _is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
     reached, before = {into.partition("[")[0]}, 0
     while len(reached) > before:
         before = len(reached)
-        for statement in owner.nodes_of_class((nodes.Assign, nodes.AugAssign)):
+        for statement in nodes_of(owner, (nodes.Assign, nodes.AugAssign)):
             if _mentions(statement.value, reached):
                 targets = statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
                 reached |= {text_of(one).partition("[")[0] for one in targets}
@@ -262,7 +263,7 @@ def _is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
 
 
 def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:
-    return any(text_of(one) in names for one in node.nodes_of_class((nodes.Name, nodes.Attribute)))
+    return any(text_of(one) in names for one in nodes_of(node, (nodes.Name, nodes.Attribute)))
 
 
 def _lasts(losses: list[nodes.NodeNG], backward: nodes.Call, node: nodes.NodeNG, loop: nodes.NodeNG) -> bool:
@@ -287,7 +288,7 @@ def _is_part(statement: nodes.NodeNG, backward: nodes.Call) -> bool:
 def _bindings_in(loop: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
     base = name.partition("[")[0]
     found = []
-    for statement in loop.nodes_of_class((nodes.Assign, nodes.AugAssign)):
+    for statement in nodes_of(loop, (nodes.Assign, nodes.AugAssign)):
         targets = statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
         parts = [one for target in targets for one in (target.elts if isinstance(target, nodes.Tuple) else [target])]
         if any(text_of(one) in (name, base) for one in parts):

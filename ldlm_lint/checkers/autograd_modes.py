@@ -15,6 +15,7 @@ from ldlm_lint.python.gradients import text_of
 from ldlm_lint.python.names import is_named, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _SWITCHES = frozenset(
@@ -69,7 +70,7 @@ def is_started(call: nodes.Call) -> bool:
 
 def _is_switched_off(call: nodes.Call) -> bool:
     """Whether the file switches the detection off again somewhere."""
-    others = (one for one in call.root().nodes_of_class(nodes.Call) if is_named(one.func, _SWITCHES))
+    others = (one for one in nodes_of(call.root(), nodes.Call) if is_named(one.func, _SWITCHES))
     return any(not Arguments(one, ("mode",))["mode"].is_only(True) for one in others)
 
 
@@ -118,7 +119,7 @@ def retained_for_nobody(call: nodes.Call) -> bool:
     step = loops[0] if loops else owner
     if isinstance(step, nodes.Module) or not isinstance(step, (nodes.For, nodes.While, nodes.FunctionDef)):
         return False
-    names = {last_name(one.func) for one in step.nodes_of_class(nodes.Call)}
+    names = {last_name(one.func) for one in nodes_of(step, nodes.Call)}
     others = [one for one, _ in backward_passes(owner) if one is not call]
     gradients = any(name in names for name in ("grad", "scale_loss", "register_hook", "vjp"))
     if others or gradients or not ({"step", "zero_grad"} & names):
@@ -126,8 +127,8 @@ def retained_for_nobody(call: nodes.Call) -> bool:
     if qualified(call.func) <= {"torch.autograd.backward"}:
         return True
     loss = text_of(call.func.expr)
-    bound = {text_of(target) for one in step.nodes_of_class(nodes.Assign) for target in one.targets}
-    tuples = {text_of(part) for one in step.nodes_of_class(nodes.Tuple) for part in one.elts}
+    bound = {text_of(target) for one in nodes_of(step, nodes.Assign) for target in one.targets}
+    tuples = {text_of(part) for one in nodes_of(step, nodes.Tuple) for part in one.elts}
     iterated = getattr(step, "target", None)
     computed = loss in bound | tuples or not isinstance(call.func.expr, (nodes.Name, nodes.Attribute))
     return computed and not (iterated is not None and loss in {text_of(one) for one in [iterated]})

@@ -14,6 +14,7 @@ from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.backends import (
     CONVOLUTION_AUTOTUNER_OFF,
     MIXED_TF32_APIS,
@@ -140,7 +141,7 @@ def _inserted(edit: Edit | None, line: str, reason: str) -> Fix | None:
 
 def _settings(module: nodes.Module) -> Iterator[tuple[nodes.NodeNG, str, object]]:
     """The statements that set cuDNN's switches or torch's deterministic mode, with the value if it is one constant."""
-    for node in module.nodes_of_class((nodes.Assign, nodes.Call)):
+    for node in nodes_of(module, (nodes.Assign, nodes.Call)):
         if isinstance(node, nodes.Assign):
             names = [one.attrname for one in node.targets if _is_switch(one)]
             yield from ((node, name, constant(node.value)) for name in names)

@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import is_call_of
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _DEVICE = re.compile(r"device|cuda|gpu|rank|^dev$", re.I)
 _HOST = re.compile(r"cpu|host", re.I)
@@ -38,13 +39,13 @@ def blocking_copies(loop: nodes.NodeNG, targets: list[nodes.NodeNG]) -> list[nod
 
 
 def _names(node: nodes.NodeNG) -> Iterator[nodes.AssignName]:
-    yield from node.nodes_of_class(nodes.AssignName)
+    yield from nodes_of(node, nodes.AssignName)
 
 
 def _copies(loop: nodes.NodeNG, names: set[str]) -> Iterator[nodes.Call]:
     """The copies to a GPU in the loop's body of values that come from the named ones; each value once."""
     own = function_of(loop)
-    inner = [one for part in loop.body for one in part.nodes_of_class(_MOVES) if function_of(one) is own]
+    inner = [one for part in loop.body for one in nodes_of(part, _MOVES) if function_of(one) is own]
     for node in inner:
         # A comprehension's elements are visited before what it takes them from, so the calls wait for a second pass.
         if isinstance(node, nodes.Assign) and _takes_from(node.value, names) and not _holds_copy(node.value):
@@ -64,7 +65,7 @@ def _takes_from(value: nodes.NodeNG, names: set[str]) -> bool:
 
 
 def _holds_copy(value: nodes.NodeNG) -> bool:
-    return any(_copied(one) for one in value.nodes_of_class(nodes.Call))
+    return any(_copied(one) for one in nodes_of(value, nodes.Call))
 
 
 def _copied(call: nodes.Call) -> str:
@@ -76,7 +77,7 @@ def _copied(call: nodes.Call) -> str:
         if device is None or not _is_gpu(device):
             return ""
     # What another method computed on the host lies in memory that is not pinned.
-    methods = [one.func for one in call.func.expr.nodes_of_class(nodes.Call) if isinstance(one.func, nodes.Attribute)]
+    methods = [one.func for one in nodes_of(call.func.expr, nodes.Call) if isinstance(one.func, nodes.Attribute)]
     return _root(call.func.expr) if all(one.attrname in _VIEWS for one in methods) else ""
 
 

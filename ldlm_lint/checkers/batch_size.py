@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, extent
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, RULES, drifts, is_accumulation
 from ldlm_lint.source import Source
 
@@ -98,7 +99,7 @@ def _flattened(value: nodes.BinOp) -> tuple[nodes.NodeNG, nodes.NodeNG]:
 
 def _names(node: nodes.NodeNG) -> Iterator[str]:
     """The last names of all variables, attributes, called functions and constant keys in an expression."""
-    for one in node.nodes_of_class((nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)):
+    for one in nodes_of(node, (nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)):
         if name := _name(one):
             yield name
 
@@ -112,7 +113,7 @@ def _is_rounded_up(numerator: nodes.NodeNG) -> bool:
 
 def _is_checked(module: nodes.Module, result: str, operands: set[str]) -> bool:
     """Whether the module computes a remainder of the operands, or compares their product with the result."""
-    for one in module.nodes_of_class((nodes.BinOp, nodes.Compare, nodes.Call)):
+    for one in nodes_of(module, (nodes.BinOp, nodes.Compare, nodes.Call)):
         if isinstance(one, nodes.BinOp):
             if one.op == "%" and not isinstance(one.left, nodes.Const) and operands & set(_names(one)):
                 return True

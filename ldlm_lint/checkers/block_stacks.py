@@ -12,6 +12,7 @@ from astroid.exceptions import NoDefault
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
+from ldlm_lint.python.walks import nodes_of
 
 _MODULE_BASES = re.compile(r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$")
 _ATTENTION = re.compile(r"attn|attention|multihead", re.I)
@@ -77,7 +78,7 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
     """The stacks of transformer blocks that a class builds in its own methods."""
     if _has_switch(model):
         return
-    for call in model.nodes_of_class(nodes.Call):
+    for call in nodes_of(model, nodes.Call):
         owner = _owner(call)
         if enclosing_class(call) is not model or owner is None or not _BUILDERS.search(owner.name):
             continue
@@ -91,12 +92,12 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
 
 
 def _has_switch(model: nodes.ClassDef) -> bool:
-    named = model.nodes_of_class((nodes.AssignName, nodes.Name, nodes.FunctionDef, nodes.AssignAttr))
+    named = nodes_of(model, (nodes.AssignName, nodes.Name, nodes.FunctionDef, nodes.AssignAttr))
     names = {one.attrname if isinstance(one, nodes.AssignAttr) else one.name for one in named}
     # ``supports_gradient_checkpointing = False`` says that there is none.
     if any(_SWITCH.search(name) and "supports" not in name for name in names):
         return True
-    return any(_SWITCH_CALL.search(last_name(call.func)) for call in model.nodes_of_class(nodes.Call))
+    return any(_SWITCH_CALL.search(last_name(call.func)) for call in nodes_of(model, nodes.Call))
 
 
 def repeated_block(call: nodes.Call) -> nodes.Call | None:
@@ -175,7 +176,7 @@ def _default_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
 def _attends_in_parts(container: nodes.Call) -> bool:
     """Whether a block that is written out as a list holds attention, and no stage of a convolutional network."""
     parts = [part for argument in container.args for part in (getattr(argument, "elts", None) or [argument])]
-    built = [call for part in parts for call in part.nodes_of_class(nodes.Call)]
+    built = [call for part in parts for call in nodes_of(part, nodes.Call)]
     if any(_CONVOLUTIONAL.search(last_name(call.func)) for call in built):
         return False
     classes = [local for call in built if (local := _local_class(call.func)) is not None]
@@ -184,7 +185,7 @@ def _attends_in_parts(container: nodes.Call) -> bool:
 
 def attends(node: nodes.NodeNG, depth: int = 0) -> bool:
     """Whether a class (or a whole module) computes attention, itself or in a class of the same file that it builds."""
-    for inner in node.nodes_of_class((nodes.Name, nodes.Attribute, nodes.AssignAttr)):
+    for inner in nodes_of(node, (nodes.Name, nodes.Attribute, nodes.AssignAttr)):
         if _ATTENTION.search(inner.name if isinstance(inner, nodes.Name) else inner.attrname):
             return True
         if depth < 3 and isinstance(inner, nodes.Name) and isinstance(inner.parent, nodes.Call):
@@ -224,7 +225,7 @@ def trained_from_hub(call: nodes.Call) -> str | None:
     target = statement.targets[0]
     if not isinstance(target, nodes.AssignName) or _BESIDE.search(target.name):
         return None
-    uses = [one for one in call.root().nodes_of_class(nodes.Attribute) if isinstance(one.expr, nodes.Name) and one.expr.name == target.name]
+    uses = [one for one in nodes_of(call.root(), nodes.Attribute) if isinstance(one.expr, nodes.Name) and one.expr.name == target.name]
     named = {one.attrname for one in uses}
     return target.name if named & {"parameters", "named_parameters"} and "requires_grad_" not in named else None
 
@@ -239,7 +240,7 @@ def _is_shallow(values: tuple[object, ...]) -> bool:
 
 def _freezes(model: nodes.ClassDef) -> bool:
     """Whether a class freezes what it holds on every path, or runs it without gradients."""
-    for node in model.nodes_of_class((nodes.AssignAttr, nodes.Attribute)):
+    for node in nodes_of(model, (nodes.AssignAttr, nodes.Attribute)):
         if node.attrname in ("no_grad", "inference_mode"):
             return True
         frozen = node.attrname in ("requires_grad", "requires_grad_") and "False" in node.statement().as_string()

@@ -16,6 +16,7 @@ from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around, scope_name
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
 
@@ -174,7 +175,7 @@ def _is_by_product(node: nodes.Call) -> bool:
 
 
 def _all_names(node: nodes.NodeNG) -> Iterator[str]:
-    for inner in node.nodes_of_class((nodes.Name, nodes.Attribute)):
+    for inner in nodes_of(node, (nodes.Name, nodes.Attribute)):
         yield inner.name if isinstance(inner, nodes.Name) else inner.attrname
 
 
@@ -248,7 +249,7 @@ def _loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
     """The variables of counting loops around a save, or sums made of them there, that its path formats."""
     counting = {name for loop in loops_around(call) for name in _counted(loop)}
     for loop in loops_around(call):
-        for assign in loop.nodes_of_class(nodes.Assign):
+        for assign in nodes_of(loop, nodes.Assign):
             if isinstance(assign.value, nodes.BinOp) and counting.intersection(_identifiers(assign.value)):
                 counting.update(target.name for target in assign.targets if isinstance(target, nodes.AssignName))
     return counting.intersection(name for part in _formatted(path) for name in _identifiers(part))
@@ -266,7 +267,7 @@ def _counted(loop: nodes.NodeNG) -> Iterator[str]:
 
 def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
     """The expressions that a path written in place puts into its name."""
-    for node in path.nodes_of_class((nodes.FormattedValue, nodes.Call, nodes.BinOp)):
+    for node in nodes_of(path, (nodes.FormattedValue, nodes.Call, nodes.BinOp)):
         if isinstance(node, nodes.FormattedValue):
             yield node.value
         elif isinstance(node, nodes.BinOp) and node.op == "%":
@@ -301,7 +302,7 @@ def _elements(node: nodes.Name) -> Iterator[nodes.NodeNG]:
     for value in _bound(node):
         if isinstance(value, (nodes.List, nodes.Tuple)):
             yield from value.elts
-    for call in enclosing_function(node).nodes_of_class(nodes.Call):
+    for call in nodes_of(enclosing_function(node), nodes.Call):
         owner = call.func.expr if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" else None
         if isinstance(owner, nodes.Name) and owner.name == node.name and call.args:
             yield call.args[0]

@@ -14,6 +14,7 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.checkpoint_loading import (
     CHECKPOINT_LOAD_UNSPECIFIED,
@@ -83,7 +84,7 @@ class CheckpointLoadingChecker(LdlmChecker):
     def _is_replaced(self, node: nodes.NodeNG) -> bool:
         """Whether the file puts a function of its own in the place of torch.load."""
         if self._replaced is None:
-            targets = node.root().nodes_of_class(nodes.AssignAttr)
+            targets = nodes_of(node.root(), nodes.AssignAttr)
             self._replaced = any(one.attrname == "load" and qualified(one.expr) == {"torch"} for one in targets)
         return self._replaced
 
@@ -92,12 +93,12 @@ def _asks_for_version(node: nodes.Call) -> bool:
     """Whether the function passes weights_only in one branch, and chooses the branch by what torch knows of it."""
     function = function_of(node)
     passes = any(
-        keyword.arg == "weights_only" for call in function.nodes_of_class(nodes.Call) for keyword in call.keywords
+        keyword.arg == "weights_only" for call in nodes_of(function, nodes.Call) for keyword in call.keywords
     )
     if not passes:
         return False
-    tests = [branch.test for branch in function.nodes_of_class(nodes.If)]
-    handlers = [handler.type for handler in function.nodes_of_class(nodes.ExceptHandler) if handler.type]
+    tests = [branch.test for branch in nodes_of(function, nodes.If)]
+    handlers = [handler.type for handler in nodes_of(function, nodes.ExceptHandler) if handler.type]
     return any(_VERSION.search(one.as_string()) for one in [*tests, *handlers])
 
 
@@ -106,7 +107,7 @@ def _loads_state(node: nodes.Call) -> bool:
     statement = node.statement()
     if _STATE.search(statement.as_string().replace(node.func.as_string(), "")):
         return True
-    calls = function_of(node).nodes_of_class(nodes.Call)
+    calls = nodes_of(function_of(node), nodes.Call)
     return any(isinstance(call.func, nodes.Attribute) and call.func.attrname == "load_state_dict" for call in calls)
 
 

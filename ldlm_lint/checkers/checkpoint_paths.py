@@ -11,6 +11,7 @@ from astroid import nodes
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 
 _SAVES = {
     "torch.save": ("obj", "f"),
@@ -103,7 +104,7 @@ def words_of(expression: nodes.NodeNG) -> Words:
 
 
 def _collect(expression: nodes.NodeNG, found: Words, depth: int) -> None:
-    for node in expression.nodes_of_class((nodes.Name, nodes.Attribute, nodes.Const, nodes.Call, nodes.Keyword)):
+    for node in nodes_of(expression, (nodes.Name, nodes.Attribute, nodes.Const, nodes.Call, nodes.Keyword)):
         if isinstance(node, nodes.Attribute):
             found.names.add(node.attrname)
         elif isinstance(node, nodes.Const):
@@ -156,7 +157,7 @@ def saves_state(save: Save) -> bool:
 
 def _own_words(expression: nodes.NodeNG) -> Iterator[str]:
     """The words that an expression itself holds, and the keys of the dictionary that a variable is bound to."""
-    for node in expression.nodes_of_class((nodes.Name, nodes.Attribute, nodes.Const)):
+    for node in nodes_of(expression, (nodes.Name, nodes.Attribute, nodes.Const)):
         if isinstance(node, nodes.Const):
             yield node.value if isinstance(node.value, str) else ""
         else:

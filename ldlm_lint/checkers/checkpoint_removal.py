@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.checkers.checkpoint_paths import Save, save_of
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 
 _REMOVALS = {"os.remove", "os.unlink", "shutil.rmtree"}
 _KEEPS = {"move", "copy", "copyfile", "copy2", "copytree", "rename", "replace", "link"}
@@ -80,7 +81,7 @@ def _takes_its_place(save: Save, removed: nodes.NodeNG) -> bool:
     if not isinstance(removed, (nodes.Name, nodes.Attribute)):
         return False
     name, path = removed.as_string(), save.path.as_string()
-    later = (one for one in function_of(save.node).nodes_of_class(nodes.Assign) if one.lineno > save.node.lineno)
+    later = (one for one in nodes_of(function_of(save.node), nodes.Assign) if one.lineno > save.node.lineno)
     return any(
         one.value.as_string() == path and any(target.as_string() == name for target in one.targets) for one in later
     )
@@ -88,7 +89,7 @@ def _takes_its_place(save: Save, removed: nodes.NodeNG) -> bool:
 
 def _is_kept(function: nodes.NodeNG, save: Save) -> bool:
     """Whether the function copies or renames files, or saves a second checkpoint elsewhere: then one is left."""
-    for call in function.nodes_of_class(nodes.Call):
+    for call in nodes_of(function, nodes.Call):
         last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
         if last in _KEEPS and call.args:
             return True

@@ -16,6 +16,7 @@ from ldlm_lint.model import Claim
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_saving import (
     CHECKPOINT_REMOVED_BEFORE_REPLACEMENT,
     CHECKPOINT_SAVED_BY_EVERY_RANK,
@@ -147,7 +148,7 @@ def _overwrites(save: Save) -> bool:
         return False
     if any(isinstance(one, nodes.If) and _happens_once(one.test) for one in save.node.node_ancestors()):
         return False
-    calls = function_of(save.node).nodes_of_class(nodes.Call)
+    calls = nodes_of(function_of(save.node), nodes.Call)
     return not any(
         isinstance(call.func, nodes.Attribute) and call.func.attrname in _MOVES and call.args for call in calls
     )

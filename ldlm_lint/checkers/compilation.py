@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.compilation import COMPILE_GUARDED_BY_TRY, RULES
 from ldlm_lint.source import Source
 
@@ -59,7 +60,7 @@ class CompilationChecker(LdlmChecker):
     def _only_compiles(self, statement: nodes.Try, compiled: list[nodes.Call]) -> bool:
         """Whether the body does nothing else that may fail, above all no call of what was compiled."""
         if any(
-            True for part in statement.body for _ in part.nodes_of_class((nodes.Import, nodes.ImportFrom, nodes.Raise))
+            True for part in statement.body for _ in nodes_of(part, (nodes.Import, nodes.ImportFrom, nodes.Raise))
         ):
             return False
         return all(
@@ -69,7 +70,7 @@ class CompilationChecker(LdlmChecker):
 
 def _calls(body: list[nodes.NodeNG]) -> Iterator[nodes.Call]:
     for statement in body:
-        yield from statement.nodes_of_class(nodes.Call)
+        yield from nodes_of(statement, nodes.Call)
 
 
 def _is_compile(call: nodes.Call) -> bool:
@@ -83,8 +84,8 @@ def _goes_on(handler: nodes.ExceptHandler) -> bool:
     caught = handler.type.as_string() if handler.type is not None else ""
     if _ASKS_SOMETHING_ELSE.search(caught):
         return False
-    stops = handler.nodes_of_class((nodes.Raise, nodes.Assert))
-    ends = (call for call in handler.nodes_of_class(nodes.Call) if qualified(call.func) <= {"sys.exit", "os._exit"})
+    stops = nodes_of(handler, (nodes.Raise, nodes.Assert))
+    ends = (call for call in nodes_of(handler, nodes.Call) if qualified(call.func) <= {"sys.exit", "os._exit"})
     return not any(True for _ in stops) and not any(True for _ in ends)
 
 

@@ -7,6 +7,7 @@ from astroid import nodes
 from ldlm_lint.python.defaults import flag_of, parameter_default
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, scope_name
+from ldlm_lint.python.walks import nodes_of
 
 _CACHES = {"cached_property", "lru_cache", "cache"}
 
@@ -34,12 +35,12 @@ def zero_by_default(node: nodes.NodeNG | None) -> str:
     if not isinstance(node, nodes.Attribute):
         return ""
     module = node.root()
-    found = [flag[1] for call in module.nodes_of_class(nodes.Call) if (flag := flag_of(call)) and flag[0] == node.attrname]
+    found = [flag[1] for call in nodes_of(module, nodes.Call) if (flag := flag_of(call)) and flag[0] == node.attrname]
     if found:
         return f"--{node.attrname}" if all(is_zero(one) for one in found) else ""
     fields = [
         one.value
-        for one in module.nodes_of_class(nodes.AnnAssign)
+        for one in nodes_of(module, nodes.AnnAssign)
         if isinstance(one.parent, nodes.ClassDef) and isinstance(one.target, nodes.AssignName) and one.target.name == node.attrname
     ]
     return node.attrname if fields and all(is_zero(one) for one in fields) else ""

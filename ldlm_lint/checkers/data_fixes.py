@@ -11,6 +11,7 @@ from ldlm_lint.checkers.data_options import guard_fix
 from ldlm_lint.checkers.data_workers import Amount
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Argument, State
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _PERSISTENT_REASON = "workers keep their dataset copies and random streams between epochs"
@@ -51,11 +52,11 @@ def _keyword_fix(
 
 def _can_be_repeated(node: nodes.NodeNG) -> bool:
     """Whether writing an expression a second time computes the same and does nothing else: no calls but ``get`` and ``min``."""
-    if any(isinstance(inner, (nodes.NamedExpr, nodes.Await, nodes.Lambda)) for inner in node.nodes_of_class(nodes.NodeNG)):
+    if any(isinstance(inner, (nodes.NamedExpr, nodes.Await, nodes.Lambda)) for inner in nodes_of(node, nodes.NodeNG)):
         return False
     if (node.end_lineno or 0) != (node.lineno or 0):
         return False
-    calls = list(node.nodes_of_class(nodes.Call))
+    calls = list(nodes_of(node, nodes.Call))
     return all(
         (isinstance(call.func, nodes.Attribute) and call.func.attrname in ("get", "cpu_count"))
         or (isinstance(call.func, nodes.Name) and call.func.name in ("min", "max", "int", "len"))
@@ -96,7 +97,7 @@ def guarded_fix(source: Source, call: nodes.Call, options: dict[str, Argument], 
 def amount_fix(source: Source, amount: Amount, limit: int) -> Fix | None:
     """Halve the limit for a number, share the CPUs of the node between its ranks for their count."""
     if not amount.whole_node:
-        number = next((one for one in amount.place.nodes_of_class(nodes.Const) if str(one.value) == amount.text), None)
+        number = next((one for one in nodes_of(amount.place, nodes.Const) if str(one.value) == amount.text), None)
         if number is None or not isinstance(number.value, int):
             return None
         edit = Edit(span_of(source, number), str(max(limit // 2, 1)))

@@ -9,6 +9,7 @@ from astroid import nodes
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.names import is_named
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.data_parallel import DATA_PARALLEL, RULES
 from ldlm_lint.source import Source
 
@@ -44,7 +45,7 @@ def _is_evaluated(call: nodes.Call) -> bool:
             return True
     statement = call.statement()
     target = statement.targets[0].as_string() if isinstance(statement, nodes.Assign) else ""
-    block = call.frame().nodes_of_class(nodes.Call)
+    block = nodes_of(call.frame(), nodes.Call)
     asked = {one.func.attrname for one in block if isinstance(one.func, nodes.Attribute) and one.func.expr.as_string() == target}
     return bool(target) and "eval" in asked and not asked & {"train", "parameters", "named_parameters"}
 

@@ -11,6 +11,7 @@ from astroid import nodes
 from ldlm_lint.python.defaults import flag_of, parameter_default
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 6
 _CPU_COUNTS = {
@@ -80,7 +81,7 @@ def _zero_of_name(node: nodes.Name, depth: int) -> str:
 
 
 def _zero_of_flag(node: nodes.Attribute) -> str:
-    for call in node.root().nodes_of_class(nodes.Call):
+    for call in nodes_of(node.root(), nodes.Call):
         flag = flag_of(call)
         if flag is not None and flag[0] == node.attrname and _is_zero(flag[1]):
             return f"the default of --{node.attrname} is 0"
@@ -124,13 +125,13 @@ def is_guarded(call: nodes.Call, workers: nodes.NodeNG) -> bool:
     """Whether the function of a loader tests its number of workers anywhere outside of the call."""
     text = workers.as_string()
     return any(
-        not call.parent_of(test) and any(one.as_string() == text for one in test.nodes_of_class(type(workers)))
+        not call.parent_of(test) and any(one.as_string() == text for one in nodes_of(test, type(workers)))
         for test in _tests(call.scope())
     )
 
 
 def _tests(scope: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    for node in scope.nodes_of_class((nodes.If, nodes.IfExp, nodes.While, nodes.Assert, nodes.Compare, nodes.BoolOp)):
+    for node in nodes_of(scope, (nodes.If, nodes.IfExp, nodes.While, nodes.Assert, nodes.Compare, nodes.BoolOp)):
         yield node if isinstance(node, (nodes.Compare, nodes.BoolOp)) else node.test
 
 

@@ -12,6 +12,7 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, is_named
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.ddp import BROADCAST_BUFFERS, GRADIENT_COPY
 from ldlm_lint.source import Source
@@ -83,7 +84,7 @@ def _is_second_attempt(node: nodes.Call) -> bool:
     """``except TypeError: DDP(model)``: the same wrap for another version, reported at the first attempt."""
     for parent in node.node_ancestors():
         if isinstance(parent, nodes.ExceptHandler):
-            attempts = (call for tried in parent.parent.body for call in tried.nodes_of_class(nodes.Call))
+            attempts = (call for tried in parent.parent.body for call in nodes_of(tried, nodes.Call))
             return any(is_named(call.func, {WRAPPER}) for call in attempts)
     return False
 
@@ -94,7 +95,7 @@ def _is_frozen(wrap: nodes.Call, model: nodes.NodeNG) -> bool:
     targets = statement.targets if isinstance(statement, nodes.Assign) else []
     names = {one.as_string() for one in (model, *targets)}
     names |= {f"{name}.module" for name in names}
-    for call in wrap.scope().nodes_of_class(nodes.Call):
+    for call in nodes_of(wrap.scope(), nodes.Call):
         if not isinstance(call.func, nodes.Attribute) or call.func.expr.as_string() not in names:
             continue
         if call.func.attrname == "requires_grad_" and call.args and call.args[0].as_string() == "False":
@@ -124,7 +125,7 @@ def _is_small(model: nodes.NodeNG) -> bool:
 
 def _layers(model: nodes.ClassDef) -> list[str]:
     """The capitalised last names of what a class calls, which are those of its layers."""
-    functions = (call.func for call in model.nodes_of_class(nodes.Call))
+    functions = (call.func for call in nodes_of(model, nodes.Call))
     names = (one.attrname if isinstance(one, nodes.Attribute) else getattr(one, "name", "") for one in functions)
     return [name for name in names if name[:1].isupper()]
 
@@ -147,7 +148,7 @@ def _origins(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
             if isinstance(binding, nodes.AssignName) and isinstance(value, nodes.Call):
                 yield from _origins(value, depth + 1)
     elif isinstance(node, nodes.Attribute):
-        for target in node.root().nodes_of_class(nodes.AssignAttr):
+        for target in nodes_of(node.root(), nodes.AssignAttr):
             value = getattr(target.parent, "value", None)
             if target.attrname == node.attrname and isinstance(value, nodes.Call):
                 yield from _origins(value, depth + 1)

@@ -18,6 +18,7 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named, last_name
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.slots import slots_of
+from ldlm_lint.python.walks import nodes_of
 
 _DDP = {"torch.nn.parallel.DistributedDataParallel"}
 _COUNTER = re.compile(r"step|epoch|iter", re.I)
@@ -92,7 +93,7 @@ def _change(group: list[tuple[Setting, _Wrap | None]]) -> LateChange:
 
 
 def _wraps(module: nodes.Module) -> Iterator[_Wrap]:
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         statement = call.statement()
         if not is_named(call.func, _DDP) or not isinstance(statement, nodes.Assign) or len(statement.targets) != 1:
             continue
@@ -106,7 +107,7 @@ def _wraps(module: nodes.Module) -> Iterator[_Wrap]:
 def _aliases(wrap: _Wrap) -> Iterator[str]:
     """The other names of the wrapped model in the function that wraps it: ``net = model.module``, ``net = model`` before."""
     wanted = {f"{wrap.holder}.module", wrap.raw}
-    for statement in function_of(wrap.call).nodes_of_class(nodes.Assign):
+    for statement in nodes_of(function_of(wrap.call), nodes.Assign):
         if statement.value.as_string() in wanted and len(statement.targets) == 1:
             late = statement.value.as_string() != wrap.raw
             if late or statement.lineno < wrap.call.lineno or wrap.raw != wrap.holder:
@@ -202,7 +203,7 @@ def _happens_once(node: nodes.NodeNG) -> bool:
     while not isinstance(child, (nodes.FunctionDef, nodes.Module)):
         parent = child.parent
         if isinstance(parent, nodes.If) and child in parent.body:
-            for test in parent.test.nodes_of_class(nodes.Compare):
+            for test in nodes_of(parent.test, nodes.Compare):
                 sides = [last_name(side) for side in (test.left, test.ops[0][1])]
                 if test.ops[0][0] == "==" and any(map(_COUNTER.search, sides)):
                     return True

@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _LISTING = {"parameters", "named_parameters"}
 _SWITCHES = re.compile(r"^_*(\w+_)?requires_grads?(_[a-z]\w*)?$|^_*toggle_grads?$|^_*set_trainable$")
@@ -36,7 +37,7 @@ class Setting:
 
 def settings_of(module: nodes.Module) -> Iterator[Setting]:
     """Every such place of a file."""
-    for node in module.nodes_of_class((nodes.AssignAttr, nodes.Call)):
+    for node in nodes_of(module, (nodes.AssignAttr, nodes.Call)):
         if isinstance(node, nodes.AssignAttr):
             if node.attrname == "requires_grad" and isinstance(node.parent, nodes.Assign):
                 yield from _of_parameters(node.parent, node.expr, node.parent.value)

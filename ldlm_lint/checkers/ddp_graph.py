@@ -12,6 +12,7 @@ from ldlm_lint.project.reentrant import is_reentrant
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.slots import Slot, slots_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.ddp_graph import (
     FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
     PARAMETERS_FROZEN_AFTER_WRAP,
@@ -119,7 +120,7 @@ def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
     wanted = _TAKES_MODEL.get(engine, "")
     calls = [
         call
-        for call in node.root().nodes_of_class(nodes.Call)
+        for call in nodes_of(node.root(), nodes.Call)
         if isinstance(call.func, nodes.Attribute) and call.func.attrname == wanted
     ]
     return list(dict.fromkeys(slot for call in calls for argument in call.args for slot in slots_of(argument)))

@@ -13,6 +13,7 @@ from ldlm_lint.model import Finding, Span
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import NEWEST_TORCH
 from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
@@ -56,7 +57,7 @@ def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
     if not any(word in source.data for word in (b"environ", b"putenv")):
         return []
     found = []
-    for node in module.nodes_of_class((nodes.Assign, nodes.Call)):
+    for node in nodes_of(module, (nodes.Assign, nodes.Call)):
         pairs = _assigned(node) if isinstance(node, nodes.Assign) else _passed(node)
         found += [_setting(source, pair) for pair in pairs if is_relevant(pair.name)]
     return found

@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _PREFIX = "TORCH_NCCL_"
 # The names these had before torch 2.2; NCCL's own variables are read later, with the first communicator.
@@ -43,7 +44,7 @@ def _blocks(parent: nodes.NodeNG) -> list[list[nodes.NodeNG]]:
 
 
 def _reads_again(statement: nodes.NodeNG) -> bool:
-    for call in statement.nodes_of_class(nodes.Call):
+    for call in nodes_of(statement, nodes.Call):
         for name in qualified(call.func):
             if name in _MAKES_GROUP or name.startswith(_STARTS_PROCESSES):
                 return True

@@ -8,6 +8,7 @@ from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import extent
 from ldlm_lint.checkers.evaluation_runs import Run
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _PLACES = (nodes.For, nodes.While, nodes.Assign, nodes.AugAssign, nodes.AnnAssign, nodes.Expr)
@@ -51,7 +52,7 @@ def _around(source: Source, place: nodes.NodeNG) -> Fix | None:
 
 
 def _has_long_text(loop: nodes.NodeNG) -> bool:
-    texts = loop.nodes_of_class((nodes.Const, nodes.JoinedStr))
+    texts = nodes_of(loop, (nodes.Const, nodes.JoinedStr))
     return any((one.end_lineno or 0) > (one.lineno or 0) for one in texts)
 
 

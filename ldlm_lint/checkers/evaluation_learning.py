@@ -9,6 +9,7 @@ from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.gradients import computes_gradients, mode_of
 from ldlm_lint.python.model_names import names_training
 from ldlm_lint.python.names import bindings, last_name
+from ldlm_lint.python.walks import nodes_of
 
 COMPUTING = (nodes.Call, nodes.AssignAttr, nodes.Attribute)
 _LEARNS = "_ldlm_learns"
@@ -39,7 +40,7 @@ def learns_at(node: nodes.NodeNG) -> bool:
 def _tree_learns(loop: nodes.NodeNG) -> bool:
     known: bool | None = loop.__dict__.get(_LEARNS)
     if known is None:
-        known = any(map(learns_at, loop.nodes_of_class(COMPUTING)))
+        known = any(map(learns_at, nodes_of(loop, COMPUTING)))
         loop.__dict__[_LEARNS] = known
     return known
 
@@ -47,7 +48,7 @@ def _tree_learns(loop: nodes.NodeNG) -> bool:
 def _function_learns(function: nodes.FunctionDef) -> bool:
     known: bool | None = function.__dict__.get(_LEARNS)
     if known is None:
-        known = any(map(computes_gradients, function.nodes_of_class(COMPUTING)))
+        known = any(map(computes_gradients, nodes_of(function, COMPUTING)))
         function.__dict__[_LEARNS] = known
     return known
 
@@ -56,7 +57,7 @@ def learns_after(call: nodes.Call, still: list[nodes.NodeNG], loops: list[nodes.
     """Whether a backward pass follows before a model trains again: it may use what was computed."""
     end = (still[-1] if still else call).statement().end_lineno or 0
     resumed = [one.lineno for one, _, mode in switches(owner) if mode and one.lineno > end]
-    backward = [one.lineno for one in owner.nodes_of_class(nodes.Call) if is_backward(one) and one.lineno > end]
+    backward = [one.lineno for one in nodes_of(owner, nodes.Call) if is_backward(one) and one.lineno > end]
     if bool(backward) and min(backward) < min(resumed, default=min(backward) + 1):
         return True
     # Without a loop of its own, only a model that trains again in the next pass shows where the evaluation ends.

@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.python.gradients import computes_gradients, dotted, mode_of
 from ldlm_lint.python.names import scope_of
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 
 _SWITCHES = "_ldlm_switches"
 _COMPUTES = "_ldlm_computes"
@@ -21,7 +22,7 @@ def switches(owner: nodes.NodeNG) -> list[tuple[nodes.Call, str, bool]]:
     # Asked for every call of the function; the answer rests with its node.
     known: list[tuple[nodes.Call, str, bool]] | None = owner.__dict__.get(_SWITCHES)
     if known is None:
-        calls = (call for call in owner.nodes_of_class(nodes.Call) if mode_of(call) is not None)
+        calls = (call for call in nodes_of(owner, nodes.Call) if mode_of(call) is not None)
         own = [call for call in calls if function_of(call) is owner]
         known = [(call, root, mode_of(call) is True) for call in own for root in _receivers(call)]
         owner.__dict__[_SWITCHES] = known
@@ -68,7 +69,7 @@ def _is_one_of_two(switch: nodes.Call, call: nodes.Call) -> bool:
     """``if training: model.train() else: model.eval()``: it is one or the other."""
     for test in switch.node_ancestors():
         if isinstance(test, nodes.If) and not test.parent_of(call):
-            return any(mode_of(one) for one in test.nodes_of_class(nodes.Call))
+            return any(mode_of(one) for one in nodes_of(test, nodes.Call))
     return False
 
 
@@ -78,12 +79,12 @@ def evaluates_elsewhere(call: nodes.Call, root: str, owner: nodes.NodeNG) -> nod
     if root.startswith("self.") and isinstance(owner.parent, nodes.ClassDef):
         place = owner.parent
     else:
-        name = next((one for one in call.nodes_of_class(nodes.Name) if one.name == root.partition(".")[0]), None)
+        name = next((one for one in nodes_of(call, nodes.Name) if one.name == root.partition(".")[0]), None)
         if name is not None and not isinstance(owner, nodes.Module) and isinstance(scope_of(name), nodes.Module):
             place = owner.root()
     if place is None:
         return None
-    methods = place.nodes_of_class(nodes.FunctionDef) if isinstance(place, nodes.ClassDef) else [place]
+    methods = nodes_of(place, nodes.FunctionDef) if isinstance(place, nodes.ClassDef) else [place]
     found = [(one, mode) for method in methods for one, name, mode in switches(method) if _covers(name, root)]
     if not found or any(mode for _, mode in found):
         return None
@@ -95,7 +96,7 @@ def _computes(place: nodes.NodeNG) -> bool:
     known: bool | None = place.__dict__.get(_COMPUTES)
     if known is None:
         kinds = (nodes.Call, nodes.AssignAttr, nodes.Attribute)
-        known = place.__dict__[_COMPUTES] = any(map(computes_gradients, place.nodes_of_class(kinds)))
+        known = place.__dict__[_COMPUTES] = any(map(computes_gradients, nodes_of(place, kinds)))
     return known
 
 

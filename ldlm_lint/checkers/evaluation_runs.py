@@ -14,6 +14,7 @@ from ldlm_lint.python.gradients import dotted, is_held, is_quiet, root_of, switc
 from ldlm_lint.python.model_names import looks_like_model, names_evaluation, words_of
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+from ldlm_lint.python.walks import nodes_of
 
 _DIFFERENTIATES = re.compile(
     r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion"
@@ -96,7 +97,7 @@ def runs_of(module: nodes.Module, text: str) -> Iterator[Run]:
     # Where no mode is ever switched, only a loop shows an evaluation.
     switched = any(word in text for word in (".eval(", "train(False", "train(mode"))
     calls: dict[nodes.NodeNG, list[nodes.Call]] = {}
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         if switches_off(call) and isinstance(function_of(call), nodes.Module):
             return
         calls.setdefault(function_of(call), []).append(call)
@@ -105,7 +106,7 @@ def runs_of(module: nodes.Module, text: str) -> Iterator[Run]:
         candidates = [(call, *model) for call in possible for model in _models(call, owner)]
         if not candidates or not _may_evaluate(owner) or any(map(switches_off, inner)):
             continue
-        learns = any(map(learns_at, owner.nodes_of_class(COMPUTING)))
+        learns = any(map(learns_at, nodes_of(owner, COMPUTING)))
         for call, root, direct in candidates:
             found = _run_of(call, root, direct, owner, learns)
             if found is not None and not is_frozen(root, text):
@@ -165,8 +166,8 @@ def _imports_torch(module: nodes.Module) -> bool:
     """Whether what is called a model in a file may be one of torch."""
     known = module.__dict__.get(_TORCH)
     if known is None:
-        names = [one.modname for one in module.nodes_of_class(nodes.ImportFrom)]
-        names += [name for one in module.nodes_of_class(nodes.Import) for name, _ in one.names]
+        names = [one.modname for one in nodes_of(module, nodes.ImportFrom)]
+        names += [name for one in nodes_of(module, nodes.Import) for name, _ in one.names]
         known = any(name.partition(".")[0] == "torch" for name in names)
         module.__dict__[_TORCH] = known
     return known
@@ -174,7 +175,7 @@ def _imports_torch(module: nodes.Module) -> bool:
 
 def _returns_nothing(owner: nodes.NodeNG) -> bool:
     """Whether a function keeps its results to itself: nobody can differentiate them."""
-    returns = owner.nodes_of_class((nodes.Return, nodes.Yield))
+    returns = nodes_of(owner, (nodes.Return, nodes.Yield))
     return isinstance(owner, nodes.FunctionDef) and not any(one.value is not None for one in returns)
 
 
@@ -202,7 +203,7 @@ def _may_run(evaluated: bool, method: str) -> bool:
 
 
 def _run_by(method: nodes.FunctionDef) -> list[str]:
-    calls = (one for one in method.nodes_of_class(nodes.Call) if one.args or one.keywords)
+    calls = (one for one in nodes_of(method, nodes.Call) if one.args or one.keywords)
     return sorted(
         {
             root

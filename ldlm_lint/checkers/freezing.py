@@ -12,6 +12,7 @@ from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _FLAG = "requires_grad"
 _SWITCHES = re.compile(r"^_*(\w+_)?requires_grads?(_[a-z]\w*)?$|^_*toggle_grads?$|^_*set_trainable$")
@@ -77,7 +78,7 @@ def toggles(module: nodes.Module) -> list[list[Toggle]]:
     """The toggles of a file, those of one function and loop together, in order; a helper's are told at its calls."""
     known = _Known(_module_names(module), _own_parameters(module))
     found = {one.node: one.target for one in _settings(module) if _is_parameter(one.target, known)}
-    calls = [call for call in module.nodes_of_class(nodes.Call) if call.args and call not in found]
+    calls = [call for call in nodes_of(module, nodes.Call) if call.args and call not in found]
     helpers: set[nodes.NodeNG] = set()
     # A helper may call another one.
     for _ in range(3):
@@ -96,7 +97,7 @@ def _repeating(node: nodes.NodeNG) -> tuple[int, ...]:
 
 
 def _settings(module: nodes.Module) -> Iterator[_Setting]:
-    for node in module.nodes_of_class((nodes.AssignAttr, nodes.Call)):
+    for node in nodes_of(module, (nodes.AssignAttr, nodes.Call)):
         if isinstance(node, nodes.AssignAttr):
             if node.attrname == _FLAG and isinstance(node.parent, nodes.Assign):
                 yield _Setting(node.parent, node.expr)
@@ -139,7 +140,7 @@ def _loop_of(name: nodes.Name) -> nodes.NodeNG | None:
 
 
 def _lists_parameters(iterable: nodes.NodeNG) -> bool:
-    for node in iterable.nodes_of_class((nodes.Attribute, nodes.Name)):
+    for node in nodes_of(iterable, (nodes.Attribute, nodes.Name)):
         name = _last_name(node)
         if name in _LISTING or (_PARAMETERS.search(name) and not isinstance(node.parent, nodes.Attribute)):
             return True
@@ -150,14 +151,14 @@ def _walks_a_model(loop: nodes.NodeNG) -> bool:
     iterable = getattr(loop, "iter", None)
     if iterable is None:
         return False
-    names = {node.attrname for node in iterable.nodes_of_class(nodes.Attribute)}
+    names = {node.attrname for node in nodes_of(iterable, nodes.Attribute)}
     return isinstance(iterable, (nodes.Tuple, nodes.List)) or bool(names & _MODULES) or _lists_parameters(iterable)
 
 
 def _module_names(module: nodes.Module) -> set[str]:
     """The last names of what a file calls, or asks for parameters: a tensor is never one of them."""
     found = set()
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         found.add(_last_name(call.func))
         if isinstance(call.func, nodes.Attribute) and call.func.attrname in _OF_MODULES:
             found.add(_last_name(call.func.expr))
@@ -168,7 +169,7 @@ def _own_parameters(module: nodes.Module) -> set[str]:
     """The attributes that a file binds to an ``nn.Parameter``."""
     return {
         one.attrname
-        for one in module.nodes_of_class(nodes.AssignAttr)
+        for one in nodes_of(module, nodes.AssignAttr)
         if isinstance(value := getattr(one.parent, "value", None), nodes.Call)
         and qualified(value.func) <= _PARAMETER_CLASSES
     }
@@ -182,14 +183,14 @@ def _only_switches(node: nodes.NodeNG, target: nodes.NodeNG, helpers: set[nodes.
     own = {one.name for one in function.args.arguments} - {"self", "cls"}
     if not own & _names_behind(target):
         return False
-    calls = function.nodes_of_class(nodes.Call)
+    calls = nodes_of(function, nodes.Call)
     return all(_last_name(call.func) in _ASKS or call is node or _goes_to(call, helpers) for call in calls)
 
 
 def _names_behind(target: nodes.NodeNG, depth: int = 0) -> set[str]:
     """The names that an expression is made of, those of the loops that give its loop variables included."""
     found = set()
-    for name in target.nodes_of_class(nodes.Name):
+    for name in nodes_of(target, nodes.Name):
         loop = _loop_of(name)
         found |= {name.name} if loop is None or depth > 3 else _names_behind(loop, depth + 1)
     return found
@@ -242,7 +243,7 @@ def _is_left_alone(node: nodes.NodeNG, target: nodes.NodeNG) -> bool:
     if isinstance(function, nodes.FunctionDef) and [one.name for one in function.args.arguments[:1]] == ["ctx"]:
         return True
     value = getattr(node, "value", None) if isinstance(node, nodes.Assign) else None
-    copied = value is not None and any(one.attrname == _FLAG for one in value.nodes_of_class(nodes.Attribute))
+    copied = value is not None and any(one.attrname == _FLAG for one in nodes_of(value, nodes.Attribute))
     if copied or _ADVERSARY.search(_origin(target)) or (not _repeating(node) and _is_new(target)):
         return True
     return _happens_once(node) or _takes_turns(function)
@@ -250,9 +251,9 @@ def _is_left_alone(node: nodes.NodeNG, target: nodes.NodeNG) -> bool:
 
 def _is_new(target: nodes.NodeNG) -> bool:
     """A network that the same function has just made: it is frozen once."""
-    names = [one for one in target.nodes_of_class(nodes.Name) if one.scope() is function_of(target)]
+    names = [one for one in nodes_of(target, nodes.Name) if one.scope() is function_of(target)]
     origins = [loop for one in names if (loop := _loop_of(one)) is not None]
-    names += [one for origin in origins for one in origin.nodes_of_class(nodes.Name)]
+    names += [one for origin in origins for one in nodes_of(origin, nodes.Name)]
     values = [getattr(binding.parent, "value", None) for one in names for binding in bindings(one)]
     return any(isinstance(value, nodes.Call) and _MAKES.search(_last_name(value.func)) for value in values)
 
@@ -291,7 +292,7 @@ def _is_moment(test: nodes.NodeNG) -> bool:
 def _takes_turns(function: nodes.NodeNG) -> bool:
     """Whether several optimizers step in one function: then whole networks learn in turns."""
     steppers, losses = set(), set()
-    for call in function.nodes_of_class(nodes.Call):
+    for call in nodes_of(function, nodes.Call):
         if not isinstance(call.func, nodes.Attribute):
             continue
         if call.func.attrname == "step" and "opt" in _last_name(call.func.expr).lower():

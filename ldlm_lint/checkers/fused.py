@@ -13,6 +13,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import NEWEST_TORCH
 from ldlm_lint.rules.fused import (
     CHECKED_IN_STEP,
@@ -107,10 +108,10 @@ class FusedChecker(LdlmChecker):
 
     def _check_resume(self, node: nodes.Call) -> None:
         module = node.root()
-        targets = (target for one in module.nodes_of_class(nodes.Assign) for target in one.targets)
+        targets = (target for one in nodes_of(module, nodes.Assign) for target in one.targets)
         if any(isinstance(one, nodes.Subscript) and constant(one.slice) == "fused" for one in targets):
             return
-        loads = [one for one in module.nodes_of_class(nodes.Call) if _restores(one, node)]
+        loads = [one for one in nodes_of(module, nodes.Call) if _restores(one, node)]
         self.report(
             FUSED_LOST_ON_RESUME,
             node,
@@ -152,10 +153,10 @@ def _handlers_around(node: nodes.Call) -> Iterator[nodes.ExceptHandler]:
 def _fallback_of(node: nodes.Call) -> nodes.ExceptHandler | None:
     """The handler that builds an optimizer anew where this constructor fails; None where it serves other errors too."""
     for handler in _handlers_around(node):
-        tried = [call for one in handler.parent.body for call in one.nodes_of_class(nodes.Call)]
+        tried = [call for one in handler.parent.body for call in nodes_of(one, nodes.Call)]
         if any(last_name(call.func) == "step" for call in tried) or not _catches_device_errors(handler):
             continue
-        again = (call for one in handler.body for call in one.nodes_of_class(nodes.Call))
+        again = (call for one in handler.body for call in nodes_of(one, nodes.Call))
         if any(_builds_without(call) for call in again):
             return handler
     return None

@@ -20,6 +20,7 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import Slot, slots_of
+from ldlm_lint.python.walks import nodes_of
 
 _OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|adam|sgd", re.I)
 # Helpers that do backward and step themselves take the guard as an argument.
@@ -236,7 +237,7 @@ def _last_name(node: nodes.NodeNG) -> str:
 def _own_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
     """The calls below a node, those of functions defined in it left out."""
     owner = node if isinstance(node, nodes.FunctionDef) else function_of(node)
-    return (call for call in node.nodes_of_class(nodes.Call) if function_of(call) is owner)
+    return (call for call in nodes_of(node, nodes.Call) if function_of(call) is owner)
 
 
 def _exclude(one: nodes.NodeNG, other: nodes.NodeNG) -> bool:

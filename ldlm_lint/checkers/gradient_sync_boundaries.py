@@ -9,6 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.values import constant, evaluate
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 4
 
@@ -98,7 +99,7 @@ def _is_counted(left: nodes.NodeNG, block: list[nodes.NodeNG]) -> bool:
 
 def _assignments(block: list[nodes.NodeNG], target: str) -> Iterator[nodes.Assign]:
     for statement in block:
-        for one in statement.nodes_of_class(nodes.Assign):
+        for one in nodes_of(statement, nodes.Assign):
             if any(place.as_string() == target for place in one.targets):
                 yield one
 

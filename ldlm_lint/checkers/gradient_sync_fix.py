@@ -9,6 +9,7 @@ from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.gradient_sync import Accumulation
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.names import bindings, is_named
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _REASON = "gradients are summed before they are averaged, and stay local between backward and the last micro-batch"
@@ -49,7 +50,7 @@ def _block(found: Accumulation, wrapper: str) -> list[nodes.NodeNG]:
 
 def _model_of(statement: nodes.NodeNG, wrapper: str) -> nodes.NodeNG | None:
     """What a statement calls that is bound to a DDP wrapper in this file."""
-    calls = (call.func for call in statement.nodes_of_class(nodes.Call))
+    calls = (call.func for call in nodes_of(statement, nodes.Call))
     return next((func for func in calls if any(True for _ in _wraps(func, wrapper))), None)
 
 
@@ -59,7 +60,7 @@ def _wraps(func: nodes.NodeNG, wrapper: str) -> list[nodes.NodeNG]:
         targets = [one for one in bindings(func) if isinstance(one, nodes.AssignName)]
     elif isinstance(func, nodes.Attribute) and func.expr.as_string() == "self":
         owner = next((one for one in func.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
-        every = owner.nodes_of_class(nodes.AssignAttr) if owner is not None else ()
+        every = nodes_of(owner, nodes.AssignAttr) if owner is not None else ()
         targets = [one for one in every if one.attrname == func.attrname]
     else:
         return []
@@ -81,12 +82,12 @@ def _boundary_text(source: Source, found: Accumulation, first: nodes.NodeNG) -> 
     """The test of the last micro-batch as it can be written before the forward pass."""
     if found.boundary is None:
         return _last_of_range(source, found)
-    parts = list(found.boundary.nodes_of_class(nodes.NodeNG))
+    parts = list(nodes_of(found.boundary, nodes.NodeNG))
     if not all(isinstance(part, _REPEATABLE) or _is_length(part) for part in parts):
         return None
     names = {part.as_string() for part in parts if isinstance(part, (nodes.Name, nodes.Attribute))}
     places = (nodes.AssignName, nodes.AssignAttr)
-    for target in found.loop.nodes_of_class(places):
+    for target in nodes_of(found.loop, places):
         if target.as_string() in names and (target.lineno or 0) >= (first.lineno or 0):
             later = (target.lineno or 0) > (found.guard.lineno or 0)
             if not later:
@@ -127,7 +128,7 @@ def _indented(source: Source, block: list[nodes.NodeNG], step: str) -> list[Edit
 
 def _holds_long_strings(source: Source, block: list[nodes.NodeNG]) -> bool:
     """Whether indenting would change a string, or the block shares its lines with other statements."""
-    strings = (one for statement in block for one in statement.nodes_of_class((nodes.Const, nodes.JoinedStr)))
+    strings = (one for statement in block for one in nodes_of(statement, (nodes.Const, nodes.JoinedStr)))
     if any((one.end_lineno or 0) != (one.lineno or 0) for one in strings):
         return True
     before = source.lines[(block[0].lineno or 1) - 1][: block[0].col_offset or 0]

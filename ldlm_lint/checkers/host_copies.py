@@ -7,6 +7,7 @@ from astroid import nodes
 from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant, only_binding
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 8
 # A view of the memory, or the tensor itself: nothing is read yet.
@@ -44,7 +45,7 @@ def _is_host(node: nodes.NodeNG, depth: int = 0) -> bool:
 def first_read(call: nodes.Call) -> nodes.NodeNG | None:
     """What reads the values of an asynchronous copy before its function waits for anything; None where nothing is known to."""
     function = function_of(call)
-    if any(last_name(one.func) in _WAITS for one in function.nodes_of_class(nodes.Call)):
+    if any(last_name(one.func) in _WAITS for one in nodes_of(function, nodes.Call)):
         return None
     read, holder = _follow(call)
     if read is not None or holder is None:
@@ -98,7 +99,7 @@ def _reads_operand(parent: nodes.NodeNG, node: nodes.NodeNG) -> bool:
 
 
 def _uses_after(holder: nodes.AssignName, statement: nodes.NodeNG) -> list[nodes.Name]:
-    uses = [one for one in holder.scope().nodes_of_class(nodes.Name) if one.name == holder.name]
+    uses = [one for one in nodes_of(holder.scope(), nodes.Name) if one.name == holder.name]
     return sorted((one for one in uses if (one.lineno or 0) > (statement.end_lineno or 0)), key=lambda one: (one.lineno, one.col_offset))
 
 
@@ -110,7 +111,7 @@ def _only_looks(use: nodes.Name) -> bool:
 
 def _blocks_between(function: nodes.NodeNG, statement: nodes.NodeNG, use: nodes.Name, copy: nodes.Call) -> bool:
     """Whether another copy to the host, one that blocks, stands between: the same stream then has done this one too."""
-    for one in function.nodes_of_class(nodes.Call):
+    for one in nodes_of(function, nodes.Call):
         between = (statement.lineno or 0) <= (one.lineno or 0) <= (use.lineno or 0)
         if not between or one is copy or copy.parent_of(one) or one.parent_of(use) or use is one:
             continue

@@ -13,6 +13,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.rarity import in_evaluation, is_rare
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.host_time import (
     CACHE_EMPTIED_IN_TRAINING_LOOP,
     DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP,
@@ -110,7 +111,7 @@ def _is_step_loop(loop: nodes.NodeNG) -> bool:
         isinstance(loop, nodes.For) and "epoch" not in loop.target.as_string()
     ):
         return False
-    for call in loop.nodes_of_class(nodes.Call):
+    for call in nodes_of(loop, nodes.Call):
         if (
             isinstance(call.func, nodes.Attribute)
             and call.func.attrname in _BACKWARD
@@ -132,7 +133,7 @@ def _is_step(function: nodes.NodeNG) -> bool:
         return False
     called = {
         call.func.attrname
-        for call in function.nodes_of_class(nodes.Call)
+        for call in nodes_of(function, nodes.Call)
         if isinstance(call.func, nodes.Attribute) and function_of(call) is function and not loops_around(call)
     }
     return bool(called & _BACKWARD) and bool(called & _STEPS)
@@ -156,7 +157,7 @@ def _is_wanted(node: nodes.Call) -> bool:
 def _exchanges_weights(node: nodes.Call) -> bool:
     """Inside a loop or function that loads other weights, memory passes from one phase of the training to another."""
     around = next((one for one in node.node_ancestors() if isinstance(one, (nodes.For, nodes.While, nodes.FunctionDef))), None)
-    calls = around.nodes_of_class(nodes.Call) if around is not None else ()
+    calls = nodes_of(around, nodes.Call) if around is not None else ()
     return any(last_name(call.func) == "load_state_dict" for call in calls)
 
 

@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.checkers.losses import is_loss_name
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 NUMBERS = {
     "float", "int", "bool", "len", "str", "round", "range", "repr", "format", "isinstance", "hasattr", "type", "id",
@@ -76,7 +77,7 @@ def _is_device(node: nodes.NodeNG) -> bool:
 def moved_roots(node: nodes.NodeNG) -> set[str]:
     """The names whose value, or a part of it, is moved to the device below a node: they hold what lies on the host."""
     found: set[str] = set()
-    for call in node.nodes_of_class(nodes.Call):
+    for call in nodes_of(node, nodes.Call):
         name = last_name(call.func)
         if name in ("to", "cuda") and isinstance(call.func, nodes.Attribute):
             if moves_to(call) == "device":
@@ -88,7 +89,7 @@ def moved_roots(node: nodes.NodeNG) -> set[str]:
 
 def _filled(node: nodes.NodeNG) -> set[str]:
     """The names of which an element is assigned: ``batch[key] = batch[key].to(device)``."""
-    targets = (one for one in node.nodes_of_class(nodes.Subscript) if isinstance(one.parent, nodes.Assign))
+    targets = (one for one in nodes_of(node, nodes.Subscript) if isinstance(one.parent, nodes.Assign))
     return {root_name(one) for one in targets if one in one.parent.targets}
 
 

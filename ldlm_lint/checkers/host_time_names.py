@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import bindings, scope_of
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 
 
 def returns(function: nodes.FunctionDef | None) -> list[nodes.Return]:
@@ -15,7 +16,7 @@ def returns(function: nodes.FunctionDef | None) -> list[nodes.Return]:
     if function is None:
         return []
     return [
-        one for one in function.nodes_of_class(nodes.Return) if one.value is not None and function_of(one) is function
+        one for one in nodes_of(function, nodes.Return) if one.value is not None and function_of(one) is function
     ]
 
 
@@ -26,7 +27,7 @@ def is_result(name: nodes.Name) -> bool:
 
 def trained(function: nodes.NodeNG) -> Iterator[str]:
     """The names and attributes, as written, that a function runs backward or adds up to what it does."""
-    for call in function.nodes_of_class(nodes.Call):
+    for call in nodes_of(function, nodes.Call):
         if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in ("backward", "manual_backward"):
             continue
         for part in _terms(call.args[0] if call.args else call.func.expr):

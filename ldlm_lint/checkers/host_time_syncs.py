@@ -14,6 +14,7 @@ from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.rarity import in_evaluation, is_rare
+from ldlm_lint.python.walks import nodes_of
 
 _READS = {"item", "tolist", "cpu"}
 _CONVERTS = {"float", "int", "bool", "print", "str", "round", "format"}
@@ -65,7 +66,7 @@ class Syncs:
         return found
 
     def _all(self) -> Iterator[Sync]:
-        for node in self._module.nodes_of_class(_PLACES):
+        for node in nodes_of(self._module, _PLACES):
             for place, branches in self._at(node):
                 if _repeats(place) and not is_rare(place) and not in_evaluation(place):
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)

@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around
+from ldlm_lint.python.walks import nodes_of
 
 _THREADS = {"threading.Thread"}
 _EXECUTORS = {
@@ -36,11 +37,11 @@ class LiveState:
 
 def live_states(module: nodes.Module) -> Iterator[LiveState]:
     """The live states that a file hands to threads, or keeps past further steps."""
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         handed = _handed_on(call)
         if handed and any(map(_is_live, handed)) and not _waits(call):
             yield LiveState(call, "a thread writes it while the next steps change the tensors")
-    for assign in module.nodes_of_class(nodes.Assign):
+    for assign in nodes_of(module, nodes.Assign):
         found = _kept(assign)
         if found is not None:
             yield found
@@ -68,7 +69,7 @@ def _is_executor(node: nodes.NodeNG) -> bool:
     if isinstance(node, nodes.Name):
         values = [one.parent.value for one in bindings(node) if isinstance(one.parent, nodes.Assign)]
     elif isinstance(node, nodes.Attribute):
-        every = node.root().nodes_of_class(nodes.AssignAttr)
+        every = nodes_of(node.root(), nodes.AssignAttr)
         values = [
             one.parent.value for one in every if one.attrname == node.attrname and isinstance(one.parent, nodes.Assign)
         ]
@@ -126,7 +127,7 @@ def _waits(call: nodes.Call) -> bool:
     """Whether the function waits for what it started, in the same pass of the loop where there is one."""
     loops = loops_around(call)
     around = loops[0] if loops else function_of(call)
-    later = (one for one in around.nodes_of_class(nodes.Call) if (one.lineno or 0) >= (call.lineno or 0))
+    later = (one for one in nodes_of(around, nodes.Call) if (one.lineno or 0) >= (call.lineno or 0))
     return any(
         isinstance(one.func, nodes.Attribute) and one.func.attrname in _WAITS and _is_handle(one) for one in later
     )
@@ -154,7 +155,7 @@ def _kept(assign: nodes.Assign) -> LiveState | None:
 
 
 def _trains(loop: nodes.NodeNG) -> bool:
-    return any(is_backward(call) for call in loop.nodes_of_class(nodes.Call))
+    return any(is_backward(call) for call in nodes_of(loop, nodes.Call))
 
 
 def _is_refreshed(loop: nodes.NodeNG, assign: nodes.Assign) -> bool:
@@ -166,7 +167,7 @@ def _is_refreshed(loop: nodes.NodeNG, assign: nodes.Assign) -> bool:
 
 
 def _use_after(function: nodes.FunctionDef, loop: nodes.NodeNG, name: str) -> nodes.NodeNG | None:
-    for call in function.nodes_of_class(nodes.Call):
+    for call in nodes_of(function, nodes.Call):
         if (call.lineno or 0) <= (loop.end_lineno or 0) or not call.args:
             continue
         loads = isinstance(call.func, nodes.Attribute) and call.func.attrname == "load_state_dict"

@@ -11,6 +11,7 @@ from ldlm_lint.checkers.losses import is_loss, is_loss_name
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.signatures import target_of
+from ldlm_lint.python.walks import nodes_of
 
 _NOT_FINITE = re.compile(r"^(is_?nan|is_?inf|is_?finite|isnan_?any|has_?(nan|inf)\w*|is_?(nan_?or_?inf|inf_?or_?nan)\w*)$")
 REDUCES = re.compile(r"reduc|gather|broadcast|synchron|sync_|aggregat|all_ranks|any_rank|across|consensus|agree|allsum|\bpmean|global")
@@ -56,7 +57,7 @@ class Trace:
 
     def _touches(self, call: nodes.Call) -> bool:
         parts = [*call.args, *(keyword.value for keyword in call.keywords)]
-        names = {one.name for part in parts for one in [part, *part.nodes_of_class(nodes.Name)] if isinstance(one, nodes.Name)}
+        names = {one.name for part in parts for one in [part, *nodes_of(part, nodes.Name)] if isinstance(one, nodes.Name)}
         return bool(names & self._names)
 
     def _flag(self, value: nodes.NodeNG, depth: int) -> bool:
@@ -101,8 +102,8 @@ class Trace:
 
     def _is_of_step(self, subject: nodes.NodeNG, depth: int = 0) -> bool:
         """Whether a value is a loss of this step, directly or through names; everything on its way is remembered."""
-        names = [one for one in [subject, *subject.nodes_of_class(nodes.Name)] if isinstance(one, nodes.Name)]
-        self.calls += [one for one in subject.nodes_of_class(nodes.Call)]
+        names = [one for one in [subject, *nodes_of(subject, nodes.Name)] if isinstance(one, nodes.Name)]
+        self.calls += [one for one in nodes_of(subject, nodes.Call)]
         if _ABOUT_GRADIENTS.search(subject.as_string()):
             return False
         found = is_loss_value(subject)
@@ -141,7 +142,7 @@ def _tests_inside(call: nodes.Call) -> bool:
     body = target.function if target is not None else None
     if not isinstance(body, nodes.FunctionDef):
         return False
-    inner = list(body.nodes_of_class(nodes.Call))
+    inner = list(nodes_of(body, nodes.Call))
     return any(_NOT_FINITE.search(last_name(one.func)) for one in inner) and not any(map(reduces, inner))
 
 
@@ -157,7 +158,7 @@ def calls_below(place: nodes.NodeNG | Iterable[nodes.NodeNG]) -> list[nodes.Call
     return [
         call
         for statement in statements
-        for call in statement.nodes_of_class(nodes.Call)
+        for call in nodes_of(statement, nodes.Call)
         if isinstance(statement, nodes.FunctionDef) or function_of(call) is function_of(statement)
     ]
 

@@ -12,6 +12,7 @@ from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 # ``loss_weight``, ``loss_mask`` or ``max_loss`` are numbers about a loss.
 _ABOUT = re.compile(
@@ -94,7 +95,7 @@ def _is_endless(bound: nodes.NodeNG) -> bool:
         return True
     if isinstance(value, float) and math.isinf(value):
         return True
-    return any(last_name(one) in ("inf", "finfo") for one in bound.nodes_of_class((nodes.Name, nodes.Attribute)))
+    return any(last_name(one) in ("inf", "finfo") for one in nodes_of(bound, (nodes.Name, nodes.Attribute)))
 
 
 def is_loss(node: nodes.NodeNG, depth: int = 0) -> bool:
@@ -176,7 +177,7 @@ def reaches_backward(call: nodes.Call) -> bool:
 
 
 def _uses_after(function: nodes.NodeNG, name: str, line: int) -> Iterator[nodes.Name]:
-    return (one for one in function.nodes_of_class(nodes.Name) if one.name == name and one.lineno > line)
+    return (one for one in nodes_of(function, nodes.Name) if one.name == name and one.lineno > line)
 
 
 def _destination(node: nodes.NodeNG) -> bool | list[str]:

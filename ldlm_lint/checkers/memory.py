@@ -23,6 +23,7 @@ from ldlm_lint.checkers.block_stacks import (
 from ldlm_lint.checkers.freezing import toggles
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.names import UNKNOWN, last_name, qualified
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING, REQUIRES_GRAD_TOGGLED_PER_STEP, RULES
 from ldlm_lint.source import Source
 
@@ -111,8 +112,8 @@ def _families(
     if len(models) < 2:
         return [models] if models else []
     remaining, families = list(models), []
-    for whole in module.nodes_of_class(nodes.ClassDef):
-        built = {last_name(call.func) for call in whole.nodes_of_class(nodes.Call)}
+    for whole in nodes_of(module, nodes.ClassDef):
+        built = {last_name(call.func) for call in nodes_of(whole, nodes.Call)}
         # What only the project can tell of one class must not decide over the others.
         outer = [entry for entry in remaining if entry[0] is whole and not entry[1].external]
         family = outer + [entry for entry in remaining if entry[0].name in built and entry[0] is not whole]
@@ -141,12 +142,12 @@ def _checkpoint_fix(source: Source, model: nodes.ClassDef) -> Fix | None:
 def _block_loops(model: nodes.ClassDef) -> Iterator[nodes.For]:
     for method in model.mymethods():
         if method.name == "forward":
-            for loop in method.nodes_of_class(nodes.For):
+            for loop in nodes_of(method, nodes.For):
                 if isinstance(loop.target, nodes.AssignName) and isinstance(loop.iter, nodes.Attribute):
                     yield loop
 
 
 def _calls_of_block(loop: nodes.For) -> Iterator[nodes.Call]:
-    for call in loop.nodes_of_class(nodes.Call):
+    for call in nodes_of(loop, nodes.Call):
         if isinstance(call.func, nodes.Name) and call.func.name == loop.target.name:
             yield call

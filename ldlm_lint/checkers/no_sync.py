@@ -14,6 +14,7 @@ from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.python.values import only_binding
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.no_sync import NO_SYNC_OUTSIDE_FORWARD, RULES
 from ldlm_lint.source import Source
 
@@ -35,7 +36,7 @@ class NoSyncChecker(LdlmChecker):
 
     def visit_with(self, node: nodes.With) -> None:
         """Look at every ``with`` statement whose body has a backward pass and no forward pass."""
-        if not any(isinstance(call.func, nodes.Attribute) and _is_backward(call) for call in node.nodes_of_class(nodes.Call)):
+        if not any(isinstance(call.func, nodes.Attribute) and _is_backward(call) for call in nodes_of(node, nodes.Call)):
             return
         found = next(filter(None, (_local_scope(item) for item, _ in node.items)), None)
         if found is None:
@@ -76,7 +77,7 @@ def _local_scope(item: nodes.NodeNG) -> nodes.Call | None:
 
 def _calls(body: list[nodes.NodeNG]) -> Iterator[nodes.Call]:
     for statement in body:
-        yield from statement.nodes_of_class(nodes.Call)
+        yield from nodes_of(statement, nodes.Call)
 
 
 def _is_backward(call: nodes.Call) -> bool:
@@ -101,7 +102,7 @@ def _may_call_a_model(call: nodes.Call) -> bool:
 
 
 def _only_goes_back(function: nodes.FunctionDef) -> bool:
-    return all(last_name(call.func) in _HARMLESS for call in function.nodes_of_class(nodes.Call))
+    return all(last_name(call.func) in _HARMLESS for call in nodes_of(function, nodes.Call))
 
 
 def _definitions(call: nodes.Call) -> list[nodes.NodeNG]:
@@ -121,7 +122,7 @@ def _forward(scope: nodes.With, model: nodes.NodeNG) -> nodes.Call | None:
     text = model.as_string()
     calls = (
         call
-        for call in function_of(scope).nodes_of_class(nodes.Call)
+        for call in nodes_of(function_of(scope), nodes.Call)
         if call.func.as_string() == text and (call.lineno or 0) < (scope.lineno or 0)
     )
     return max(calls, key=lambda call: call.lineno or 0, default=None)
@@ -129,7 +130,7 @@ def _forward(scope: nodes.With, model: nodes.NodeNG) -> nodes.Call | None:
 
 def _loss_is_given(backward: nodes.Call) -> bool:
     """Whether the loss is an argument of the function, whose forward pass ran before it was called."""
-    names = [name for one in (backward.func, *backward.args) for name in one.nodes_of_class(nodes.Name)]
+    names = [name for one in (backward.func, *backward.args) for name in nodes_of(one, nodes.Name)]
     losses = [name for name in names if "loss" in name.name.lower()]
     return bool(losses) and all(any(isinstance(one.parent, nodes.Arguments) for one in bindings(name)) for name in losses)
 
@@ -141,11 +142,11 @@ def _cover_fix(source: Source, scope: nodes.With, forward: nodes.Call) -> Fix | 
     if first not in block or scope not in block or len(scope.items) != 1 or scope.body[0].lineno != scope.lineno + 1:
         return None
     between = block[block.index(first) : block.index(scope)]
-    strings = (one for statement in between for one in statement.nodes_of_class((nodes.Const, nodes.JoinedStr)))
+    strings = (one for statement in between for one in nodes_of(statement, (nodes.Const, nodes.JoinedStr)))
     if any((one.end_lineno or 0) != (one.lineno or 0) for one in strings):
         return None
-    wanted = {name.name for name in scope.items[0][0].nodes_of_class(nodes.Name)}
-    bound = {name.name for statement in between for name in statement.nodes_of_class(nodes.AssignName)}
+    wanted = {name.name for name in nodes_of(scope.items[0][0], nodes.Name)}
+    bound = {name.name for statement in between for name in nodes_of(statement, nodes.AssignName)}
     starts = source.line_starts
     head = source.lines[scope.lineno - 1]
     indent = head[: len(head) - len(head.lstrip())]

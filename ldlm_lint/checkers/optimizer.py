@@ -13,6 +13,7 @@ from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named, meant, qualified
 from ldlm_lint.python.places import position_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, RULES
 from ldlm_lint.source import Source
@@ -84,7 +85,7 @@ def _steps_rarely(node: nodes.Call) -> bool:
 
 def _is_one_of_a_choice(node: nodes.Call) -> bool:
     """The same function builds one with an implementation chosen: this is its other arm, for what cannot be fused."""
-    others = node.scope().nodes_of_class(nodes.Call)
+    others = nodes_of(node.scope(), nodes.Call)
     return any(
         other is not node
         and is_named(other.func, _FUSABLE)

@@ -22,6 +22,7 @@ from ldlm_lint.python.group_timeouts import (
 from ldlm_lint.python.names import scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import seconds, timedelta_call
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import length_of
 from ldlm_lint.rules.process_groups import INVALID_COLLECTIVE_TIMEOUT, RULES, SUBGROUP_TIMEOUT_NOT_INHERITED
 from ldlm_lint.rules.roles import speaks_of_debugging
@@ -43,7 +44,7 @@ class ProcessGroupsChecker(LdlmChecker):
         data = self.source.data
         if not any(trigger in data for trigger in SUBGROUP_TIMEOUT_NOT_INHERITED.triggers) or sets_timeouts_later(data):
             return
-        calls = list(node.nodes_of_class(nodes.Call))
+        calls = list(nodes_of(node, nodes.Call))
         groups = [one for one in calls if subgroup_without_timeout(one)]
         for _, found in groupby(groups, key=function_of):
             self._report_groups(node, list(found), "groups made here do")
@@ -154,5 +155,5 @@ def _means_the_same(expression: nodes.NodeNG, call: nodes.Call) -> bool:
     """Whether every name of an expression is one of the module, or of the function that both stand in."""
     if function_of(expression) is function_of(call):
         return True
-    names = [expression] if isinstance(expression, nodes.Name) else list(expression.nodes_of_class(nodes.Name))
+    names = [expression] if isinstance(expression, nodes.Name) else list(nodes_of(expression, nodes.Name))
     return all(isinstance(scope_of(name), (nodes.Module, type(None))) for name in names)

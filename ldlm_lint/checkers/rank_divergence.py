@@ -11,6 +11,7 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.step_skips import Skip, skips_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.places import position_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.rank_divergence import RANK_LOCAL_SKIP, RULES
 from ldlm_lint.source import Source
 
@@ -49,8 +50,8 @@ def _flag_fix(source: Source, skip: Skip) -> Fix | None:
     test, statement = skip.test, skip.where
     if test is None or not isinstance(statement, nodes.If) or not source.text.split("\n")[statement.lineno - 1].lstrip().startswith("if"):
         return None
-    loss = next((one for one in test.nodes_of_class(nodes.Name) if "loss" in one.name.lower()), None)
-    if loss is None or any(isinstance(one, nodes.Name) and one.name == "math" for one in test.nodes_of_class(nodes.Name)):
+    loss = next((one for one in nodes_of(test, nodes.Name) if "loss" in one.name.lower()), None)
+    if loss is None or any(isinstance(one, nodes.Name) and one.name == "math" for one in nodes_of(test, nodes.Name)):
         return None
     needed, distributed = ensure_import(source, "torch", "distributed")
     span, whole = span_of(source, test), span_of(source, statement)

@@ -12,6 +12,7 @@ from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.slots import LOADERS
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _EPOCH = re.compile(r"epoch|^ep$|^e$", re.I)
@@ -72,7 +73,7 @@ def _is_sole(target: nodes.NodeNG) -> bool:
     if isinstance(target, nodes.AssignName):
         return plain and len(target.scope().locals.get(target.name, ())) == 1
     owner = _class_of(target)
-    others = owner.nodes_of_class(nodes.AssignAttr) if owner is not None else ()
+    others = nodes_of(owner, nodes.AssignAttr) if owner is not None else ()
     return plain and sum(one.attrname == target.attrname for one in others) == 1
 
 
@@ -80,11 +81,11 @@ def _epoch_loops(target: nodes.NodeNG) -> Iterator[nodes.For]:
     """The epoch loops that see a variable after it was bound, or an attribute from any method of its class."""
     if isinstance(target, nodes.AssignAttr):
         owner = _class_of(target)
-        found = owner.nodes_of_class(nodes.For) if owner is not None else ()
+        found = nodes_of(owner, nodes.For) if owner is not None else ()
         yield from (one for one in found if _counts_epochs(one))
         return
     bound = _reaching(target)
-    for one in target.scope().nodes_of_class(nodes.For):
+    for one in nodes_of(target.scope(), nodes.For):
         if _counts_epochs(one) and function_of(one) is function_of(target) and one.lineno > target.lineno and bound:
             yield one
 
@@ -104,7 +105,7 @@ def _counts_epochs(loop: nodes.For) -> bool:
 
 def _numbers(iterable: nodes.NodeNG) -> Iterable[nodes.NodeNG]:
     """The ``range(…)`` calls that an iterable is made of, behind progress bars too."""
-    return [one for one in iterable.nodes_of_class(nodes.Call) if isinstance(one.func, nodes.Name) and one.func.name in ("range", "trange")]
+    return [one for one in nodes_of(iterable, nodes.Call) if isinstance(one.func, nodes.Name) and one.func.name in ("range", "trange")]
 
 
 def _class_of(node: nodes.NodeNG) -> nodes.ClassDef | None:

@@ -12,6 +12,7 @@ from ldlm_lint.checkers.step_names import last_name, values_of
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant, evaluate, only_binding
+from ldlm_lint.python.walks import nodes_of
 
 _ACCUMULATION = re.compile(r"accum|micro|(^|_)(grad_)?acc(_|\b)|gas\b|num_items|virtual", re.I)
 _FACTORS = re.compile(r"scal|inv|recip|norm|frac|factor|accum|micro|world|batch|(^|_)bsz?$", re.I)
@@ -104,7 +105,7 @@ def _carriers(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
 
 def _sources(name: nodes.Name, function: nodes.NodeNG, seen: set[object], depth: int) -> Iterator[nodes.NodeNG]:
     """What is assigned to a name, or to its elements, what changes it in place, and what callers pass for it."""
-    for statement in function.nodes_of_class((nodes.Assign, nodes.AnnAssign, nodes.AugAssign, nodes.With)):
+    for statement in nodes_of(function, (nodes.Assign, nodes.AnnAssign, nodes.AugAssign, nodes.With)):
         if isinstance(statement, nodes.With):
             bound = [context for context, target in statement.items if target is not None and last_name(target) == name.name]
             values = [argument for context in bound if isinstance(context, nodes.Call) for argument in context.args[:1]]
@@ -115,7 +116,7 @@ def _sources(name: nodes.Name, function: nodes.NodeNG, seen: set[object], depth:
             continue
         for value in values:
             yield from _flow(value, function, seen, depth + 1)
-    for call in function.nodes_of_class(nodes.Call):
+    for call in nodes_of(function, nodes.Call):
         # ``loss.div_(n)`` and ``losses.append(loss / n)`` change what the name holds.
         if isinstance(call.func, nodes.Attribute) and last_name(call.func.expr) == name.name and isinstance(call.parent, nodes.Expr):
             yield call
@@ -134,7 +135,7 @@ def _targets(statement: nodes.Assign | nodes.AnnAssign | nodes.AugAssign) -> set
 
 def _given(function: nodes.FunctionDef, position: int, name: str, seen: set[object], depth: int) -> Iterator[nodes.NodeNG]:
     """What callers in the same file pass for a parameter."""
-    for call in function.root().nodes_of_class(nodes.Call):
+    for call in nodes_of(function.root(), nodes.Call):
         if last_name(call.func) != function.name:
             continue
         bound = isinstance(call.func, nodes.Attribute) and function.args.args[0].name == "self"
@@ -150,9 +151,9 @@ def _results(call: nodes.Call, seen: set[object], depth: int) -> Iterator[nodes.
     if isinstance(call.func, nodes.Name):
         found = [one for one in bindings(call.func) if isinstance(one, nodes.FunctionDef)]
     else:
-        found = [one for one in call.root().nodes_of_class(nodes.FunctionDef) if one.name == name]
+        found = [one for one in nodes_of(call.root(), nodes.FunctionDef) if one.name == name]
     for function in found[:2]:
-        for one in function.nodes_of_class(nodes.Return):
+        for one in nodes_of(function, nodes.Return):
             if one.value is not None:
                 yield from _flow(one.value, function, seen, depth + 1)
 
@@ -174,7 +175,7 @@ def _holds_all(node: nodes.NodeNG) -> bool:
     """Whether an argument, or what is put into it, is what several micro-batches left behind."""
     if not isinstance(node, nodes.Name):
         return False
-    statements = function_of(node).nodes_of_class((nodes.Assign, nodes.AugAssign))
+    statements = nodes_of(function_of(node), (nodes.Assign, nodes.AugAssign))
     return any(_KEPT.search(one.value.as_string()) for one in statements if node.name in _targets(one))
 
 
@@ -215,7 +216,7 @@ def _is_factor(factor: nodes.NodeNG, words: re.Pattern[str]) -> bool:
 
 
 def _operations(module: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    return module.nodes_of_class((nodes.BinOp, nodes.AugAssign, nodes.Call))
+    return nodes_of(module, (nodes.BinOp, nodes.AugAssign, nodes.Call))
 
 
 def _scales_gradients(node: nodes.NodeNG) -> bool:

@@ -12,6 +12,7 @@ from ldlm_lint.checkers.step_names import last_name, values_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import UNKNOWN, qualified
 from ldlm_lint.python.values import evaluate
+from ldlm_lint.python.walks import nodes_of
 
 SCALERS = frozenset(
     {
@@ -91,7 +92,7 @@ def _is_off(call: nodes.Call) -> bool:
 def _runs_bfloat(module: nodes.NodeNG) -> bool:
     """Whether every autocast of the file says bfloat16: the scaler is the mistake there, not the clipping."""
     dtypes = []
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         if last_name(call.func) == "autocast":
             dtype = Arguments(call)["dtype"].node
             dtypes.append(last_name(dtype) if dtype is not None else "")
@@ -100,4 +101,4 @@ def _runs_bfloat(module: nodes.NodeNG) -> bool:
 
 def is_scaled_somewhere(module: nodes.NodeNG) -> bool:
     """Whether the file scales a loss at all."""
-    return any(last_name(call.func) == "scale" and call.args for call in module.nodes_of_class(nodes.Call))
+    return any(last_name(call.func) == "scale" and call.args for call in nodes_of(module, nodes.Call))

@@ -12,6 +12,7 @@ from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.signatures import Target, refuses, target_of
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 OWN_KEYWORDS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
@@ -159,7 +160,7 @@ def _has_only_gradless_inputs(call: nodes.Call) -> bool:
 def _asks_for_gradients(call: nodes.Call) -> bool:
     """Whether the function makes inputs require gradients, or asks whether one does before it checkpoints."""
     function = function_of(call)
-    named = (one.attrname for one in function.nodes_of_class((nodes.Attribute, nodes.AssignAttr)))
+    named = (one.attrname for one in nodes_of(function, (nodes.Attribute, nodes.AssignAttr)))
     return any(name in ("requires_grad_", "requires_grad") for name in named)
 
 
@@ -229,14 +230,14 @@ def _frozen(model: nodes.ClassDef) -> Iterator[str]:
 
 
 def _freezings(model: nodes.ClassDef) -> Iterator[str]:
-    for call in model.nodes_of_class(nodes.Call):
+    for call in nodes_of(model, nodes.Call):
         if any(isinstance(parent, nodes.If) for parent in call.node_ancestors()):
             continue
         if _last(call.func) == "requires_grad_" and call.args and constant(call.args[0]) is False:
             yield from _attribute_of_self(call.func.expr, call)
         if is_named(call.func, _EMBEDDINGS) and isinstance(call.parent, nodes.Assign) and _keeps_frozen(call):
             yield from (target.attrname for target in call.parent.targets if isinstance(target, nodes.AssignAttr))
-    for target in model.nodes_of_class(nodes.AssignAttr):
+    for target in nodes_of(model, nodes.AssignAttr):
         guarded = any(isinstance(parent, nodes.If) for parent in target.node_ancestors())
         if target.attrname == "requires_grad" and not guarded and constant(target.parent.value) is False:
             yield from _attribute_of_self(target.expr, target)

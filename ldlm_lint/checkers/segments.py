@@ -15,6 +15,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import loops_around, scope_name
 from ldlm_lint.python.signatures import assigned_to, local_class, method_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.segments import (
     CHECKPOINT_KEYWORD_ONLY_CALLEE,
     REENTRANT_CHECKPOINT_MISUSE,
@@ -71,7 +72,7 @@ class SegmentsChecker(LdlmChecker):
         on_self = isinstance(attribute, nodes.Attribute) and isinstance(attribute.expr, nodes.Name)
         if model is None or not on_self or attribute.expr.name != "self" or loops_around(node):
             return
-        segments = [one for one in model.nodes_of_class(nodes.Call) if is_checkpoint(one)]
+        segments = [one for one in nodes_of(model, nodes.Call) if is_checkpoint(one)]
         if len(segments) > 1 and len({one.args[0].as_string() for one in segments}) > 1:
             return
         values = assigned_to(attribute)
@@ -92,17 +93,17 @@ def _repeated_in(made: nodes.Call) -> str | None:
     model = local_class(made.func)
     if model is None:
         return _in_words(repeated_block(made)) or foreign_stack(made)
-    if any(is_checkpoint(call) or _SWITCH.search(last_name(call.func)) for call in model.nodes_of_class(nodes.Call)):
+    if any(is_checkpoint(call) or _SWITCH.search(last_name(call.func)) for call in nodes_of(model, nodes.Call)):
         return None
-    found = (_in_words(repeated_block(call)) for call in model.nodes_of_class(nodes.Call))
+    found = (_in_words(repeated_block(call)) for call in nodes_of(model, nodes.Call))
     return next(filter(None, found), None) or _run_in_turn(model)
 
 
 def _run_in_turn(model: nodes.ClassDef) -> str | None:
     """In words the blocks that ``for block in self.blocks: x = block(x)`` of a forward runs, whoever made them."""
     forward = method_of(model, "forward")
-    for loop in forward.nodes_of_class(nodes.For) if forward is not None else ():
-        called = {last_name(call.func) for call in loop.nodes_of_class(nodes.Call) if isinstance(call.func, nodes.Name)}
+    for loop in nodes_of(forward, nodes.For) if forward is not None else ():
+        called = {last_name(call.func) for call in nodes_of(loop, nodes.Call) if isinstance(call.func, nodes.Name)}
         if isinstance(loop.target, nodes.AssignName) and isinstance(loop.iter, nodes.Attribute) and loop.target.name in called:
             return f"all of its {loop.iter.attrname}"
     return None

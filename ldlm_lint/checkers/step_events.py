@@ -16,6 +16,7 @@ from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
 from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_schedule, may_step
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.python.names import bindings
+from ldlm_lint.python.walks import nodes_of
 
 _LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
 _DEPTH = 3
@@ -66,8 +67,8 @@ def acting_functions(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]
     known: dict[str, list[nodes.FunctionDef]] | None = module.__dict__.get(_CACHE)
     if known is not None:
         return known
-    functions = list(module.nodes_of_class(nodes.FunctionDef))
-    calls = {one: list(one.nodes_of_class(nodes.Call)) for one in functions}
+    functions = list(nodes_of(module, nodes.FunctionDef))
+    calls = {one: list(nodes_of(one, nodes.Call)) for one in functions}
     acting = {one for one in functions if any(kind_of(call) or may_schedule(call) for call in calls[one])}
     called = {one: {last_name(call.func) for call in calls[one]} for one in functions}
     for _ in range(_DEPTH):

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
+from ldlm_lint.python.walks import nodes_of
 
 _OPTIMIZER = re.compile(r"optim|(^|_)opts?(_|\d|$)|adam|sgd", re.I)
 _NO_OPTIMIZER = re.compile(r"sched|(^|_)lrs?(_|$)|options?$|params?$|args?$|config|cfg|noamopt|swarm", re.I)
@@ -154,7 +155,7 @@ def _returned(module: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
     if function is None:
         # The attribute of an unknown object says nothing but its own name.
         return frozenset({UNKNOWN if name.startswith(UNKNOWN) and not name.endswith(".lr_schedulers") else name})
-    made = [_made_by(one.value, depth + 1) for one in function.nodes_of_class(nodes.Return) if one.value is not None]
+    made = [_made_by(one.value, depth + 1) for one in nodes_of(function, nodes.Return) if one.value is not None]
     return frozenset().union(*made) or frozenset({UNKNOWN})
 
 
@@ -176,7 +177,7 @@ def values_of(node: nodes.NodeNG) -> Iterator[nodes.NodeNG | None]:
 def _attributes(module: nodes.NodeNG) -> list[nodes.AssignAttr]:
     known: list[nodes.AssignAttr] | None = module.__dict__.get("_ldlm_attributes")
     if known is None:
-        known = list(module.nodes_of_class(nodes.AssignAttr))
+        known = list(nodes_of(module, nodes.AssignAttr))
         module.__dict__["_ldlm_attributes"] = known
     return known
 

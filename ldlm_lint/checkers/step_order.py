@@ -14,6 +14,7 @@ from ldlm_lint.checkers.step_events import Event, Kind
 from ldlm_lint.checkers.step_names import last_name, values_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.values import only_binding
+from ldlm_lint.python.walks import nodes_of
 
 _COLLECTION = re.compile(r"sched|optim|opts", re.I)
 _WORDS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|\d+")
@@ -65,7 +66,7 @@ def _counts_batches(event: Event, micro: MicroBatches) -> bool:
 def _written_out(node: nodes.NodeNG, depth: int = 0) -> str:
     """The text of an expression, and of what its variables hold."""
     found = [node.as_string()]
-    for name in node.nodes_of_class(nodes.Name) if depth < _DEPTH else ():
+    for name in nodes_of(node, nodes.Name) if depth < _DEPTH else ():
         value = only_binding(name)
         if value is not None:
             found.append(_written_out(value, depth + 1))
@@ -135,7 +136,7 @@ def _is_made_in(schedule: Event, where: nodes.NodeNG) -> bool:
 
 
 def _bound_in(loop: nodes.NodeNG) -> frozenset[str]:
-    return frozenset(one.name for one in loop.nodes_of_class(nodes.AssignName))
+    return frozenset(one.name for one in nodes_of(loop, nodes.AssignName))
 
 
 def _construction(event: Event) -> nodes.Call | None:

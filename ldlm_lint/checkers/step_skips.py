@@ -18,6 +18,7 @@ from ldlm_lint.checkers.loss_traces import REDUCES, Trace, calls_below, is_loss_
 from ldlm_lint.checkers.losses import trains as gradients_flow
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
+from ldlm_lint.python.walks import nodes_of
 
 _ALONE = re.compile(r"world_size|num_process|n_?gpus?\b|distributed|\bddp\b|is_dist|single", re.I)
 _ENDS = {"exit", "_exit", "abort", "quit", "kill"}
@@ -45,7 +46,7 @@ class Skip:
 
 def skips_of(module: nodes.Module) -> Iterator[Skip]:
     """Every place of a file that may leave a training step on one rank alone."""
-    for node in module.nodes_of_class((nodes.If, nodes.Try)):
+    for node in nodes_of(module, (nodes.If, nodes.Try)):
         if not gradients_flow(node) or _is_guarded(node):
             continue
         found = _by_test(node) if isinstance(node, nodes.If) else _by_error(node)

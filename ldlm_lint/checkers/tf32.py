@@ -9,6 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.version_switches import switched_by_version
 from ldlm_lint.python.names import qualified
+from ldlm_lint.python.walks import nodes_of
 
 _MATMUL, _CUDNN = "matmul", "cudnn"
 _NEW = {
@@ -34,7 +35,7 @@ class Use:
 
 def new_settings(module: nodes.Module) -> Iterator[Use]:
     """The assignments to ``fp32_precision``."""
-    for node in module.nodes_of_class(nodes.AssignAttr):
+    for node in nodes_of(module, nodes.AssignAttr):
         owner = _owner(node) if node.attrname == "fp32_precision" else ""
         if owner in _NEW and not switched_by_version(node):
             yield Use(node, f"{owner}.fp32_precision", _NEW[owner])
@@ -42,7 +43,7 @@ def new_settings(module: nodes.Module) -> Iterator[Use]:
 
 def old_uses(module: nodes.Module) -> Iterator[Use]:
     """The places that set or read ``allow_tf32`` or the precision of float32 products by a function."""
-    for node in module.nodes_of_class((nodes.AssignAttr, nodes.Attribute, nodes.Call)):
+    for node in nodes_of(module, (nodes.AssignAttr, nodes.Attribute, nodes.Call)):
         if isinstance(node, nodes.Call):
             names = qualified(node.func)
             if names <= _FUNCTIONS and not switched_by_version(node):

@@ -13,6 +13,7 @@ from ldlm_lint.model import Edit
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _PREPARES = re.compile(r"arg|pars|config|setup|seed|callback|^test", re.I)
@@ -32,7 +33,7 @@ def entry_of(module: nodes.Module) -> Entry | None:
     if guard is not None:
         main = _called(guard)
         return Entry(main, _first_statement(main)) if main is not None else Entry(guard.test, guard.body[0])
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         if isinstance(function_of(call), nodes.Module) and is_backward(call):
             statement = call.statement()
             while not isinstance(statement.parent, nodes.Module):
@@ -47,11 +48,11 @@ def _called(guard: nodes.If) -> nodes.FunctionDef | None:
 
     A guard with a loop in it is itself the script.
     """
-    if any(True for part in guard.body for _ in part.nodes_of_class((nodes.For, nodes.While))):
+    if any(True for part in guard.body for _ in nodes_of(part, (nodes.For, nodes.While))):
         return None
     found = None
     for statement in (one for one in guard.body if isinstance(one, (nodes.Expr, nodes.Raise))):
-        for name in statement.nodes_of_class(nodes.Name):
+        for name in nodes_of(statement, nodes.Name):
             function = next((one for one in bindings(name) if isinstance(one, nodes.FunctionDef)), None)
             if function is not None and function.parent is guard.root() and not _PREPARES.search(function.name):
                 found = function

@@ -10,6 +10,7 @@ from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant, only_binding
+from ldlm_lint.python.walks import nodes_of
 
 _NORMALIZE = {"torch.nn.functional.normalize"}
 _FOREIGN_NORMALIZE = re.compile(r"\.?(^|\.)_*l2_?norm(aliz|alis)?(e|ed)?$", re.I)
@@ -78,7 +79,7 @@ def _constructor(func: nodes.NodeNG) -> nodes.Call | None:
     elif isinstance(func, nodes.Attribute):
         held = [
             one.parent.value
-            for one in func.root().nodes_of_class(nodes.AssignAttr)
+            for one in nodes_of(func.root(), nodes.AssignAttr)
             if one.attrname == func.attrname and isinstance(one.parent, nodes.Assign)
         ]
         func = held[0] if len(held) == 1 else None
@@ -94,7 +95,7 @@ def _is_averaged(node: nodes.NodeNG) -> bool:
         return qualified(parent.func) <= {"torch.mean"}
     if isinstance(parent, nodes.Assign) and isinstance(parent.targets[0], nodes.AssignName):
         name = parent.targets[0].name
-        names = function_of(node).nodes_of_class(nodes.Name)
+        names = nodes_of(function_of(node), nodes.Name)
         uses = [one for one in names if one.name == name and one.lineno > node.lineno]
         return bool(uses) and _is_averaged(uses[0])
     return False
@@ -133,7 +134,7 @@ def _makes_up_for_width(node: nodes.NodeNG) -> bool:
     """Whether the result is multiplied by the vectors' width at once, which undoes the mean over their elements."""
     while isinstance(node.parent, nodes.BinOp) and node.parent.op in "*/":
         other = node.parent.right if node.parent.left is node else node.parent.left
-        for part in other.nodes_of_class((nodes.Name, nodes.Attribute)):
+        for part in nodes_of(other, (nodes.Name, nodes.Attribute)):
             name = last_name(part)
             if name in ("shape", "size", "numel") or _WIDTH.search(name):
                 return True
@@ -196,7 +197,7 @@ def _is_normalizer(binding: nodes.NodeNG, depth: int) -> bool:
 
 
 def _gives_unit(function: nodes.FunctionDef, depth: int) -> bool:
-    returns = [one.value for one in function.nodes_of_class(nodes.Return) if one.value is not None]
+    returns = [one.value for one in nodes_of(function, nodes.Return) if one.value is not None]
     return depth < _DEPTH and bool(returns) and all(is_unit(one, depth + 1) for one in returns)
 
 

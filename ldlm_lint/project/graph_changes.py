@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.walks import nodes_of
 
 _FORWARD = re.compile(r"^_*forward(_|$)")
 _DRAWS = re.compile(
@@ -28,19 +29,19 @@ def changing_forward(part: nodes.NodeNG) -> nodes.NodeNG | None:
 
 
 def _changes(method: nodes.FunctionDef) -> Iterator[nodes.NodeNG]:
-    for branch in method.nodes_of_class(nodes.If):
+    for branch in nodes_of(method, nodes.If):
         if _is_drawn(branch.test) and (_runs_layers(branch.body) or _runs_layers(branch.orelse)):
             yield branch
-    for place in method.nodes_of_class(nodes.AssignAttr):
+    for place in nodes_of(method, nodes.AssignAttr):
         if place.attrname == "requires_grad" and isinstance(place.expr, nodes.Name) and isinstance(place.statement().parent, nodes.For):
             yield place
 
 
 def _is_drawn(test: nodes.NodeNG) -> bool:
     """Whether a test draws, or looks at what the function drew before."""
-    if any(_draws(call) for call in test.nodes_of_class(nodes.Call)):
+    if any(_draws(call) for call in nodes_of(test, nodes.Call)):
         return True
-    for name in test.nodes_of_class(nodes.Name):
+    for name in nodes_of(test, nodes.Name):
         values = (getattr(one.parent, "value", None) for one in bindings(name) if isinstance(one, nodes.AssignName))
         if name.scope() is test.scope() and any(_holds_draw(value) for value in values if value is not None):
             return True
@@ -49,7 +50,7 @@ def _is_drawn(test: nodes.NodeNG) -> bool:
 
 def _holds_draw(value: nodes.NodeNG) -> bool:
     """A number or a choice that was drawn; a tensor that the layers get is none."""
-    calls = list(value.nodes_of_class(nodes.Call))
+    calls = list(nodes_of(value, nodes.Call))
     if not any(map(_draws, calls)):
         return False
     texts = [one.as_string() for one in calls]
@@ -65,7 +66,7 @@ def _runs_layers(block: list[nodes.NodeNG]) -> bool:
     for statement in block:
         if isinstance(statement, (nodes.Continue, nodes.Break)):
             return True
-        for call in statement.nodes_of_class(nodes.Call):
+        for call in nodes_of(statement, nodes.Call):
             func = call.func.value if isinstance(call.func, nodes.Subscript) else call.func
             if isinstance(func, nodes.Attribute) and isinstance(func.expr, nodes.Name) and func.expr.name == "self":
                 return True

@@ -16,6 +16,7 @@ from ldlm_lint.project.wrapped import Wraps
 from ldlm_lint.python.names import UNKNOWN, qualified
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.tree import parse
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MOST = 300
@@ -90,7 +91,7 @@ class Models:
 
     def _mentioned(self, path: str, node: nodes.NodeNG) -> Iterator[tuple[str, str]]:
         """The definitions of the project that a class or function names."""
-        for one in node.nodes_of_class((nodes.Name, nodes.Attribute)):
+        for one in nodes_of(node, (nodes.Name, nodes.Attribute)):
             names = qualified(one)
             name = next(iter(names))
             if len(names) != 1 or UNKNOWN in name:

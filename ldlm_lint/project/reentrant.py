@@ -12,6 +12,7 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.slots import Slot, slots_of
+from ldlm_lint.python.walks import nodes_of
 
 _CHECKPOINTS = {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
 _SWITCH = "gradient_checkpointing_enable"
@@ -22,7 +23,7 @@ _OLD_TRANSFORMERS = re.compile(rb"transformers[ \t\"']*(?:==|~=|<=|<|=)[ \t\"']*
 
 def reentrant_call(part: nodes.NodeNG) -> nodes.Call | None:
     """The first call of torch's ``checkpoint`` in a class or function that is reentrant for certain."""
-    for call in part.nodes_of_class(nodes.Call):
+    for call in nodes_of(part, nodes.Call):
         if is_named(call.func, _CHECKPOINTS):
             argument = Arguments(call)["use_reentrant"]
             if argument.absent or argument.is_only(True):
@@ -33,7 +34,7 @@ def reentrant_call(part: nodes.NodeNG) -> nodes.Call | None:
 def enables_reentrant(project: Project, module: nodes.Module | None, slots: Iterable[Slot]) -> nodes.Call | None:
     """The call in a file that switches reentrant checkpointing on for a transformers model in one of these places."""
     wanted = set(slots)
-    for call in module.nodes_of_class(nodes.Call) if module is not None else ():
+    for call in nodes_of(module, nodes.Call) if module is not None else ():
         if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH and wanted & set(slots_of(call.func.expr)):
             options = Arguments(call, ("gradient_checkpointing_kwargs",))["gradient_checkpointing_kwargs"]
             if is_reentrant(options) or (options.absent and has_old_transformers(project)):

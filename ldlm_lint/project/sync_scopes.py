@@ -12,6 +12,7 @@ from ldlm_lint.python.names import bindings, is_named, last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.slots import Slot, slots_of
 from ldlm_lint.python.values import constant, only_binding
+from ldlm_lint.python.walks import nodes_of
 
 _ENGINES = {
     "accelerate": ("accelerate.Accelerator", "gradient_accumulation_steps"),
@@ -26,7 +27,7 @@ _SETTINGS = re.compile(r"accum|steps$|iters$|batches$|every|freq|interval|num_|s
 
 def local_passes(module: nodes.Module) -> Iterator[tuple[nodes.Call, list[Slot]]]:
     """The calls of ``no_sync()`` that the first training step makes, and the places that hold their models."""
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "no_sync" or call.args:
             continue
         if not _evaluates(call) and not _spares_first(call):
@@ -36,7 +37,7 @@ def local_passes(module: nodes.Module) -> Iterator[tuple[nodes.Call, list[Slot]]
 def engine_accumulates(module: nodes.Module, engine: str) -> tuple[nodes.Call, str] | None:
     """The call that tells an engine to accumulate more than one micro-batch, and the setting as it is written."""
     name, setting = _ENGINES[engine]
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         if not is_named(call.func, {name}):
             continue
         argument = Arguments(call)[setting]

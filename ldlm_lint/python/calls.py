@@ -16,6 +16,7 @@ from astroid.const import Context
 from ldlm_lint.python.names import partials
 from ldlm_lint.python.scopes import bindings, scope_of
 from ldlm_lint.python.values import constant, evaluate
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 6
 _METHODS_THAT_ONLY_READ = {"get", "items", "keys", "values", "copy"}
@@ -211,7 +212,7 @@ def _targets(statement: nodes.Assign | nodes.AnnAssign) -> list[nodes.NodeNG]:
 
 
 def _mutate_by_uses(mapping: Mapping, scope: nodes.NodeNG, name: str, depth: int) -> None:
-    for use in scope.nodes_of_class(nodes.Name):
+    for use in nodes_of(scope, nodes.Name):
         if use.name == name:
             _mutate(mapping, use, depth)
 

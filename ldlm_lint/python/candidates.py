@@ -12,6 +12,7 @@ from astroid import nodes
 from astroid.const import Context
 
 from ldlm_lint.python.scopes import bindings, scope_of
+from ldlm_lint.python.walks import nodes_of
 
 _ATTRIBUTES = "_ldlm_attributes"
 # A class that has one of these makes or uses its instances in a way of its own.
@@ -72,7 +73,7 @@ def _table(node: nodes.NodeNG) -> nodes.Dict | None:
     scope = scope_of(node)
     if not isinstance(table, nodes.Dict) or scope is None:
         return None
-    uses = (one for one in scope.nodes_of_class(nodes.Name) if one.name == node.name)
+    uses = (one for one in nodes_of(scope, nodes.Name) if one.name == node.name)
     return table if all(map(_only_looks_up, uses)) else None
 
 
@@ -120,7 +121,7 @@ def _attributes(holder: nodes.ClassDef) -> dict[str, list[nodes.NodeNG | None]]:
 def _assignments(holder: nodes.ClassDef) -> Iterator[tuple[str, nodes.NodeNG | None]]:
     for name, places in holder.locals.items():
         yield from ((name, _plain_value(place)) for place in places if not isinstance(place, nodes.AssignAttr))
-    for place in holder.nodes_of_class(nodes.AssignAttr):
+    for place in nodes_of(holder, nodes.AssignAttr):
         if isinstance(place.expr, nodes.Name) and _class_of(place.expr) is holder:
             yield place.attrname, _plain_value(place)
 

@@ -14,6 +14,7 @@ from astroid import nodes
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.scopes import bindings, scope_of
 from ldlm_lint.python.values import constant, evaluate
+from ldlm_lint.python.walks import nodes_of
 
 _LOOK_UPS = {"get", "getenv", "getattr"}
 _CASTS = {"int", "float", "bool", "str"}
@@ -90,7 +91,7 @@ def _of_flag(node: nodes.Attribute) -> Default | None:
         return None
     found = [
         flag[1]
-        for call in node.root().nodes_of_class(nodes.Call)
+        for call in nodes_of(node.root(), nodes.Call)
         if (flag := flag_of(call)) is not None and flag[0] == node.attrname
     ]
     if len(found) != 1 or found[0] is None or not _may_hold_flags(node.expr):

@@ -27,6 +27,7 @@ from ldlm_lint.python.slots import (
     slots_of,
     taken,
 )
+from ldlm_lint.python.walks import nodes_of
 
 SAVES = frozenset({"torch.save"})
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
@@ -125,7 +126,7 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
     moves: list[tuple[Slot, Slot]] = []
     iterations: list[Iteration] = []
     calls: list[CallSite] = []
-    for node in module.nodes_of_class(_FACTS):
+    for node in nodes_of(module, _FACTS):
         if isinstance(node, (nodes.Assign, nodes.AnnAssign)):
             moves.extend(assigned(node))
         elif isinstance(node, nodes.Return):
@@ -137,8 +138,8 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
             iterations.extend(_iterations(node))
             if isinstance(node, (nodes.For, nodes.Comprehension)):
                 moves.extend(taken(node.iter, node.target))
-    moves.extend(move for node in module.nodes_of_class(nodes.FunctionDef) for move in _property_moves(node))
-    records = [node for node in module.nodes_of_class(nodes.ClassDef) if _is_record(node)]
+    moves.extend(move for node in nodes_of(module, nodes.FunctionDef) for move in _property_moves(node))
+    records = [node for node in nodes_of(module, nodes.ClassDef) if _is_record(node)]
     for record in records:
         moves.extend(_record_moves(record))
     functions = (*_functions(module), *map(_constructor, records))
@@ -228,8 +229,8 @@ def _repeating(node: nodes.NodeNG, slot: Slot) -> tuple[int, ...]:
     """The lines of the loops around a node in which the slot is neither bound anew nor another element each time."""
     keys: set[str] = set()
     if slot.index == ANY_ELEMENT:
-        subscripts = node.nodes_of_class(nodes.Subscript)
-        keys = {name.name for part in subscripts for name in part.slice.nodes_of_class(nodes.Name)}
+        subscripts = nodes_of(node, nodes.Subscript)
+        keys = {name.name for part in subscripts for name in nodes_of(part.slice, nodes.Name)}
     return tuple(
         loop.lineno or 0 for loop in loops_around(node) if not _binds(loop, slot) and not _steps_through(loop, keys)
     )
@@ -239,7 +240,7 @@ def _steps_through(loop: nodes.NodeNG, names: set[str]) -> bool:
     """Whether the loop's own variable is one of the names."""
     target = getattr(loop, "target", None)
     return (
-        bool(names) and target is not None and any(one.name in names for one in target.nodes_of_class(nodes.AssignName))
+        bool(names) and target is not None and any(one.name in names for one in nodes_of(target, nodes.AssignName))
     )
 
 
@@ -249,7 +250,7 @@ def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
     # Asked for every argument of every call in the loop; the answer rests with the loop's node.
     bound: set[tuple[str, str]] | None = loop.__dict__.get(_BOUND)
     if bound is None:
-        targets = [one for one in loop.nodes_of_class((nodes.AssignName, nodes.AssignAttr)) if not _rewinds(one)]
+        targets = [one for one in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)) if not _rewinds(one)]
         origins = {one: _origins_of(one, loop) for one in targets}
         bound = {_named(one) for one in targets if not origins[one]}
         # ``for loader in loaders`` inside the loop takes the same loaders again, unless they are made anew there.
@@ -307,9 +308,9 @@ def _class_of_self(node: nodes.NodeNG) -> str:
 
 def _functions(module: nodes.Module) -> Iterator[Function]:
     own: dict[nodes.NodeNG, list[nodes.NodeNG]] = {
-        node: [] for node in [module, *module.nodes_of_class(nodes.FunctionDef)]
+        node: [] for node in [module, *nodes_of(module, nodes.FunctionDef)]
     }
-    for node in module.nodes_of_class((nodes.Call, nodes.Yield, nodes.YieldFrom)):
+    for node in nodes_of(module, (nodes.Call, nodes.Yield, nodes.YieldFrom)):
         own[function_of(node)].append(node)
     for node, inner in own.items():
         calls = [one for one in inner if isinstance(one, nodes.Call)]

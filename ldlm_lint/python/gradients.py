@@ -15,6 +15,7 @@ from ldlm_lint.python.model_names import looks_like_model
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_grad", "nograd", "no_gradient"})
 # Context managers that leave autograd as it is; of all others it is not known.
@@ -77,13 +78,13 @@ NO_FACTS = GradientFacts()
 def gradient_facts(module: nodes.Module) -> GradientFacts:
     """The facts of a parsed file."""
     owners: dict[nodes.NodeNG, list[nodes.NodeNG]] = {
-        one: [] for one in [module, *module.nodes_of_class(nodes.FunctionDef)]
+        one: [] for one in [module, *nodes_of(module, nodes.FunctionDef)]
     }
-    for node in module.nodes_of_class((nodes.Call, nodes.AugAssign, nodes.AssignAttr, nodes.Attribute)):
+    for node in nodes_of(module, (nodes.Call, nodes.AugAssign, nodes.AssignAttr, nodes.Attribute)):
         if not isinstance(node, (nodes.AssignAttr, nodes.Attribute)) or node.attrname in ("requires_grad", "grad"):
             owners[function_of(node)].append(node)
     quiet = [
-        call for one in module.nodes_of_class(nodes.With) if is_quiet(one) for call in one.nodes_of_class(nodes.Call)
+        call for one in nodes_of(module, nodes.With) if is_quiet(one) for call in nodes_of(one, nodes.Call)
     ]
     unrecorded = frozenset(position_of(call) for call in quiet)
     functions = tuple(_facts_of(owner, inner, unrecorded) for owner, inner in owners.items())
@@ -105,7 +106,7 @@ def _facts_of(owner: nodes.NodeNG, inner: list[nodes.NodeNG], unrecorded: frozen
 
 def stops(node: nodes.NodeNG) -> bool:
     """Whether a context manager or decorator turns gradients off, on some path at least."""
-    for part in node.nodes_of_class((nodes.Name, nodes.Attribute)):
+    for part in nodes_of(node, (nodes.Name, nodes.Attribute)):
         name = last_name(part)
         if name in _STOPPERS:
             return not _turns_on(part)
@@ -130,7 +131,7 @@ def _definition_stops(binding: nodes.NodeNG) -> bool:
         inside = getattr(binding.parent, "value", None) if isinstance(binding, nodes.AssignName) else None
     if inside is None:
         return False
-    return any(last_name(one) in _STOPPERS for one in inside.nodes_of_class((nodes.Name, nodes.Attribute)))
+    return any(last_name(one) in _STOPPERS for one in nodes_of(inside, (nodes.Name, nodes.Attribute)))
 
 
 def is_quiet(node: nodes.With) -> bool:

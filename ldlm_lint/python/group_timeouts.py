@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds
+from ldlm_lint.python.walks import nodes_of
 
 DEFAULT_GROUP = "torch.distributed.init_process_group"
 # The parameters that may be passed by position, up to the timeout.
@@ -57,7 +58,7 @@ def makes_default_group(call: nodes.Call) -> bool:
 
 def default_groups(module: nodes.Module) -> Iterator[tuple[nodes.Call, nodes.NodeNG]]:
     """The calls that give the default group a timeout which is not its backend's default, each with that timeout."""
-    for call in module.nodes_of_class(nodes.Call):
+    for call in nodes_of(module, nodes.Call):
         if not makes_default_group(call):
             continue
         arguments = Arguments(call, _POSITIONAL[DEFAULT_GROUP])

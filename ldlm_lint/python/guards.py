@@ -14,6 +14,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 RANK = "*"
 _CACHE = "_ldlm_guards"
@@ -123,16 +124,16 @@ def words(test: nodes.NodeNG, *, holds: bool) -> set[str]:
 
 
 def _tests_rank(test: nodes.NodeNG, depth: int = 0) -> bool:
-    for node in test.nodes_of_class((nodes.Name, nodes.Attribute)):
+    for node in nodes_of(test, (nodes.Name, nodes.Attribute)):
         if _RANK_WORD.search(_last_name(node)):
             return True
     held = (one for name in _truth_names(test) for one in _conditions(name)) if depth < _DEPTH else ()
     if any(_tests_rank(one, depth + 1) for one in held):
         return True
-    keys = (constant(node.slice) for node in test.nodes_of_class(nodes.Subscript))
+    keys = (constant(node.slice) for node in nodes_of(test, nodes.Subscript))
     if any(isinstance(key, str) and _RANK_WORD.search(key) for key in keys):
         return True
-    return any(map(_compares_with_zero, test.nodes_of_class((nodes.Compare, nodes.UnaryOp))))
+    return any(map(_compares_with_zero, nodes_of(test, (nodes.Compare, nodes.UnaryOp))))
 
 
 def _conditions(name: nodes.Name) -> Iterator[nodes.NodeNG]:

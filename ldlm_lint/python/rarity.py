@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
 
 _ACCUMULATION = re.compile(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
 _STEPS = {"step", "backward", "manual_backward", "zero_grad"}
@@ -101,7 +102,7 @@ def _decides(branch: nodes.If, truth: bool) -> bool:
 
 def _takes_a_step(body: list[nodes.NodeNG]) -> bool:
     """Whether a branch computes gradients or steps an optimizer: then it is the training step itself."""
-    calls = (call for one in body for call in one.nodes_of_class(nodes.Call))
+    calls = (call for one in body for call in nodes_of(one, nodes.Call))
     return any(
         isinstance(call.func, nodes.Attribute) and call.func.attrname in _STEPS and _trains(call) for call in calls
     )
@@ -196,7 +197,7 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return operator == "!=" and any(map(_is_counter, sides))
     if re.search(r"is_?(nan|inf)\b", test.as_string()):
         return True
-    names = {last_name(one) for side in sides for one in side.nodes_of_class((nodes.Name, nodes.Attribute))}
+    names = {last_name(one) for side in sides for one in nodes_of(side, (nodes.Name, nodes.Attribute))}
     if operator in ("is", "is not"):
         return False
     if any(map(_BEST.search, names)) or (operator in (">", ">=", "<") and any(map(_TIME.search, names))):
@@ -227,7 +228,7 @@ def _is_evaluation_text(node: nodes.NodeNG) -> bool:
 
 
 def _is_evaluation_data(iterable: nodes.NodeNG) -> bool:
-    names = [last_name(one) for one in iterable.nodes_of_class((nodes.Name, nodes.Attribute))]
+    names = [last_name(one) for one in nodes_of(iterable, (nodes.Name, nodes.Attribute))]
     loaders = [name for name in names if re.search(r"load|dl($|_)|data|iter|batches|set($|_)", name, re.I)]
     return any(_EVALUATION_WORD.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) for name in loaders) or any(
         re.match(r"(val|valid|test|eval|dev)_?(loader|dl|data)", name, re.I) for name in loaders

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from astroid import nodes
 
+from ldlm_lint.python.walks import nodes_of
+
 _NONLOCALS = "_ldlm_nonlocals"
 
 
@@ -39,6 +41,6 @@ def _nonlocals(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
         return []
     found: list[nodes.NodeNG] | None = scope.__dict__.get(_NONLOCALS)
     if found is None:
-        found = list(scope.nodes_of_class(nodes.Nonlocal))
+        found = list(nodes_of(scope, nodes.Nonlocal))
         scope.__dict__[_NONLOCALS] = found
     return [one for one in found if name in one.names]

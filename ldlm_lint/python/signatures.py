@@ -9,6 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 5
 _CONTAINERS = ("ModuleList", "Sequential", "append")
@@ -117,7 +118,7 @@ def assigned_to(attribute: nodes.Attribute) -> list[nodes.NodeNG]:
     owner = next((one for one in attribute.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     if owner is None:
         return []
-    targets = (one for one in owner.nodes_of_class(nodes.AssignAttr) if one.attrname == attribute.attrname and _is_self(one.expr))
+    targets = (one for one in nodes_of(owner, nodes.AssignAttr) if one.attrname == attribute.attrname and _is_self(one.expr))
     return [one.parent.value for one in targets if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) and one.parent.value]
 
 

@@ -18,6 +18,7 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
+from ldlm_lint.python.walks import nodes_of
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _SHARDED = re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize")
@@ -127,7 +128,7 @@ def _model_was_wrapped(context: Context, finding: Finding, slots: str) -> Verdic
 
 
 def _waits_for_all(module: nodes.Module, line: int) -> bool:
-    calls = [one for one in module.nodes_of_class(nodes.Call) if one.lineno == line and is_named(one.func, {_WRAPPER})]
+    calls = [one for one in nodes_of(module, nodes.Call) if one.lineno == line and is_named(one.func, {_WRAPPER})]
     options = [Arguments(one)[name] for one in calls for name in ("find_unused_parameters", "static_graph")]
     return bool(options) and all(one.absent or one.is_only(False) for one in options)
 

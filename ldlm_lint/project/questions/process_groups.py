@@ -12,6 +12,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.group_timeouts import default_groups, makes_default_group, sets_timeouts_later
 from ldlm_lint.python.values import seconds
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import length_of
 
 
@@ -68,7 +69,7 @@ def _made_in(context: Context, path: str) -> _Made:
         length = seconds(timeout)
         place = Related(context.line_span(path, call.lineno or 1), "the default group is given its timeout here")
         given.append((place, length_of(length[0]) if length else timeout.as_string()))
-    return _Made(sum(makes_default_group(call) for call in module.nodes_of_class(nodes.Call)), tuple(given))
+    return _Made(sum(makes_default_group(call) for call in nodes_of(module, nodes.Call)), tuple(given))
 
 
 QUESTIONS: dict[str, Question] = {

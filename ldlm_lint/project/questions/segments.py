@@ -13,6 +13,7 @@ from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.flow import Function
 from ldlm_lint.python.places import scope_name
 from ldlm_lint.python.signatures import Target, method_of, refuses
+from ldlm_lint.python.walks import nodes_of
 
 _REDUCES = re.compile(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
 _DEVICES = re.compile(
@@ -42,7 +43,7 @@ def _callee_takes_arguments(context: Context, finding: Finding, subject: str) ->
 
 def _definition(module: nodes.Module, name: str, instance: bool) -> nodes.FunctionDef | None:
     """The function of a dotted name, or what an object of the class of that name runs."""
-    found = next((one for one in module.nodes_of_class((nodes.FunctionDef, nodes.ClassDef)) if scope_name(one) == name), None)
+    found = next((one for one in nodes_of(module, (nodes.FunctionDef, nodes.ClassDef)) if scope_name(one) == name), None)
     if instance:
         return method_of(found, "forward") if isinstance(found, nodes.ClassDef) else None
     return found if isinstance(found, nodes.FunctionDef) else None

@@ -83,7 +83,7 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
         source = Source.from_bytes(name, overlay[name], kind) if name in overlay else Source.read(path, kind)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
-    at_risk = rules_at_risk(source.data, kind)
+    at_risk = rules_at_risk(source.data, kind) - _idle(config)
     if not at_risk and _parses(source):
         return FileResult(name)
     try:
@@ -93,6 +93,11 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
     if result.findings:
         sources[name] = source
     return result
+
+
+def _idle(config: Config) -> frozenset[str]:
+    """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
+    return frozenset(rule.symbol for rule in ALL if not rule.default) - _selected(config)
 
 
 def _internal_error(span: Span, error: Exception) -> Finding:

@@ -316,7 +316,7 @@ def test_nothing_to_check_writes_nothing(project: Path, run: Run) -> None:
     (project / "empty").mkdir()
     code, out, err = run("baseline", "empty")
     assert (code, out) == (3, "")
-    assert err == "error: empty: no Python file or shell script to check here\n"
+    assert err == "error: empty: no Python file, shell script or configuration file to check here\n"
     assert not (project / FILE).exists()
 
 

@@ -137,7 +137,7 @@ def test_missing_path(project: Path, run: Run) -> None:
 def test_empty_directory(project: Path, run: Run) -> None:
     (project / "empty").mkdir()
     code, out, err = run("empty", "run.sh")
-    assert (code, err) == (3, "error: empty: no Python file or shell script to check here\n")
+    assert (code, err) == (3, "error: empty: no Python file, shell script or configuration file to check here\n")
     assert "W7201" in out
 
 

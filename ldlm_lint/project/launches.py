@@ -6,66 +6,10 @@ a fact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
-from ldlm_lint.model import Span
 from ldlm_lint.project.index import Project
-
-
-@dataclass(frozen=True, slots=True)
-class Possible:
-    """A value that an argument may have, as text, and where a user would edit it; ``note`` says how it is known."""
-
-    text: str
-    span: Span
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """An argument that reaches a program.
-
-    ``keys``: ``--dataloader.num-workers 4`` and ``dataloader.num_workers=4`` are both ``("dataloader", "num_workers")``;
-    empty for a positional. ``values`` are all the values it may have, None where one is unknown; a flag without a
-    value has none. ``override``: it is written as ``key=value`` (Hydra, OmegaConf), not as an option.
-    """
-
-    keys: tuple[str, ...]
-    values: tuple[Possible, ...] | None
-    span: Span
-    override: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigUse:
-    """A configuration file of the project that a program reads, and the place that says so."""
-
-    path: str
-    span: Span
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A command that starts a program of the project.
-
-    ``path`` is the file it stands in, ``launcher`` as in `ldlm_lint.shell.script.Launch`, ``entry`` the project's
-    Python file that runs (None: not of this project), ``entry_text`` as it is written, ``options`` the launcher's own.
-    """
-
-    path: str
-    span: Span
-    launcher: str
-    entry_text: str
-    entry: str | None
-    options: tuple[Given, ...]
-    arguments: tuple[Given, ...]
-    configs: tuple[ConfigUse, ...] = ()
-
-    def given(self, *keys: str) -> Given | None:
-        """The last argument with these keys, which is the one that counts."""
-        return next((one for one in reversed(self.arguments) if one.keys == keys), None)
+from ldlm_lint.project.programs import ConfigUse, Effective, Given, Place, Possible, Program
 
 
 class Launches:
@@ -86,3 +30,17 @@ class Launches:
     def of_entry(self, path: str) -> tuple[Program, ...]:
         """The programs whose entry is a Python file."""
         return tuple(one for one in self.programs if one.entry == path)
+
+    def running(self, path: str) -> tuple[Program, ...]:
+        """The programs whose entry is a Python file or imports it, directly or through others."""
+        return tuple(one for one in self.programs if one.entry is not None and path in self._project.reach(one.entry))
+
+    def value_of(self, program: Program, *keys: str) -> Effective | None:
+        """What a key comes to in a program: its last argument, else its configuration; None where nothing sets it.
+
+        An argument wins over a configuration only where both have the same keys in full.
+        """
+        return None
+
+
+__all__ = ["ConfigUse", "Effective", "Given", "Launches", "Place", "Possible", "Program"]

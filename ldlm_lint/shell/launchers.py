@@ -1,77 +1,194 @@
-"""The grammar of launchers: which simple commands start training processes, behind which wrappers."""
+"""Which commands start training processes, and behind which wrappers: the part of the launch grammar that is cheap.
+
+`ldlm_lint.shell.launch_grammar` takes such a command apart; this room only says whether it is one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-HINT = re.compile(rb"torchrun|python|accelerate|deepspeed|srun|mpirun|mpiexec")
+HINT = re.compile(
+    rb"torchrun|python|accelerate|deepspeed|composer|srun|mpirun|mpiexec|uv[ \t]+run"
+    rb"|llamafactory-cli|axolotl|fairseq-|tune[ \t]+run|lightning|fabric[ \t]+run|trl[ \t]|xtuner|litgpt|swift[ \t]"
+)
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PYTHON = re.compile(r"python[\d.]*")
-_DIRECT = {"torchrun": "torchrun", "deepspeed": "deepspeed", "srun": "srun", "mpirun": "mpirun", "mpiexec": "mpirun"}
-_MODULES = {
+# `python $(which deepspeed) train.py`, `python .venv/bin/torchrun train.py`
+_INSTALLED = re.compile(r"(?:\$\(\s*(?:which|command\s+-v)\s+|.*/bin/)(torchrun|deepspeed|accelerate|composer)\s*\)?")
+_DIRECT = {
+    "torchrun": "torchrun",
+    "deepspeed": "deepspeed",
+    "composer": "composer",
+    "accelerate-launch": "accelerate",
+    "srun": "srun",
+    "mpirun": "mpirun",
+    "mpiexec": "mpirun",
+    "mpiexec.hydra": "mpirun",
+    "mpirun.openmpi": "mpirun",
+}
+MODULES = {
     "torch.distributed.run": "torch.distributed.run",
     "torch.distributed.launch": "torch.distributed.launch",
     "accelerate.commands.launch": "accelerate",
     "deepspeed.launcher.runner": "deepspeed",
 }
-_PYTHON_OPTIONS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
-# A wrapper and the options of it that take the next word as their value.
-_WRAPPERS: dict[str, frozenset[str]] = {
-    "env": frozenset({"-u", "--unset", "-C", "--chdir"}),
-    "nohup": frozenset(),
-    "exec": frozenset({"-a"}),
-    "time": frozenset({"-f", "-o"}),
-    "command": frozenset(),
-    "sudo": frozenset({"-u", "-g"}),
-    "nice": frozenset({"-n"}),
-    "ionice": frozenset({"-c", "-n"}),
-    "stdbuf": frozenset({"-i", "-o", "-e"}),
-    "timeout": frozenset({"-s", "-k", "--signal", "--kill-after"}),
-    "numactl": frozenset({"-C", "-N", "-m", "-i", "-p"}),
-    "taskset": frozenset(),
-    "setsid": frozenset(),
+STARTERS = ("srun", "mpirun")
+"""Launchers that start any command, such as another launcher."""
+
+# A command that libraries install, and the subcommands of it that train; without any it trains itself.
+CONSOLE: dict[str, tuple[str, ...]] = {
+    "llamafactory-cli": ("train",),
+    "axolotl": ("train",),
+    "tune": ("run",),
+    "lightning": ("run", "fit"),
+    "fabric": ("run",),
+    "trl": ("sft", "dpo", "grpo", "kto", "orpo", "reward", "rloo"),
+    "xtuner": ("train",),
+    "litgpt": ("pretrain", "finetune", "finetune_full", "finetune_lora"),
+    "swift": ("sft", "pt", "rlhf"),
+    "fairseq-train": (),
+    "fairseq-hydra-train": (),
 }
-_OPERANDS = {"timeout": 1, "taskset": 1}
-_RUNNERS = {"uv": "run", "poetry": "run", "pixi": "run"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapper:
+    """A command that runs the command behind its options.
+
+    ``value``: options that take the next word; ``operands``: words between the options and the command;
+    ``subcommands``: one of these must stand first; ``divided``: the command stands behind ``--``.
+    """
+
+    value: frozenset[str] = frozenset()
+    operands: int = 0
+    subcommands: tuple[tuple[str, ...], ...] = ()
+    divided: bool = False
+
+
+def _of(value: str = "", operands: int = 0, subcommands: str = "", divided: bool = False) -> Wrapper:
+    return Wrapper(frozenset(value.split()), operands, tuple(tuple(one.split()) for one in subcommands.split(",") if one), divided)
+
+
+_CONTAINER = (
+    "-a --add-host --attach --blkio-weight --cap-add --cap-drop --cgroupns --cidfile -c --cpu-shares --cpus --cpuset-cpus --device -e --env"
+    " --env-file --entrypoint --expose --gpus --group-add -h --hostname --init-path --ipc -l --label --link --log-driver --log-opt -m --memory"
+    " --memory-swap --mount --name --net --network --oom-score-adj --pid --platform -p --publish --pull --restart --runtime --security-opt"
+    " --shm-size --stop-signal --sysctl --tmpfs --ulimit -u --user --userns --uts -v --volume --volumes-from -w --workdir"
+)
+_IMAGE_FILE = (
+    "-B --bind --add-caps --app --apply-cgroups --drop-caps --env --env-file --fusemount -H --home --hostname --mount --network --network-args"
+    " -o --overlay --pwd --cwd --scratch -S --security --shell -W --workdir --pem-path --dns"
+)
+_WRAPPERS = {
+    "env": _of("-u --unset -C --chdir"),
+    "nohup": _of(),
+    "exec": _of("-a"),
+    "time": _of("-f -o"),
+    "command": _of(),
+    "sudo": _of("-u -g"),
+    "nice": _of("-n"),
+    "ionice": _of("-c -n"),
+    "stdbuf": _of("-i -o -e"),
+    "timeout": _of("-s -k --signal --kill-after", 1),
+    "numactl": _of("-C -N -m -i -p"),
+    "taskset": _of("", 1),
+    "setsid": _of(),
+    "xvfb-run": _of("-n -s -e -f -p -w"),
+    "ibrun": _of("-n -o"),
+    "uv": _of(
+        "--with --with-requirements --with-editable -p --python --extra --group --only-group --no-extra --no-group --project --directory"
+        " --package --env-file --index --default-index --index-url -i --extra-index-url -f --find-links --refresh-package --config-file",
+        subcommands="run",
+    ),
+    "poetry": _of("-C --directory -P --project", subcommands="run"),
+    "pixi": _of("-e --environment --manifest-path", subcommands="run"),
+    "pdm": _of("-p --project", subcommands="run"),
+    "pipenv": _of("--python", subcommands="run"),
+    "rye": _of(subcommands="run"),
+    "hatch": _of("-e --env", subcommands="run"),
+    **dict.fromkeys(("conda", "mamba", "micromamba"), _of("-n --name -p --prefix --cwd -a --attach", subcommands="run")),
+    **dict.fromkeys(("docker", "podman", "nvidia-docker"), _of(_CONTAINER, 1, "run,container run")),
+    **dict.fromkeys(("singularity", "apptainer"), _of(_IMAGE_FILE, 1, "exec,run")),
+    "nsys": _of(
+        "-o --output -t --trace -s --sample -c --capture-range -x --stop-on-exit -y --delay -d --duration -e --env-var -w --show-output -b"
+        " --backtrace -f --force-overwrite --capture-range-end --cuda-memory-usage --python-backtrace --gpu-metrics-device --kill",
+        subcommands="profile",
+    ),
+    "ncu": _of("-o --export -k --kernel-name -c --launch-count -s --launch-skip --set --section --metrics --target-processes"),
+    "ray": _of(divided=True, subcommands="job submit"),
+    "py-spy": _of(divided=True, subcommands="record,top"),
+}
 
 
 def launcher_of(words: Sequence[str]) -> str | None:
     """The launcher that a command's words start with, seen through wrappers; None for any other command."""
     words = list(words)
     while words:
-        name = words[0].rpartition("/")[2]
-        if name in _WRAPPERS:
-            words = _behind(words[1:], _WRAPPERS[name], _OPERANDS.get(name, 0))
-        elif name in _RUNNERS and words[1:2] == [_RUNNERS[name]]:
-            words = _behind(words[2:], frozenset(), 0)
-        else:
-            return _direct(name, words[1:])
+        behind = unwrapped(words)
+        if behind is None:
+            return named(words)
+        if words[0] == "uv" and words[behind:] and words[behind].endswith(".py"):
+            return "python"
+        words = words[behind:]
     return None
 
 
-def _behind(words: list[str], with_value: frozenset[str], operands: int) -> list[str]:
-    """The words after a wrapper's options, its assignments and its own operands."""
-    index = 0
+def unwrapped(words: Sequence[str]) -> int | None:
+    """How many words a wrapper takes in front of the command that it runs; None where the first word is no wrapper."""
+    wrapper = _WRAPPERS.get(words[0].rpartition("/")[2]) if words else None
+    if wrapper is None:
+        return None
+    start = 1
+    if wrapper.subcommands:
+        chosen = next((one for one in wrapper.subcommands if tuple(words[1 : 1 + len(one)]) == one), None)
+        if chosen is None:
+            return None
+        start += len(chosen)
+    if wrapper.divided:
+        return words.index("--", start) + 1 if "--" in words[start:] else None
+    return _behind(words, start, wrapper)
+
+
+def _behind(words: Sequence[str], index: int, wrapper: Wrapper) -> int:
+    """The index behind a wrapper's options, its assignments and its own operands."""
     while index < len(words) and (words[index].startswith("-") or _ASSIGNMENT.match(words[index])):
-        index += 2 if words[index] in with_value else 1
-    return words[index + operands :]
+        if words[index] == "--":
+            index += 1
+            break
+        index += 2 if words[index] in wrapper.value else 1
+    return index + wrapper.operands
 
 
-def _direct(name: str, rest: list[str]) -> str | None:
+def named(words: Sequence[str]) -> str | None:
+    """The launcher that the first words name; None for any other command, and for one that hands on to no program."""
+    name = words[0].rpartition("/")[2]
     if name == "accelerate":
-        return "accelerate" if "launch" in rest[:1] else None
+        return "accelerate" if "launch" in words[1:2] else None
     if _PYTHON.fullmatch(name):
-        return _module(rest)
+        index, module = python_target(words)
+        if module is not None:
+            return MODULES.get(module, "python")
+        match = _INSTALLED.fullmatch(words[index]) if index < len(words) else None
+        return match[1] if match else "python"
+    if name in CONSOLE:
+        return name if not CONSOLE[name] or (len(words) > 1 and words[1] in CONSOLE[name]) else None
     return _DIRECT.get(name)
 
 
-def _module(rest: list[str]) -> str:
-    """The launcher module that python is told to run with ``-m``, ``python`` where it is a script of one's own."""
-    index = 0
-    while index < len(rest) and rest[index].startswith("-"):
-        if rest[index] == "-m":
-            return _MODULES.get(rest[index + 1] if index + 1 < len(rest) else "", "python")
-        index += 2 if rest[index] in _PYTHON_OPTIONS_WITH_VALUE else 1
-    return "python"
+def python_target(words: Sequence[str]) -> tuple[int, str | None]:
+    """The index of what python is told to run (``-c`` itself for code), and the module if it is one."""
+    index = 1
+    while index < len(words) and words[index].startswith("-") and words[index] != "-":
+        word = words[index]
+        if word in ("-W", "-X", "--check-hash-based-pycs"):
+            index += 2
+        elif not word.startswith("--") and "m" in word and not word.startswith(("-W", "-X")):
+            return index + 1, words[index + 1] if index + 1 < len(words) else ""
+        elif not word.startswith("--") and "c" in word and not word.startswith(("-W", "-X")):
+            return index, None
+        else:
+            index += 1
+    return index, None

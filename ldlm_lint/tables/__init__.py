@@ -44,3 +44,29 @@ def fused_since(optimizer: str) -> tuple[int, int] | None:
 def nccl_variables() -> frozenset[str]:
     """The ``TORCH_NCCL_*`` variables that torch reads."""
     return frozenset(_interfaces()["nccl_variables"])
+
+
+@functools.cache
+def _vocabularies() -> dict[str, Any]:
+    return json.loads((Path(__file__).parent / "vocabularies.json").read_text(encoding="utf-8"))
+
+
+def vocabularies_as_of() -> str:
+    """The day on which the vocabularies of training frameworks were last compared with their sources, ``YYYY-MM-DD``."""
+    return _vocabularies()["as_of"]
+
+
+def vocabulary(framework: str) -> dict[str, Any]:
+    """What a framework calls its settings, with defaults, first versions and new names (`vocabularies.json`); KeyError if none."""
+    return _vocabularies()["frameworks"][framework]
+
+
+@functools.cache
+def launchers() -> dict[str, Any]:
+    """The options of launchers, `launchers.json`: by launcher those with a ``value``, with a ``pair`` of values, and ``flag``.
+
+    Long names have dashes where a launcher takes underscores as well. ``processes`` and ``nodes`` are the options that
+    say how many processes a launcher starts (in all, or on each node), ``module`` and ``command`` the ones after which
+    the entry is a module or an executable.
+    """
+    return json.loads((Path(__file__).parent / "launchers.json").read_text(encoding="utf-8"))

@@ -1,0 +1,117 @@
+"""What a launch is: a program with its arguments, their possible values, its environment and its configuration files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.model import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """A value that an argument may have, as text, and where a user would edit it; ``note`` says how it is known."""
+
+    text: str
+    span: Span
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """An argument that reaches a program, a launcher's option, or a variable of the environment.
+
+    ``keys``: ``--dataloader.num-workers 4`` and ``dataloader.num_workers=4`` are both ``("dataloader", "num_workers")``;
+    empty for a positional. ``values`` are all the values it may have, None where one is unknown; a flag without a
+    value has none. ``override``: it is written as ``key=value`` (Hydra, OmegaConf), not as an option; ``mark`` is what
+    stands in front of the key: the dashes, or Hydra's ``+``, ``++`` and ``~``.
+    """
+
+    keys: tuple[str, ...]
+    values: tuple[Possible, ...] | None
+    span: Span
+    override: bool = False
+    mark: str = ""
+
+    @property
+    def name(self) -> str:
+        """The keys with dots between them."""
+        return ".".join(self.keys)
+
+    @property
+    def texts(self) -> frozenset[str] | None:
+        """The texts of all values; None where one is unknown."""
+        return None if self.values is None else frozenset(one.text for one in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigUse:
+    """A configuration file of the project that a program reads, and the place that says so.
+
+    ``primary``: the file is named by the launch or by the program; others are parts that the primary one includes.
+    """
+
+    path: str
+    span: Span
+    why: str
+    primary: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A command that starts a program of the project.
+
+    ``path`` is the file it stands in, ``launcher`` the one that starts the entry as in `ldlm_lint.shell.script.Launch`
+    (of ``srun torchrun …`` torchrun; ``launchers`` has both), ``entry`` the project's Python file that runs (None: not
+    of this project, or unknown), ``entry_text`` as it is written, ``options`` the launchers' own. ``complete``: no
+    argument can reach the program that is not among ``arguments``; False where ``"$@"`` or an unknown variable full of
+    arguments is passed on. ``environment`` are the variables that the script gives it, named in ``keys``. ``via`` are
+    the commands of other scripts that call this one, outermost first; their arguments have been filled in.
+    """
+
+    path: str
+    span: Span
+    launcher: str
+    entry_text: str
+    entry: str | None
+    options: tuple[Given, ...]
+    arguments: tuple[Given, ...]
+    configs: tuple[ConfigUse, ...] = ()
+    launchers: tuple[str, ...] = ()
+    processes: str | None = None
+    nodes: str | None = None
+    complete: bool = True
+    environment: tuple[Given, ...] = ()
+    via: tuple[Span, ...] = ()
+
+    def given(self, *keys: str) -> Given | None:
+        """The last argument with these keys, which is the one that counts."""
+        return next((one for one in reversed(self.arguments) if one.keys == keys), None)
+
+    def all_given(self, *keys: str) -> Iterator[Given]:
+        """Every argument with these keys, the one that counts first."""
+        return (one for one in reversed(self.arguments) if one.keys == keys)
+
+    def exported(self, name: str) -> Given | None:
+        """The variable of the environment that the script gives the program; the last assignment counts."""
+        return next((one for one in reversed(self.environment) if one.keys == (name,)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place that gives a key a value: ``source`` is ``"argument"``, ``"environment"`` or ``"config"``.
+
+    ``values`` are all the values it may have, None where one is unknown.
+    """
+
+    values: tuple[str, ...] | None
+    span: Span
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What a key comes to in one program: the place that wins, and those it takes the place of, strongest first."""
+
+    winner: Place
+    shadowed: tuple[Place, ...] = ()

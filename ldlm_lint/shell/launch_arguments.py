@@ -52,7 +52,7 @@ def arguments(script: Code, launch: Launch) -> Iterator[Argument]:
 
     ``script`` is the whole script, which sets the variables, also where the launch stands in a string of it.
     """
-    written = list(_words(script, launch))
+    written = list(written_words(script, launch))
     for index, word in enumerate(written):
         if match := _ASSIGNED.fullmatch(word.text.lstrip("-")):
             name = word.text[: len(word.text) - len(match[0])] + match[1]
@@ -68,7 +68,7 @@ def arguments(script: Code, launch: Launch) -> Iterator[Argument]:
                 yield Argument(word.text, following.text, word.span if apart else span, following.span)
 
 
-def _words(script: Code, launch: Launch) -> Iterator[Word]:
+def written_words(script: Code, launch: Launch) -> Iterator[Word]:
     """The words of a launch; one that is a variable full of arguments is replaced by them."""
     for word in launch.words:
         match = _WHOLE.fullmatch(word.text)

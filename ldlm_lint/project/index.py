@@ -57,6 +57,8 @@ class Project:
         self._data: dict[str, bytes] = {}
         self._skims: dict[str, Skim] = {}
         self._flows: dict[str, ModuleFlow] = dict(flows or {})
+        self._tests: dict[str, bool] = {}
+        self._trainers: dict[str, tuple[str, ...]] = {}
         self._reach: dict[str, frozenset[str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}
@@ -130,8 +132,10 @@ class Project:
 
     def is_test(self, path: str) -> bool:
         """A file of a test suite, by its name and by its place below the root."""
-        relative = posixpath.relpath(path, self.root)
-        return _TEST_NAME.search(relative) is not None or _TEST_FOLDER.search(relative) is not None
+        if path not in self._tests:
+            relative = posixpath.relpath(path, self.root)
+            self._tests[path] = _TEST_NAME.search(relative) is not None or _TEST_FOLDER.search(relative) is not None
+        return self._tests[path]
 
     def resolve(self, importer: str, name: str) -> tuple[str, str] | None:
         """The project file behind a dotted name as an importer writes it, and the name inside that file.
@@ -225,8 +229,12 @@ class Project:
 
     def trainers_of(self, path: str) -> tuple[str, ...]:
         """The files from which both a file and a training are reached by imports: they bring the two together."""
-        return tuple(
-            one
-            for one in sorted(self.files)
-            if not self.is_test(one) and path in self.reach(one) and not self.training_files.isdisjoint(self.reach(one))
-        )
+        if path not in self._trainers:
+            self._trainers[path] = tuple(one for one in self._reaching_training if path in self.reach(one))
+        return self._trainers[path]
+
+    @cached_property
+    def _reaching_training(self) -> tuple[str, ...]:
+        """The files, tests left out, from which a training is reached by imports."""
+        plain = (path for path in sorted(self.files) if not self.is_test(path))
+        return tuple(path for path in plain if not self.training_files.isdisjoint(self.reach(path)))

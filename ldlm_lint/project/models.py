@@ -20,18 +20,22 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MOST = 300
+_KEPT = 24
+
+
+_Definition = nodes.ClassDef | nodes.FunctionDef
 
 
 @dataclass(frozen=True)
 class Part:
-    """A class or function that a model is made of, and the file that defines it."""
+    """A class or function that a model is made of, by its name and the file that defines it."""
 
     path: str
-    node: nodes.ClassDef | nodes.FunctionDef
+    name: str
 
 
 class Trees:
-    """The trees of files, each parsed when it is first asked for."""
+    """The trees of files, parsed when they are asked for; the last ones are kept, since trees are large."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -39,9 +43,14 @@ class Trees:
 
     def of(self, path: str) -> nodes.Module | None:
         """The tree of a file, or of what stands before its first syntax error; None where not even that parses."""
-        if path not in self._trees:
-            self._trees[path] = self._parse(path)
-        return self._trees[path]
+        if path in self._trees:
+            found = self._trees.pop(path)
+        else:
+            found = self._parse(path)
+            if len(self._trees) >= _KEPT:
+                del self._trees[next(iter(self._trees))]
+        self._trees[path] = found
+        return found
 
     def _parse(self, path: str) -> nodes.Module | None:
         try:
@@ -58,21 +67,35 @@ class Models:
         self._project = project
         self._wraps = wraps
         self._trees = trees
+        self._mentions: dict[Part, tuple[Part, ...] | None] = {}
 
     def parts(self, path: str, slots: Iterable[Slot]) -> Iterator[Part]:
         """Every class and function that the models in these places are made of, the outer ones first."""
-        waiting = list(dict.fromkeys(one for slot in slots for one in self._made_of(path, slot)))
+        waiting = list(dict.fromkeys(Part(*one) for slot in slots for one in self._made_of(path, slot)))
         seen = set(waiting)
         while waiting and len(seen) < _MOST:
-            where, name = waiting.pop(0)
-            node = self._definition(where, name)
-            if node is None:
+            part = waiting.pop(0)
+            mentions = self._mentions_of(part)
+            if mentions is None:
                 continue
-            yield Part(where, node)
-            for inner in self._mentioned(where, node):
+            yield part
+            for inner in mentions:
                 if inner not in seen:
                     seen.add(inner)
                     waiting.append(inner)
+
+    def definition(self, part: Part) -> _Definition | None:
+        """The tree of a class or function; None where the file defines nothing of that name."""
+        module = self._trees.of(part.path)
+        found = module.locals.get(part.name.partition(".")[0], ()) if module is not None else ()
+        return next((one for one in found if isinstance(one, (nodes.ClassDef, nodes.FunctionDef))), None)
+
+    def _mentions_of(self, part: Part) -> tuple[Part, ...] | None:
+        """The parts that a part names, None where it is no class or function of the project."""
+        if part not in self._mentions:
+            node = self.definition(part)
+            self._mentions[part] = None if node is None else tuple(dict.fromkeys(self._mentioned(part.path, node)))
+        return self._mentions[part]
 
     def _made_of(self, path: str, slot: Slot) -> Iterator[tuple[str, str]]:
         """The definitions, by file and name, that the calls behind a place go to."""
@@ -84,12 +107,7 @@ class Models:
                 if resolved is not None and resolved[1]:
                     yield resolved
 
-    def _definition(self, path: str, name: str) -> nodes.ClassDef | nodes.FunctionDef | None:
-        module = self._trees.of(path)
-        found = module.locals.get(name.partition(".")[0], ()) if module is not None else ()
-        return next((one for one in found if isinstance(one, (nodes.ClassDef, nodes.FunctionDef))), None)
-
-    def _mentioned(self, path: str, node: nodes.NodeNG) -> Iterator[tuple[str, str]]:
+    def _mentioned(self, path: str, node: nodes.NodeNG) -> Iterator[Part]:
         """The definitions of the project that a class or function names."""
         for one in nodes_of(node, (nodes.Name, nodes.Attribute)):
             names = qualified(one)
@@ -97,11 +115,11 @@ class Models:
             if len(names) != 1 or UNKNOWN in name:
                 continue
             if name.startswith(".") and name.count(".") == 1 and name[1:] in node.root().locals:
-                yield path, name[1:]
+                yield Part(path, name[1:])
                 continue
             resolved = self._project.resolve(path, name)
             if resolved is not None and resolved[1] and "." not in resolved[1]:
-                yield resolved
+                yield Part(*resolved)
 
 
 __all__ = ["Models", "Part", "Trees"]

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.model import Finding, Related, Span
+from ldlm_lint.configs.document import Path
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.config_homes import Homes
+from ldlm_lint.project.config_reads import ConfigReads
 from ldlm_lint.project.datasets import Datasets
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.loaders import Tracer
+from ldlm_lint.project.models import Models, Trees
 from ldlm_lint.project.pinning import Pinning
 from ldlm_lint.project.samplers import Samplers
 from ldlm_lint.project.steps import Steps
@@ -44,6 +48,38 @@ class Context:
     def launches(self) -> Launches:
         """The programs that the project's scripts and containers start."""
         return Launches(self.project)
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The trees of files."""
+        return Trees(self.project)
+
+    @cached_property
+    def models(self) -> Models:
+        """What the models are made of."""
+        return Models(self.project, self.wraps, self.trees)
+
+    @cached_property
+    def homes(self) -> Homes:
+        """Which programs read a configuration file."""
+        return Homes(self.project, self.launches)
+
+    @cached_property
+    def reads(self) -> ConfigReads:
+        """Which calls take values of configurations, and under which keys."""
+        return ConfigReads(self.project, self.calls)
+
+    @cached_property
+    def words(self) -> frozenset[bytes]:
+        """Every name in the project's Python and in the interpolations of its configurations."""
+        from ldlm_lint.project.dead_keys import words_of
+
+        return words_of(self)
+
+    @cached_property
+    def dead_keys(self) -> dict[str, frozenset[Path]]:
+        """The keys that nothing reads, by configuration file, as they are found."""
+        return {}
 
     @cached_property
     def tracer(self) -> Tracer:

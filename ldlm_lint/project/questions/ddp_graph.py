@@ -8,7 +8,6 @@ from astroid import nodes
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.graph_changes import changing_forward
-from ldlm_lint.project.models import Models, Trees
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import enables_reentrant, has_old_transformers, reentrant_call
 from ldlm_lint.project.steps import Steps
@@ -39,7 +38,7 @@ def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    trees = Trees(project)
+    trees = context.trees
     for where in sorted({path, *trainings_of(project, path)}):
         module = trees.of(where) if b"no_sync" in project.data(where) else None
         for call, slots in local_passes(module) if module is not None else ():
@@ -56,7 +55,7 @@ def _engine_accumulates(context: Context, finding: Finding, engine: str) -> Verd
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    trees = Trees(project)
+    trees = context.trees
     for where in sorted({path, *trainings_of(project, path)}):
         module = trees.of(where) if b"accumul" in project.data(where) else None
         found = engine_accumulates(module, engine) if module is not None else None
@@ -72,12 +71,13 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    trees = Trees(project)
+    trees = context.trees
     found = enables_reentrant(project, trees.of(path), _slots(slots))
     if found is not None:
         return _reentrant_at(context, path, found)
-    for part in Models(project, context.wraps, trees).parts(path, _slots(slots)):
-        call = reentrant_call(part.node) if b"checkpoint" in project.data(part.path) else None
+    for part in context.models.parts(path, _slots(slots)):
+        node = context.models.definition(part) if b"checkpoint" in project.data(part.path) else None
+        call = reentrant_call(node) if node is not None else None
         if call is not None:
             return _reentrant_at(context, part.path, call)
     return Verdict(False)
@@ -97,11 +97,12 @@ def _model_changes_its_graph(context: Context, finding: Finding, slots: str) -> 
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    for part in Models(project, context.wraps, Trees(project)).parts(path, _slots(slots)):
-        branch = changing_forward(part.node)
+    for part in context.models.parts(path, _slots(slots)):
+        node = context.models.definition(part)
+        branch = changing_forward(node) if node is not None else None
         if branch is not None:
             related = Related(context.line_span(part.path, branch.lineno or 1), "the path is chosen here")
-            return Verdict(True, (related,), (("model", part.node.name),))
+            return Verdict(True, (related,), (("model", part.name),))
     return Verdict(False)
 
 
@@ -116,8 +117,8 @@ def _happens_between_steps(context: Context, finding: Finding, place: str) -> Ve
 
 def _model_was_wrapped(context: Context, finding: Finding, slots: str) -> Verdict:
     """One of these places holds a model of DDP that neither searches for unused parameters nor has a static graph."""
-    project, path = context.project, finding.span.path
-    trees = Trees(project)
+    path = finding.span.path
+    trees = context.trees
     for slot in _slots(slots):
         for wrap in context.wraps.all_of(path, slot):
             module = trees.of(wrap.path)

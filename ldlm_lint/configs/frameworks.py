@@ -1,14 +1,18 @@
-"""Files that a training framework reads: Hugging Face, DeepSpeed, Accelerate, Lightning."""
+"""Files that a training framework reads: the settings of transformers' Trainer and its relatives, Lightning, Hydra objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ldlm_lint.configs import framework_objects, framework_sections
 from ldlm_lint.configs.document import Document
+from ldlm_lint.frameworks import trainer
 from ldlm_lint.model import Finding
 from ldlm_lint.source import Source
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
     """What the settings of a framework cost."""
-    yield from ()
+    for section in framework_sections.sections(source, document):
+        yield from trainer.decide(section, options)
+    yield from framework_objects.findings(source, document, options)

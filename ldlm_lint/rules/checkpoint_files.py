@@ -30,7 +30,7 @@ UNBOUNDED_CHECKPOINTS = Rule(
         ),
         Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html"),
     ),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(
         b"save(",
         b"save_",
@@ -39,6 +39,7 @@ UNBOUNDED_CHECKPOINTS = Rule(
         b"TrainingArguments",
         b"ModelCheckpoint",
     ),
+    setting_triggers=(b"save_", b"save-", b"num_train_epochs", b"num-train-epochs"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it deletes files later. Offered where a framework does the rotation (`save_total_limit`, `save_top_k`); a hand-written "
     "save has no fix, since what may be deleted is not for a linter to decide.",

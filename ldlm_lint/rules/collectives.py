@@ -29,7 +29,7 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
         Reference("pytorch#110947: NCCL default of 10 minutes", "https://github.com/pytorch/pytorch/pull/110947"),
         Reference("TrainingArguments.ddp_timeout", "https://huggingface.co/docs/transformers/main_classes/trainer"),
     ),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(
         b"init_process_group",
         b"new_group",
@@ -39,6 +39,7 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
         b"FSDPStrategy",
         b"init_distributed",
     ),
+    setting_triggers=(b"timeout", b"timedelta"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job.",
     options=(COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT),

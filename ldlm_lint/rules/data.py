@@ -27,7 +27,7 @@ PERSISTENT_WORKERS = Rule(
     symbol="dataloader-without-persistent-workers",
     message="this DataLoader is iterated again and again (%(where)s), and each time it starts its workers anew: "
     "persistent_workers is not set",
-    summary="A loader with workers that is iterated more than once without `persistent_workers`.",
+    summary="A loader with workers that is iterated more than once without `persistent_workers`, or with a configuration that turns it off.",
     rationale="Without `persistent_workers=True` a DataLoader shuts its worker processes down when an iteration ends and starts "
     "them again for the next one: processes are forked or spawned, the dataset is copied or pickled, imports and file handles "
     "are opened again, and the first batches of every epoch have to wait.",
@@ -46,8 +46,9 @@ PERSISTENT_WORKERS = Rule(
         Reference("mmhuman3d#233", "https://github.com/open-mmlab/mmhuman3d/pull/233"),
         Reference("delta-interpolator#3", "https://github.com/boreshkinai/delta-interpolator/pull/3"),
     ),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(b"DataLoader",),
+    setting_triggers=(b"persistent_workers", b"persistent-workers"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs, do not see later changes to the "
     "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ.",
@@ -97,8 +98,9 @@ IN_MAIN_PROCESS = Rule(
     "`if __name__ == '__main__':`.",
     verification="Measure the share of step time that waits for `next(loader)`; it should be near zero with workers.",
     references=(_DATALOADER, _MULTIPROCESS, _TUNING),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(b"DataLoader", b"workers"),
+    setting_triggers=(b"workers",),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main process would, and fail "
@@ -120,8 +122,9 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     versions="torch >= 2.0. Before, the default of `prefetch_factor` was 2, and 2 was accepted without workers.",
     verification="Make the loader once.",
     references=(_DATALOADER, _SOURCE),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(b"DataLoader",),
+    setting_triggers=(b"persistent_workers", b"prefetch_factor", b"persistent-workers", b"prefetch-factor"),
     applicability=Applicability.SAFE,
     fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "
     "`num_workers=0` says. Where workers were meant, set `num_workers` instead.",
@@ -173,8 +176,9 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
         Reference("os.cpu_count", "https://docs.python.org/3/library/os.html#os.cpu_count"),
         Reference("torchrun, environment variables", "https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables"),
     ),
-    reads=("py", "sh"),
+    reads=("py", "sh", "cfg"),
     triggers=(b"DataLoader", b"workers", b"WORKERS"),
+    setting_triggers=(b"workers", b"WORKERS"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: fewer workers may be too few for a slow dataset, and the random streams of the workers change with their number. "
     "`LOCAL_WORLD_SIZE` is set by torchrun and by what starts ranks through it; elsewhere 1 is assumed.",
@@ -206,8 +210,9 @@ WITHOUT_PIN_MEMORY = Rule(
         ),
         Reference("Memory pinning in DataLoader", "https://docs.pytorch.org/docs/stable/data.html#memory-pinning"),
     ),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(b"DataLoader",),
+    setting_triggers=(b"pin_memory", b"pin-memory"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: page-locked memory cannot be swapped out, and a batch that holds CUDA tensors already cannot be pinned.",
     probe=Probe("host-to-device-copy-share", "copies of batches block the host"),

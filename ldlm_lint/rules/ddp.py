@@ -14,7 +14,7 @@ FIND_UNUSED_PARAMETERS = Rule(
     symbol="ddp-find-unused-parameters",
     message="find_unused_parameters=True walks the autograd graph in every step and keeps gradient buckets from being rebuilt; "
     "do not just drop it: find out first whether a parameter is ever unused",
-    summary="DDP with a literal `find_unused_parameters=True`.",
+    summary="DDP with a literal `find_unused_parameters=True`, in Python or in the settings of a framework.",
     rationale="With the flag, DDP traverses the autograd graph of every forward to find parameters that get no gradient, sends one "
     "more all-reduce per backward, and never rebuilds its buckets in the order in which gradients become ready, which costs "
     "overlap. Models that use all their parameters in every step pay that for nothing. Models that do not (mode switches, "
@@ -34,8 +34,9 @@ FIND_UNUSED_PARAMETERS = Rule(
         ),
         Reference("KAIR#103", "https://github.com/cszn/KAIR/issues/103"),
     ),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(b"find_unused_parameters",),
+    setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: with an unused parameter `find_unused_parameters=False` crashes on the second iteration, on the project that "
     "this advice was written for as well. The probe decides.",

@@ -27,8 +27,9 @@ OPTIMIZER_NOT_FUSED = Rule(
         Reference("torchtitan#355", "https://github.com/pytorch/torchtitan/pull/355"),
         Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
     ),
-    reads=("py",),
+    reads=("py", "sh", "cfg"),
     triggers=(b"Adam", b"SGD"),
+    setting_triggers=(b"fused", b"adamw_torch", b"torch.optim"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "
     "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ldlm_lint.model import Claim, Finding
-from ldlm_lint.shell import launch_batch, launch_deprecated, launch_lines, launch_pipes, launch_values
+from ldlm_lint.shell import (
+    launch_batch,
+    launch_deprecated,
+    launch_frameworks,
+    launch_lines,
+    launch_pipes,
+    launch_values,
+)
 from ldlm_lint.shell.launch_code import Code, codes
 from ldlm_lint.shell.script import Script
 from ldlm_lint.source import Source
@@ -30,3 +37,4 @@ def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[F
         yield from launch_pipes.hiding(code, script)
         yield from launch_values.fixed_accumulation(code, script)
         yield from launch_values.too_many_workers(code, script, options)
+        yield from launch_frameworks.trainer_settings(code, script, options)

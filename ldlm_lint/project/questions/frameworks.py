@@ -1,7 +1,87 @@
-"""What findings about a framework's settings ask: whether the framework is used, and what else decides."""
+"""What settings of training frameworks ask: who reads them, and who else sets them."""
 
 from __future__ import annotations
 
-from ldlm_lint.project.questions.base import Question
+import posixpath
 
-QUESTIONS: dict[str, Question] = {}
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.engines import shards_optimizer
+from ldlm_lint.project.frameworks import (
+    entry_runs_trainer,
+    readers,
+    reads_as_trainer,
+    sets,
+    setting_of,
+    uses_lightning,
+)
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.source import Kind
+
+
+def _trainer_reads_configuration(context: Context, finding: Finding, reader: str) -> Verdict:
+    return Verdict(reads_as_trainer(context.project, context.launches, finding.span.path, reader))
+
+
+def _launch_runs_trainer(context: Context, _finding: Finding, entry: str) -> Verdict:
+    """The file that a launch starts, by the end of its path, takes its arguments as those of the Trainer."""
+    project = context.project
+    name = entry if entry.endswith(".py") else entry.replace(".", "/") + ".py"
+    name = posixpath.normpath(name).lstrip("./")
+    found = [one for one in project.files if name and one.endswith(f"/{name}")] or [
+        one for one in project.files if one.endswith(f"/{posixpath.basename(name)}")
+    ]
+    return Verdict(bool(found) and all(entry_runs_trainer(project, one) for one in found))
+
+
+def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdict:
+    """Not every launch that reads the place gives another value; those that do are shown."""
+    programs = context.launches.of_config(finding.span.path)
+    overriding = [(one, given) for one in programs if (given := setting_of(one, name)) is not None]
+    if programs and len(overriding) == len(programs):
+        return Verdict(False)
+    return Verdict(True, tuple(Related(given.span, "this launch gives another value") for _, given in overriding))
+
+
+def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
+    """No launch that reads the place gives the setting, and no Python that it meets writes it down."""
+    project, path = context.project, finding.span.path
+    if any(setting_of(one, name) is not None or not one.complete for one in context.launches.of_config(path)):
+        return Verdict(False)
+    if project.others.get(path) is Kind.SHELL:
+        return Verdict(not any(sets(project.data(one), name) for one in project.files if not project.is_test(one)))
+    return Verdict(not any(sets(project.data(one), name) for one in readers(project, context.launches, path)))
+
+
+def _launches_do_not_shard(context: Context, finding: Finding, _name: str) -> Verdict:
+    """No launch that reads the file runs the optimizer under DeepSpeed or FSDP, where it works on flat shards."""
+    programs = context.launches.of_config(finding.span.path)
+    return Verdict(not any(shards_optimizer(context.project, one) for one in programs))
+
+
+def _project_uses_lightning(context: Context, _finding: Finding, _subject: str) -> Verdict:
+    return Verdict(uses_lightning(context.project))
+
+
+def _made_optimizer_trains_on_cuda(context: Context, _finding: Finding, _optimizer: str) -> Verdict:
+    """The project makes objects from configurations and trains on CUDA, without Lightning, which may not clip with it."""
+    project = context.project
+    if uses_lightning(project):
+        return Verdict(False)
+    makers = [one for one in project.files if not project.is_test(one) and {"instantiate", "get_class"} & project.skim(one).called]
+    for maker in makers:
+        for trainer in project.trainers_of(maker):
+            reach = project.reach(trainer)
+            if any(project.skim(one).cuda for one in reach) and not any(project.skim(one).engine for one in reach):
+                return Verdict(True)
+    return Verdict(False)
+
+
+QUESTIONS: dict[str, Question] = {
+    "launch-runs-trainer": _launch_runs_trainer,
+    "launches-do-not-shard": _launches_do_not_shard,
+    "made-optimizer-trains-on-cuda": _made_optimizer_trains_on_cuda,
+    "project-uses-lightning": _project_uses_lightning,
+    "trainer-reads-configuration": _trainer_reads_configuration,
+    "trainer-setting-is-in-force": _setting_is_in_force,
+    "trainer-setting-is-unset": _setting_is_unset,
+}

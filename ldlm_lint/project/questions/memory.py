@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding
+from ldlm_lint.project.engines import checkpoints_activations, engines_of
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 _MODELS = re.compile(rb"^class[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b", re.M)
@@ -25,7 +26,10 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
     speaking = {path, *trainers, *(found[0] for found in resolved if found is not None)}
     near = project.reach(path).union(*(project.reach(one) for one in trainers))
     speaking |= {one for one in near if not _MODELS.search(project.data(one))}
-    return Verdict(not any(project.skim(one).checkpoints_activations for one in speaking))
+    if any(project.skim(one).checkpoints_activations for one in speaking):
+        return Verdict(False)
+    engines = (engine for one in (path, *trainers) for engine in engines_of(project, context.launches, one))
+    return Verdict(not any(map(checkpoints_activations, engines)))
 
 
 def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:

@@ -1,0 +1,95 @@
+"""Objects that a configuration makes by the name of their class: Hydra's ``_target_``, LightningCLI's ``class_path``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ldlm_lint.configs.document import Document, Entry, Shape
+from ldlm_lint.configs.framework_sections import DocumentEditor, is_record, settings_of
+from ldlm_lint.frameworks import lightning
+from ldlm_lint.frameworks.loaders import Names, loader_findings
+from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
+from ldlm_lint.model import Claim, Finding
+from ldlm_lint.source import Source
+
+_LIGHTNING = re.compile(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[a-z_.]+\.)?(\w+)")
+_TORCH_LOADER = re.compile(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
+_FUSABLE = re.compile(r"torch\.optim\.(?:adamw?\.)?(AdamW?)")
+_IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
+_LOADER = Names("num_workers", "persistent_workers", "prefetch_factor", "pin_memory")
+_EVALUATES = re.compile(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|predict|inference|sample)(?:[/_.-]|$)", re.I)
+
+
+def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
+    """What objects of torch and Lightning cost that a configuration makes."""
+    if is_record(source.path):
+        return
+    for mapping in document.entries:
+        if mapping.shape is Shape.MAPPING and not mapping.shared and document.get(*mapping.path, document=mapping.document) is mapping:
+            yield from _of_mapping(source, document, mapping, options)
+
+
+def _of_mapping(source: Source, document: Document, mapping: Entry, options: Mapping[str, object]) -> Iterator[Finding]:
+    name, arguments = _made(document, mapping)
+    settings = settings_of(document, arguments)
+    editor = DocumentEditor(source, document)
+    section = Section("lightning", settings, editor, _is_complete(settings), (Claim("stands-outside-tests"),))
+    where = ".".join(map(str, mapping.path))
+    if _TORCH_LOADER.fullmatch(name):
+        trains = _EVALUATES.search(where) is None and _EVALUATES.search(source.path.rpartition("/")[2]) is None
+        yield from loader_findings(section, _LOADER, options, trains=trains)
+    elif match := _FUSABLE.fullmatch(name):
+        if section.complete and not section.has(*_IMPLEMENTATIONS):
+            yield lightning.not_fused(section, document_setting(document, mapping), match[1])
+    elif match := _LIGHTNING.fullmatch(name):
+        yield from _of_lightning(section, match[1], options)
+    elif not name:
+        yield from _by_keys(section, where, options)
+
+
+def _made(document: Document, mapping: Entry) -> tuple[str, Entry]:
+    """The class that a mapping makes an object of, empty where it makes none, and the mapping of its arguments."""
+    number = mapping.document
+    target = document.get(*mapping.path, "_target_", document=number)
+    if target is not None and isinstance(target.value, str):
+        return target.value, mapping
+    path = document.get(*mapping.path, "class_path", document=number)
+    if path is None or not isinstance(path.value, str):
+        return "", mapping
+    arguments = document.get(*mapping.path, "init_args", document=number)
+    return path.value, arguments if arguments is not None and arguments.shape is Shape.MAPPING else mapping
+
+
+def document_setting(document: Document, mapping: Entry) -> Setting:
+    """The line that names the class of an object."""
+    number = mapping.document
+    entry = document.get(*mapping.path, "_target_", document=number) or document.get(*mapping.path, "class_path", document=number)
+    if entry is None:
+        raise ValueError(f"{mapping.path} makes no object")
+    return Setting(entry.name, entry.text, entry.whole, place=entry)
+
+
+def _is_complete(settings: Mapping[str, Setting]) -> bool:
+    return not any(name in settings for name in ("defaults", "<<", "_args_", "dict_kwargs"))
+
+
+def _of_lightning(section: Section, name: str, options: Mapping[str, object]) -> Iterator[Finding]:
+    """An object of a Lightning class."""
+    if name == "ModelCheckpoint":
+        yield from lightning.keeps_all(section, options)
+    elif name == "Trainer":
+        yield from lightning.trainer(section)
+    elif name in ("DDPStrategy", "FSDPStrategy"):
+        yield from lightning.strategy(section, options)
+
+
+def _by_keys(section: Section, where: str, options: Mapping[str, object]) -> Iterator[Finding]:
+    """A mapping that makes no object by itself: LightningCLI's ``trainer``, and parts that Hydra merges into one that does."""
+    is_trainer = where.rpartition(".")[2] == "trainer" and vocabulary("lightning").recognises(section.settings)
+    if is_trainer or "strategy" in section.settings:
+        yield from lightning.trainer(section)
+    if "save_top_k" in section.settings:
+        known = Claim("project-uses-lightning")
+        yield from (replace(one, claims=(*one.claims, known)) for one in lightning.keeps_all(section, options))

@@ -1,0 +1,131 @@
+"""Recognises by its keys which mapping of a configuration file a training framework reads, and as what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ldlm_lint.configs import edits
+from ldlm_lint.configs.document import Document, Entry, Shape
+from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
+from ldlm_lint.model import Claim, Edit
+from ldlm_lint.source import Source
+
+# A run's own record of its settings is data: nobody edits it.
+_RECORDED = re.compile(
+    r"(?:^|/)(?:wandb|mlruns|lightning_logs|tb_logs|tensorboard|checkpoint-\d+|\.hydra)/"
+    r"|(?:^|/)(?:trainer_state|training_args|all_results|adapter_config|generation_config|config_sentence_transformers|wandb-metadata)\.json$",
+    re.I,
+)
+# More of TrainingArguments' fields than a person writes: a dump of all of them.
+_DUMPED = 60
+_ENOUGH_OF_A_RUN = ("per_device_train_batch_size", "per_gpu_train_batch_size", "gradient_accumulation_steps", "num_train_epochs", "max_steps")
+_TRAINS, _PREDICTS = "do_train", "do_predict"
+# Keys that only a program of one framework knows: then no Python of the project has to show who reads the file.
+_OF_LLAMA_FACTORY = frozenset({"finetuning_type", "cutoff_len", "stage", "template", "preprocessing_num_workers", "plot_loss", "dataset_dir"})
+_NEEDED_OF_LLAMA_FACTORY = 2
+# `strategy.init_args.timeout.hours` is as deep as a rule looks.
+_DEPTH = 3
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEditor:
+    """Edits of a configuration file for settings whose place is an `Entry`."""
+
+    source: Source
+    document: Document
+
+    def replace(self, setting: Setting, value: Scalar) -> tuple[Edit, ...] | None:
+        """Write another value in the style of the file."""
+        return edits.set_value(self.source, self.document, _entry(setting), value)
+
+    def add(self, beside: Setting, name: str, value: Scalar) -> tuple[Edit, ...] | None:
+        """Write one more key behind another one."""
+        return edits.insert_beside(self.source, self.document, _entry(beside), name, value)
+
+    def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
+        """Take a key out with its line."""
+        return edits.remove(self.source, self.document, _entry(setting))
+
+
+def _entry(setting: Setting) -> Entry:
+    if not isinstance(setting.place, Entry):
+        raise TypeError(f"{setting.name} is no entry of a document")
+    return setting.place
+
+
+def sections(source: Source, document: Document) -> Iterator[Section]:
+    """Every mapping of a document that holds the settings of transformers' Trainer, or of what hands them on."""
+    if is_record(source.path):
+        return
+    for mapping in _mappings(document):
+        settings = settings_of(document, mapping)
+        framework = _framework(settings)
+        if framework is not None:
+            section = _section(source, document, framework, settings)
+            if _trains(section):
+                yield section
+
+
+def is_record(path: str) -> bool:
+    """Whether a file lies where runs write down what they were given, or is called like such a record."""
+    return _RECORDED.search(path) is not None
+
+
+def _mappings(document: Document) -> Iterator[Entry]:
+    return (one for one in document.entries if one.shape is Shape.MAPPING and not one.shared)
+
+
+def settings_of(document: Document, mapping: Entry) -> Mapping[str, Setting]:
+    """The settings of a mapping by their written names; those of mappings inside it with dots in between."""
+    return dict(_settings(document, mapping, "", 0))
+
+
+def _settings(document: Document, mapping: Entry, prefix: str, depth: int) -> Iterator[tuple[str, Setting]]:
+    for child in document.children(*mapping.path, document=mapping.document):
+        name = f"{prefix}{child.name}"
+        if not child.name:
+            continue
+        if child.shape is Shape.SCALAR:
+            yield name, setting_of(child, name)
+            continue
+        # It is there, whatever it holds: a list or a mapping is no value that a rule compares.
+        yield name, Setting(name, None, child.whole, place=child)
+        if depth < _DEPTH:
+            yield from _settings(document, child, f"{name}.", depth + 1)
+
+
+def setting_of(entry: Entry, name: str) -> Setting:
+    """A scalar as a setting."""
+    text = "" if entry.value is None else str(entry.value) if isinstance(entry.value, (bool, int, float)) else entry.text
+    return Setting(name, text, entry.whole, place=entry)
+
+
+def _framework(settings: Mapping[str, Setting]) -> str | None:
+    if any("." not in name and name.startswith("${") for name in settings):
+        return None
+    for name in ("axolotl", "transformers"):
+        if vocabulary(name).recognises(settings):
+            return name
+    return None
+
+
+def _trains(section: Section) -> bool:
+    """Whether the settings are those of a training that somebody wrote down, not of an evaluation, and no dump."""
+    if sum(name in vocabulary("transformers").fields for name in section.settings) > _DUMPED:
+        return False
+    if section.flag(_TRAINS) is False or (section.on(_PREDICTS) and not section.on(_TRAINS)):
+        return False
+    return any(name in section.settings for name in _ENOUGH_OF_A_RUN)
+
+
+def _section(source: Source, document: Document, framework: str, settings: Mapping[str, Setting]) -> Section:
+    own = vocabulary(framework).names
+    renamed = {own_name: name for name, own_name in own.items()}
+    by_name = {renamed.get(name, name): setting for name, setting in settings.items()}
+    reader = "llamafactory" if len(_OF_LLAMA_FACTORY & settings.keys()) >= _NEEDED_OF_LLAMA_FACTORY else framework
+    claims = (Claim("stands-outside-tests"), Claim("trainer-reads-configuration", reader))
+    # Another file may be merged into this one: by a YAML merge key, by Hydra, or by what extends a file by its name.
+    complete = not any(name in settings for name in ("defaults", "<<", "_base_", "extends", "base_config", "include"))
+    return Section(framework, by_name, DocumentEditor(source, document), complete, claims)

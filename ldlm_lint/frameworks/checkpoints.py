@@ -1,0 +1,77 @@
+"""Checkpoints that a Trainer never takes away: how many that is, as far as its settings tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ldlm_lint.frameworks.sections import Section, integer, unsafe, vocabulary
+from ldlm_lint.model import Claim, Finding
+from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.kept_checkpoints import Schedule
+
+LIMIT = "save_total_limit"
+_REASON = "older checkpoints are deleted during the run"
+# Where the missing limit is reported: beside what decides how often the Trainer saves.
+_PLACES = ("save_steps", "save_strategy", "max_steps", "num_train_epochs", "output_dir")
+# An adapter's checkpoint is a thousandth of the model's.
+_ADAPTERS = ("use_peft", "lora_enable", "use_lora", "adapter", "lora_r", "lora_rank", "peft_type", "q_lora", "use_qlora", "lora_config")
+_ADAPTER_TYPES = ("lora", "oft", "qlora")
+_SAMPLES, _BATCH, _ACCUMULATION = "max_samples", "per_device_train_batch_size", "gradient_accumulation_steps"
+
+
+def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
+    """The finding about a section in which nothing limits the checkpoints that it has a Trainer write."""
+    if vocabulary(section.framework).defaults.get(LIMIT) is not None or section.has(LIMIT):
+        return
+    limit = section.settings.get(LIMIT)
+    place = limit or next((section.settings[name] for name in _PLACES if name in section.settings), None)
+    schedule = _schedule(section)
+    if place is None or schedule is None or schedule.harmless or not (section.complete or limit) or _trains_adapters(section):
+        return
+    keep = integer(options, CHECKPOINTS_TO_KEEP)
+    edits = section.editor.replace(limit, keep) if limit else section.editor.add(place, LIMIT, keep)
+    size = ", weights only" if section.flag("save_only_model") else ""
+    yield section.report(
+        UNBOUNDED_CHECKPOINTS,
+        place,
+        {"what": f"{LIMIT} is not set, so the Trainer {schedule.described}{size}"},
+        fix=unsafe(f"set {LIMIT}={keep}", edits, _REASON),
+        claims=(Claim("trainer-setting-is-unset", LIMIT),),
+    )
+
+
+def _schedule(section: Section) -> Schedule | None:
+    """When the Trainer saves; None where a setting that decides it is not known."""
+    strategy = section.text("save_strategy")
+    if strategy is None and section.has("save_strategy"):
+        return None
+    # An unquoted `no` is False in YAML.
+    strategy = "no" if section.flag("save_strategy") is False else (strategy or "steps").lower()
+    numbers: dict[str, float | None] = {}
+    for name in ("save_steps", "max_steps", "num_train_epochs"):
+        numbers[name] = section.number(name)
+        if numbers[name] is None and section.has(name):
+            return None
+    default = Schedule()
+    return Schedule(
+        strategy,
+        default.every if numbers["save_steps"] is None else numbers["save_steps"],
+        numbers["max_steps"],
+        default.epochs if numbers["num_train_epochs"] is None else numbers["num_train_epochs"],
+        _most_steps(section, numbers["num_train_epochs"] or default.epochs or 1),
+    )
+
+
+def _most_steps(section: Section, epochs: float) -> float | None:
+    """An upper bound of the steps where the number of samples is limited: those of one GPU, for all datasets."""
+    samples = section.number(_SAMPLES)
+    if samples is None:
+        return None
+    datasets = (section.text("dataset") or "").count(",") + 1
+    batch = (section.number(_BATCH) or 1) * (section.number(_ACCUMULATION) or 1)
+    return samples * datasets * epochs / max(batch, 1)
+
+
+def _trains_adapters(section: Section) -> bool:
+    kinds = {section.text(name) for name in ("finetuning_type", "adapter", "tuner_type", "train_type", "sft_type")}
+    return bool(kinds & set(_ADAPTER_TYPES)) or section.on(*_ADAPTERS)

@@ -1,0 +1,110 @@
+"""What settings of Lightning and of torch's own objects cost, where a configuration makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ldlm_lint.frameworks.sections import Section, Setting, integer, unsafe
+from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
+from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
+from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+
+_ACCUMULATE = "accumulate_grad_batches"
+_DELETED = "older checkpoints are deleted during the run"
+_RAISES = "with a parameter that gets no gradient the second step raises"
+_SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "weeks": 604800}
+
+
+def trainer(section: Section) -> Iterator[Finding]:
+    """The findings about the arguments of a Lightning Trainer, with those of its strategy one level below."""
+    name = section.text("strategy") or ""
+    if name.startswith("ddp") and name.endswith("find_unused_parameters_true"):
+        setting = section.settings["strategy"]
+        plain = name.replace("find_unused_parameters_true", "find_unused_parameters_false")
+        yield _find_unused(section, setting, plain)
+    static = next((one for one in ("strategy.init_args.static_graph", "strategy.static_graph") if section.flag(one)), None)
+    steps = section.number(_ACCUMULATE)
+    if static is not None and steps is not None and steps > 1:
+        setting = section.settings[static]
+        yield section.report(
+            STATIC_GRAPH_WITH_NO_SYNC,
+            setting,
+            {"accumulation": f"{_ACCUMULATE} of {steps:g}"},
+            fix=unsafe("static_graph false", section.editor.replace(setting, False), "a layer that is checkpointed twice is an error then"),
+        )
+
+
+def strategy(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
+    """The findings about the arguments of DDPStrategy or FSDPStrategy."""
+    if section.flag("find_unused_parameters") is True:
+        yield _find_unused(section, section.settings["find_unused_parameters"], False)
+    seconds, limit = _timeout(section), integer(options, COLLECTIVE_LIMIT)
+    if seconds is not None and seconds > limit:
+        yield section.report(
+            EXCESSIVE_COLLECTIVE_TIMEOUT, section.settings["timeout"], {"length": length_of(seconds), "limit": length_of(limit)}
+        )
+
+
+def _timeout(section: Section) -> float | None:
+    """The length of ``timeout: {_target_: datetime.timedelta, hours: 10}`` in seconds; None where it is not written out."""
+    made = section.text("timeout._target_") or section.text("timeout.class_path")
+    if made != "datetime.timedelta":
+        return None
+    parts = {unit: section.number(name) for unit in _SECONDS if (name := _part(section, unit)) in section.settings}
+    if not parts or any(value is None for value in parts.values()):
+        return None
+    return sum((value or 0) * _SECONDS[unit] for unit, value in parts.items())
+
+
+def _part(section: Section, unit: str) -> str:
+    inner = f"timeout.init_args.{unit}"
+    return inner if inner in section.settings else f"timeout.{unit}"
+
+
+def _find_unused(section: Section, setting: Setting, plain: str | bool) -> Finding:
+    edits = section.editor.replace(setting, plain)
+    title = f"{setting.name} {str(plain).lower()}"
+    fix = Fix(title, edits, Applicability.DISPLAY, _RAISES) if edits else None
+    return section.report(FIND_UNUSED_PARAMETERS, setting, {}, fix=fix, confidence=Confidence.MEDIUM)
+
+
+def keeps_all(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
+    """The finding about a ModelCheckpoint that keeps every checkpoint."""
+    if section.number("save_top_k") != -1:
+        return
+    setting = section.settings["save_top_k"]
+    # Without `monitor` Lightning takes -1, 0 and 1 only.
+    keep = integer(options, CHECKPOINTS_TO_KEEP) if section.has("monitor") else 1
+    yield section.report(
+        UNBOUNDED_CHECKPOINTS,
+        setting,
+        {"what": f"save_top_k of -1 keeps every checkpoint{_rhythm(section)}"},
+        fix=unsafe(f"save_top_k of {keep}", section.editor.replace(setting, keep), _DELETED),
+    )
+
+
+def _rhythm(section: Section) -> str:
+    """How often a ModelCheckpoint saves, as far as it says so."""
+    for name, unit in (("every_n_train_steps", "steps"), ("every_n_epochs", "epochs")):
+        number = section.number(name)
+        if number is not None and number >= 1:
+            return f" (one every {number:g} {unit})" if number > 1 else f" (one per {unit.removesuffix('s')})"
+    return ""
+
+
+def not_fused(section: Section, setting: Setting, optimizer: str) -> Finding:
+    """The finding about an optimizer of torch that a configuration makes without choosing an implementation."""
+    edits = section.editor.add(setting, "fused", True)
+    reason = "last-bit numerics; parameters on a device without fused kernels raise in the first step"
+    claims = (Claim("made-optimizer-trains-on-cuda", optimizer),)
+    return section.report(
+        OPTIMIZER_NOT_FUSED,
+        setting,
+        {"optimizer": optimizer},
+        fix=unsafe("fused true", edits, reason),
+        claims=claims,
+        confidence=Confidence.MEDIUM,
+    )

@@ -1,0 +1,141 @@
+"""What the settings of a DataLoader cost where a framework makes the loader: workers, and the options that need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
+from ldlm_lint.model import Claim, Confidence, Finding
+from ldlm_lint.rules.data import (
+    DATALOADER_TOO_MANY_WORKERS,
+    IN_MAIN_PROCESS,
+    NUM_WORKERS,
+    OPTIONS_WITHOUT_WORKERS,
+    PERSISTENT_WORKERS,
+    WITHOUT_PIN_MEMORY,
+    WORKERS_LIMIT,
+)
+
+_FEWER = "fewer workers may be too few for a slow dataset"
+_MORE = "workers take memory, hold copies of the dataset and draw other random numbers"
+_KEPT = "the workers keep their copies of the dataset between epochs, and their random streams go on"
+_LOCKED = "page-locked memory cannot be swapped out"
+_GIVEN_LATER = "a launch may give workers on its command line"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What a framework calls the options of its loader, and what it raises for ``prefetch_factor`` without workers."""
+
+    workers: str
+    persistent: str
+    prefetch: str
+    pinned: str
+    error_of_prefetch: str = "ValueError"
+
+
+def loader_findings(
+    section: Section, names: Names, options: Mapping[str, object], *, epochs: float | None = None, trains: bool = True
+) -> Iterator[Finding]:
+    """The findings about one loader; ``epochs`` of the run, None where that is not known.
+
+    ``trains``: its batches feed a training; a loader of an evaluation may do without workers.
+    """
+    workers = section.number(names.workers)
+    if workers is not None and not section.from_command:
+        # What a command gives to any program is looked at by the launch rules already.
+        yield from _too_many(section, names, workers, integer(options, WORKERS_LIMIT))
+    if workers == 0 and trains:
+        yield from _no_workers(section, names, integer(options, NUM_WORKERS))
+    yield from _useless_options(section, names, workers)
+    if workers is not None and workers > 0:
+        yield from _started_anew(section, names, epochs)
+        yield from _pageable(section, names, trains)
+
+
+def _too_many(section: Section, names: Names, workers: float, limit: int) -> Iterator[Finding]:
+    if workers < limit:
+        return
+    setting, fewer = section.settings[names.workers], limit // 2
+    yield section.report(
+        DATALOADER_TOO_MANY_WORKERS,
+        setting,
+        {"workers": int(workers)},
+        fix=unsafe(f"{fewer} workers", section.editor.replace(setting, fewer), _FEWER) if fewer else None,
+        claims=(in_force(setting),),
+    )
+
+
+def _no_workers(section: Section, names: Names, workers: int) -> Iterator[Finding]:
+    setting = section.settings[names.workers]
+    yield section.report(
+        IN_MAIN_PROCESS,
+        setting,
+        {"why": f" ({setting.name} is 0)"},
+        fix=unsafe(f"{setting.name} of {workers}", section.editor.replace(setting, workers), _MORE),
+        claims=(in_force(setting),),
+    )
+
+
+def _useless_options(section: Section, names: Names, workers: float | None) -> Iterator[Finding]:
+    """Options that raise without workers; where workers are not mentioned the framework has none."""
+    absent = names.workers not in section.settings and section.complete
+    if workers != 0 and not absent:
+        return
+    given = [name for name in (names.prefetch, names.persistent) if section.has(name) and _speaks_to_workers(section, name)]
+    if not given:
+        return
+    first = section.settings[given[0]]
+    raises = {name: names.error_of_prefetch if name == names.prefetch else "ValueError" for name in given}
+    edits = [section.editor.remove(section.settings[name]) for name in given]
+    fix = unsafe(
+        f"take out {' and '.join(section.written(name) for name in given)}",
+        tuple(edit for one in edits for edit in one or ()) if all(edits) else None,
+        _GIVEN_LATER,
+    )
+    claims = [in_force(first)]
+    if absent:
+        claims.append(Claim("trainer-setting-is-unset", section.written(names.workers)))
+    yield section.report(
+        OPTIONS_WITHOUT_WORKERS,
+        first,
+        {"options": " and ".join(section.written(name) for name in given), "error": raises[given[0]]},
+        fix=fix,
+        claims=claims,
+        confidence=Confidence.MEDIUM if absent else None,
+    )
+
+
+def _speaks_to_workers(section: Section, name: str) -> bool:
+    return section.flag(name) is True or (section.number(name) or 0) > 0
+
+
+def _started_anew(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
+    """Only what is switched off by hand: frameworks' defaults are left to them."""
+    if section.flag(names.persistent) is not False or (epochs is not None and epochs <= 1):
+        return
+    setting = section.settings[names.persistent]
+    where = f"{epochs:g} epochs" if epochs is not None else "once per epoch"
+    yield section.report(
+        PERSISTENT_WORKERS,
+        setting,
+        {"where": where},
+        fix=unsafe(f"{setting.name} true", section.editor.replace(setting, True), _KEPT),
+        claims=(in_force(setting),),
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _pageable(section: Section, names: Names, trains: bool) -> Iterator[Finding]:
+    if section.flag(names.pinned) is not False or not trains or section.on("use_cpu", "no_cuda"):
+        return
+    setting = section.settings[names.pinned]
+    yield section.report(
+        WITHOUT_PIN_MEMORY,
+        setting,
+        {},
+        fix=unsafe(f"{setting.name} true", section.editor.replace(setting, True), _LOCKED),
+        claims=(in_force(setting),),
+        confidence=Confidence.MEDIUM,
+    )

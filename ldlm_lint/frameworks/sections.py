@@ -1,0 +1,176 @@
+"""The settings that one place gives to a framework, in a form that configuration files and launch commands share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from ldlm_lint import tables
+from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Option, Related, Rule, Span
+
+Scalar = str | int | float | bool | None
+_TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
+_NULL = frozenset({"", "null", "none", "~"})
+_UNKNOWN = re.compile(r"\$|\{\{|<[A-Za-z_]|%\(|^auto$")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A value under the name that the file or command writes.
+
+    ``text`` is the value without its quotes, None where it has several or is computed; ``span`` covers name and value.
+    ``certain``: it stands there as a literal, not as the default of a variable. ``place`` is what the editor knows it by.
+    """
+
+    name: str
+    text: str | None
+    span: Span
+    certain: bool = True
+    place: object = None
+
+    @property
+    def known(self) -> bool:
+        """Whether the value stands there, with no template or variable in it."""
+        return self.text is not None and _UNKNOWN.search(self.text) is None
+
+    @property
+    def empty(self) -> bool:
+        """Whether it says that nothing is set."""
+        return self.text is not None and self.text.strip().lower() in _NULL
+
+
+class Editor(Protocol):
+    """How the place is edited; None where an edit is not plain."""
+
+    def replace(self, setting: Setting, value: Scalar) -> tuple[Edit, ...] | None:
+        """Write another value."""
+
+    def add(self, beside: Setting, name: str, value: Scalar) -> tuple[Edit, ...] | None:
+        """Write one more setting behind another one."""
+
+    def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
+        """Take a setting out."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """The settings of one framework in one place, by the names that transformers gives them (`Vocabulary.names`).
+
+    ``complete``: what is not among them is not set there. ``claims`` are those of every finding about the place: that
+    the framework reads it at all.
+    """
+
+    framework: str
+    settings: Mapping[str, Setting]
+    editor: Editor
+    complete: bool = True
+    claims: tuple[Claim, ...] = ()
+    from_command: bool = False
+
+    def has(self, *names: str) -> bool:
+        """Whether one of the settings is given a value, known or not."""
+        return any(name in self.settings and not self.settings[name].empty for name in names)
+
+    def on(self, *names: str) -> bool:
+        """Whether one of the settings is given a value that may switch something on."""
+        return any(self.has(name) and self.flag(name) is not False for name in names)
+
+    def text(self, name: str) -> str | None:
+        """The known value of a setting."""
+        setting = self.settings.get(name)
+        return setting.text if setting is not None and setting.known and not setting.empty else None
+
+    def flag(self, name: str) -> bool | None:
+        """A known switch; None where it is not set or not known."""
+        text = (self.text(name) or "").lower()
+        return True if text in _TRUE else False if text in _FALSE else None
+
+    def number(self, name: str) -> float | None:
+        """A known number; None where it is not set, not known or no number."""
+        text = (self.text(name) or "").replace("_", "")
+        try:
+            return float(text)
+        except ValueError:
+            return None
+
+    def written(self, name: str) -> str:
+        """What this framework calls a setting."""
+        return self.settings[name].name if name in self.settings else vocabulary(self.framework).names.get(name, name)
+
+    def report(
+        self,
+        rule: Rule,
+        setting: Setting,
+        args: Mapping[str, object],
+        *,
+        fix: Fix | None = None,
+        claims: Iterable[Claim] = (),
+        confidence: Confidence | None = None,
+        related: Iterable[Related] = (),
+    ) -> Finding:
+        """A finding at a setting."""
+        level = rule.confidence if confidence is None else confidence
+        return Finding(
+            rule.symbol,
+            rule.code,
+            setting.span,
+            tuple(sorted(args.items())),
+            confidence=level if setting.certain else min(level, Confidence.MEDIUM),
+            related=tuple(related),
+            fix=fix,
+            claims=(*self.claims, *claims),
+        )
+
+
+def integer(options: Mapping[str, object], option: Option) -> int:
+    """The value of an option that is a whole number; raises TypeError for any other."""
+    value = options.get(option.name, option.default)
+    if not isinstance(value, int):
+        raise TypeError(f"{option.name} must be an int, not {value!r}")
+    return value
+
+
+def in_force(setting: Setting) -> Claim:
+    """No launch that reads the place gives another value for the setting."""
+    return Claim("trainer-setting-is-in-force", setting.name)
+
+
+def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str) -> Fix | None:
+    """A fix that changes what the training does; None where it cannot be written down."""
+    return Fix(title, edits, Applicability.UNSAFE, reason) if edits else None
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a framework calls its settings (`ldlm_lint/tables/vocabularies.json`)."""
+
+    title: str
+    distinctive: frozenset[str]
+    needed: int
+    excluding: frozenset[str]
+    names: Mapping[str, str]
+    defaults: Mapping[str, Scalar]
+    fields: frozenset[str]
+
+    def recognises(self, names: Iterable[str]) -> bool:
+        """Whether settings of these names are this framework's, and not a record of a run or a model's configuration."""
+        given = set(names)
+        return len(given & self.distinctive) >= self.needed and not given & self.excluding
+
+
+@functools.cache
+def vocabulary(framework: str) -> Vocabulary:
+    """The vocabulary of a framework; KeyError if there is none."""
+    table = tables.vocabulary(framework)
+    return Vocabulary(
+        table["title"],
+        frozenset(table["distinctive"]),
+        table["needed"],
+        frozenset(table["excluding"]),
+        table["names"],
+        table["defaults"],
+        frozenset(table["fields"]),
+    )

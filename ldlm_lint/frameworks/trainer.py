@@ -1,0 +1,121 @@
+"""What settings of a Trainer cost: timeouts, DDP flags, the optimizer, the loader's workers, the checkpoints it keeps.
+
+`decide` is given a `Section` of transformers' settings, or of a framework that hands them on, whatever they are written in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ldlm_lint.frameworks.checkpoints import unbounded
+from ldlm_lint.frameworks.loaders import Names, loader_findings
+from ldlm_lint.frameworks.sections import Section, Setting, in_force, integer, unsafe
+from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT, EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
+from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+
+_LOADER = Names(
+    "dataloader_num_workers",
+    "dataloader_persistent_workers",
+    "dataloader_prefetch_factor",
+    "dataloader_pin_memory",
+    error_of_prefetch="ValueError where the arguments are read",
+)
+# Where one of these is on, DDP does not wrap the model, and the optimizer is not torch's, or works on flat shards.
+_SHARDED = ("deepspeed", "fsdp", "fsdp_config", "fsdp_version", "tensor_parallel_size")
+_ON_CPU = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
+_NOT_FUSED = frozenset({"adamw_torch"})
+_CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
+_REENTRANT = ("gradient_checkpointing_kwargs.use_reentrant", "activation_checkpointing_kwargs.use_reentrant")
+
+
+def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
+    """Every finding about the settings of one place; ``options`` are the rule options by name."""
+    yield from _collective_timeout(section, options)
+    if not section.has(*_SHARDED):
+        yield from _find_unused(section)
+        yield from _static_graph(section)
+        yield from _not_fused(section)
+    yield from loader_findings(section, _LOADER, options, epochs=section.number("num_train_epochs"))
+    yield from unbounded(section, options)
+
+
+def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
+    seconds, limit = section.number("ddp_timeout"), integer(options, COLLECTIVE_LIMIT)
+    if seconds is None or seconds <= limit:
+        return
+    setting, target = section.settings["ddp_timeout"], integer(options, COLLECTIVE_TIMEOUT)
+    yield section.report(
+        EXCESSIVE_COLLECTIVE_TIMEOUT,
+        setting,
+        {"length": length_of(seconds), "limit": length_of(limit)},
+        fix=unsafe(
+            f"{setting.name} of {length_of(target)}",
+            section.editor.replace(setting, target),
+            "a phase in which one rank works alone for longer would end the job",
+        ),
+        claims=(in_force(setting),),
+    )
+
+
+def _find_unused(section: Section) -> Iterator[Finding]:
+    if section.flag("ddp_find_unused_parameters") is not True:
+        return
+    setting = section.settings["ddp_find_unused_parameters"]
+    reentrant = next((name for name in _REENTRANT if section.flag(name) is True), None)
+    if reentrant is not None and any(section.flag(name) is True for name in _CHECKPOINTING):
+        where = f"{section.settings[reentrant].name}: true"
+        if not section.on("ddp_static_graph"):
+            yield section.report(
+                FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": where}, claims=(in_force(setting),)
+            )
+            return
+    yield section.report(
+        FIND_UNUSED_PARAMETERS,
+        setting,
+        {},
+        fix=_shown(f"{setting.name} false", section, setting),
+        claims=(in_force(setting),),
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _shown(title: str, section: Section, setting: Setting) -> Fix | None:
+    edits = section.editor.replace(setting, False)
+    reason = "with a parameter that gets no gradient the second step raises"
+    return Fix(title, edits, Applicability.DISPLAY, reason) if edits else None
+
+
+def _static_graph(section: Section) -> Iterator[Finding]:
+    steps = section.number("gradient_accumulation_steps")
+    if section.flag("ddp_static_graph") is not True or steps is None or steps <= 1:
+        return
+    setting = section.settings["ddp_static_graph"]
+    yield section.report(
+        STATIC_GRAPH_WITH_NO_SYNC,
+        setting,
+        {"accumulation": f"{section.written('gradient_accumulation_steps')} of {steps:g}"},
+        fix=unsafe(f"{setting.name} false", section.editor.replace(setting, False), "a layer that is checkpointed twice is an error then"),
+        claims=(in_force(setting),),
+    )
+
+
+def _not_fused(section: Section) -> Iterator[Finding]:
+    name = section.text("optim")
+    if name not in _NOT_FUSED or any(section.on(one) for one in _ON_CPU):
+        return
+    setting = section.settings["optim"]
+    yield section.report(
+        OPTIMIZER_NOT_FUSED,
+        setting,
+        {"optimizer": name},
+        fix=unsafe(
+            f"{name}_fused",
+            section.editor.replace(setting, f"{name}_fused"),
+            "last-bit numerics, and resuming from older checkpoints turns it off",
+        ),
+        claims=(in_force(setting), Claim("launches-do-not-shard", setting.name)),
+        confidence=Confidence.MEDIUM,
+    )

@@ -1,0 +1,84 @@
+"""Duties that DeepSpeed and Accelerate take over from Python: the optimizer, sharding, activation checkpointing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.configs.document import Document, Shape
+from ldlm_lint.frameworks.sections import vocabulary
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.launches import Launches, Program
+from ldlm_lint.source import Kind
+
+_DISTRIBUTED_TYPES = ("DEEPSPEED", "FSDP", "MEGATRON_LM")
+_ON = ("true", "True", True)
+
+
+def engine_configs(project: Project) -> dict[str, Document]:
+    """The DeepSpeed and Accelerate files of a project, by their keys."""
+    found = {}
+    for path in project.of_kind(Kind.JSON, Kind.YAML):
+        data = project.data(path)
+        if b"zero_optimization" not in data and b"distributed_type" not in data and b"train_micro_batch_size" not in data:
+            continue
+        document = project.document(path)
+        if document is not None and _engine(document):
+            found[path] = document
+    return found
+
+
+def _engine(document: Document) -> str:
+    names = [one.name for one in document.children()]
+    return next((one for one in ("deepspeed", "accelerate") if vocabulary(one).recognises(names)), "")
+
+
+def engines_of(project: Project, launches: Launches, path: str) -> Iterator[Document]:
+    """The engine files of the programs that run a Python file; the project's only one where no program names any."""
+    known = engine_configs(project)
+    if not known:
+        return
+    programs = launches.running(path)
+    named = {use.path for one in programs for use in one.configs if use.path in known}
+    if not named and len(known) == 1:
+        named = set(known)
+    for one in sorted(named):
+        yield known[one]
+        yield from (known[inner] for inner in _referred(project, one, known[one]) if inner in known)
+
+
+def _referred(project: Project, path: str, document: Document) -> Iterator[str]:
+    """The DeepSpeed file that an Accelerate file names."""
+    entry = document.get("deepspeed_config", "deepspeed_config_file")
+    if entry is None or not isinstance(entry.value, str):
+        return
+    folder = path.rpartition("/")[0]
+    yield from (f"{base}/{entry.value.removeprefix('./')}" for base in (folder, project.root))
+
+
+def makes_optimizer(document: Document) -> bool:
+    """Whether DeepSpeed makes the optimizer that its file describes, or keeps it on the CPU."""
+    if document.get("optimizer") is not None and document.get("optimizer").shape is Shape.MAPPING:
+        return True
+    stage = ("zero_optimization", "offload_optimizer", "device"), ("deepspeed_config", "offload_optimizer_device")
+    found = (document.get(*path) for path in stage)
+    return any(entry is not None and entry.text in ("cpu", "nvme") for entry in found)
+
+
+def checkpoints_activations(document: Document) -> bool:
+    """Whether an engine recomputes activations: FSDP by Accelerate's switch, DeepSpeed by its section."""
+    switch = document.get("fsdp_config", "fsdp_activation_checkpointing")
+    return (switch is not None and switch.value in _ON) or document.get("activation_checkpointing") is not None
+
+
+def shards_optimizer(project: Project, program: Program) -> bool:
+    """Whether a launch runs its program under DeepSpeed or FSDP."""
+    if program.launcher == "deepspeed" or any(one.keys[-1:] == ("deepspeed",) for one in program.arguments):
+        return True
+    if any(one.keys[-1:] in (("use_deepspeed",), ("use_fsdp",)) for one in program.options):
+        return True
+    for use in program.configs:
+        document = project.document(use.path) if project.others.get(use.path) in (Kind.YAML, Kind.JSON) else None
+        kind = document.get("distributed_type") if document is not None else None
+        if kind is not None and kind.text in _DISTRIBUTED_TYPES:
+            return True
+    return False

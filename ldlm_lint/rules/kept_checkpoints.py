@@ -1,0 +1,68 @@
+"""How many checkpoints a Trainer without a limit leaves behind, as far as its settings tell."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+# Fewer are no danger for a disk: "a handful of saves" is an exception of the rule.
+HANDFUL = 5
+_DEFAULT_STEPS, _DEFAULT_EPOCHS = 500, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When a Trainer saves; None where a setting is given but not known, the framework's default where it is not given.
+
+    ``every`` counts steps, or is the share of all steps where it is below 1; ``most_steps`` bounds the steps of the run
+    from above where the number of epochs and samples tell it.
+    """
+
+    strategy: str | None = "steps"
+    every: float | None = _DEFAULT_STEPS
+    steps: float | None = None
+    epochs: float | None = _DEFAULT_EPOCHS
+    most_steps: float | None = None
+
+    @property
+    def count(self) -> int | None:
+        """The number of checkpoints of the whole run; None where the settings do not tell."""
+        if self.strategy == "epoch" and not self._by_steps:
+            return math.ceil(self.epochs) if self.epochs else None
+        if self.strategy != "steps" or not self.every:
+            return None
+        if self.every < 1:
+            return round(1 / self.every)
+        return int(self.steps // self.every) if self.steps and self.steps > 0 else None
+
+    @property
+    def _by_steps(self) -> bool:
+        return self.steps is not None and self.steps > 0
+
+    @property
+    def harmless(self) -> bool:
+        """Whether nothing is saved during the run, only a handful, or it cannot be told when."""
+        if self.strategy not in ("steps", "epoch") or (self.strategy == "steps" and self.every is None):
+            return True
+        most = self.count
+        if most is None and self.strategy == "steps" and self.most_steps is not None and self.every:
+            most = int(self.most_steps // self.every)
+        return most is not None and most <= HANDFUL
+
+    @property
+    def described(self) -> str:
+        """What becomes of the checkpoints: ``keeps all 100 checkpoints of this run (10000 steps, one every 100)``."""
+        how = self._rhythm
+        if self.count is None:
+            return f"keeps every checkpoint it writes ({how})"
+        total = f"{self.steps:g} steps, " if self._by_steps and self.strategy == "steps" else ""
+        return f"keeps all {self.count} checkpoints of this run ({total}{how})"
+
+    @property
+    def _rhythm(self) -> str:
+        if self.strategy == "epoch":
+            return "one per epoch"
+        every = f"one every {self.every:g} steps" if self.every and self.every >= 1 else f"one every {(self.every or 0):.1%} of the steps"
+        if self._by_steps:
+            return every.removesuffix(" steps")
+        return every if self.epochs is None or (self.every or 0) < 1 else f"{every} of {self.epochs:g} epochs"

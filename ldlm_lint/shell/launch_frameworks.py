@@ -1,0 +1,125 @@
+"""What a launch command gives to a Trainer: the flags of transformers' arguments, as a section of settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ldlm_lint.frameworks import trainer
+from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
+from ldlm_lint.model import Claim, Edit, Finding, Span
+from ldlm_lint.rules.settings import Origin
+from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values
+from ldlm_lint.shell.launch_code import Code, entry_of, is_training
+from ldlm_lint.shell.script import Launch
+
+_OPTION = re.compile(r"--[A-Za-z][\w-]*")
+_VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?:\[[@*]\])?(?::?[-+].*)?\}|(\w+)|([@*]))\"?")
+_OPEN = re.compile(r"\$[@*]|\$\{[@*]|\$\(")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a setting of a command stands: its argument, None for a flag without a value, and its one value."""
+
+    argument: Argument | None
+    known: Known | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEditor:
+    """Edits of a launch command for settings whose place is one of its arguments."""
+
+    def replace(self, setting: Setting, value: Scalar) -> tuple[Edit, ...] | None:
+        """Write another value where it stands, in the command or in the variable that it comes from."""
+        known = _place(setting).known
+        span = None if known is None else _value_span(known)
+        return None if span is None else (Edit(span, str(value)),)
+
+    def add(self, beside: Setting, name: str, value: Scalar) -> tuple[Edit, ...] | None:
+        """Write one more option behind another one."""
+        argument = _place(beside).argument
+        if argument is None or argument.value_span is None or not argument.name.startswith("--"):
+            return None
+        end = argument.value_span.end
+        return (Edit(Span(argument.value_span.path, end, end, argument.value_span.cell), f" --{name} {value}"),)
+
+    def remove(self, setting: Setting) -> tuple[Edit, ...] | None:
+        """Nothing: an option between others has no plain end."""
+        return None
+
+
+def _place(setting: Setting) -> _Place:
+    if not isinstance(setting.place, _Place):
+        raise TypeError(f"{setting.name} is no argument of a command")
+    return setting.place
+
+
+def _value_span(known: Known) -> Span | None:
+    """The characters of a value; None where they are not written out as they are."""
+    assignment = known.assignment
+    if assignment is None:
+        return known.value_span
+    value = assignment.values[0] if assignment.values and len(assignment.values) == 1 else None
+    return value.span if value is not None and value.origin is not Origin.VARIABLE else None
+
+
+def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) -> Iterator[Finding]:
+    """The findings about the trainings that a script launches with the arguments of transformers' Trainer."""
+    reported: set[tuple[str, Span]] = set()
+    for launch in code.script.launches:
+        section = _section(script, launch) if is_training(launch) else None
+        for finding in trainer.decide(section, options) if section is not None else ():
+            if (finding.rule, finding.span) not in reported:
+                reported.add((finding.rule, finding.span))
+                yield finding
+
+
+def _section(script: Code, launch: Launch) -> Section | None:
+    settings = {**_switches(launch), **{one.name: one for one in _given(script, launch)}}
+    entry = entry_of(launch)
+    if not entry or not vocabulary("transformers").recognises(settings):
+        return None
+    claims = (Claim("launch-runs-trainer", entry),)
+    return Section("transformers", settings, CommandEditor(), _is_complete(script, launch), claims, from_command=True)
+
+
+def _given(script: Code, launch: Launch) -> Iterator[Setting]:
+    for argument in arguments(script, launch):
+        if not argument.name.startswith("--"):
+            continue
+        possible = values(script, argument)
+        known = possible[0] if possible and len({one.text for one in possible}) == 1 else None
+        certain = known is not None and known.origin is Origin.LITERAL
+        name = argument.name.lstrip("-").replace("-", "_")
+        # The variable is where the user edits; it has a place of its own only where one assignment sets it.
+        span = known.span if known is not None else argument.span
+        yield Setting(name, known.text if known is not None else None, span, certain, _Place(argument, known))
+
+
+def _switches(launch: Launch) -> dict[str, Setting]:
+    """The options without a value: those that another option or nothing follows."""
+    found = {}
+    for word, following in zip(launch.words, (*launch.words[1:], None), strict=True):
+        if _OPTION.fullmatch(word.text) and (following is None or following.text.startswith("--")):
+            name = word.text.lstrip("-").replace("-", "_")
+            found[name] = Setting(name, "true", word.span, place=_Place(None, None))
+    return found
+
+
+def _is_complete(script: Code, launch: Launch) -> bool:
+    """Whether all arguments can be seen: none come from outside, or from a variable that nobody knows."""
+    previous = ""
+    for word in launch.words:
+        is_value = _OPTION.fullmatch(previous) is not None
+        previous = word.text
+        if _OPEN.search(word.text):
+            return False
+        match = _VARIABLE.fullmatch(word.text)
+        if match is None or is_value:
+            continue
+        raw = [script.source.slice(one.value_span) for one in script.assigned(match[1] or match[2] or "")]
+        if not raw or any(_OPEN.search(text) for text in raw):
+            return False
+    return True

@@ -1,13 +1,78 @@
-"""``.env`` files: one variable a line."""
+"""``.env`` files: one variable a line, as Docker, python-dotenv, DeepSpeed and ``source`` read them.
+
+Read by hand: the parsers on PyPI give values without places, and the readers of these files agree on this much only.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
-from ldlm_lint.model import Finding
+from ldlm_lint.configs.removal import ConfigEditor, Holder, Place, whole_lines
+from ldlm_lint.configs.variables import Written, is_diagnostic_name, settings_of, without_comments
+from ldlm_lint.model import Finding, Span
+from ldlm_lint.rules.environment_decisions import decide, is_relevant
+from ldlm_lint.rules.environment_view import Scene
+from ldlm_lint.rules.roles import remark_at
+from ldlm_lint.rules.settings import Surroundings, Twin
 from ldlm_lint.source import Source
+
+# A quoted value may go over several lines; behind it only a comment may stand.
+_VARIABLE = re.compile(
+    r"""^(?P<head>[ \t]*(?:export[ \t]+)?)(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*"""
+    r"""(?P<raw>'[^']*'|"(?:\\.|[^"\\])*"|[^\r\n]*?)(?=[ \t]*(?:[ \t]\#[^\r\n]*)?(?:\r?\n|\Z))""",
+    re.M | re.S,
+)
 
 
 def findings(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
     """What the variables of the file cost."""
-    yield from ()
+    found = list(variables(source))
+    if not found:
+        return
+    settings = settings_of(source, found)
+    places = {}
+    for one in found:
+        lines = whole_lines(source, source.data.rfind(b"\n", 0, one.span.start) + 1 or source.bom, one.span.end)
+        if lines is not None and one.text is not None:
+            places[settings[one.span]] = Place(Holder((one.span,), (lines,), free=True), 0)
+    scene = Scene(is_diagnostic_name(source.path), text=without_comments(source).decode(errors="replace"))
+    yield from decide(tuple(settings.values()), options, ConfigEditor(places), scene)
+
+
+def variables(source: Source) -> Iterator[Written]:
+    """The relevant variables of the file; of several lines with one name the last one counts."""
+    found = {match["name"]: match for match in _VARIABLE.finditer(source.text) if is_relevant(match["name"])}
+    for match in sorted(found.values(), key=lambda one: one.start()):
+        yield _written(source, match)
+
+
+def _written(source: Source, match: re.Match[str]) -> Written:
+    def span(start: int, end: int) -> Span:
+        return source.span(source.offset_of_character(start), source.offset_of_character(end))
+
+    raw = match["raw"]
+    start, end = match.span("raw")
+    text: str | None = raw
+    quoted = raw[:1] in ("'", '"') and len(raw) > 1
+    if quoted:
+        start, end, text = start + 1, end - 1, raw[1:-1]
+    if (quoted and "\\" in raw) or (not quoted and re.search(r"[\s\"'\\]", raw)):
+        # An escape, or `export A=1 B=2`, which a shell takes apart: what it means depends on who reads it.
+        text = None
+    whole = span(match.start("name"), match.end("raw"))
+    line_end = source.data.find(b"\n", whole.end)
+    line_end = len(source.data) if line_end < 0 else line_end - (source.data[line_end - 1 : line_end] == b"\r")
+    beside = Span(source.path, line_end, line_end)
+    return Written(
+        name=match["name"],
+        span=whole,
+        key=span(*match.span("name")),
+        text=text,
+        inner=span(start, end) if text is not None else None,
+        raw=raw,
+        outer=span(*match.span("raw")),
+        twin=Twin(beside, source.newline + match["head"], f"={raw}"),
+        literal=raw.startswith("'"),
+        place=Surroundings(remark=remark_at(source, whole.start, whole.end)),
+    )

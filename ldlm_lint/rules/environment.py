@@ -47,7 +47,7 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     verification="Delete the line and look for the heartbeat timeout that ProcessGroupNCCL logs at its start with "
     "`TORCH_CPP_LOG_LEVEL=INFO`; to change when a hung collective ends, set `timeout` of `init_process_group`.",
     references=(_PROCESS_GROUP, _INIT, _HEARTBEAT_DEFAULT),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a heartbeat that was out of reach becomes one that can end a process. " + _UNIT,
@@ -71,7 +71,7 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     versions=f"The tables are as of {environment_names.AS_OF}.",
     verification="`strings libtorch_cuda.so libnccl.so.2 | grep -x NAME` prints nothing.",
     references=(_NCCL_VARIABLES, _PROCESS_GROUP, _INIT),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=(
         *(name.encode() for name in (*environment_names.UNREAD, *environment_names.REMOVED)),
         environment_names.PREFIX.encode(),
@@ -98,7 +98,7 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     verification="torch 2.5 and later log that the monitor thread is disabled when it would have ended the process; torch 2.6 "
     "and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
     references=(_PROCESS_GROUP, _HEARTBEAT_DEFAULT, _NO_WATCHDOG),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it is the fix of the setting that stands in the way. " + _UNIT,
@@ -118,7 +118,7 @@ NCCL_MONITORING_DISABLED = Rule(
     verification="The log says `ProcessGroupNCCL monitor thread is disabled, but would have terminated the process` when a "
     "watchdog was stuck (torch 2.5 and later).",
     references=(_PROCESS_GROUP, _MONITORING_DEFAULT, _HEARTBEAT_DEFAULT),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=(b"TORCH_NCCL_ENABLE_MONITORING",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: processes can be ended that were left alone before. There is no fix where the file's heartbeat "
@@ -140,7 +140,7 @@ NCCL_BLOCKING_WAIT = Rule(
     "NCCL_BLOCKING_WAIT is read.",
     verification="torch 2.6 and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
     references=(_PROCESS_GROUP, _NO_WATCHDOG),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=(b"NCCL_BLOCKING_WAIT",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the watchdog, its timeout and the heartbeat come back into force. Both names go at once; there is "

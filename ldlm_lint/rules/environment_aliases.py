@@ -54,7 +54,7 @@ DEPRECATED_NCCL_VARIABLE = Rule(
     versions="torch 2.2 to 2.13 read both names; up to torch 2.1 only the old ones are read.",
     verification="The log says `Environment variable NAME is deprecated; use TORCH_NAME instead`.",
     references=(_PROCESS_GROUP, _LOOKUP),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=tuple(name.encode() for name in RENAMED),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: torch up to 2.1 does not read the new name, and under torchrun the new name can activate a value "
@@ -77,7 +77,7 @@ CONFLICTING_ENVIRONMENT_ALIAS = Rule(
     verification="Change the value that loses: the start-up log of ProcessGroupNCCL (`TORCH_CPP_LOG_LEVEL=INFO`) or "
     "`torch.cuda.memory_stats()` stays as it is.",
     references=(_PROCESS_GROUP, _LOOKUP, _ALLOCATOR_OPTIONS, _IGNORED),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=(*DEPRECATED_NCCL_VARIABLE.triggers, b"PYTORCH_ALLOC_CONF"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it keeps the value that is in force today; which of the two was meant is the author's to say.",

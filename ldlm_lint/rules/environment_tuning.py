@@ -61,7 +61,7 @@ NCCL_TRANSPORT_DISABLED = Rule(
     verification="Compare the bus bandwidth of `all_reduce_perf` (nccl-tests) with and without the variable; `NCCL_DEBUG=INFO` "
     "names the transport of every connection.",
     references=(_DEBUGGING, _ACCELERATE),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=tuple(name.encode() for name in _TRANSPORTS),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
@@ -83,7 +83,7 @@ NCCL_DEBUGGING_TUNABLE = Rule(
     versions="Every NCCL; the deprecations are those of 2.9 (NCCL_LAUNCH_MODE) and 2.17.",
     verification="Compare `all_reduce_perf` (nccl-tests) with and without the variable for the sizes that the model sends.",
     references=(_DEBUGGING,),
-    reads=("sh", "py"),
+    reads=("sh", "py", "cfg"),
     triggers=tuple(name.encode() for name in _TUNABLES),
     default=False,
     applicability=Applicability.UNSAFE,

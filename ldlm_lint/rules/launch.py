@@ -80,7 +80,7 @@ DEPRECATED_LAUNCHER = Rule(
         ),
         Reference("Launch utility", "https://docs.pytorch.org/docs/stable/distributed.html#launch-utility"),
     ),
-    reads=("sh",),
+    reads=("sh", "cfg"),
     triggers=(b"torch.distributed.launch",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the script no longer gets a rank argument and has to read `LOCAL_RANK` from its environment; "

@@ -1,0 +1,175 @@
+"""Shell code inside configuration files: linted as a script of its own whose offsets are those of the file.
+
+Everything around the code is blank in that script, line ends apart; so a finding and an edit stand where they belong. A rule
+speaks here only if it reads configurations, and a fix stays only where it cannot leave the code that it was made for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ldlm_lint.model import Edit, Finding, Fix, Span
+from ldlm_lint.prefilter import rules_at_risk
+from ldlm_lint.rules import by_symbol
+from ldlm_lint.rules.environment_view import Scene
+from ldlm_lint.rules.environment_watchdog import HEARTBEAT
+from ldlm_lint.source import Kind, Source
+
+_SHELL = re.compile(r"(?:\S*/)?(?:ba|da|z|k)?sh")
+_RUNS = re.compile(r"-[a-zA-Z]*c")
+_PLAIN = re.compile(rb"[\w./:=,@%+-]+")
+_OF_SHELLS = frozenset({"pipeline-hides-failure"})
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Shell code in a file: ``data`` are the bytes of the file up to its end, blank where it is not.
+
+    ``start`` is the offset where the code begins. ``words``: no shell reads it, it is one command whose words stand apart.
+    ``pipefail``: the shell is started with the option.
+    """
+
+    start: int
+    data: bytes
+    words: bool = False
+    pipefail: bool = False
+
+    def source(self, source: Source) -> Source:
+        """The code as a script."""
+        return Source.from_bytes(source.path, self.data, Kind.SHELL)
+
+
+def stretch(source: Source, start: int, end: int, *, folded: bool = False, pipefail: bool = False) -> Code:
+    """The code at ``[start, end)``; ``folded`` where line ends in it are blanks for the shell."""
+    inner = source.data[start:end]
+    return Code(start, _blank(source.data[:start]) + (_folded(inner) if folded else inner), pipefail=pipefail)
+
+
+def command(source: Source, places: Sequence[tuple[int, int]]) -> Code | None:
+    """The code that a list of words starts: what ``bash -c`` is given, or the command that the words are.
+
+    The places are those of the words without their quotes. None for an empty list.
+    """
+    if not places:
+        return None
+    texts = [source.data[start:end].decode(errors="replace") for start, end in places]
+    if _SHELL.fullmatch(texts[0]):
+        index = shell_code(texts)
+        if index is None or "\\" in texts[index]:
+            return None
+        pipefail = any("pipefail" in text for text in texts[1:index])
+        return stretch(source, *places[index], folded=True, pipefail=pipefail)
+    data = bytearray(_blank(source.data[: places[0][0]]))
+    for start, end in places:
+        data += b" " * (start - len(data))
+        word = source.data[start:end]
+        data += word if _PLAIN.fullmatch(word) else b"x" * len(word)
+    return Code(places[0][0], bytes(data), words=True)
+
+
+def shell_code(words: Sequence[str]) -> int | None:
+    """The index of the word that holds the code of ``bash -c CODE``; None where the words start something else."""
+    if not words or not _SHELL.fullmatch(words[0]):
+        return None
+    index = next((at for at, text in enumerate(words) if at and _RUNS.fullmatch(text)), None)
+    # `bash -e -c` and `bash -c -e` both take their code behind all options.
+    while index is not None and index + 1 < len(words) and words[index + 1].startswith("-"):
+        index += 1
+    return index + 1 if index is not None and index + 1 < len(words) else None
+
+
+def findings(source: Source, code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
+    """What the rules of scripts say of code in a configuration file."""
+    from ldlm_lint.shell.lint import lint
+
+    if not rules_at_risk(code.data, Kind.SHELL):
+        return
+    script = code.source(source)
+    for finding in lint(script, options).findings:
+        if "cfg" not in by_symbol[finding.rule].reads or ((code.words or code.pipefail) and finding.rule in _OF_SHELLS):
+            continue
+        yield replace(finding, fix=_kept(source, code, finding.fix))
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What code starts, and the variables that it sets or unsets itself."""
+
+    scene: Scene
+    names: frozenset[str]
+
+
+def started(source: Source, code: Code) -> Started:
+    """What the processes are that code starts."""
+    from ldlm_lint.shell.processes import scene_of
+    from ldlm_lint.shell.scanner import scan
+
+    script = code.source(source)
+    scanned = scan(script)
+    names = {one.name for one in scanned.assignments if one.exported}
+    return Started(scene_of(script, scanned), frozenset(names.union(scanned.unset)))
+
+
+def scene(all_code: Sequence[Started], *, diagnostic: bool, text: str) -> Scene:
+    """What all code of a file tells of the processes that get its variables."""
+    scenes = [one.scene for one in all_code]
+    return Scene(
+        diagnostic,
+        tuple(launcher for one in scenes for launcher in one.launchers),
+        tuple(entry for one in scenes for entry in one.entries),
+        any(one.several for one in scenes),
+        text=text,
+    )
+
+
+def _kept(source: Source, code: Code, fix: Fix | None) -> Fix | None:
+    """The fix, if it stays inside of the code, leaves some of it, and breaks neither its quotes nor its indentation."""
+    if fix is None:
+        return None
+    start, end = code.start, len(code.data)
+    edits = tuple(_moved(source, code, edit) for edit in fix.edits)
+    if any(edit.span.start < start or edit.span.end > end for edit in edits):
+        return None
+    if fix.group and source.data.count(HEARTBEAT.encode()) > code.data.count(HEARTBEAT.encode()):
+        # Its other half stands in another part of the file, which this part cannot see.
+        return None
+    if code.words and (len(edits) > 1 or not _same_quotes(source.data, edits[0].span)):
+        return None
+    if not code.words and any(re.search(r"[\"'\n]", edit.text) for edit in edits) and not _in_lines(source.data, start):
+        return None
+    left = bytearray(code.data)
+    for edit in sorted(edits, reverse=True):
+        left[edit.span.start : edit.span.end] = edit.text.encode()
+    return replace(fix, edits=edits) if bytes(left[start:]).strip() else None
+
+
+def _moved(source: Source, code: Code, edit: Edit) -> Edit:
+    """An insertion at the head of the script, which is the head of the file, as one at the head of a block of lines."""
+    if edit.span.end >= code.start or edit.span.start != edit.span.end or not _in_lines(source.data, code.start):
+        return edit
+    line = source.data.rfind(b"\n", 0, code.start) + 1
+    indent = source.data[line : code.start].decode()
+    if indent.strip() or source.data.startswith(b"#!", code.start):
+        return edit
+    return Edit(Span(edit.span.path, code.start, code.start, edit.span.cell), edit.text + indent)
+
+
+def _in_lines(data: bytes, start: int) -> bool:
+    """Whether code begins on a line of its own, as a literal block does."""
+    return not data[data.rfind(b"\n", 0, start) + 1 : start].strip()
+
+
+def _same_quotes(data: bytes, span: Span) -> bool:
+    before, after = data[span.start - 1 : span.start], data[span.end : span.end + 1]
+    return before == after if {before, after} & {b'"', b"'"} else True
+
+
+def _blank(data: bytes) -> bytes:
+    return re.sub(rb"[^\n]", b" ", data)
+
+
+def _folded(data: bytes) -> bytes:
+    """The same bytes with line ends as blanks."""
+    return data.replace(b"\r", b" ").replace(b"\n", b" ")

@@ -1,0 +1,70 @@
+"""What a configuration file is for: a CI pipeline, a Kubernetes object, a container that tests or debugs."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.rules.roles import speaks_of_debugging
+
+_CI_PATH = re.compile(
+    r"(?:^|/)(?:\.github|\.circleci|\.buildkite|\.gitlab|\.azure-pipelines|\.ci|ci)/|(?:^|/)(?:\.gitlab-ci|azure-pipelines|\.drone|\.cirrus"
+    r"|bitbucket-pipelines|buildspec|appveyor)[^/]*$",
+    re.I,
+)
+_EDITORS = re.compile(r"(?:^|/)\.vscode/|(?:^|/)(?:launch|devcontainer|tasks)\.json$")
+# The programs of NVIDIA's nccl-tests, whose output is the point of running them.
+_MEASURES = re.compile(r"(?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|sendrecv|reduce|gather|scatter)_perf\b|nccl-?tests?\b", re.I)
+_SAID = ("name", "image", "command", "args", "entrypoint", "generateName")
+
+
+def is_pipeline(path: str, document: Document) -> bool:
+    """Whether a file is a CI pipeline, whose variables are those of tests."""
+    if _CI_PATH.search(path):
+        return True
+    github = document.get("jobs") is not None and (document.get("on") is not None or document.get("true") is not None)
+    return github or (document.get("stages") is not None and document.get("script") is None and document.get("services") is None)
+
+
+def is_editor(path: str) -> bool:
+    """Whether a file tells an editor how to start programs, which is for debugging."""
+    return _EDITORS.search(path) is not None
+
+
+class Roles:
+    """The objects of a document file and what they are for."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def kind(self, document: int) -> str:
+        """The ``kind`` of a Kubernetes object, empty for everything else."""
+        entry = self._document.get("kind", document=document)
+        return entry.text if entry is not None else ""
+
+    def debugs(self, entry: Entry) -> bool:
+        """Whether what stands around a place speaks of debugging, testing or measuring: names of keys, objects, images."""
+        number = entry.document
+        named = self._document.get("metadata", "name", document=number) or self._document.get("name", document=number)
+        if named is not None and _speaks(named.text):
+            return True
+        for length in range(1, len(entry.path)):
+            key = entry.path[length - 1]
+            if isinstance(key, str) and _speaks(key):
+                return True
+            if any(self._says(entry.path[:length], name, number) for name in _SAID):
+                return True
+        return False
+
+    def _says(self, path: tuple[str | int, ...], name: str, number: int) -> bool:
+        found = self._document.get(*path, name, document=number)
+        if found is None:
+            return False
+        if name in ("name", "image", "generateName"):
+            return _speaks(found.text)
+        parts = [found, *self._document.children(*found.path, document=number)] if not found.text else [found]
+        return any(_MEASURES.search(one.text) for one in parts)
+
+
+def _speaks(text: str) -> bool:
+    return speaks_of_debugging(text) or _MEASURES.search(text) is not None

@@ -9,7 +9,14 @@ from __future__ import annotations
 from functools import cached_property
 
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.launch_configs import Configs
+from ldlm_lint.project.launch_entries import Entries
+from ldlm_lint.project.launch_given import arguments, options
+from ldlm_lint.project.launch_paths import Paths
+from ldlm_lint.project.launch_precedence import value_of
+from ldlm_lint.project.launch_scripts import Scripts, Started
 from ldlm_lint.project.programs import ConfigUse, Effective, Given, Place, Possible, Program
+from ldlm_lint.shell.launch_grammar import Form
 
 
 class Launches:
@@ -17,11 +24,41 @@ class Launches:
 
     def __init__(self, project: Project) -> None:
         self._project = project
+        self._paths = Paths(project)
+        self._scripts = Scripts(project, self._paths)
+        self._entries = Entries(project, self._paths, self._scripts)
+        self._configs = Configs(project, self._paths)
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """Every program, ordered by file and place."""
-        return ()
+        found = [program for one in self._scripts.started() if (program := self._program(one)) is not None]
+        return tuple(sorted(found, key=lambda one: (one.span, one.via)))
+
+    def _program(self, started: Started) -> Program | None:
+        """A launch as a program; None for what runs no Python file, such as ``srun hostname`` or ``python -c``."""
+        invocation = started.invocation
+        entry = self._entries.of(started)
+        if invocation.form is Form.CODE or (invocation.form is Form.COMMAND and entry is None):
+            return None
+        given, complete = arguments(started.frame, invocation.arguments)
+        launcher = tuple(options(started.frame, invocation.options))
+        return Program(
+            path=started.frame.path,
+            span=started.span,
+            launcher=invocation.launcher,
+            entry_text=invocation.entry_text,
+            entry=entry,
+            options=launcher,
+            arguments=given,
+            configs=self._configs.of(entry, launcher, given, started.folders),
+            launchers=invocation.launchers,
+            processes=invocation.processes,
+            nodes=invocation.nodes,
+            complete=complete and invocation.form is not Form.UNKNOWN,
+            environment=started.environment,
+            via=started.frame.via,
+        )
 
     def of_config(self, path: str) -> tuple[Program, ...]:
         """The programs that read a configuration file."""
@@ -40,7 +77,7 @@ class Launches:
 
         An argument wins over a configuration only where both have the same keys in full.
         """
-        return None
+        return value_of(self._project, self._configs, program, keys)
 
 
 __all__ = ["ConfigUse", "Effective", "Given", "Launches", "Place", "Possible", "Program"]

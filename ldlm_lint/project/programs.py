@@ -24,7 +24,8 @@ class Given:
     ``keys``: ``--dataloader.num-workers 4`` and ``dataloader.num_workers=4`` are both ``("dataloader", "num_workers")``;
     empty for a positional. ``values`` are all the values it may have, None where one is unknown; a flag without a
     value has none. ``override``: it is written as ``key=value`` (Hydra, OmegaConf), not as an option; ``mark`` is what
-    stands in front of the key: the dashes, or Hydra's ``+``, ``++`` and ``~``.
+    stands in front of the key: the dashes, or Hydra's ``+``, ``++`` and ``~``. ``written`` is the name as it is written
+    behind the mark, empty for a positional.
     """
 
     keys: tuple[str, ...]
@@ -32,6 +33,12 @@ class Given:
     span: Span
     override: bool = False
     mark: str = ""
+    written: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The name as the user wrote it."""
+        return self.mark + self.written
 
     @property
     def name(self) -> str:

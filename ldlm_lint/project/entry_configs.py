@@ -1,0 +1,110 @@
+"""What a Python file says of configuration files: Hydra's primary config, defaults of options, paths that it loads."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.model import Span
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+SUFFIX = re.compile(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")
+_HINT = re.compile(rb"hydra|\.(?:ya?ml|json|toml)[\"']")
+_LOADS = frozenset({"load", "safe_load", "full_load", "unsafe_load", "open", "from_yaml", "from_json", "read_text", "load_config", "from_file"})
+_DATA = re.compile(r"data|vocab|label|class|caption|annot|metadata|index|token|prompt|result|metric|token|stat|out|save|log", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A path that a Python file names, and where; ``keys`` are the option that it is the default of."""
+
+    text: str
+    span: Span
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hydra:
+    """``@hydra.main(config_path=…, config_name=…)``; a part that is not written out is None."""
+
+    folder: str | None
+    name: str | None
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class EntryConfigs:
+    """The configuration files that a Python file names."""
+
+    hydra: Hydra | None = None
+    defaults: tuple[Named, ...] = ()
+    loaded: tuple[Named, ...] = ()
+
+
+def read(path: str, data: bytes) -> EntryConfigs:
+    """What a Python file says; nothing where it does not parse."""
+    if not _HINT.search(data):
+        return EntryConfigs()
+    try:
+        source = Source.from_bytes(path, data, Kind.PYTHON)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module = ast.parse(source.text)
+    except (UnreadableError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return EntryConfigs()
+    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    hydra = next((found for node in calls if (found := _hydra(source, node))), None)
+    defaults = tuple(found for node in calls if (found := _default(source, node)))
+    loaded = tuple(found for node in calls for found in _loaded(source, node))
+    return EntryConfigs(hydra, defaults, tuple(dict.fromkeys(loaded)))
+
+
+def _name(node: ast.expr) -> str:
+    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+
+
+def _literal(node: ast.expr | None) -> str | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
+def _span(source: Source, node: ast.expr) -> Span:
+    end_line, end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return source.span_of(node.lineno, node.col_offset, end_line, end)
+
+
+def _hydra(source: Source, node: ast.Call) -> Hydra | None:
+    if _name(node.func) not in ("hydra.main", "hydra_main"):
+        return None
+    given = {keyword.arg: keyword.value for keyword in node.keywords}
+    given.update(zip(("config_path", "config_name"), node.args, strict=False))
+    folder = given.get("config_path")
+    absent = folder is None or (isinstance(folder, ast.Constant) and folder.value is None)
+    return Hydra("" if absent else _literal(folder), _literal(given.get("config_name")), _span(source, node))
+
+
+def _default(source: Source, node: ast.Call) -> Named | None:
+    """``add_argument("--config", default="configs/base.yaml")``, and click's option of the same shape."""
+    if _name(node.func).rpartition(".")[2] not in ("add_argument", "option"):
+        return None
+    flag = next((text for one in node.args if (text := _literal(one)) and text.startswith("--")), None)
+    value = next((keyword.value for keyword in node.keywords if keyword.arg == "default"), None)
+    text = _literal(value)
+    if flag is None or value is None or text is None or not SUFFIX.fullmatch(text) or _DATA.search(flag):
+        return None
+    return Named(text, _span(source, value), (flag[2:].replace("-", "_"),))
+
+
+def _loaded(source: Source, node: ast.Call) -> Iterator[Named]:
+    """``OmegaConf.load("configs/base.yaml")``, ``yaml.safe_load(open("base.yaml"))``."""
+    name = _name(node.func).rpartition(".")[2] or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+    first = node.args[0] if node.args else None
+    text = _literal(first)
+    if name not in _LOADS or first is None or text is None or not SUFFIX.fullmatch(text):
+        return
+    mode = _literal(node.args[1]) if len(node.args) > 1 else None
+    writes = name == "open" and mode is not None and not mode.startswith("r")
+    if not writes and not (text.endswith(".json") and _DATA.search(text)):
+        yield Named(text, _span(source, first))

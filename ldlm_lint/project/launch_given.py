@@ -1,0 +1,95 @@
+"""The words of a command as arguments: options, overrides and positionals, with all values that they may have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ldlm_lint.model import Span
+from ldlm_lint.project.launch_values import Frame, possible
+from ldlm_lint.project.programs import Given, Possible
+from ldlm_lint.shell.launch_grammar import Option
+from ldlm_lint.shell.script import Word
+
+_OVERRIDE = re.compile(r"([+~]{0,2})([A-Za-z_][\w./@-]*)=(.*)", re.S)
+_DOTTED = re.compile(r"[+~]{0,2}[A-Za-z_]\w*(?:[./@][\w./@-]+)+=.*|[+~]{1,2}[A-Za-z_][\w./@-]*=.*", re.S)
+_DELETED = re.compile(r"(~)([A-Za-z_][\w./@-]*)")
+_LONG = re.compile(r"(--?)([A-Za-z][\w.-]*)(?:=(.*))?", re.S)
+_LIST = re.compile(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
+_EXPANSION = re.compile(r"\$(?:\{[^{}]*\}|\w+)")
+# Options of Hydra's own that take no value, as far as an override may follow them.
+_ALONE = frozenset({"--multirun", "-m", "--hydra-help", "--resolve"})
+_NEAR = 100
+
+
+def keys_of(name: str) -> tuple[str, ...]:
+    """The keys of a name as it is written: ``dataloader.num-workers``, ``model/encoder``, ``db@package``."""
+    return tuple(part.replace("-", "_") for part in re.split(r"[./]", name.partition("@")[0]) if part)
+
+
+def arguments(frame: Frame, written: Sequence[Word]) -> tuple[tuple[Given, ...], bool]:
+    """The arguments in a program's words, and whether no others can reach it."""
+    found: list[Given] = []
+    complete, index = True, 0
+    while index < len(written):
+        word = written[index]
+        index += 1
+        if _is_unknown_list(word):
+            complete = False
+        elif match := _LONG.fullmatch(word.text):
+            value = _value(word, match, written[index] if index < len(written) else None)
+            index += isinstance(value, Word)
+            found.append(_option(frame, word, match, value))
+        elif match := _OVERRIDE.fullmatch(word.text):
+            found.append(Given(keys_of(match[2]), possible(frame, match[3], word.span), word.span, True, match[1], match[2]))
+        elif match := _DELETED.fullmatch(word.text):
+            found.append(Given(keys_of(match[2]), (), word.span, True, match[1], match[2]))
+        elif word.text != "--":
+            found.append(Given((), possible(frame, word.text, word.span), word.span))
+    return tuple(found), complete
+
+
+def _is_unknown_list(word: Word) -> bool:
+    """Whether a word may be any number of arguments: an array or ``$@`` that nobody fills, a bare expansion."""
+    if _LIST.fullmatch(word.text) or word.text.startswith(("$(", "`")):
+        return True
+    bare = word.span.end - word.span.start == len(word.text.encode())
+    return bare and _EXPANSION.fullmatch(word.text) is not None
+
+
+def _value(word: Word, match: re.Match[str], following: Word | None) -> Word | str | None:
+    """The value of an option: behind its ``=``, or the next word, which may be the next option instead."""
+    if match[3] is not None:
+        return match[3]
+    if following is None or word.text in _ALONE or _LIST.fullmatch(following.text):
+        return None
+    text = following.text
+    option = re.match(r"--?[A-Za-z]", text)
+    return None if option or _DOTTED.fullmatch(text) else following
+
+
+def _option(frame: Frame, word: Word, match: re.Match[str], value: Word | str | None) -> Given:
+    if value is None:
+        return Given(keys_of(match[2]), (), word.span, mark=match[1], written=match[2])
+    if isinstance(value, str):
+        return Given(keys_of(match[2]), possible(frame, value, word.span), word.span, mark=match[1], written=match[2])
+    together = value.span.path == word.span.path and 0 <= value.span.start - word.span.end < _NEAR
+    span = Span(word.span.path, word.span.start, value.span.end, word.span.cell) if together else word.span
+    return Given(keys_of(match[2]), possible(frame, value.text, value.span), span, mark=match[1], written=match[2])
+
+
+def _of_text(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
+    return possible(frame, text, span)
+
+
+def options(frame: Frame, found: Sequence[Option]) -> Iterator[Given]:
+    """The options of launchers."""
+    for one in found:
+        if not one.name:
+            continue
+        span = one.values[-1].span if one.values else one.word.span
+        values = () if one.text is None else possible(frame, one.text, span)
+        inside = one.values and span.path == one.word.span.path and span.end > one.word.span.start
+        whole = Span(span.path, one.word.span.start, span.end, span.cell) if inside else one.word.span
+        bare = one.name.lstrip("-")
+        yield Given(keys_of(bare), values, whole, mark=one.name[: len(one.name) - len(bare)], written=bare)

@@ -1,0 +1,204 @@
+"""Scripts and the scripts that they call: every place that starts a program, with the arguments that arrive there."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from tree_sitter import Node
+
+from ldlm_lint.model import Span
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own_folder
+from ldlm_lint.project.launch_values import Frame, environment_of, passed, possible
+from ldlm_lint.project.programs import Given
+from ldlm_lint.shell import launch_grammar, launchers, tree, words
+from ldlm_lint.shell.launch_arguments import Argument, values, written_words
+from ldlm_lint.shell.launch_code import Code, codes
+from ldlm_lint.shell.launch_grammar import Invocation
+from ldlm_lint.shell.script import Launch, Word
+from ldlm_lint.source import Kind
+
+_CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b|\b(?:bash|sbatch)[ \t]")
+_WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_DEPTH = 3
+
+
+@dataclass(frozen=True)
+class Started:
+    """A launch of a frame: its words, taken apart, and the folders that it may run in, the likeliest first."""
+
+    frame: Frame
+    span: Span
+    invocation: Invocation
+    folders: tuple[str, ...]
+    environment: tuple[Given, ...] = ()
+
+
+@dataclass
+class Scripts:
+    """The shell scripts of a project."""
+
+    project: Project
+    paths: Paths
+    _codes: dict[str, tuple[Code, ...]] = field(default_factory=dict)
+
+    def started(self) -> Iterator[Started]:
+        """Every launch of every script, once for each way in which its script is called."""
+        for path in self.project.of_kind(Kind.SHELL):
+            data = self.project.data(path)
+            if not launchers.HINT.search(data) and b".py" not in data:
+                continue
+            seen: set[tuple[object, ...]] = set()
+            for frame in self._frames(path, ()):
+                for one in self._launches(frame):
+                    key = (one.span, one.invocation, one.environment)
+                    if key not in seen:
+                        seen.add(key)
+                        yield one
+
+    def codes(self, path: str) -> tuple[Code, ...]:
+        """The code of a script, its own first, then the strings that it runs; empty where it cannot be read."""
+        if path not in self._codes:
+            source, script = self.project.source(path), self.project.script(path)
+            self._codes[path] = codes(source, script) if source is not None and script is not None else ()
+        return self._codes[path]
+
+    # Scripts that call scripts
+
+    def _frames(self, path: str, above: tuple[str, ...]) -> Iterator[Frame]:
+        """The ways in which a script is run: one for each call of it, or one by hand where nothing calls it."""
+        found = self.codes(path)
+        if not found:
+            return
+        called = False
+        for caller, call, span in self._callers.get(path, ()) if len(above) < _DEPTH else ():
+            if caller in above or caller == path:
+                continue
+            for frame in self._frames(caller, (*above, path)):
+                called = True
+                given = tuple(passed(frame, call.arguments))
+                environment = (*frame.environment, *environment_of(frame, span))
+                yield Frame(found[0], path, given, frame, (*frame.via, span), environment)
+        if not called:
+            yield Frame(found[0], path)
+
+    @cached_property
+    def _callers(self) -> dict[str, list[tuple[str, launch_grammar.Call, Span]]]:
+        """The calls of each script of the project by other scripts."""
+        found: dict[str, list[tuple[str, launch_grammar.Call, Span]]] = {}
+        for path in self.project.of_kind(Kind.SHELL):
+            data = self.project.data(path)
+            if not _CALLS.search(data):
+                continue
+            for code in self.codes(path)[:1]:
+                for node in code.nodes["command"]:
+                    if not _CALLS.search(code.text.data, node.start_byte, node.end_byte):
+                        continue
+                    call = launch_grammar.call_of(_words(code, node))
+                    span = code.text.span(node.start_byte, node.end_byte)
+                    target = call and self.file(Frame(code, path), call.script, span)
+                    if call and target and self.project.others.get(target) is Kind.SHELL:
+                        found.setdefault(target, []).append((path, call, span))
+        return found
+
+    # Launches
+
+    def _launches(self, frame: Frame) -> Iterator[Started]:
+        for code in self.codes(frame.path):
+            launches = [*code.script.launches, *_through_variables(code)]
+            for launch in sorted(launches, key=lambda one: one.span):
+                given = tuple(passed(frame, written_words(frame.code, launch)))
+                invocation = launch_grammar.read(given)
+                if invocation is not None:
+                    environment = (*frame.environment, *environment_of(frame, launch.span))
+                    yield Started(frame, launch.span, invocation, self.folders(frame, launch.span), environment)
+
+    def folders(self, frame: Frame, place: Span) -> tuple[str, ...]:
+        """The folders that a command may run in: where ``cd`` has led, else those from the script's own up to the root."""
+        start = self.folders(frame.caller, frame.via[-1]) if frame.caller else ()
+        current = tuple(dict.fromkeys((*start, *self.paths.upwards(frame.path))))
+        for node in frame.code.nodes["command"]:
+            if frame.code.source.bom + node.start_byte >= place.start:
+                break
+            written = [frame.code.text.of_node(word) for word in tree.words(node)[:2]]
+            if len(written) == 2 and written[0] in ("cd", "pushd") and written[1] != "-":
+                current = self._moved(frame, current, written[1]) or current
+        return current
+
+    def _moved(self, frame: Frame, current: tuple[str, ...], raw: str) -> tuple[str, ...]:
+        own = own_folder(raw, frame.path, self.paths.root)
+        if own is not None:
+            return (own,)
+        text = words.read_word(raw)
+        leading = leading_variable(text)
+        if leading is not None:
+            folder = self._folder(frame, leading[0])
+            return self.paths.below([folder], leading[1].strip("/")) if folder else ()
+        return () if "$" in text or "`" in text or text.startswith("/") else self.paths.below(current, text)
+
+    def _folder(self, frame: Frame, name: str, depth: int = 0) -> str | None:
+        """The folder of the project that a variable of a script holds by one of the idioms for it."""
+        for assignment in reversed(frame.code.assigned(name)):
+            raw = frame.code.source.slice(assignment.value_span)
+            own = own_folder(raw, frame.path, self.paths.root)
+            if own is not None:
+                return own
+            leading = leading_variable(raw.strip("\"'"))
+            if leading and depth < _DEPTH and leading[0] != name and (folder := self._folder(frame, leading[0], depth + 1)):
+                return posixpath.normpath(posixpath.join(folder, leading[1].strip("/")))
+        return None
+
+    def file(self, frame: Frame, word: Word, place: Span) -> str | None:
+        """The file of the project that a word of a command names."""
+        folders = self.folders(frame, place)
+        known = possible(frame, word.text, word.span)
+        texts = sorted({one.text for one in known}) if known else [word.text]
+        found = {self._find(frame, text, folders) for text in texts}
+        return found.pop() if len(found) == 1 else None
+
+    def _find(self, frame: Frame, text: str, folders: tuple[str, ...]) -> str | None:
+        own = own_folder(text, frame.path, self.paths.root)
+        if own is not None and ")" in text:
+            return own if own in self.paths.files else self.paths.find(text.rpartition(")")[2].strip("/\""), [own])
+        leading = leading_variable(text)
+        if leading:
+            folder = self._folder(frame, leading[0])
+            if folder is not None:
+                return self.paths.find(leading[1].lstrip("/"), [folder])
+            if any(is_here(frame.code.source.slice(one.value_span)) for one in frame.code.assigned(leading[0])):
+                return self.paths.find(leading[1].lstrip("/"), folders)
+        return self.paths.find(text, folders)
+
+
+def _words(code: Code, node: Node) -> tuple[Word, ...]:
+    """The words of a command as the tree has them."""
+    made = []
+    for one in tree.words(node):
+        raw = code.text.of_node(one)
+        made.append(Word(words.read_word(raw), code.text.span(one.start_byte, one.end_byte), "$" not in raw))
+    return tuple(made)
+
+
+def _through_variables(code: Code) -> Iterator[Launch]:
+    """The commands whose launcher stands in a variable: ``$LAUNCHER train.py``."""
+    for node in code.nodes["command"]:
+        if code.text.data[node.start_byte : node.start_byte + 1] not in (b"$", b'"'):
+            continue
+        found = _words(code, node)
+        if not found or not _WHOLE.fullmatch(re.sub(r"\[[@*]\]", "", found[0].text)):
+            continue
+        launch = Launch("", code.text.span(node.start_byte, node.end_byte), found)
+        full = list(written_words(code, launch))
+        if [one.text for one in full[:1]] != [found[0].text]:
+            yield launch
+            continue
+        # One word alone is a value, such as the interpreter.
+        known = values(code, Argument("", found[0].text, found[0].span))
+        if known and len({one.text for one in known}) == 1 and " " not in known[0].text:
+            name = replace(found[0], text=known[0].text)
+            if launchers.launcher_of([name.text, *(one.text for one in found[1:])]):
+                yield replace(launch, words=(name, *found[1:]))

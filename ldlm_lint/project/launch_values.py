@@ -1,0 +1,144 @@
+"""The values of a launch's words: variables, positional parameters of scripts that are called, the environment."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ldlm_lint.model import Span
+from ldlm_lint.project.launch_paths import variables
+from ldlm_lint.project.programs import Given, Possible
+from ldlm_lint.rules.settings import Origin
+from ldlm_lint.shell import words
+from ldlm_lint.shell.launch_arguments import Argument, values
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.script import Form, Word
+
+_ALL = re.compile(r"\$(?:@|\*|\{[@*]\})")
+_FROM = re.compile(r"\$\{@:(\d+)\}")
+_POSITIONAL = re.compile(r"\$(?:\{(\d+)(?::?-([^{}]*))?\}|(\d))")
+_WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_MOST = 16
+_LONGEST = 500
+DEFAULT = "unless the environment sets it"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A run of a script: by hand (``arguments`` is None: unknown), or by another script with its arguments.
+
+    ``environment`` is what the calling script gives it.
+    """
+
+    code: Code
+    path: str
+    arguments: tuple[Word, ...] | None = None
+    caller: Frame | None = None
+    via: tuple[Span, ...] = ()
+    environment: tuple[Given, ...] = ()
+
+    @property
+    def depth(self) -> int:
+        """How many scripts stand above."""
+        return len(self.via)
+
+
+def passed(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
+    """Words with ``"$@"`` and bare positional parameters replaced by what the caller passes."""
+    for word in given:
+        begin = _FROM.fullmatch(word.text)
+        positional = _POSITIONAL.fullmatch(word.text)
+        if frame.arguments is None:
+            yield word
+        elif _ALL.fullmatch(word.text) or begin:
+            yield from frame.arguments[int(begin[1]) - 1 if begin else 0 :]
+        elif positional and (index := int(positional[1] or positional[3]) - 1) < len(frame.arguments) and index >= 0:
+            yield frame.arguments[index]
+        else:
+            yield word
+
+
+def possible(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
+    """Every value that a text of a command may have, with the place to edit it; None where one is unknown."""
+    home = home_of(frame, span)
+    if home is None:
+        return None
+    positional = _POSITIONAL.fullmatch(text)
+    if positional and int(positional[1] or positional[3]):
+        return _from_caller(home, int(positional[1] or positional[3]) - 1, positional[2], span)
+    known = values(home.code, Argument("", text, span, span))
+    if known is not None:
+        return tuple(Possible(one.text, one.span, DEFAULT if one.origin is Origin.DEFAULT else "") for one in known)
+    match = _WHOLE.fullmatch(text)
+    if match:
+        return _from_positional(home, match[1] or match[2], span)
+    return _joined(home, text, span)
+
+
+def home_of(frame: Frame, span: Span) -> Frame | None:
+    """The frame whose script a word stands in: an argument that was passed on is the caller's."""
+    here: Frame | None = frame
+    while here is not None and here.path != span.path:
+        here = here.caller
+    return here
+
+
+def _from_caller(frame: Frame, index: int, default: str | None, span: Span) -> tuple[Possible, ...] | None:
+    if frame.arguments is None or frame.caller is None:
+        return (Possible(default, span, "unless an argument of the script sets it"),) if default and "$" not in default else None
+    if index < len(frame.arguments):
+        word = frame.arguments[index]
+        return possible(frame.caller, word.text, word.span)
+    return (Possible(default, span),) if default is not None and "$" not in default else None
+
+
+def _from_positional(frame: Frame, name: str, span: Span) -> tuple[Possible, ...] | None:
+    """``CONFIG=$1``, set once."""
+    assigned = frame.code.assigned(name)
+    if len(assigned) != 1 or assigned[0].append:
+        return None
+    raw = words.read_word(frame.code.source.slice(assigned[0].value_span))
+    if not _POSITIONAL.fullmatch(raw):
+        return None
+    return possible(frame, raw, assigned[0].span) if assigned[0].span.start < span.start else None
+
+
+def _joined(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
+    """A text with variables in it: ``configs/${MODEL}.yaml``."""
+    names = list(dict.fromkeys(variables(text)))
+    if not names or "$(" in text or "`" in text:
+        return None
+    choices = []
+    for name in names:
+        known = possible(frame, f"${{{name}}}", span)
+        if known is None:
+            return None
+        choices.append([(name, one.text) for one in known])
+    if len(text) > _LONGEST or math.prod(map(len, choices)) > _MOST:
+        return None
+    found = []
+    for chosen in itertools.product(*choices):
+        made = text
+        for name, value in chosen:
+            made = re.sub(rf"\$(?:\{{{name}\}}|{name}(?!\w))", lambda _, value=value: value, made)
+        if "$" in made:
+            return None
+        found.append(Possible(made, span))
+    return tuple(found)
+
+
+def environment_of(frame: Frame, place: Span) -> Iterator[Given]:
+    """The variables that a script gives to a command, in the order in which they are set."""
+    for one in frame.code.script.assignments:
+        inside = place.start <= one.span.start and one.span.end <= place.end
+        reaches = inside if one.form in (Form.PREFIX, Form.ENV) else one.exported and one.span.start < place.start
+        if reaches and one.span.path == place.path:
+            known = None if one.values is None else tuple(Possible(v.text, one.span, _note(v.origin)) for v in one.values)
+            yield Given((one.name,), known, one.span)
+
+
+def _note(origin: Origin) -> str:
+    return DEFAULT if origin is Origin.DEFAULT else ""

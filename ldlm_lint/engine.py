@@ -218,7 +218,7 @@ def _select(
 
 
 def _selected(config: Config) -> frozenset[str]:
-    return config.selected(ALL) | {rule.symbol for rule in linter.RULES}
+    return config.selected(ALL) | {rule.symbol for rule in linter.RULES if rule.default}
 
 
 def _applies(config: Config, symbol: str, path: str) -> bool:

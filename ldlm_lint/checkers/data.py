@@ -167,7 +167,8 @@ class DataChecker(LdlmChecker):
                 self._report_main_process(node, "num_workers", "", (feeds,))
         elif setting:
             if works and not zero_is_known:
-                self._report_main_process(node, "num_workers", f" unless {setting} is given", (feeds,), Confidence.LOW)
+                in_force = Claim("default-is-in-force", f"{setting.lstrip('-')}|0")
+                self._report_main_process(node, "num_workers", f" unless {setting} is given", (in_force, feeds), Confidence.LOW)
         elif parameter is not None and is_zero(parameter[2]):
             subject = f"{parameter[0]}|{parameter[1]}"
             if works and not zero_is_known and workers.node is not None and not is_guarded(node, workers.node):

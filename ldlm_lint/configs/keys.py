@@ -1,14 +1,209 @@
-"""Keys of a project's own configuration files, which its Python reads."""
+"""Keys of a project's own configuration files, which its Python reads.
+
+A key is a candidate by its name and value; whether a program reads the file, and whether the value goes where it costs
+something, the project tells.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from ldlm_lint.configs.document import Document
-from ldlm_lint.model import Finding
+from ldlm_lint.configs import edits
+from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT
+from ldlm_lint.rules.data import (
+    DATALOADER_TOO_MANY_WORKERS,
+    IN_MAIN_PROCESS,
+    NUM_WORKERS,
+    OPTIONS_WITHOUT_WORKERS,
+    PERSISTENT_WORKERS,
+    WITHOUT_PIN_MEMORY,
+    WORKERS_LIMIT,
+)
+from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
+
+_WORKERS = re.compile(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader_)?workers(?:_per_\w+)?", re.I)
+_TIMEOUT = re.compile(r"(?:.*_)?timeout(?:_\w+)?", re.I)
+_FUSED = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
+# A loader that its section calls one for evaluation may work in the main process.
+_EVALUATES = re.compile(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I)
+# A file with more than this is data, not a configuration.
+_MOST = 1000
+_REASON = "workers take memory and draw other random numbers, and fewer of them may be too few"
+
+
+@dataclass(frozen=True)
+class _Switch:
+    """A flag of a call that costs something where a configuration turns it on or off."""
+
+    rule: Rule
+    name: re.Pattern[str]
+    value: bool
+    claim: Claim
+    args: tuple[tuple[str, object], ...] = ()
+    reason: str = ""
+
+
+_SWITCHES = (
+    _Switch(
+        PERSISTENT_WORKERS,
+        re.compile(r"(?:.*_)?persistent_workers"),
+        False,
+        Claim("configured-value-reaches-call", "workers-not-persistent"),
+        (("where", "by what reads it"),),
+        "persistent workers keep their copies of the dataset in memory, and their random streams go on",
+    ),
+    _Switch(
+        WITHOUT_PIN_MEMORY,
+        re.compile(r"(?:.*_)?pin_memory"),
+        False,
+        Claim("configured-value-reaches-call", "memory-not-pinned"),
+        (),
+        "page-locked memory cannot be swapped out",
+    ),
+    _Switch(
+        FIND_UNUSED_PARAMETERS,
+        re.compile(r"(?:.*_)?find_unused_parameters"),
+        True,
+        Claim("configured-value-reaches-call", "unused-parameters"),
+    ),
+    _Switch(
+        OPTIMIZER_NOT_FUSED,
+        _FUSED,
+        False,
+        Claim("configured-value-reaches-call", "not-fused"),
+        (("optimizer", "the optimizer that reads this"),),
+        "updates differ in the last bits, and a device without fused kernels raises at the first step",
+    ),
+)
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
     """What values cost that the program takes from here, and keys that nothing reads."""
-    yield from ()
+    if len(document.entries) > _MOST:
+        return
+    for entry in document.scalars():
+        if not entry.name or entry.shared:
+            continue
+        yield from _of_workers(source, document, entry, options)
+        yield from _of_switch(source, document, entry)
+        if _TIMEOUT.fullmatch(entry.name) and _is_number(entry.value):
+            yield _timeout(entry, options)
+    yield from _dead(document)
+
+
+def _number(options: Mapping[str, object], name: str, default: object) -> int:
+    value = options.get(name, default)
+    if not isinstance(value, int):
+        raise TypeError(f"{name} must be an int, not {value!r}")
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+# Workers
+
+
+def _of_workers(source: Source, document: Document, entry: Entry, options: Mapping[str, object]) -> Iterator[Finding]:
+    if not _WORKERS.fullmatch(entry.name) or type(entry.value) is not int:
+        return
+    limit = _number(options, WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    if entry.value >= limit:
+        yield _finding(
+            DATALOADER_TOO_MANY_WORKERS,
+            entry,
+            (("workers", entry.value),),
+            Claim("configured-value-reaches-call", "too-many-workers"),
+            _setting(source, document, entry, limit // 2, _REASON) if limit > 1 else None,
+        )
+    elif entry.value == 0 and not any(_EVALUATES.search(str(key)) for key in entry.path):
+        yield from _no_workers(source, document, entry, _number(options, NUM_WORKERS.name, NUM_WORKERS.default))
+
+
+def _no_workers(source: Source, document: Document, entry: Entry, count: int) -> Iterator[Finding]:
+    """Options beside it that only workers know end the program; without them the loader only is slow."""
+    beside = {one.name: one for one in document.children(*entry.path[:-1], document=entry.document)}
+    persistent, factor = beside.get("persistent_workers"), beside.get("prefetch_factor")
+    wrong = [one for one in (factor if factor and _is_number(factor.value) else None, persistent if persistent and persistent.value is True else None) if one]
+    if wrong:
+        names = " and ".join(f"{one.name}={one.value}" for one in wrong)
+        yield _finding(
+            OPTIONS_WITHOUT_WORKERS,
+            entry,
+            (("options", names), ("error", "ValueError")),
+            Claim("configured-section-reaches-loader", " ".join(one.name for one in wrong)),
+            _without(source, document, wrong),
+        )
+        return
+    yield _finding(
+        IN_MAIN_PROCESS,
+        entry,
+        (("why", f" ({entry.name} is 0 here)"),),
+        Claim("configured-value-reaches-call", "no-workers"),
+        _setting(source, document, entry, count, _REASON),
+    )
+
+
+def _without(source: Source, document: Document, wrong: list[Entry]) -> Fix | None:
+    """Take the options out; a change of the number of workers on a command line would miss them."""
+    removals = [edits.remove(source, document, one) for one in wrong]
+    if any(one is None for one in removals):
+        return None
+    changes = tuple(edit for one in removals for edit in one or ())
+    names = " and ".join(one.name for one in wrong)
+    return Fix(f"remove {names}", changes, Applicability.UNSAFE, "whoever raises the number of workers on the command line loses the options")
+
+
+# Flags, timeouts
+
+
+def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Finding]:
+    for switch in _SWITCHES:
+        if entry.value is not switch.value or not switch.name.fullmatch(entry.name):
+            continue
+        if switch.rule in (PERSISTENT_WORKERS, WITHOUT_PIN_MEMORY) and _has_no_workers(document, entry):
+            continue
+        fix = _setting(source, document, entry, not switch.value, switch.reason) if switch.reason else None
+        yield _finding(switch.rule, entry, switch.args, switch.claim, fix)
+
+
+def _has_no_workers(document: Document, entry: Entry) -> bool:
+    beside = document.children(*entry.path[:-1], document=entry.document)
+    return any(_WORKERS.fullmatch(one.name) and one.value == 0 for one in beside)
+
+
+def _timeout(entry: Entry, options: Mapping[str, object]) -> Finding:
+    """The unit stands in the Python that reads the number, which answers with the length."""
+    limit = _number(options, COLLECTIVE_LIMIT.name, COLLECTIVE_LIMIT.default)
+    args = (("length", entry.text), ("limit", str(limit)))
+    return _finding(EXCESSIVE_COLLECTIVE_TIMEOUT, entry, args, Claim("configured-timeout-is-excessive", str(limit)))
+
+
+def _finding(rule: Rule, entry: Entry, args: tuple[tuple[str, object], ...], claim: Claim, fix: Fix | None = None) -> Finding:
+    return Finding(rule.symbol, rule.code, entry.whole, tuple(sorted(args)), Confidence.MEDIUM, fix=fix, claims=(claim,))
+
+
+def _setting(source: Source, document: Document, entry: Entry, value: int | bool, reason: str) -> Fix | None:
+    changes = edits.set_value(source, document, entry, value)
+    text = str(value).lower()
+    return Fix(f"{entry.name}: {text}", changes, Applicability.UNSAFE, reason) if changes else None
+
+
+# Keys that nothing reads
+
+
+def _dead(document: Document) -> Iterator[Finding]:
+    """Every key of a mapping may be one; the project knows which are, and names only the topmost of a section."""
+    for entry in document.entries:
+        if entry.name and entry.key_span is not None and not entry.shared:
+            args = (("key", ".".join(map(str, entry.path))), ("program", "a program"))
+            claims = (Claim("configuration-key-is-dead"),)
+            yield Finding(DEAD_CONFIG_KEY.symbol, DEAD_CONFIG_KEY.code, entry.key_span, args, Confidence.MEDIUM, claims=claims)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Reference, Rule
+from ldlm_lint.model import Confidence, Reference, Rule, Scope
 
 _DOCS = Reference("ldlm-lint documentation", "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md")
 
@@ -19,7 +19,7 @@ def _rule(code: str, symbol: str, message: str, summary: str, rationale: str, co
         versions="Independent of torch.",
         verification="Run the linter again after mending the cause.",
         references=(_DOCS,),
-        reads=("py", "sh"),
+        reads=("py", "sh", "cfg"),
         triggers=(b"",),
         status="stable",
     )
@@ -36,10 +36,12 @@ INTERNAL_ERROR = _rule(
 UNPARSABLE_FILE = _rule(
     "E6802",
     "unparsable-file",
-    "cannot be parsed: %(error)s; only what stands before it was checked",
-    "A file with a syntax error.",
-    "What stands before the error is still checked, what stands after it is not.",
-    "Python would not run this file, and what follows the error is unchecked.",
+    "cannot be parsed: %(error)s; %(checked)s",
+    "A file with a syntax error, or a configuration that holds template placeholders.",
+    "Of a Python file, what stands before the error is still checked, what stands after it is not. Of a configuration file "
+    "nothing is; it is named only where it holds settings that a rule would look at. The templates of a Helm chart and "
+    "files of data (JSON Lines, tables of thousands of values) are passed over without a word.",
+    "The program would not run or load this file, and what follows the error is unchecked.",
 )
 UNREADABLE_FILE = _rule(
     "E6803",
@@ -50,4 +52,28 @@ UNREADABLE_FILE = _rule(
     "The run ends with exit code 3, so that a gate does not pass on an unread file.",
 )
 
-RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE)
+DEAD_CONFIG_KEY = Rule(
+    code="I6804",
+    symbol="dead-config-key",
+    message="nothing reads `%(key)s`: no Python file of the project holds the name, and no section around it is handed on whole "
+    "(%(program)s reads this file)",
+    summary="A key of a configuration that a program of the project reads, but that no code speaks of.",
+    rationale="A setting that nothing reads looks like a decision and is none: `use_fused: true` in a file from which the optimizer takes "
+    "only the learning rate fuses nothing. It is left over from a rename, was copied from another project, or its reader was never written.",
+    cost="Whoever tunes it, or trusts it, waits for an effect that cannot come.",
+    exceptions="A key that a tool outside of the project reads, or that code reads under a name it puts together.",
+    versions="Independent of torch.",
+    verification="Search the project for the name, then change the value and compare two runs.",
+    references=(
+        _DOCS,
+        Reference("OmegaConf, struct flag: unknown keys are accepted in files", "https://github.com/omry/omegaconf/blob/master/docs/source/usage.rst"),
+    ),
+    reads=("cfg",),
+    triggers=(),
+    setting_triggers=(b"batch", b"num_workers", b"learning_rate", b"lr", b"optim", b"epoch", b"steps", b"model", b"train"),
+    confidence=Confidence.MEDIUM,
+    default=False,
+    scope=Scope.PROJECT,
+)
+
+RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.configs.document import Path
+from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import Homes
 from ldlm_lint.project.config_reads import ConfigReads

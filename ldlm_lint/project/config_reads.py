@@ -1,0 +1,190 @@
+"""Which calls of a project's Python take a value from a configuration, and from which keys.
+
+Only the files with a call that matters are parsed; from there a value is followed back, through variables, parameters and
+attributes, to the keys that are read. What is no plain read (arithmetic, a condition) is not followed: unknown is not
+a fact.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from astroid import nodes
+
+from ldlm_lint.configs.document import Document, Entry, Key
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.config_homes import Home
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.trees import tree_of
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.key_reads import KeyRead, reads_of, sections_of
+from ldlm_lint.python.names import is_named
+from ldlm_lint.python.places import position_of
+from ldlm_lint.python.walks import nodes_of
+
+_DEPTH = 5
+_CALLERS = 20
+# Sections that are not the training's own.
+_OTHER_SECTION = re.compile(r"val|test|eval|infer|sampl|generat|token|preproc|download|export|serv", re.I)
+# The keys that name a class, and those below which its arguments stand: Hydra, Lightning, latent-diffusion and its heirs.
+_CLASS_KEYS = ("_target_", "target", "class_path", "_class", "cls")
+_ARGUMENT_KEYS = ("params", "init_args", "kwargs", "args")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value comes from: the keys that are read, and the place that reads them.
+
+    ``maker`` is the (path, name) of the class or function whose argument the last key is, where nobody but a configuration
+    calls it; ``cap`` the largest number that gets through, None without a bound.
+    """
+
+    keys: tuple[str, ...]
+    path: str
+    position: str
+    cap: int | None = None
+    maker: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Sink:
+    """A call that takes values: its file, its place and its node."""
+
+    path: str
+    position: str
+    node: nodes.Call
+
+
+class ConfigReads:
+    """Follows the arguments of calls back to the keys of configurations."""
+
+    def __init__(self, project: Project, calls: Calls) -> None:
+        self._project = project
+        self._calls = calls
+        self._trees: dict[str, nodes.Module | None] = {}
+        self._sinks: dict[frozenset[str], tuple[Sink, ...]] = {}
+        self._origins: dict[tuple[str, str, str, tuple[str, ...]], tuple[Origin, ...]] = {}
+
+    def tree(self, path: str) -> nodes.Module | None:
+        """The tree of a file of the project, kept for further questions."""
+        if path not in self._trees:
+            self._trees[path] = tree_of(self._project, path)
+        return self._trees[path]
+
+    def sinks(self, names: frozenset[str]) -> tuple[Sink, ...]:
+        """The calls of functions with these qualified names, tests left out."""
+        if names not in self._sinks:
+            self._sinks[names] = tuple(self._find_sinks(names))
+        return self._sinks[names]
+
+    def _find_sinks(self, names: frozenset[str]) -> Iterator[Sink]:
+        words = {name.rpartition(".")[2].encode() for name in names}
+        for path in sorted(self._project.files):
+            data = self._project.data(path)
+            if self._project.is_test(path) or not any(word in data for word in words):
+                continue
+            tree = self.tree(path)
+            for node in nodes_of(tree, nodes.Call) if tree is not None else ():
+                if is_named(node.func, names):
+                    yield Sink(path, position_of(node), node)
+
+    def origins(self, sink: Sink, parameter: str, positional: tuple[str, ...] = ()) -> tuple[Origin, ...]:
+        """The keys that an argument of a call may come from, those of a section that is passed whole among them."""
+        key = (sink.path, sink.position, parameter, positional)
+        if key not in self._origins:
+            self._origins[key] = tuple(dict.fromkeys(self._of_argument(sink, parameter, positional)))
+        return self._origins[key]
+
+    def _of_argument(self, sink: Sink, parameter: str, positional: tuple[str, ...]) -> Iterator[Origin]:
+        node = Arguments(sink.node, positional)[parameter].node
+        reads = reads_of(node) if node is not None else self._below_sections(sink.node, parameter)
+        for read in reads:
+            yield from self._followed(sink.path, read, 0)
+
+    def origins_of(self, path: str, node: nodes.NodeNG) -> tuple[Origin, ...]:
+        """The keys that an expression of a file may come from."""
+        return tuple(dict.fromkeys(one for read in reads_of(node) for one in self._followed(path, read, 0)))
+
+    @staticmethod
+    def _below_sections(call: nodes.Call, parameter: str) -> tuple[KeyRead, ...]:
+        return tuple(replace(one, keys=(*one.keys, parameter)) for one in sections_of(call))
+
+    def _followed(self, path: str, read: KeyRead, depth: int) -> Iterator[Origin]:
+        """A read and, where it begins at a parameter, what the callers pass there."""
+        own = Origin(read.keys, path, read.position, read.cap)
+        if not read.parameter or depth > _DEPTH:
+            if read.keys:
+                yield own
+            return
+        found = [one for one in self._from_callers(path, read, depth)]
+        yield from found
+        if read.keys and not found:
+            yield own
+        elif not read.keys:
+            # A configuration may name the class, and give the argument by its name.
+            yield replace(own, keys=(read.parameter,), maker=(path, read.scope.removesuffix(".__init__")))
+
+    def _from_callers(self, path: str, read: KeyRead, depth: int) -> Iterator[Origin]:
+        function = self._calls.function(path, read.scope)
+        if function is None:
+            return
+        names = function.params[1:] if function.params[:1] in (("self",), ("cls",)) else function.params
+        for number, (caller, call) in enumerate(self._calls.callers(path, read.scope)):
+            if number >= _CALLERS:
+                return
+            node = self._call_at(caller, call.position)
+            if node is None or self._project.is_test(caller):
+                continue
+            given = Arguments(node, names)[read.parameter].node
+            passed = reads_of(given) if given is not None else self._below_sections(node, read.parameter)
+            for outer in passed:
+                caps = [one for one in (read.cap, outer.cap) if one is not None]
+                joined = replace(outer, keys=outer.keys + read.keys, cap=min(caps) if caps else None)
+                for origin in self._followed(caller, joined, depth + 1):
+                    # The last key is read here, whatever section the caller passes.
+                    yield replace(origin, path=path, position=read.position) if read.keys else origin
+
+    def _call_at(self, path: str, position: str) -> nodes.Call | None:
+        tree = self.tree(path)
+        return next((one for one in nodes_of(tree, nodes.Call) if position_of(one) == position), None) if tree is not None else None
+
+
+def matches(origin: Origin, document: Document, entry: Entry, home: Home, project: Project) -> bool:
+    """Whether a value of a file, read by a program, is what an origin reads."""
+    if any(isinstance(key, int) for key in entry.path) and origin.maker is None:
+        return False
+    if origin.maker is not None:
+        return _is_argument_of(origin, document, entry, home, project)
+    full = (*home.prefix, *entry.path)
+    if full[-len(origin.keys) :] != origin.keys:
+        return False
+    return len(origin.keys) == len(full) or len(origin.keys) > 1 or _is_in_a_section_of(document, entry, full, home, project)
+
+
+def _is_in_a_section_of(document: Document, entry: Entry, full: tuple[Key, ...], home: Home, project: Project) -> bool:
+    """Whether a lone key, read from a root that nobody knows, can only be the one of its section: no other section has it, and the program speaks of this one."""
+    if len({one.path for one in document.named(entry.name)}) > 1 or _OTHER_SECTION.search(str(full[-2])):
+        return False
+    section = re.compile(rb"[.\"']%s\b" % re.escape(str(full[-2])).encode())
+    return any(section.search(project.data(file)) for file in project.reach(home.entry))
+
+
+def _is_argument_of(origin: Origin, document: Document, entry: Entry, home: Home, project: Project) -> bool:
+    """Whether the mapping around an entry gives arguments to the class that an origin's parameter belongs to."""
+    if not entry.path or entry.path[-1] != origin.keys[-1] or origin.maker is None:
+        return False
+    holder = entry.path[:-1]
+    if holder and holder[-1] in _ARGUMENT_KEYS:
+        holder = holder[:-1]
+    for key in _CLASS_KEYS:
+        named = document.get(*holder, key, document=entry.document)
+        if named is None or not isinstance(named.value, str):
+            continue
+        path, name = origin.maker
+        if named.value.rpartition(".")[2] != name.rpartition(".")[2]:
+            continue
+        found = project.resolve(home.entry, named.value)
+        return found is None or found == (path, name)
+    return False

@@ -1,0 +1,43 @@
+"""The calls that take values of configurations which rules speak of, and what must hold of such a call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ldlm_lint import tables
+from ldlm_lint.python.slots import LOADERS
+
+_LOADER = tables.positional("torch.utils.data.DataLoader")
+_WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "accelerate.DistributedDataParallelKwargs"})
+_OPTIMIZERS = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A parameter of some calls.
+
+    ``asks`` are the questions that are put about a call; a topic ``only_in_force`` is silent where every launch of the
+    file gives another value.
+    """
+
+    sinks: frozenset[str]
+    parameter: str
+    asks: tuple[str, ...]
+    positional: tuple[str, ...] = ()
+    only_in_force: bool = True
+
+
+TOPICS = {
+    # Whoever starts the program without the override gets the value, and a node that is full of processes: it is worth mending.
+    "too-many-workers": Topic(LOADERS, "num_workers", ("belongs-to-training",), _LOADER, only_in_force=False),
+    "no-workers": Topic(LOADERS, "num_workers", ("loader-feeds-training", "dataset-works-per-item"), _LOADER),
+    "workers-not-persistent": Topic(LOADERS, "persistent_workers", ("loader-is-reiterated",), _LOADER),
+    "memory-not-pinned": Topic(LOADERS, "pin_memory", ("loader-feeds-training", "trains-on-cuda"), _LOADER),
+    "unused-parameters": Topic(_WRAPPERS, "find_unused_parameters", ("wrapped-model-trains",)),
+    "not-fused": Topic(_OPTIMIZERS, "fused", ("optimizer-trains-on-cuda",)),
+}
+
+TIMEOUTS: dict[str, tuple[str, ...]] = {
+    name: tables.positional(name)
+    for name in ("torch.distributed.init_process_group", "torch.distributed.new_group", "accelerate.InitProcessGroupKwargs")
+} | {"deepspeed.init_distributed": (), "lightning.strategies.DDPStrategy": (), "lightning.strategies.FSDPStrategy": ()}

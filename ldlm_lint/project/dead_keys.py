@@ -1,0 +1,117 @@
+"""Keys of configuration files that no code of the project speaks of, told from its text.
+
+A key is alive where its name stands in any Python file of the project, in whatever role, where a section around it is
+handed on whole, or where another value refers to it. What remains is read by nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ldlm_lint.configs.document import Document, Entry, Path, Shape
+from ldlm_lint.project.config_homes import Home
+from ldlm_lint.python.key_reads import is_whole
+from ldlm_lint.python.skim import without_comments
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.questions.base import Context
+
+_WORD = re.compile(rb"[A-Za-z_]\w*")
+_NAME = re.compile(r"[A-Za-z]\w{2,}")
+_INTERPOLATION = re.compile(rb"\$\{([^{}]*)")
+# Frameworks that read their settings by names which the project's own code does not hold.
+_FRAMEWORKS = re.compile(
+    rb"HfArgumentParser|TrlParser|LightningCLI|jsonargparse|TrainingArguments|deepspeed|_CliArgs|fairseq|mmengine|mmcv|detectron2|nemo\b|megatron"
+    rb"|torchtune|accelerate\.commands|ray\.tune|composer\b|setattr\(|__dict__|\bglobals\(\)|\.update\((?:yaml|json|OmegaConf)"
+)
+_OWN_KEYS = {"hydra", "defaults", "_target_", "target", "class_path", "params", "init_args", "version", "wandb", "sweep"}
+_CLASS_KEYS = ("_target_", "target", "class_path")
+_SPREAD = re.compile(rb"\*\*[ \t]*([\w.]+)")
+_LOGGING = re.compile(rb"(?:print|info|debug|log|pformat|str|repr|len|isinstance|hasattr|type|bool)$")
+
+
+def dead_paths(context: Context, document: Document) -> frozenset[Path]:
+    """The paths of a configuration file's keys that nothing reads; a section is dead with all that is in it."""
+    known = context.dead_keys
+    if document.path not in known:
+        known[document.path] = _find(context, document)
+    return known[document.path]
+
+
+def _find(context: Context, document: Document) -> frozenset[Path]:
+    homes = [one for one in context.homes.of(document.path) if one.chosen or _is_of_hydra(context, one, document.path)]
+    if document.documents != 1 or not homes or any(one.shared for one in document.entries):
+        return frozenset()
+    text = _Text(context, homes)
+    if text.of_a_framework:
+        return frozenset()
+    return frozenset(one.path for one in document.entries if one.name and not _is_alive(text, document, one))
+
+
+def _is_of_hydra(context: Context, home: Home, path: str) -> bool:
+    return any(file == home.entry and path.startswith(folder + "/") for file, folder in context.homes.hydra_folders())
+
+
+class _Text:
+    """What the text of the project says that bears on its configurations."""
+
+    def __init__(self, context: Context, homes: list[Home]) -> None:
+        project = context.project
+        self.words = context.words
+        self.reach = [without_comments(project.data(file)) for file in sorted(set().union(*(project.reach(one.entry) for one in homes)))]
+        self.of_a_framework = any(_FRAMEWORKS.search(data) for data in self.reach)
+        spread = {name.rpartition(b".")[2].decode() for data in self.reach for name in _SPREAD.findall(data)}
+        self.spread = spread
+        self.spreads_any = any(is_whole(name) for name in spread)
+        self._whole: dict[str, bool] = {}
+        self.prefixes = {one.prefix for one in homes}
+
+    def takes_whole(self, section: str) -> bool:
+        """Whether the code hands a section on, spreads it or goes through it, so that its keys may be read by any name."""
+        if section not in self._whole:
+            self._whole[section] = self._finds_whole(section.encode())
+        return self._whole[section]
+
+    def _finds_whole(self, section: bytes) -> bool:
+        name = re.escape(section)
+        used = re.compile(rb"(?:\.%s|\[[\"']%s[\"']\]|get\([\"']%s[\"'][^()]*\))(?![\w\"'])[ \t]*(?![\w \t.\[=(:]|\.get)" % (name, name, name))
+        iterated = re.compile(rb"(?:\.%s|[\"']%s[\"']\])\.(?:items|keys|values)\(|\bin[ \t]+[\w.]*\b%s\b[ \t]*:" % (name, name, name))
+        if section.decode() in self.spread:
+            return True
+        return any(iterated.search(data) or any(self._hands_on(data, match.start()) for match in used.finditer(data)) for data in self.reach)
+
+    @staticmethod
+    def _hands_on(data: bytes, at: int) -> bool:
+        """Whether a use of a section as a whole is an argument of a call that may read it; to print it is not to read it."""
+        line = data[data.rfind(b"\n", 0, at) + 1 : at]
+        called = re.search(rb"([\w.]+)\([^()]*$", line)
+        return called is None or not _LOGGING.search(called[1])
+
+
+def _is_alive(text: _Text, document: Document, entry: Entry) -> bool:
+    path = entry.path
+    if any(not isinstance(key, str) or not _NAME.fullmatch(key) or key.startswith("_") for key in path) or path[0] in _OWN_KEYS:
+        return True
+    if entry.name in _OWN_KEYS or entry.name.encode() in text.words:
+        return True
+    if entry.shape is not Shape.SCALAR and any(_is_alive(text, document, one) for one in document.children(*path)):
+        return True
+    if any(document.get(*path[:end], key) for end in range(len(path)) for key in _CLASS_KEYS):
+        return True
+    around = [str(key) for prefix in text.prefixes for key in (*prefix, *path[:-1])]
+    return any(text.takes_whole(section) for section in around) or (not around and text.spreads_any)
+
+
+def words_of(context: Context) -> frozenset[bytes]:
+    """Every name in the Python of a project and in the interpolations of its configurations."""
+    project = context.project
+    found: set[bytes] = set()
+    for file in project.files:
+        found.update(_WORD.findall(without_comments(project.data(file))))
+    for file in project.of_kind(Kind.YAML, Kind.JSON, Kind.TOML):
+        data = project.data(file)
+        if b"${" in data:
+            found.update(word for inner in _INTERPOLATION.findall(data) for word in _WORD.findall(inner))
+    return frozenset(found)

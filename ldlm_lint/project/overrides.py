@@ -1,0 +1,40 @@
+"""What takes the place of a value of a configuration file: launches that give another, Hydra files that come later."""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.project.config_homes import Home
+from ldlm_lint.project.launches import Given, Program
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.questions.base import Context
+
+
+def overriding(program: Program, home: Home, entry: Entry) -> Given | None:
+    """The argument of a launch that takes the place of an entry; None where the entry counts."""
+    full = tuple(str(key) for key in (*home.prefix, *entry.path))
+    for given in reversed(program.arguments):
+        if given.keys == full or (not given.override and given.keys == full[-1:]):
+            same = given.values is not None and any(one.text == entry.text for one in given.values)
+            return None if same else given
+    return None
+
+
+def is_shadowed(context: Context, document: Document, entry: Entry, home: Home) -> bool:
+    """Whether in every Hydra composition with a file another of its files sets the value."""
+    from ldlm_lint.configs.hydra import compose
+
+    folder = next((folder for file, folder in context.homes.hydra_folders() if file == home.entry and document.path.startswith(folder + "/")), None)
+    if folder is None:
+        return False
+    full = (*home.prefix, *entry.path)
+    held = []
+    for path in sorted(context.project.others):
+        if posixpath.dirname(path) == folder and path.endswith((".yaml", ".yml")):
+            composition = compose(context.project, folder, posixpath.basename(path))
+            if any(part.path == document.path for part in composition.parts):
+                held.append(composition.value_at(*full))
+    return bool(held) and all(one is not None and one.path != document.path for one in held)

@@ -1,0 +1,191 @@
+"""Which keys of a configuration an expression reads, as far as its own file tells.
+
+``cfg.data.num_workers``, ``self.config["data"]["num_workers"]``, ``cfg.data.get("num_workers", 8)``, ``getattr(args,
+"num_workers", 8)`` and ``OmegaConf.select(cfg, "data.num_workers")`` all read the keys ``data``, ``num_workers``. A renamed
+root (``data_cfg = cfg.data``), an attribute that a class stores and a conversion (``int(…)``) are looked through. A chain
+that begins at a parameter says so: what callers pass there, the project knows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from astroid import nodes
+
+from ldlm_lint.python.names import bindings, scope_of
+from ldlm_lint.python.places import function_of, position_of, scope_name
+from ldlm_lint.python.values import constant
+from ldlm_lint.python.walks import nodes_of
+
+_DEPTH = 12
+_CASTS = {"int", "float", "bool", "str", "dict", "list", "to_container", "to_object", "asdict", "vars", "deepcopy", "copy", "EasyDict", "Namespace"}
+# What a configuration is called as a whole: such a name in a chain is no key.
+_WHOLE = re.compile(r"_?(?:\w*_)?(?:cfgs?|configs?|conf|args?|opts?|options|hparams|hps|params|settings|flags|namespace)", re.I)
+_HELD_KEYS = {"get", "pop"}
+# Tests that only ask whether the key is there: the value is the key's wherever it is.
+_PRESENCE = re.compile(r"\bhasattr\(|\bis (?:not )?None\b|[\"'] (?:not )?in \w|\bisinstance\(")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRead:
+    """Keys that are read, outermost first, and where the chain begins.
+
+    ``scope`` and ``parameter`` name the function and its parameter at the root, both empty for another root; without keys
+    the parameter itself is the value. ``position`` is the ``line:column`` of the read, ``cap`` the largest number that
+    ``min(cap, …)`` lets through.
+    """
+
+    keys: tuple[str, ...]
+    scope: str
+    parameter: str
+    position: str
+    cap: int | None = None
+
+
+def reads_of(node: nodes.NodeNG) -> tuple[KeyRead, ...]:
+    """The reads whose value an expression may be, unchanged but for conversions; none where it is something else."""
+    return tuple(dict.fromkeys(_reads(node, 0)))
+
+
+def is_whole(name: str) -> bool:
+    """Whether a name stands for a configuration as a whole, not for one of its keys."""
+    return _WHOLE.fullmatch(name) is not None
+
+
+def _reads(node: nodes.NodeNG, depth: int) -> Iterator[KeyRead]:
+    if depth > _DEPTH:
+        return
+    if isinstance(node, nodes.Name):
+        yield from _of_name(node, depth)
+    elif isinstance(node, nodes.Attribute):
+        yield from _of_attribute(node, depth)
+    elif isinstance(node, nodes.Subscript):
+        key = constant(node.slice)
+        if isinstance(key, str):
+            yield from _below(node.value, key, node, depth)
+    elif isinstance(node, nodes.Call):
+        yield from _of_call(node, depth)
+    elif isinstance(node, nodes.BoolOp) and node.op == "or":
+        for part in node.values:
+            yield from _reads(part, depth + 1)
+    elif isinstance(node, nodes.IfExp) and _PRESENCE.search(node.test.as_string()):
+        yield from _reads(node.body, depth + 1)
+        yield from _reads(node.orelse, depth + 1)
+
+
+def _below(holder: nodes.NodeNG, key: str, node: nodes.NodeNG, depth: int) -> Iterator[KeyRead]:
+    """The reads of a key of what an expression holds; a holder that is no chain itself is an unknown root."""
+    found = list(_reads(holder, depth + 1))
+    for one in found:
+        yield replace(one, keys=(*one.keys, *_named(key, bool(one.keys or one.parameter))), position=position_of(node))
+    if not found and not _is_import(holder):
+        yield KeyRead(_named(key, False), "", "", position_of(node))
+
+
+def _named(key: str, inside: bool) -> tuple[str, ...]:
+    """The keys that a dotted name stands for; ``self.cfg`` and ``trainer.config`` are a configuration, not a key of one."""
+    parts = tuple(key.split("."))
+    return parts if inside or len(parts) > 1 or not is_whole(key) else ()
+
+
+def _is_import(node: nodes.NodeNG) -> bool:
+    """A module's attribute (``os.environ``, ``settings.x``) is no key."""
+    while isinstance(node, (nodes.Attribute, nodes.Subscript)):
+        node = node.expr if isinstance(node, nodes.Attribute) else node.value
+    return isinstance(node, nodes.Name) and any(isinstance(one, (nodes.Import, nodes.ImportFrom)) for one in bindings(node))
+
+
+def _of_name(node: nodes.Name, depth: int) -> Iterator[KeyRead]:
+    for binding in bindings(node):
+        statement = binding.parent
+        if isinstance(statement, nodes.Arguments):
+            function = statement.parent
+            yield KeyRead((), scope_name(function), node.name, position_of(node))
+        elif isinstance(binding, nodes.AssignName) and isinstance(statement, (nodes.Assign, nodes.AnnAssign)):
+            # ``cfg = cfg`` and the like lead nowhere.
+            if statement.value is not None and getattr(statement.value, "name", "") != node.name:
+                yield from _reads(statement.value, depth + 1)
+
+
+def _of_attribute(node: nodes.Attribute, depth: int) -> Iterator[KeyRead]:
+    holder = class_of_self(node.expr)
+    if holder is not None:
+        yield from _of_own(node, holder, depth)
+    elif isinstance(node.expr, nodes.Attribute) and node.expr.attrname == "hparams" and (owner := class_of_self(node.expr.expr)) is not None:
+        yield from _of_hyperparameter(node, owner)
+    else:
+        yield from _below(node.expr, node.attrname, node, depth)
+
+
+def _of_own(node: nodes.Attribute, holder: nodes.ClassDef, depth: int) -> Iterator[KeyRead]:
+    """``self.x``: what the methods of the class store there."""
+    stored = [one.parent.value for one in nodes_of(holder, nodes.AssignAttr) if one.attrname == node.attrname and _is_plain(one)]
+    found = [read for value in stored for read in _reads(value, depth + 1)]
+    yield from found
+    if not stored and not is_whole(node.attrname):
+        # A base class or a framework stores it.
+        yield KeyRead((node.attrname,), "", "", position_of(node))
+
+
+def _is_plain(target: nodes.AssignAttr) -> bool:
+    return isinstance(target.parent, (nodes.Assign, nodes.AnnAssign)) and target.parent.value is not None
+
+
+def _of_hyperparameter(node: nodes.Attribute, owner: nodes.ClassDef) -> Iterator[KeyRead]:
+    """``self.hparams.x`` of Lightning is the constructor's argument, or a key of the one configuration it takes."""
+    constructor = next((one for one in owner.body if isinstance(one, nodes.FunctionDef) and one.name == "__init__"), None)
+    names = [one.name for one in (constructor.args.args or [])[1:] + (constructor.args.kwonlyargs or [])] if constructor else []
+    scope = scope_name(constructor) if constructor else ""
+    if node.attrname in names:
+        yield KeyRead((), scope, node.attrname, position_of(node))
+    elif constructor is not None:
+        yield KeyRead((node.attrname,), "", "", position_of(node))
+
+
+def class_of_self(node: nodes.NodeNG) -> nodes.ClassDef | None:
+    """The class whose method an expression stands in, where it is the method's first parameter."""
+    if not isinstance(node, nodes.Name):
+        return None
+    function = function_of(node)
+    while isinstance(function, nodes.FunctionDef) and not isinstance(function.parent, nodes.ClassDef):
+        outer = function.parent.frame()
+        function = outer if isinstance(outer, nodes.FunctionDef) else None
+    if function is None or not isinstance(function, nodes.FunctionDef) or not function.args.args:
+        return None
+    return function.parent if function.args.args[0].name == node.name else None
+
+
+def _of_call(node: nodes.Call, depth: int) -> Iterator[KeyRead]:
+    last = node.func.attrname if isinstance(node.func, nodes.Attribute) else getattr(node.func, "name", "")
+    if last in _HELD_KEYS and isinstance(node.func, nodes.Attribute):
+        key = constant(node.args[0]) if node.args else None
+        if isinstance(key, str) and not _is_import(node.func.expr):
+            yield from _below(node.func.expr, key, node, depth)
+    elif last in ("getattr", "select") and len(node.args) >= 2:
+        key = constant(node.args[1])
+        if isinstance(key, str):
+            yield from _below(node.args[0], key, node, depth)
+    elif last in _CASTS and node.args:
+        yield from _reads(node.args[0], depth + 1)
+    elif last in ("min", "max") and isinstance(node.func, nodes.Name) and scope_of(node.func) is None:
+        yield from _of_bound(node, last == "min", depth)
+
+
+def _of_bound(node: nodes.Call, is_cap: bool, depth: int) -> Iterator[KeyRead]:
+    """``min(8, x)`` lets at most 8 through; what else may bound it is unknown, and then nothing is told."""
+    known = [one for one in map(constant, node.args) if type(one) is int]
+    others = [one for one in node.args if type(constant(one)) is not int]
+    if is_cap and len(others) != 1:
+        return
+    for one in others:
+        for read in _reads(one, depth + 1):
+            caps = [*known, *([read.cap] if read.cap is not None else [])]
+            yield replace(read, cap=min(caps)) if is_cap and caps else read
+
+
+def sections_of(call: nodes.Call) -> tuple[KeyRead, ...]:
+    """The sections that a call takes whole: ``DataLoader(ds, **cfg.loader)``."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg is None]
+    return tuple(dict.fromkeys(read for node in given for read in _reads(node, 0)))

@@ -82,4 +82,4 @@ def _syntax_error(source: Source, line: int, message: str) -> Finding:
     text = source.lines[line - 1]
     start = len(text) - len(text.lstrip())
     span = source.span_of(line, start, line, max(len(text.encode()), start))
-    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", message),))
+    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", message), ("checked", "only what stands before it was checked")))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.model import Span
-from ldlm_lint.source import Kind
+from ldlm_lint.source import Kind, Source
 
 Key = str | int
 Path = tuple[Key, ...]
 """The keys from the root of a document to a value; list items by their index."""
+_Place = tuple[int, Path]
 
 
 class Shape(enum.Enum):
@@ -30,7 +31,9 @@ class Entry:
     ``value`` is a scalar as Python data (str, int, float, bool, None); None for a mapping or sequence. ``text`` is the
     scalar without its quotes, ``span`` the value as it is written with them, ``key_span`` its key (None for a list item
     and the root). ``document`` counts the documents of a YAML stream from 0. ``shared``: the value is written in
-    another place and comes from there (a YAML alias or merge key), so that an edit would change both.
+    another place and comes from there (a YAML alias or merge key), so that an edit would change both. ``tag`` is the
+    YAML tag as it is written (``!ref``, ``!new:torch.optim.Adam``), whose meaning only the program knows; the span
+    leaves it out.
     """
 
     path: Path
@@ -41,6 +44,7 @@ class Entry:
     key_span: Span | None = None
     document: int = 0
     shared: bool = False
+    tag: str = ""
 
     @property
     def name(self) -> str:
@@ -66,8 +70,23 @@ class Document:
     entries: tuple[Entry, ...]
 
     @cached_property
-    def _by_path(self) -> dict[tuple[int, Path], Entry]:
-        return {(one.document, one.path): one for one in self.entries}
+    def _tables(self) -> tuple[dict[_Place, Entry], dict[_Place, list[Path]]]:
+        """The entries that count by their place, and the paths below each place."""
+        found: dict[_Place, Entry] = {}
+        below: dict[_Place, list[Path]] = {}
+        for one in self.entries:
+            place = (one.document, one.path)
+            if place in found:
+                # What a key held that is written again further down does not count either.
+                lost = below.pop(place, [])
+                while lost:
+                    gone = (one.document, lost.pop())
+                    found.pop(gone, None)
+                    lost += below.pop(gone, ())
+            elif one.path:
+                below.setdefault((one.document, one.path[:-1]), []).append(one.path)
+            found[place] = one
+        return found, below
 
     @cached_property
     def documents(self) -> int:
@@ -76,21 +95,20 @@ class Document:
 
     def get(self, *path: Key, document: int = 0) -> Entry | None:
         """The entry at a path, None where there is none."""
-        return self._by_path.get((document, path))
+        return self._tables[0].get((document, path))
 
     def children(self, *path: Key, document: int = 0) -> Iterator[Entry]:
         """The entries directly below a path, each once."""
-        for (number, place), entry in self._by_path.items():
-            if number == document and len(place) == len(path) + 1 and place[:-1] == path:
-                yield entry
+        found, below = self._tables
+        return (found[document, one] for one in below.get((document, path), ()))
 
     def scalars(self) -> Iterator[Entry]:
         """Every scalar that counts."""
-        return (one for one in self._by_path.values() if one.shape is Shape.SCALAR)
+        return (one for one in self._tables[0].values() if one.shape is Shape.SCALAR)
 
     def named(self, name: str) -> Iterator[Entry]:
         """Every entry that counts with this last key."""
-        return (one for one in self._by_path.values() if one.name == name)
+        return (one for one in self._tables[0].values() if one.name == name)
 
 
 class DocumentError(Exception):
@@ -100,3 +118,25 @@ class DocumentError(Exception):
         super().__init__(message)
         self.message = message
         self.line = line
+
+
+class DataError(DocumentError):
+    """A file of data rather than of settings: nothing is wrong with it, and nobody would look for settings in it."""
+
+
+class ChartError(DocumentError):
+    """A template of a Helm chart: by design not YAML before it is rendered, and no author would mend that."""
+
+
+def spans(source: Source) -> Callable[[int, int], Span]:
+    """From the character range of a source's text to the span of file bytes behind it."""
+    bom, text, path = source.bom, source.text, source.path
+    plain = len(source.segments) == 1
+    if text.isascii():
+        if plain:
+            return lambda start, end: Span(path, start + bom, end + bom)
+        return lambda start, end: source.span(start + bom, end + bom)
+    table = [bom]
+    for letter in text:
+        table.append(table[-1] + len(letter.encode()))
+    return lambda start, end: source.span(table[start], table[end])

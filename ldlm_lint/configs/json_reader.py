@@ -1,68 +1,157 @@
-"""JSON through tree-sitter: places of all values, also in a file that has comments."""
+"""JSON with the places of all values, read token by token: the standard library keeps no positions.
+
+As lenient as the programs that read such files: comments and a comma behind the last value are accepted
+(``tsconfig.json``, JSON5 readers), so are ``NaN`` and ``Infinity``, which Python writes.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
 
-import tree_sitter_json
-from tree_sitter import Language, Node, Parser
-
-from ldlm_lint.configs.document import Document, DocumentError, Entry, Path, Shape
+from ldlm_lint.configs.document import DataError, Document, DocumentError, Entry, Path, Shape, spans
+from ldlm_lint.configs.templates import bare_placeholder
+from ldlm_lint.model import Span
 from ldlm_lint.source import Source
 
-_LANGUAGE = Language(tree_sitter_json.language())
-_SHAPES = {"object": Shape.MAPPING, "array": Shape.SEQUENCE}
-_CONSTANTS = {"true": True, "false": False, "null": None}
+# Settings that people write by hand are far smaller; recorded results and label tables are not.
+MAX_COMMAS = 5_000
 MAX_DEPTH = 60
+_TOKEN = re.compile(
+    r"""[ \t\r\n]*
+    (?: (?P<string>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*")
+      | (?P<sign>[{}\[\],:])
+      | (?P<number>-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)(?![\w.$])
+      | (?P<word>true|false|null|NaN|-?Infinity)(?![\w.$])
+      | (?P<end>\Z) )""",
+    re.X,
+)
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_LINE_END = re.compile(r"[\r\n]|\Z")
+_WORDS = {
+    **{"true": True, "false": False, "null": None},
+    **{"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")},
+}
 
 
 def read(source: Source) -> Document:
-    """The document of a JSON file, comments allowed; raises DocumentError with the line of the first error."""
-    data = source.data[source.bom :]
-    root = Parser(_LANGUAGE).parse(data).root_node
-    values = [child for child in root.named_children if child.type != "comment"]
-    if root.has_error or len(values) != 1:
-        raise _error(source, root)
-    return Document(source.path, source.kind, tuple(_entries(source, data, values[0], (), None)))
+    """The document of a JSON file; raises DocumentError with the line of the first error, DataError for data."""
+    if source.text.count(",") > MAX_COMMAS:
+        raise DataError("holds data, not settings", 1)
+    return Document(source.path, source.kind, _Reader(source).entries())
 
 
-def _error(source: Source, root: Node) -> DocumentError:
+class _Reader:
+    """One pass over the tokens of a text."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._text = source.text
+        self._span = spans(source)
+        self._position = 0
+        self._found: list[Entry] = []
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries, containers before what they hold; raises DocumentError."""
+        self._value(self._token("a value"), (), None)
+        end = self._position
+        token = self._token("the end of the file")
+        if token["end"] is None:
+            start = token.start(token.lastgroup or 0)
+            if token["sign"] in ("{", "[") and "\n" in self._text[end:start]:
+                raise DataError("holds several values (JSON Lines)", self._line(start))
+            raise self._error(start, "the end of the file")
+        return tuple(self._found)
+
+    def _token(self, expected: str) -> re.Match[str]:
+        """The next token, comments skipped."""
+        while True:
+            match = _TOKEN.match(self._text, self._position)
+            if match is not None:
+                self._position = match.end()
+                return match
+            self._position = self._behind_comment(_BLANKS.match(self._text, self._position).end(), expected)
+
+    def _behind_comment(self, start: int, expected: str) -> int:
+        """The end of the comment at a place; raises DocumentError where there is none."""
+        if self._text.startswith(("//", "#"), start):
+            end = _LINE_END.search(self._text, start)
+            return end.start() if end else len(self._text)
+        if self._text.startswith("/*", start) and (end_of_block := self._text.find("*/", start + 2)) >= 0:
+            return end_of_block + 2
+        raise self._error(start, expected)
+
+    def _value(self, token: re.Match[str], path: Path, key: Span | None) -> None:
+        """Take in the value that begins with a token, and all that it holds."""
+        kind = token.lastgroup or ""
+        start, end = token.span(kind)
+        if kind == "string":
+            text = token["string"]
+            value = text[1:-1] if "\\" not in text else json.loads(text)
+            self._found.append(Entry(path, Shape.SCALAR, value, value, self._span(start, end), key))
+        elif kind == "number":
+            self._found.append(Entry(path, Shape.SCALAR, _number(token["number"]), token["number"], self._span(start, end), key))
+        elif kind == "word":
+            self._found.append(Entry(path, Shape.SCALAR, _WORDS[token["word"]], token["word"], self._span(start, end), key))
+        elif token["sign"] in ("{", "["):
+            self._container(start, token["sign"], path, key)
+        else:
+            raise self._error(start, "a value")
+
+    def _container(self, start: int, opening: str, path: Path, key: Span | None) -> None:
+        if len(path) >= MAX_DEPTH:
+            raise DocumentError("holds too deeply nested values", self._line(start))
+        place = len(self._found)
+        shape = Shape.MAPPING if opening == "{" else Shape.SEQUENCE
+        # Takes its place before what it holds; the end is not known yet.
+        self._found.append(Entry(path, shape, None, "", self._span(start, start + 1), key))
+        if opening == "{":
+            self._pairs(path)
+        else:
+            self._items(path)
+        self._found[place] = Entry(path, shape, None, "", self._span(start, self._position), key)
+
+    def _pairs(self, path: Path) -> None:
+        while (token := self._token("a key in double quotes or `}`"))["sign"] != "}":
+            if token["string"] is None:
+                raise self._error(token.start(token.lastgroup or 0), "a key in double quotes or `}`")
+            name = json.loads(token["string"])
+            key = self._span(*token.span("string"))
+            colon = self._token("`:` behind the key")
+            if colon["sign"] != ":":
+                raise self._error(colon.start(colon.lastgroup or 0), "`:` behind the key")
+            self._value(self._token("a value"), (*path, name), key)
+            if self._closed_by("}"):
+                return
+
+    def _items(self, path: Path) -> None:
+        index = 0
+        while (token := self._token("a value or `]`"))["sign"] != "]":
+            self._value(token, (*path, index), None)
+            index += 1
+            if self._closed_by("]"):
+                return
+
+    def _closed_by(self, closing: str) -> bool:
+        """Whether the container ends behind a value; raises DocumentError where it neither ends nor goes on."""
+        token = self._token(f"`,` or `{closing}`")
+        if token["sign"] not in (",", closing):
+            raise self._error(token.start(token.lastgroup or 0), f"`,` or `{closing}`")
+        return bool(token["sign"] == closing)
+
+    def _line(self, index: int) -> int:
+        return self._source.position(self._span(index, index).start)[0]
+
+    def _error(self, index: int, expected: str) -> DocumentError:
+        placeholder = bare_placeholder(self._text, index)
+        if placeholder is not None:
+            return placeholder.error(self._line(index))
+        return DocumentError(f"not JSON: {expected} expected", self._line(index))
+
+
+def _number(text: str) -> object:
     try:
-        json.loads(source.text)
-    except json.JSONDecodeError as error:
-        return DocumentError(f"not JSON: {error.msg}", error.lineno)
-    except RecursionError:
-        return DocumentError("not JSON that can be read: too deeply nested", 1)
-    return DocumentError("not JSON", root.start_point[0] + 1)
-
-
-def _entries(source: Source, data: bytes, node: Node, path: Path, key: Node | None) -> Iterator[Entry]:
-    if len(path) > MAX_DEPTH:
-        raise DocumentError("holds too deeply nested values", node.start_point[0] + 1)
-    shape = _SHAPES.get(node.type, Shape.SCALAR)
-    text = data[node.start_byte : node.end_byte].decode()
-    value = _scalar(node.type, text) if shape is Shape.SCALAR else None
-    plain = value if isinstance(value, str) else text if shape is Shape.SCALAR else ""
-    bom = source.bom
-    key_span = source.span(key.start_byte + bom, key.end_byte + bom) if key is not None else None
-    yield Entry(path, shape, value, plain, source.span(node.start_byte + bom, node.end_byte + bom), key_span)
-    if node.type == "object":
-        for pair in node.named_children:
-            name, held = pair.child_by_field_name("key"), pair.child_by_field_name("value")
-            if pair.type == "pair" and name is not None and held is not None:
-                written = _scalar(name.type, data[name.start_byte : name.end_byte].decode())
-                yield from _entries(source, data, held, (*path, str(written)), name)
-    elif node.type == "array":
-        items = [child for child in node.named_children if child.type != "comment"]
-        for index, item in enumerate(items):
-            yield from _entries(source, data, item, (*path, index), None)
-
-
-def _scalar(kind: str, text: str) -> object:
-    if kind in _CONSTANTS:
-        return _CONSTANTS[kind]
-    try:
-        return json.loads(text)
+        return float(text) if any(letter in ".eE" for letter in text) else int(text)
     except ValueError:
+        # Python refuses to convert integers of thousands of digits.
         return text

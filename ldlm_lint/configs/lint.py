@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ldlm_lint.configs import containers, dockerfile, dotenv, frameworks, keys
-from ldlm_lint.configs.document import Document, DocumentError
+from ldlm_lint.configs.document import ChartError, DataError, Document, DocumentError
 from ldlm_lint.configs.read import read
 from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
@@ -16,7 +16,14 @@ _ROOMS = (containers, frameworks, keys)
 
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of a configuration file; ``options`` are the rule options by name."""
-    findings = sorted(_found(source, options), key=lambda one: one.order)
+    try:
+        findings = sorted(_found(source, options), key=lambda one: one.order)
+    except DataError:
+        return FileResult(source.path)
+    except ChartError:
+        return FileResult(source.path, unseen=1)
+    except DocumentError as error:
+        return FileResult(source.path, (_unparsable(source, error),))
     return FileResult(source.path, tuple(findings))
 
 
@@ -27,12 +34,7 @@ def _found(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
     if source.kind is Kind.DOCKERFILE:
         yield from dockerfile.findings(source, options)
         return
-    try:
-        document = read(source)
-    except DocumentError as error:
-        yield _unparsable(source, error)
-        return
-    yield from _of_document(source, document, options)
+    yield from _of_document(source, read(source), options)
 
 
 def _of_document(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -46,4 +48,5 @@ def _unparsable(source: Source, error: DocumentError) -> Finding:
     text = source.lines[line - 1]
     start = len(text) - len(text.lstrip())
     span = source.span_of(line, start, line, max(len(text.encode()), start))
-    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", error.message),))
+    args = (("error", error.message), ("checked", "nothing of it was checked"))
+    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args)

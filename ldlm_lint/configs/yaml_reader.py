@@ -1,164 +1,188 @@
 """YAML through libyaml's events: they carry marks, cost a tenth of a round-trip loader, and cannot recurse.
 
-Nothing is constructed: tags of Python objects are plain text here, and an alias is followed at most `MAX_ENTRIES` deep.
+Nothing is constructed: tags (``!!python/object``, ``!ref``, ``!include``) are kept as text, and what aliases multiply is
+bounded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import yaml
 
-from ldlm_lint.configs.document import Document, DocumentError, Entry, Path, Shape
-from ldlm_lint.model import Span
+from ldlm_lint.configs.document import DataError, Document, DocumentError, Shape
+from ldlm_lint.configs.scalars import yaml_scalar
+from ldlm_lint.configs.templates import Placeholder, bare_placeholder, chart_error, marked_placeholders, rendered
+from ldlm_lint.configs.yaml_entries import MAX_ENTRIES, Entries
 from ldlm_lint.source import Source
 
-MAX_ENTRIES = 50_000
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_RESOLVER = yaml.resolver.Resolver()
-_TRUE, _FALSE = ("true", "yes", "on"), ("false", "no", "off")
-# YAML 1.1 as PyYAML reads it takes `1e-4` for text; OmegaConf and YAML 1.2 take it for a number, and so do people.
-_FLOAT = re.compile(r"[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d[\d_]*)(?:[eE][-+]?\d+)?")
-_INT = "tag:yaml.org,2002:int"
+# Python's escapes of characters that do not exist are plain ValueErrors in the reader that is written in Python.
+_ERRORS = (yaml.YAMLError, ValueError, OverflowError)
+_CORE = "tag:yaml.org,2002:"
+_BY_CONTENT = frozenset(_CORE + name for name in ("int", "float", "bool", "null"))
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+\#[^\r\n]*)?\s*)+")
 
 
 @dataclass(slots=True)
-class _Node:
-    """A node of the stream; ``pairs`` for a mapping, ``items`` for a sequence."""
+class Node:
+    """A node of the stream, between two characters of its text.
+
+    The parts of a mapping are its keys and values in turn. ``alias`` is the node that an alias stands for.
+    """
 
     shape: Shape
     start: int
     end: int
     text: str = ""
     value: object = None
-    pairs: list[tuple[_Node, _Node, bool]] = field(default_factory=list)
-    items: list[tuple[_Node, bool]] = field(default_factory=list)
+    tag: str = ""
+    plain: bool = False
+    alias: Node | None = None
+    parts: list[Node] = field(default_factory=list)
+
+
+class _TemplateError(Exception):
+    """A placeholder that YAML takes for a mapping."""
+
+    def __init__(self, placeholder: Placeholder) -> None:
+        super().__init__(placeholder.text)
+        self.placeholder = placeholder
 
 
 def read(source: Source) -> Document:
-    """The document of a YAML stream; raises DocumentError with the line of the first error."""
-    text = source.text
+    """The document of a YAML stream; raises DocumentError with the line of the first error, DataError for data."""
+    if source.text.count("\n") > MAX_ENTRIES:
+        raise DataError("holds data, not settings", 1)
     try:
-        roots = list(_roots(text))
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise DocumentError(f"not YAML: {problem}", mark.line + 1 if mark else 1) from error
-    entries = _Entries(source)
+        roots = list(_Stream(source.text).roots())
+    except _TemplateError as error:
+        line = _line(source, error.placeholder.start)
+        raise chart_error(source.text, line) or error.placeholder.error(line) from error
+    except _ERRORS as error:
+        raise _error(source, error) from error
+    entries = Entries(source)
     for number, root in enumerate(roots):
-        entries.add(root, (), None, number, shared=False)
+        entries.add_root(root, number)
     return Document(source.path, source.kind, tuple(entries.found))
 
 
-def _roots(text: str) -> Iterator[_Node]:
-    """The root node of each document."""
-    anchors: dict[str, _Node] = {}
-    stack: list[tuple[_Node, list[tuple[_Node, bool]]]] = []
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.DocumentStartEvent):
-            anchors = {}
-        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
-            shape = Shape.MAPPING if isinstance(event, yaml.MappingStartEvent) else Shape.SEQUENCE
-            node = _Node(shape, event.start_mark.index, event.end_mark.index)
-            if event.anchor:
-                anchors[event.anchor] = node
-            stack.append((node, []))
-        else:
-            done = _finished(event, stack, anchors, text)
-            if done is None:
+class _Stream:
+    """Makes nodes of events."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._anchors: dict[str, Node] = {}
+        self._stack: list[Node] = []
+        self._end = 0
+
+    def roots(self) -> Iterator[Node]:
+        """The root node of each document."""
+        for event in yaml.parse(self._text, Loader=_LOADER):
+            kind = type(event)
+            if kind is yaml.ScalarEvent:
+                node = self._scalar(event)
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                self._stack.append(self._container(event, Shape.MAPPING if kind is yaml.MappingStartEvent else Shape.SEQUENCE))
                 continue
-            if not stack:
-                yield done[0]
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                node = self._closed(event)
+            elif kind is yaml.AliasEvent:
+                node = self._alias(event)
             else:
-                stack[-1][1].append(done)
+                self._anchors = {}
+                continue
+            if self._stack:
+                self._stack[-1].parts.append(node)
+            else:
+                yield node
 
-
-def _finished(
-    event: yaml.Event, stack: list[tuple[_Node, list[tuple[_Node, bool]]]], anchors: dict[str, _Node], text: str
-) -> tuple[_Node, bool] | None:
-    """The node that an event completes, and whether it is an alias."""
-    if isinstance(event, yaml.ScalarEvent):
-        node = _Node(Shape.SCALAR, event.start_mark.index, event.end_mark.index, event.value, _scalar(event))
+    def _scalar(self, event: yaml.ScalarEvent) -> Node:
+        start, end, text = event.start_mark.index, event.end_mark.index, event.value
+        if event.anchor or event.tag:
+            start = min(self._behind_properties(start), end)
+        tag = event.tag or ""
+        by_content = tag in _BY_CONTENT or (not tag and event.implicit[0])
+        value = yaml_scalar(text) if by_content else text
         if event.style in ("|", ">"):
-            node.end = node.start + len(text[node.start : node.end].rstrip())
+            end = start + len(self._text[start:end].rstrip())
+        self._end = end
+        node = Node(Shape.SCALAR, start, end, text, value, _shown(tag), plain=not tag and bool(event.implicit[0]))
         if event.anchor:
-            anchors[event.anchor] = node
-        return node, False
-    if isinstance(event, yaml.AliasEvent):
-        if event.anchor not in anchors:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _container(self, event: yaml.CollectionStartEvent, shape: Shape) -> Node:
+        start = event.start_mark.index
+        if event.anchor or event.tag:
+            start = self._behind_properties(start)
+        node = Node(shape, start, start, tag=_shown(event.tag or ""))
+        if event.anchor:
+            self._anchors[event.anchor] = node
+        above = self._stack[-1] if self._stack else None
+        if shape is Shape.MAPPING and above is not None and not above.parts and self._text.startswith("{{", above.start):
+            placeholder = bare_placeholder(self._text, above.start)
+            if placeholder is not None:
+                raise _TemplateError(placeholder)
+        return node
+
+    def _closed(self, event: yaml.CollectionEndEvent) -> Node:
+        node = self._stack.pop()
+        if event.end_mark.index > event.start_mark.index:
+            self._end = event.end_mark.index
+        # libyaml lets a block end where the next token begins, behind comments and blank lines.
+        node.end = max(self._end, node.start)
+        return node
+
+    def _alias(self, event: yaml.AliasEvent) -> Node:
+        known = self._anchors.get(event.anchor)
+        if known is None:
             raise yaml.composer.ComposerError(None, None, f"found undefined alias {event.anchor!r}", event.start_mark)
-        return anchors[event.anchor], True
-    if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-        node, parts = stack.pop()
-        if node.shape is Shape.MAPPING:
-            keys, values = parts[::2], parts[1::2]
-            node.pairs = [(key, value, alias) for (key, _), (value, alias) in zip(keys, values, strict=True)]
-        else:
-            node.items = parts
-        # libyaml lets a block end where the next token begins.
-        node.end = node.start + len(text[node.start : event.end_mark.index].rstrip())
-        return node, False
-    return None
+        self._end = event.end_mark.index
+        return Node(known.shape, event.start_mark.index, self._end, known.text, known.value, known.tag, alias=known)
+
+    def _behind_properties(self, start: int) -> int:
+        """Where the content of a node begins, behind its anchor and tag."""
+        match = _PROPERTIES.match(self._text, start)
+        return match.end() if match else start
 
 
-def _scalar(event: yaml.ScalarEvent) -> object:
-    """The data of a scalar: plain ones by YAML's rules, quoted ones as text."""
-    text = event.value
-    if event.tag is not None or not event.implicit[0]:
-        return text
-    kind = _RESOLVER.resolve(yaml.ScalarNode, text, (True, False)).rpartition(":")[2]
-    if kind == "bool":
-        return text.lower() in _TRUE
-    if kind == "null":
+def _shown(tag: str) -> str:
+    return "!!" + tag.removeprefix(_CORE) if tag.startswith(_CORE) else tag
+
+
+def _line(source: Source, index: int) -> int:
+    return source.position(source.offset_of_character(index))[0]
+
+
+def _error(source: Source, error: Exception) -> DocumentError:
+    """What to say of a stream that libyaml refuses: a template, or the error."""
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    index = min(mark.index if mark else getattr(error, "position", 0), len(source.text))
+    chart = chart_error(source.text, _line(source, index))
+    if chart is not None:
+        return chart
+    placeholder = _placeholder(source.text, index)
+    if placeholder is not None:
+        return placeholder.error(_line(source, placeholder.start))
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).splitlines()[0]
+    return DocumentError(f"not YAML: {problem}", _line(source, index))
+
+
+def _placeholder(text: str, index: int) -> Placeholder | None:
+    """The placeholder that makes a text unreadable: it loads once all are filled in, or its error is at one."""
+    bare = bare_placeholder(text, index)
+    if bare is not None:
+        return bare
+    marked = marked_placeholders(text)
+    if not marked:
         return None
-    if kind == "int" and re.fullmatch(r"[-+]?(?:0|[1-9][\d_]*)", text):
-        return int(text.replace("_", ""))
-    if _FLOAT.fullmatch(text) and any(letter.isdigit() for letter in text):
-        return float(text.replace("_", ""))
-    return text
-
-
-class _Entries:
-    """Makes entries of nodes: paths, spans in bytes, aliases and merge keys followed."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._offsets = _offsets(source)
-        self.found: list[Entry] = []
-
-    def add(self, node: _Node, path: Path, key: _Node | None, document: int, *, shared: bool) -> None:
-        """Add a node and what it holds; raises DocumentError where aliases multiply it beyond all bounds."""
-        if len(self.found) >= MAX_ENTRIES or len(path) > 60:
-            line = self._source.text.count("\n", 0, node.start) + 1
-            raise DocumentError("holds more than can be read: too many or too deeply nested values", line)
-        key_span = self._span(key) if key is not None else None
-        self.found.append(Entry(path, node.shape, node.value, node.text, self._span(node), key_span, document, shared))
-        for index, (item, alias) in enumerate(node.items):
-            self.add(item, (*path, index), None, document, shared=shared or alias)
-        merged = [(value, True) for name, value, _ in node.pairs if name.text == "<<"]
-        for base, _ in merged:
-            bases = [item for item, _ in base.items] if base.shape is Shape.SEQUENCE else [base]
-            own = {name.text for name, _, _ in node.pairs}
-            for one in reversed(bases):
-                for name, value, _ in one.pairs:
-                    if name.text not in own:
-                        self.add(value, (*path, name.text), name, document, shared=True)
-        for name, value, alias in node.pairs:
-            if name.text != "<<" and name.shape is Shape.SCALAR:
-                self.add(value, (*path, name.text), name, document, shared=shared or alias)
-
-    def _span(self, node: _Node) -> Span:
-        return self._source.span(self._offsets(node.start), self._offsets(node.end))
-
-
-def _offsets(source: Source) -> Callable[[int], int]:
-    """From characters of the text to bytes of the file."""
-    text = source.text
-    if text.isascii():
-        return lambda index: source.bom + index
-    table = [source.bom]
-    for letter in text:
-        table.append(table[-1] + len(letter.encode()))
-    return table.__getitem__
+    try:
+        for _ in yaml.parse(rendered(text), Loader=_LOADER):
+            pass
+    except _ERRORS:
+        line = text.rfind("\n", 0, index) + 1
+        return next((one for one in marked if line <= one.start <= index), None)
+    return marked[0]

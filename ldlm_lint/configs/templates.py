@@ -1,0 +1,64 @@
+"""Template placeholders in configuration files that are rendered before anything reads them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ldlm_lint.configs.document import ChartError, DocumentError
+
+# Jinja, Helm, Go, cookiecutter; `%%NAME%%` and `@NAME@` as build systems and sed scripts write them.
+_MARKED = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|%%\w+%%|(?<![\w.])@[A-Za-z_]\w*@")
+# What can only be a placeholder where a value is expected and none of the format begins like this.
+_BARE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|%%\w+%%|@\w+@|\$\{\w[^}\n]*\}|\$\w+|<[^<>\n]+>|%\(\w+\)\w?|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+# The objects and functions of Helm; Jinja and cookiecutter have none of these names.
+_CHART = re.compile(
+    r"\{\{-?[^}\n]*(?:\.(?:Values|Release|Chart|Capabilities|Files)\b|\$\w+\s*:=|(?:include|template|define|range|end)\b)"
+)
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Placeholder:
+    """A stretch of text that something replaces before the file is read, and the character where it begins."""
+
+    text: str
+    start: int
+
+    def error(self, line: int) -> DocumentError:
+        """What to say of a file that holds it."""
+        shown = self.text if len(self.text) <= _LONGEST else self.text[: _LONGEST - 3] + "..."
+        return DocumentError(f"holds template placeholders (`{shown}`), so it cannot be read before it is rendered", line)
+
+
+def chart_error(text: str, line: int) -> ChartError | None:
+    """What to say of a text that belongs to a Helm chart."""
+    return ChartError("is a template of a Helm chart", line) if _CHART.search(text) else None
+
+
+def bare_placeholder(text: str, index: int) -> Placeholder | None:
+    """The placeholder at a place where the format allows none; a reader may have taken its first brace for a mapping."""
+    start = index - 1 if index and text[index - 1] == "{" and text[index : index + 1] in ("{", "%") else index
+    match = _BARE.match(text, start)
+    return Placeholder(match.group(), start) if match else None
+
+
+def marked_placeholders(text: str) -> tuple[Placeholder, ...]:
+    """Everything that looks like a placeholder, in comments and strings too."""
+    return tuple(Placeholder(match.group(), match.start()) for match in _MARKED.finditer(text))
+
+
+def rendered(text: str) -> str:
+    """The text with every placeholder filled in by as many letters; a line of placeholders alone is blank.
+
+    A file that loads like this and not as it is, is a template.
+    """
+    lines = []
+    for line in text.splitlines(keepends=True):
+        if "{" in line or "%" in line or "@" in line:
+            content = line.rstrip("\r\n")
+            left = _MARKED.sub("", content).strip()
+            filled = _MARKED.sub(lambda match: "x" * len(match.group()), content) if left else " " * len(content)
+            line = filled + line[len(content) :]
+        lines.append(line)
+    return "".join(lines)

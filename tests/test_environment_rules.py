@@ -162,7 +162,7 @@ def test_the_block_is_one_unsafe_fix() -> None:
     )
 
 
-@pytest.mark.parametrize("heartbeat", ["$SITE", "$((10 * 60))", "soon"])
+@pytest.mark.parametrize("heartbeat", ["$SITE", "$((10 * N))", "soon"])
 def test_an_unknown_heartbeat_keeps_the_watchdog_as_it_is(heartbeat: str) -> None:
     script = f"{HEARTBEAT}={heartbeat}\nexport TORCH_NCCL_ENABLE_MONITORING=0\nexport TORCH_NCCL_BLOCKING_WAIT=1\n"
     fixes = {finding.rule: finding.fix for finding in findings(script)}

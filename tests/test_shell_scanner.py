@@ -61,6 +61,7 @@ VALUES = {
     '"${X-1800}"': ("1800", Origin.DEFAULT, "1800"),
     '${X:-"1800"}': ("1800", Origin.DEFAULT, "1800"),
     "${X:-${Y:-1800}}": ("1800", Origin.DEFAULT, "1800"),
+    "$((1 + 2 * 4))": ("9", Origin.LITERAL, "$((1 + 2 * 4))"),
 }
 
 
@@ -76,7 +77,7 @@ def test_values(raw: str, expected: tuple[str, Origin, str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw", ["$X", "$(date)", "`date`", "$((1+2))", "a$X", "(1 2)", "$'\\n'", "${X%.*}", "${X:-$Y}z"]
+    "raw", ["$X", "$(date)", "`date`", "$((1+X))", "a$X", "(1 2)", "$'\\n'", "${X%.*}", "${X:-$Y}z"]
 )
 def test_unknown_values(raw: str) -> None:
     assert assignment(f"A={raw}\n").values is None

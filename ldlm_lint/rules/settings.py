@@ -27,13 +27,16 @@ class Value:
     """One value that a variable may have.
 
     ``span`` is the text to replace in order to change the value (None where that is not possible), ``quote``
-    what a replacement is wrapped in when the span includes the quotes.
+    what a replacement is wrapped in when the span includes the quotes. A value that comes through another variable
+    has its ``home``, the assignment that spells it, and there ``home_value`` as its text (None: not one stretch).
     """
 
     text: str
     span: Span | None
     origin: Origin = Origin.LITERAL
     quote: str = ""
+    home: Span | None = None
+    home_value: Span | None = None
 
     def rewritten(self, text: str) -> Edit | None:
         """The edit that makes the value ``text``, None where it cannot be edited."""

@@ -2,84 +2,96 @@
 
 from __future__ import annotations
 
-import collections
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tree_sitter import Node
 
 from ldlm_lint.rules.settings import Origin, Value
-from ldlm_lint.shell import tree, words
+from ldlm_lint.shell import bindings, handed, tree, words
+from ldlm_lint.shell.drafts import Draft
+from ldlm_lint.shell.reaching import Change, Reaching, Step
+from ldlm_lint.shell.regions import Regions
 from ldlm_lint.shell.script import Assignment, Form, Statement
 from ldlm_lint.shell.statements import Part, Statements
 from ldlm_lint.shell.text import Text, byte_offset
+from ldlm_lint.shell.values import Variables
 
-_ENV_WORD = re.compile(r"([A-Za-z_]\w*)=")
 # tree-sitter-bash takes `--rdzv_id=1` at the head of a line for an assignment.
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _ARITHMETIC = ("c_style_for_statement",)
-_ALL_EXPORTED = re.compile(rb"^[ \t]*set[ \t]+(?:-[a-zA-Z]*a[a-zA-Z]*\b|-o[ \t]+allexport\b)", re.MULTILINE)
+_ALL_EXPORTED = re.compile(
+    rb"(?:^|;)[ \t]*set[ \t]+(?:-[a-zA-Z]*a[a-zA-Z]*\b|-o[ \t]+allexport\b|(?P<off>\+[a-zA-Z]*a[a-zA-Z]*\b|\+o[ \t]+allexport\b))", re.M
+)
+_LOCAL = frozenset({"local", "declare", "typeset"})
+_GLOBAL_FLAG = re.compile(r"-[a-zA-Z]*g[a-zA-Z]*")
 _EXPORT_FLAG = re.compile(r"-[a-zA-Z]*x[a-zA-Z]*")
 _NO_EXPORT_FLAG = re.compile(r"-[a-zA-Z]*[nfp][a-zA-Z]*")
-# Names that get a value in another way: read, for, printf -v, arithmetic.
-_REBOUND = re.compile(
-    rb"\b(?:read|mapfile|readarray|getopts|let)\b[^\n;|]*|\bfor\s+\w+|\bprintf\s+-v\s+\w+|\(\([^\n)]*"
-)
-_WORD = re.compile(rb"[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """An assignment whose value has been read but not yet looked up; offsets count in the text."""
-
-    name: str
-    form: Form
-    start: int
-    value_start: int
-    end: int
-    exported: bool
-    statement: Statement
-    append: bool = False
-
-
-def read(text: Text, found: Mapping[str, list[Node]]) -> tuple[Assignment, ...]:
-    """Every assignment of the script in its order, with values where they can be told."""
+def read(text: Text, found: Mapping[str, list[Node]]) -> tuple[tuple[Assignment, ...], Variables]:
+    """Every assignment of the script in its order, with values where they can be told, and the variables they make."""
     statements = Statements(text)
     exporting = frozenset(node.id for node in found["declaration"] if _exports(text, node))
     drafts = [
         *_assigned(text, found, statements, exporting),
-        *_environment_words(text, found),
+        *handed.words(text, found),
         *_defaults(text, found),
     ]
     drafts.sort(key=lambda draft: (draft.start, draft.end))
     exported = _exported(text, found, exporting) | {
         one.name for one in drafts if one.exported and one.form is Form.DECLARED
     }
-    everything = bool(_ALL_EXPORTED.search(text.data))
-    once = _set_once(text, drafts)
+    variables = _variables(text, found, drafts)
+    everything = _all_exported(text)
     return tuple(
-        _finished(text, draft, once, draft.exported or everything or draft.name in exported) for draft in drafts
-    )
+        _finished(text, draft, variables, draft.exported or draft.name in exported or _lies_in(draft.start, everything))
+        for draft in drafts
+    ), variables
 
 
-def _set_once(text: Text, drafts: list[_Draft]) -> dict[str, _Draft]:
-    """The assignments that are the only one of their variable, and change it in the script itself."""
-    count = collections.Counter(draft.name for draft in drafts)
-    rebound = {word.decode() for match in _REBOUND.finditer(text.data) for word in _WORD.findall(match[0])}
-    scoped = (Form.PREFIX, Form.ENV)
-    alone = (draft for draft in drafts if count[draft.name] == 1 and draft.form not in scoped)
-    return {draft.name: draft for draft in alone if draft.name not in rebound}
+def _variables(text: Text, found: Mapping[str, list[Node]], drafts: Iterable[Draft]) -> Variables:
+    changes = {Form.PLAIN: Change.SET, Form.DECLARED: Change.SET, Form.DEFAULT: Change.DEFAULT}
+    steps: dict[str, list[Step]] = {}
+    for one in drafts:
+        if one.form in changes:
+            change = Change.APPEND if one.append else changes[one.form]
+            step = Step(one.name, change, one.start, one.value_start, one.end, one.local)
+            steps.setdefault(one.name, []).append(step)
+    for step in bindings.steps(text, found):
+        steps.setdefault(step.name, []).append(step)
+    for some in steps.values():
+        some.sort(key=lambda step: step.start)
+    calls, shifts = bindings.calls(text, found)
+    return Variables(text, Reaching(Regions(text, found), steps, calls, len(text.data)), shifts)
 
 
-def _finished(text: Text, draft: _Draft, once: Mapping[str, _Draft], exported: bool) -> Assignment:
+def _all_exported(text: Text) -> list[tuple[int, int]]:
+    """The stretches between ``set -a`` and ``set +a``."""
+    stretches: list[tuple[int, int]] = []
+    start = -1
+    for match in _ALL_EXPORTED.finditer(text.data):
+        if match["off"] and start >= 0:
+            stretches.append((start, match.start()))
+            start = -1
+        elif not match["off"] and start < 0:
+            start = match.start()
+    return [*stretches, (start, len(text.data))] if start >= 0 else stretches
+
+
+def _lies_in(offset: int, stretches: Iterable[tuple[int, int]]) -> bool:
+    return any(start <= offset < end for start, end in stretches)
+
+
+def _finished(text: Text, draft: Draft, variables: Variables, exported: bool) -> Assignment:
     raw = text.slice(draft.value_start, draft.end)
     return Assignment(
         name=draft.name,
         form=draft.form,
         span=text.span(draft.start, draft.end),
         value_span=text.span(draft.value_start, draft.end),
-        values=_values(text, draft, once),
+        values=_values(draft, raw, variables),
         exported=exported,
         statement=draft.statement,
         substitutes="`" in raw or "$(" in words.mask_arithmetic(raw),
@@ -87,30 +99,16 @@ def _finished(text: Text, draft: _Draft, once: Mapping[str, _Draft], exported: b
     )
 
 
-# Values
-
-
-def _values(text: Text, draft: _Draft, once: Mapping[str, _Draft]) -> tuple[Value, ...] | None:
-    raw = text.slice(draft.value_start, draft.end)
-    known = None if draft.append or "\ufffd" in raw else words.read_value(raw)
-    if isinstance(known, words.Reference):
-        return _looked_up(text, draft, once.get(known.name))
-    if known is None:
+def _values(draft: Draft, raw: str, variables: Variables) -> tuple[Value, ...] | None:
+    if "\ufffd" in raw:
         return None
-    start, end = (draft.value_start + byte_offset(raw, index) for index in (known.start, known.end))
-    default = known.is_default or draft.form is Form.DEFAULT
-    return (Value(known.text, text.span(start, end), Origin.DEFAULT if default else Origin.LITERAL),)
-
-
-def _looked_up(text: Text, draft: _Draft, source: _Draft | None) -> tuple[Value, ...] | None:
-    """The value of a variable that the script sets once, before, to something that is written out."""
-    if source is None or source.end > draft.start:
-        return None
-    raw = text.slice(source.value_start, source.end)
-    known = None if source.append or "\ufffd" in raw else words.read_value(raw)
-    if not isinstance(known, words.Literal):
-        return None
-    return (Value(known.text, text.span(draft.value_start, draft.end), Origin.VARIABLE),)
+    if draft.append:
+        step = Step(draft.name, Change.APPEND, draft.start, draft.value_start, draft.end)
+        return variables.of(step) or None
+    known = variables.read(raw, draft.value_start, draft.end)
+    if draft.form is Form.DEFAULT and known:
+        return tuple(replace(one, origin=Origin.DEFAULT) for one in known)
+    return known or None
 
 
 # The forms
@@ -118,7 +116,7 @@ def _looked_up(text: Text, draft: _Draft, source: _Draft | None) -> tuple[Value,
 
 def _assigned(
     text: Text, found: Mapping[str, list[Node]], statements: Statements, exporting: frozenset[int]
-) -> Iterator[_Draft]:
+) -> Iterator[Draft]:
     for node in found["assignment"]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None or name.type != "variable_name" or node.parent is None or node.parent.type in _ARITHMETIC:
@@ -130,7 +128,8 @@ def _assigned(
         value_start = value.start_byte if value is not None else name.end_byte + (2 if append else 1)
         form, statement = _context(node, node.parent, statements)
         exported = form is Form.PREFIX or node.parent.id in exporting
-        yield _Draft(text.of_node(name), form, node.start_byte, value_start, end, exported, statement, append)
+        local = form is Form.DECLARED and _is_local(text, node.parent)
+        yield Draft(text.of_node(name), form, node.start_byte, value_start, end, exported, statement, append, local)
 
 
 def _word_end(text: Text, node: Node) -> int:
@@ -174,6 +173,12 @@ def _extent(node: Node) -> tuple[int, int]:
     return node.start_byte, node.end_byte
 
 
+def _is_local(text: Text, declaration: Node) -> bool:
+    """Whether a declaration inside a function ends with it."""
+    options = [text.of_node(child) for child in declaration.named_children if child.type == "word"]
+    return text.of_node(declaration.children[0]) in _LOCAL and not any(map(_GLOBAL_FLAG.fullmatch, options))
+
+
 def _exports(text: Text, declaration: Node) -> bool:
     options = [text.of_node(child) for child in declaration.named_children if child.type == "word"]
     if text.of_node(declaration.children[0]) == "export":
@@ -192,31 +197,7 @@ def _exported(text: Text, found: Mapping[str, list[Node]], exporting: frozenset[
     )
 
 
-def _environment_words(text: Text, found: Mapping[str, list[Node]]) -> Iterator[_Draft]:
-    """``env NAME=value command``; without a command it only prints."""
-    for command in found["command"]:
-        written = tree.words(command)
-        if len(written) < 3 or text.of_node(written[0]).rpartition("/")[2] != "env":
-            continue
-        settings = []
-        for word in written[1:]:
-            match = _ENV_WORD.match(text.of_node(word))
-            if match:
-                settings.append((word, match))
-            elif settings:
-                break
-        behind = next((word for word in written if settings and word.start_byte > settings[-1][0].start_byte), None)
-        if behind is None:
-            continue
-        part = Part(tuple(_extent(word) for word, _ in settings), None, behind.start_byte, removable=False)
-        # A prefix assignment of the same command has parts of its own: `A=1 env B=2 cmd`.
-        statement = Statements(text).of(command, lambda part=part: part)
-        for word, match in settings:
-            value_start = word.start_byte + match.end()
-            yield _Draft(match[1], Form.ENV, word.start_byte, value_start, word.end_byte, True, statement)
-
-
-def _defaults(text: Text, found: Mapping[str, list[Node]]) -> Iterator[_Draft]:
+def _defaults(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Draft]:
     """``${NAME:=value}`` sets NAME where it is unset; as an argument of ``:`` it does nothing else."""
     for node in found["expansion"]:
         name = next((child for child in node.children if child.type == "variable_name"), None)
@@ -231,4 +212,4 @@ def _defaults(text: Text, found: Mapping[str, list[Node]]) -> Iterator[_Draft]:
         part = Part((_extent(node),) if alone else (), removable=alone)
         statement = Statements(text).of(command, lambda part=part: part)
         start, end = node.start_byte, node.end_byte
-        yield _Draft(text.of_node(name), Form.DEFAULT, start, operator.end_byte, end - 1, False, statement)
+        yield Draft(text.of_node(name), Form.DEFAULT, start, operator.end_byte, end - 1, False, statement)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ldlm_lint.model import Span
-from ldlm_lint.rules.settings import Origin
-from ldlm_lint.shell import words
+from ldlm_lint.rules.settings import Origin, Value
+from ldlm_lint.shell import templates, words
 from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.reaching import Change, Step
 from ldlm_lint.shell.script import Assignment, Launch, Word
 from ldlm_lint.shell.text import byte_offset
 
 _WHOLE = re.compile(r"\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))")
-_DEFAULT = re.compile(r"\$\{(\w+):?[-=]([^${}]*)\}")
 _NAME = re.compile(r"\$\{?#?([A-Za-z_]\w*|\d)")
 _ASSIGNED = re.compile(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)", re.S)
 _TOKEN = re.compile(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
+# An element of an array; a comment in it is one as well.
+_ELEMENT = re.compile(r"#[^\n]*|" + _TOKEN.pattern)
 _WIDTH = 2
+_DEPTH = 5
 # Bytes between an option and its value; farther apart they come from different variables.
 _NEAR = 100
 
@@ -38,7 +41,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A value that an argument may have; ``span`` is the argument, or the ``assignment`` of the variable it names."""
+    """A value that an argument may have; ``span`` is the argument, or the ``assignment`` of the variable it names.
+
+    ``value_span`` is the text of the value alone, None where it is not one stretch.
+    """
 
     text: str
     span: Span
@@ -71,21 +77,50 @@ def arguments(script: Code, launch: Launch) -> Iterator[Argument]:
 def written_words(script: Code, launch: Launch) -> Iterator[Word]:
     """The words of a launch; one that is a variable full of arguments is replaced by them."""
     for word in launch.words:
-        match = _WHOLE.fullmatch(word.text)
-        held = list(_held(script, match[1] or match[2])) if match else []
-        if any(len(one) >= _WIDTH or (one and one[0].text.startswith("-")) for one in held):
-            yield from (inner for one in held for inner in one)
-        else:
-            yield word
+        yield from _spread(script, word, 0)
 
 
-def _held(script: Code, name: str) -> Iterator[list[Word]]:
-    """The words in each value that a variable is given."""
+def _spread(script: Code, word: Word, depth: int) -> Iterator[Word]:
+    match = _WHOLE.fullmatch(word.text)
+    held = list(_held(script, match[1] or match[2], word.span.start)) if match and depth < _DEPTH else []
+    if any(len(one) >= _WIDTH or (one and one[0].text.startswith("-")) for one in held):
+        for inner in (inner for one in held for inner in one):
+            yield from _spread(script, inner, depth + 1)
+    else:
+        yield word
+
+
+def _held(script: Code, name: str, place: int) -> Iterator[list[Word]]:
+    """The words in each value that a variable may have at a place, with those that it was extended by."""
+    if name.isdigit():
+        return
+    spans = {script.script.variables.home(step) for step in _with_earlier(script, name, place)}
     for assignment in script.assigned(name):
+        if assignment.span not in spans:
+            continue
         raw = script.source.slice(assignment.value_span)
-        quoted = len(raw) > 1 and (raw[0], raw[-1]) in (("(", ")"), ('"', '"'), ("'", "'"))
+        array = len(raw) > 1 and (raw[0], raw[-1]) == ("(", ")")
+        quoted = array or (len(raw) > 1 and raw[0] in "\"'" and raw[0] == raw[-1])
         shift, body = (1, raw[1:-1]) if quoted else (0, raw)
-        yield [_word(assignment, raw, shift + match.start(), shift + match.end()) for match in _TOKEN.finditer(body)]
+        found = (_ELEMENT if array else _TOKEN).finditer(body)
+        kept = (one for one in found if not (array and one[0][0] == "#"))
+        yield [_word(assignment, raw, shift + one.start(), shift + one.end()) for one in kept]
+
+
+def _with_earlier(script: Code, name: str, place: int) -> set[Step]:
+    """The changes of a variable that reach a place, with what those extend that only append."""
+    variables = script.script.variables
+    found: set[Step] = set()
+    waiting = list(variables.steps_at(name, place))
+    while waiting:
+        step = waiting.pop()
+        if step in found:
+            continue
+        found.add(step)
+        raw = script.text.slice(step.value_start, step.end)
+        if step.change is Change.APPEND or re.search(r"\$\{?" + name + r"\b", raw):
+            waiting += variables.steps_at(name, variables.home(step).start)
+    return found
 
 
 def _word(assignment: Assignment, raw: str, start: int, end: int) -> Word:
@@ -97,17 +132,31 @@ def _word(assignment: Assignment, raw: str, start: int, end: int) -> Word:
 
 
 def values(script: Code, argument: Argument) -> tuple[Known, ...] | None:
-    """Every value that an argument may have, each at the place where it is written; None where one is unknown."""
-    if match := _DEFAULT.fullmatch(argument.value):
-        return None if script.assigned(match[1]) else (Known(match[2], argument.span, Origin.DEFAULT),)
-    if match := _WHOLE.fullmatch(argument.value):
-        assigned = script.assigned(match[1] or match[2])
-        if not assigned or any(one.values is None or one.append for one in assigned):
-            return None
-        return tuple(Known(value.text, one.span, value.origin, one) for one in assigned for value in one.values or ())
-    if "$" in argument.value or "`" in argument.value:
-        return None
-    return (Known(argument.value, argument.span, Origin.LITERAL, None, argument.value_span),)
+    """Every value that an argument may have, each at the place where it is written; None where one is unknown.
+
+    ``assignment`` is the one that spells the value, also where other variables hand it on.
+    """
+    text = argument.value
+    if "$" not in text and "`" not in text:
+        return (Known(text, argument.span, Origin.LITERAL, None, argument.value_span),)
+    variables = script.script.variables
+    place = (argument.value_span or argument.span).start
+    if (match := _WHOLE.fullmatch(text)) and "[" not in text:
+        found = variables.at(match[1] or match[2], place)
+        return tuple(_known(script, argument, value) for value in found) if found else None
+    texts = templates.expand(text, lambda name: _texts(variables.at(name, place)))
+    return tuple(Known(one.text, argument.span, one.origin) for one in texts) if texts else None
+
+
+def _known(script: Code, argument: Argument, value: Value) -> Known:
+    """A value of a variable at the assignment that spells it."""
+    home = value.home or argument.span
+    assignment = next((one for one in script.script.assignments if one.span == home), None)
+    return Known(value.text, home, value.origin, assignment, value.home_value)
+
+
+def _texts(found: Sequence[Value] | None) -> tuple[templates.Text, ...] | None:
+    return None if found is None else tuple(templates.Text(one.text, one.origin) for one in found)
 
 
 def names_in(text: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values
 from ldlm_lint.shell.launch_code import Code, entry_of, is_training
-from ldlm_lint.shell.script import Assignment, Form, Launch
+from ldlm_lint.shell.script import Form, Launch
 
 _STEPS = re.compile(r"\[?(\d+)\]?")
 _WORKERS = re.compile(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
@@ -190,14 +190,7 @@ def _workers_finding(argument: Argument, known: Known, limit: int) -> Finding:
 
 
 def _workers_fix(known: Known, workers: int) -> Fix | None:
-    span = _value_span(known.assignment) if known.assignment else known.value_span
-    if span is None or not workers:
+    if known.value_span is None or not workers:
         return None
     title, reason = f"{workers} workers", "fewer workers may be too few for a slow dataset"
-    return Fix(title, (Edit(span, str(workers)),), Applicability.UNSAFE, reason)
-
-
-def _value_span(assignment: Assignment) -> Span | None:
-    """The digits in an assignment that sets one value written there."""
-    value = assignment.values[0] if assignment.values and len(assignment.values) == 1 else None
-    return value.span if value is not None and value.origin is not Origin.VARIABLE else None
+    return Fix(title, (Edit(known.value_span, str(workers)),), Applicability.UNSAFE, reason)

@@ -29,7 +29,7 @@ class ScriptEditor:
         complete = {
             statement
             for statement, some in going.items()
-            if statement.noop is not None and _all_go(statement, some) and len({groups[one] for one in some}) == 1
+            if _can_go(statement) and _all_go(statement, some) and len({groups[one] for one in some}) == 1
         }
         kept = _kept(complete)
         plans: dict[Setting, Removal] = {}
@@ -37,7 +37,7 @@ class ScriptEditor:
             if statement in complete:
                 removal = self._whole(statement, some, statement in kept)
                 plans |= {setting: removal for setting in some if removal is not None}
-            elif statement.after is not None or statement.noop is not None or not _all_go(statement, some):
+            elif statement.after is not None or _can_go(statement) or not _all_go(statement, some):
                 plans |= self._parts(statement, some, groups)
         return _merged(plans, groups)
 
@@ -85,6 +85,10 @@ def _merged(plans: Mapping[Setting, Removal], groups: Mapping[Setting, str]) -> 
 
 def _all_go(statement: Statement, settings: Sequence[Setting]) -> bool:
     return len(settings) == len(statement.parts)
+
+
+def _can_go(statement: Statement) -> bool:
+    return statement.noop is not None or statement.deletion is not None
 
 
 def _kept(complete: set[Statement]) -> set[Statement]:

@@ -20,12 +20,14 @@ def scan(source: Source) -> Script:
     found = tree.nodes(tree.parse(text.data))
     launches, unread = _launches(text, found["command"])
     broken = {node.start_point.row for node in (*found["error"], *found["missing"])}
+    made, variables = assignments.read(text, found)
     return Script(
-        assignments=assignments.read(text, found),
+        assignments=made,
         expansions=tuple(expansions.read(text, found)),
         launches=tuple(launches),
         unset=tuple(text.of_node(name) for node in found["unset"] for name in tree.names(node)),
         unseen=len(broken | unread),
+        variables=variables,
     )
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ldlm_lint.model import Span
 from ldlm_lint.rules.settings import Value
+from ldlm_lint.shell.values import Variables
 
 
 class Form(enum.Enum):
-    """The ways in which a script gives a variable a value."""
+    """The ways in which a script gives a variable a value; OPTION: to a program, by an option of its launcher."""
 
     PLAIN = "plain"
     DECLARED = "declared"
     PREFIX = "prefix"
     ENV = "env"
+    OPTION = "option"
     DEFAULT = "default"
 
 
@@ -109,10 +111,14 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Everything the rules need of a script; ``unseen`` counts the stretches that no parser could read."""
+    """Everything the rules need of a script; ``unseen`` counts the stretches that no parser could read.
+
+    ``variables`` tells what a variable may hold at a place.
+    """
 
     assignments: tuple[Assignment, ...] = ()
     expansions: tuple[Expansion, ...] = ()
     launches: tuple[Launch, ...] = ()
     unset: tuple[str, ...] = ()
     unseen: int = 0
+    variables: Variables = field(default_factory=Variables, compare=False, repr=False)

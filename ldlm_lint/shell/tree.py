@@ -21,11 +21,22 @@ _QUERY = Query(
     (variable_name) @name
     (raw_string) @raw
     (heredoc_body) @raw
+    (if_statement) @region
+    (case_statement) @region
+    (while_statement) @region
+    (for_statement) @region
+    (c_style_for_statement) @region
+    (list) @region
+    (function_definition) @region
+    (pipeline) @region
+    (subshell) @region
+    (command_substitution) @region
+    (process_substitution) @region
     (ERROR) @error
     (MISSING) @missing
     """,
 )
-KINDS = ("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "error", "missing")
+KINDS = ("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "region", "error", "missing")
 _GAP = re.compile(rb"(?:[ \t]|\\\n)+")
 _GAP_OR_NONE = re.compile(rb"(?:[ \t]|\\\n)*")
 _ESCAPED_BLANK = re.compile(rb"[ \t]*\\[ \t]")

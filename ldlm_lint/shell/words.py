@@ -63,7 +63,7 @@ def mask_arithmetic(text: str) -> str:
     """
     parts, position = [], 0
     while (start := text.find("$((", position)) >= 0:
-        end = _closing(text, start + 1)
+        end = closing(text, start + 1)
         if end < 0:
             break
         parts += [text[position:start], _MASK * (end - start)]
@@ -71,7 +71,7 @@ def mask_arithmetic(text: str) -> str:
     return "".join([*parts, text[position:]])
 
 
-def _closing(text: str, start: int) -> int:
+def closing(text: str, start: int) -> int:
     """The offset behind the parenthesis that closes the one at ``start``, -1 if there is none."""
     depth = 0
     for index in range(start, len(text)):

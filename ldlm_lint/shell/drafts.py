@@ -1,0 +1,25 @@
+"""An assignment on its way from the syntax tree to the script."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ldlm_lint.shell.script import Form, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An assignment whose value has not been read yet; offsets count in the text.
+
+    ``local``: it ends with the function around it.
+    """
+
+    name: str
+    form: Form
+    start: int
+    value_start: int
+    end: int
+    exported: bool
+    statement: Statement
+    append: bool = False
+    local: bool = False

@@ -11,6 +11,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.trainer_schedule import kept_by
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import last_name, qualified
@@ -103,7 +104,7 @@ class CheckpointFilesChecker(LdlmChecker):
         self.report(
             UNBOUNDED_CHECKPOINTS,
             node,
-            args={"what": "save_total_limit is not set, so the Trainer keeps every checkpoint it writes"},
+            args={"what": f"save_total_limit is not set, so the Trainer {kept_by(arguments)}"},
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: _keep_fix(source, node, "save_total_limit", keep),
         )

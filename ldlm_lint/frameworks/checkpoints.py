@@ -26,7 +26,7 @@ def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Findi
     limit = section.settings.get(LIMIT)
     place = limit or next((section.settings[name] for name in _PLACES if name in section.settings), None)
     schedule = _schedule(section)
-    if place is None or schedule is None or schedule.harmless or not (section.complete or limit) or _trains_adapters(section):
+    if place is None or schedule is None or schedule.harmless or not (section.complete or limit) or trains_adapters(section):
         return
     keep = integer(options, CHECKPOINTS_TO_KEEP)
     edits = section.editor.replace(limit, keep) if limit else section.editor.add(place, LIMIT, keep)
@@ -72,6 +72,7 @@ def _most_steps(section: Section, epochs: float) -> float | None:
     return samples * datasets * epochs / max(batch, 1)
 
 
-def _trains_adapters(section: Section) -> bool:
+def trains_adapters(section: Section) -> bool:
+    """Whether only adapters (LoRA and the like) are trained: their state is a thousandth of the model's."""
     kinds = {section.text(name) for name in ("finetuning_type", "adapter", "tuner_type", "train_type", "sft_type")}
     return bool(kinds & set(_ADAPTER_TYPES)) or section.on(*_ADAPTERS)

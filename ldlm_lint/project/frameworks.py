@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Given, Launches, Program
 from ldlm_lint.python.skim import without_comments
+from ldlm_lint.rules.batch_size import is_world_size
 from ldlm_lint.source import Kind
 
 _TRAINER = re.compile(
@@ -18,6 +19,7 @@ _TRAINER = re.compile(
 _TOOLS = re.compile(rb"\b(?:llamafactory-cli|lmf)[ \t]+train\b|\btrl[ \t]+(?:sft|dpo|grpo|kto|orpo|reward|rloo)\b|\baxolotl\b|\bswift[ \t]+(?:sft|rlhf|pt)\b")
 _TOOL_ENTRY = re.compile(r"(?:llamafactory|axolotl|trl|swift)(?:[-_.][\w.-]*)?")
 _OWN_READERS = frozenset({"llamafactory", "axolotl"})
+_EVERY_GPU = frozenset({"gpu", "auto"})
 _LIGHTNING = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re.M)
 
 
@@ -78,3 +80,11 @@ def readers(project: Project, launches: Launches, path: str) -> Iterator[str]:
         yield from sorted({one for entry in entries for one in project.reach(entry)})
     else:
         yield from (one for one in sorted(project.files) if not project.is_test(one))
+
+
+def varying_processes(program: Program) -> Given | None:
+    """The launcher's option that takes the number of processes or nodes from outside, or differs from run to run."""
+    for one in program.options:
+        if one.keys and is_world_size(one.keys[-1]) and (one.texts is None or len(one.texts) > 1 or one.texts & _EVERY_GPU):
+            return one
+    return None

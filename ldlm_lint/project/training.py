@@ -11,6 +11,9 @@ _MANY_RANKS = re.compile(
     rb"init_process_group|DistributedDataParallel|FullyShardedDataParallel|\bAccelerator\(|deepspeed\.init|init_distributed"
     rb"|(?:import|from)[ \t]+(?:pytorch_)?lightning"
 )
+_DIVIDES_ACCUMULATION = re.compile(
+    rb"accum\w*[\"'\]]*\s*(?://?=|=[^\n=]*/[^\n]*(?:world|gpus|device_count|num_processes|num_devices))", re.I
+)
 
 
 def is_tutorial(project: Project, path: str) -> bool:
@@ -40,3 +43,10 @@ def setting_feeds_workers(project: Project, path: str, name: str) -> bool:
     taken = re.compile(rb"num_workers[\"']?[ \t]*[=:][ \t]*(?:int\()?[\w.]*\." + re.escape(name).encode() + rb"\b")
     files = (project.data(one) for one in trainings_of(project, path))
     return any(b"DataLoader" in data and taken.search(data) is not None for data in files)
+
+
+def divides_accumulation(project: Project, entry: str) -> bool:
+    """Whether code of a launched file, by its name, or of the project where that is not known, divides accumulation by the world size."""
+    entries = [path for path in project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
+    flow = set().union(*(project.reach(path) for path in entries)) or project.files
+    return any(_DIVIDES_ACCUMULATION.search(project.data(path)) for path in flow)

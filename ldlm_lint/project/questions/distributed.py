@@ -8,6 +8,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
+from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.python.skim import reads_variable, without_comments
 from ldlm_lint.python.slots import Slot
 
@@ -15,9 +16,6 @@ _DETACHES_GRADIENTS = re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.a
 _SYNCS_ITSELF = re.compile(
     rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|deepspeed\.initialize|accelerator\.\w|\bAccelerator\("
     rb"|fully_shard|FullyShardedDataParallel"
-)
-_DIVIDES_ACCUMULATION = re.compile(
-    rb"accum\w*[\"'\]]*\s*(?://?=|=[^\n=]*/[^\n]*(?:world|gpus|device_count|num_processes|num_devices))", re.I
 )
 
 
@@ -69,10 +67,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
 
 def _accumulation_is_not_divided(context: Context, _finding: Finding, entry: str) -> Verdict:
     """No code of a launched file, or of the project where that is not known, divides the steps by the world size."""
-    project = context.project
-    entries = [path for path in project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
-    flow = set().union(*(project.reach(path) for path in entries)) or project.files
-    return Verdict(not any(_DIVIDES_ACCUMULATION.search(project.data(path)) for path in flow))
+    return Verdict(not divides_accumulation(context.project, entry))
 
 
 def _shards_with_fsdp(context: Context, finding: Finding, entries: str) -> Verdict:

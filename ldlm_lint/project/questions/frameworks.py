@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.engines import shards_optimizer
@@ -13,8 +14,11 @@ from ldlm_lint.project.frameworks import (
     sets,
     setting_of,
     uses_lightning,
+    varying_processes,
 )
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.training import divides_accumulation
+from ldlm_lint.rules.batch_size import is_global_batch_size
 from ldlm_lint.source import Kind
 
 
@@ -58,6 +62,23 @@ def _launches_do_not_shard(context: Context, finding: Finding, _name: str) -> Ve
     return Verdict(not any(shards_optimizer(context.project, one) for one in programs))
 
 
+def _launch_varies_processes(context: Context, finding: Finding, name: str) -> Verdict:
+    """A launch that reads the file takes its number of processes from outside, and sets no batch size for all of them."""
+    for program in context.launches.of_config(finding.span.path):
+        if setting_of(program, name) is not None or any(is_global_batch_size(one.name) for one in program.arguments):
+            continue
+        world = varying_processes(program)
+        if world is not None and not _divides(context, program.entry_text):
+            said = context.project.data(world.span.path)[world.span.start : world.span.end].decode(errors="replace")
+            text = " ".join(re.sub(r"[{}\"\\\\]", "", said).split())
+            return Verdict(True, (Related(world.span, "the number of GPUs comes from here"),), (("world", text),))
+    return Verdict(False)
+
+
+def _divides(context: Context, entry: str) -> bool:
+    return divides_accumulation(context.project, entry.rpartition("/")[2])
+
+
 def _project_uses_lightning(context: Context, _finding: Finding, _subject: str) -> Verdict:
     return Verdict(uses_lightning(context.project))
 
@@ -77,6 +98,7 @@ def _made_optimizer_trains_on_cuda(context: Context, _finding: Finding, _optimiz
 
 
 QUESTIONS: dict[str, Question] = {
+    "launch-varies-processes": _launch_varies_processes,
     "launch-runs-trainer": _launch_runs_trainer,
     "launches-do-not-shard": _launches_do_not_shard,
     "made-optimizer-trains-on-cuda": _made_optimizer_trains_on_cuda,

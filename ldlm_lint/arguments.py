@@ -18,6 +18,19 @@ EXIT_CODES = (
 )
 
 
+GRAPH_EXAMPLE = """\
+example:
+  $ ldlm-lint graph scripts/train.sh
+  scripts/train.sh
+  └── line 9: torchrun (processes 8)
+      ├── runs train.py
+      ├── reads configs/base.yaml  hydra.main
+      └── data.num_workers = 16  scripts/train.sh:5
+          └── instead of 4  configs/base.yaml:7
+
+exit codes: 0 also where no launch is found; 2 and 3 as for check"""
+
+
 class UsageError(Exception):
     """Arguments that make no sense; the text says what to write instead."""
 
@@ -64,6 +77,16 @@ def configure_baseline(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def configure_graph(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``graph``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = GRAPH_EXAMPLE
+    parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="scripts and directories (default: .)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text, a tree")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="read [tool.ldlm-lint] from this TOML file")
+    parser.add_argument("--isolated", action="store_true", help="read no configuration file")
+
+
 def _configure_what(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files and directories (default: .)")
     what = parser.add_argument_group("what is checked")
@@ -103,13 +126,14 @@ def configuration(arguments: argparse.Namespace, base: Path) -> tuple[list[Path]
     # Not resolved: a link that the user names keeps its name in the report.
     paths = list(dict.fromkeys(Path(os.path.abspath(base / path)) for path in arguments.paths))
     fail_level = getattr(arguments, "fail_level", None)
+    select, level = getattr(arguments, "select", None), getattr(arguments, "level", None)
     overrides = Overrides(
         Layer(
-            tuple(arguments.select) if arguments.select is not None else None,
-            tuple(arguments.extend_select or ()),
-            tuple(arguments.ignore or ()),
+            tuple(select) if select is not None else None,
+            tuple(getattr(arguments, "extend_select", None) or ()),
+            tuple(getattr(arguments, "ignore", None) or ()),
         ),
-        SEVERITIES[arguments.level] if arguments.level else None,
+        SEVERITIES[level] if level else None,
         SEVERITIES[fail_level] if fail_level else None,
     )
     explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None

@@ -275,6 +275,23 @@ def _place(problem: Problem, base: Path) -> str:
     return f"{path}:{problem.line}: " if problem.line > 1 else f"{path}: "
 
 
+def _graph(arguments: argparse.Namespace) -> int:
+    from ldlm_lint import graph
+    from ldlm_lint.report import graph as shown
+
+    base = Path.cwd()
+    paths, config = arguments_of.configuration(arguments, base)
+    found = graph.build(paths, config, base)
+    if arguments.format == "json":
+        sys.stdout.write(shown.render(found, base=base))
+    else:
+        shown.write(found, sys.stdout, base=base)
+        sys.stdout.flush()
+        for problem in found.problems:
+            print(f"error: {_place(problem, base)}{problem.message}", file=sys.stderr)
+    return FAILURE if found.problems else OK
+
+
 def _configure_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="names, codes, families (72) or ALL (default: ALL)")
 
@@ -321,6 +338,12 @@ COMMANDS = (
         "write the findings to the file of known defects, so that a check shows new ones only",
         arguments_of.configure_baseline,
         _baseline,
+    ),
+    Command(
+        "graph",
+        "show the launches of a project: script, entry file, configuration files, and the values that rules speak of",
+        arguments_of.configure_graph,
+        _graph,
     ),
     Command("rules", "list the rules", _configure_rules, _rules),
     Command("explain", "print everything about one rule", _configure_explain, _explain),

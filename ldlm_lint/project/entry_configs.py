@@ -13,6 +13,7 @@ from ldlm_lint.source import Kind, Source, UnreadableError
 
 SUFFIX = re.compile(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")
 _HINT = re.compile(rb"hydra|\.(?:ya?ml|json|toml)[\"']")
+_DECORATOR = re.compile(r"^@(hydra\.main\([^()]*\))", re.M)
 _LOADS = frozenset({"load", "safe_load", "full_load", "unsafe_load", "open", "from_yaml", "from_json", "read_text", "load_config", "from_file"})
 _DATA = re.compile(r"data|vocab|label|class|caption|annot|metadata|index|token|prompt|result|metric|token|stat|out|save|log", re.I)
 
@@ -50,16 +51,37 @@ def read(path: str, data: bytes) -> EntryConfigs:
         return EntryConfigs()
     try:
         source = Source.from_bytes(path, data, Kind.PYTHON)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            module = ast.parse(source.text)
-    except (UnreadableError, SyntaxError, ValueError, RecursionError, MemoryError):
+    except UnreadableError:
         return EntryConfigs()
+    module = _parsed(source.text)
+    if module is None:
+        return EntryConfigs(hydra=_hydra_of_text(source))
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
     hydra = next((found for node in calls if (found := _hydra(source, node))), None)
     defaults = tuple(found for node in calls if (found := _default(source, node)))
     loaded = tuple(found for node in calls for found in _loaded(source, node))
     return EntryConfigs(hydra, defaults, tuple(dict.fromkeys(loaded)))
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _hydra_of_text(source: Source) -> Hydra | None:
+    """The decorator of a file that does not parse as a whole."""
+    match = _DECORATOR.search(source.text)
+    module = _parsed(match[1]) if match else None
+    call = module.body[0].value if module and module.body and isinstance(module.body[0], ast.Expr) else None
+    found = _hydra(source, call) if isinstance(call, ast.Call) else None
+    if match is None or found is None:
+        return None
+    start, end = (source.offset_of_character(index) for index in match.span(1))
+    return Hydra(found.folder, found.name, source.span(start, end))
 
 
 def _name(node: ast.expr) -> str:

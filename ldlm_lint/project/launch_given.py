@@ -91,5 +91,6 @@ def options(frame: Frame, found: Sequence[Option]) -> Iterator[Given]:
         values = () if one.text is None else possible(frame, one.text, span)
         inside = one.values and span.path == one.word.span.path and span.end > one.word.span.start
         whole = Span(span.path, one.word.span.start, span.end, span.cell) if inside else one.word.span
-        bare = one.name.lstrip("-")
-        yield Given(keys_of(bare), values, whole, mark=one.name[: len(one.name) - len(bare)], written=bare)
+        written = one.word.text.partition("=")[0] if one.joined is None or one.name.startswith("--") else one.name
+        bare = written.lstrip("-")
+        yield Given(keys_of(one.name.lstrip("-")), values, whole, mark=written[: len(written) - len(bare)], written=bare)

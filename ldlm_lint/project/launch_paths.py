@@ -13,7 +13,7 @@ from ldlm_lint.project.index import Project
 _DIRNAME = re.compile(r"\$\(\s*(?:realpath|readlink\s+-f)?\s*\$?\(?\s*dirname\b.*?(?:BASH_SOURCE|\$\{?0\b|%x)")
 _STEPS = re.compile(r"(?:BASH_SOURCE[^)]*|\$\{?0\}?\"?[^)]*)\)+\"?((?:/[\w.-]+)+)")
 _TOP = re.compile(r"git rev-parse --show-toplevel")
-_HERE = re.compile(r"\$\(\s*pwd\s*\)|\$\{?PWD\}?|\.")
+_HERE = re.compile(r"\$\(\s*pwd\s*\)|`\s*pwd\s*`|\$\{?PWD\}?|\.")
 _LEADING = re.compile(r"\$(?:\{(\w+)\}|(\w+))(/.*|$)")
 _DEPTH = 4
 _CERTAIN = 2
@@ -124,9 +124,10 @@ def own_folder(raw: str, script: str, root: str) -> str | None:
     folder = posixpath.dirname(script)
     for _ in range(raw.count("dirname") - 1):
         folder = posixpath.dirname(folder)
-    steps = _STEPS.search(raw)
-    behind = raw.rpartition(")")[2].strip("\"' ") if raw.rstrip("\"' ").rpartition(")")[2].startswith("/") else ""
-    place = posixpath.normpath(posixpath.join(folder, *(one.strip("/") for one in ((steps[1] if steps else ""), behind) if one)))
+    inner, _, behind = raw.rpartition(")")
+    steps = _STEPS.search(f"{inner})")
+    parts = (steps[1] if steps else "", behind.strip("\"' "))
+    place = posixpath.normpath(posixpath.join(folder, *(one.strip("/") for one in parts if one.startswith("/"))))
     return place if place == root or place.startswith(root + "/") else None
 
 

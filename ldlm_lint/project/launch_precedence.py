@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ldlm_lint.configs.document import Entry, Shape
 from ldlm_lint.configs.hydra import Composition
-from ldlm_lint.model import Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_configs import Configs
 from ldlm_lint.project.programs import Effective, Given, Place, Program
@@ -20,6 +19,20 @@ def value_of(project: Project, configs: Configs, program: Program, keys: tuple[s
     """
     places = [*_arguments(program, keys), *_of_configs(project, configs, program, keys)]
     return Effective(places[0], tuple(places[1:])) if places else None
+
+
+def configured(project: Project, configs: Configs, program: Program, wanted: Callable[[str], bool]) -> frozenset[tuple[str, ...]]:
+    """The keys that a program's configuration files set to scalars and whose last part is wanted."""
+    composed = configs.composition(program.entry, program.arguments) if program.entry is not None else None
+    packages = {part.path: part.package for part in composed.parts} if composed is not None else {}
+    found = set()
+    for use in program.configs:
+        document = project.document(use.path) if use.primary or use.path in packages else None
+        for entry in document.scalars() if document is not None else ():
+            keys = (*packages.get(use.path, ()), *entry.path)
+            if entry.name and wanted(entry.name) and all(isinstance(key, str) for key in keys):
+                found.add(tuple(str(key) for key in keys))
+    return frozenset(found)
 
 
 def _arguments(program: Program, keys: tuple[str, ...]) -> Iterator[Place]:
@@ -69,8 +82,4 @@ def _composed(composed: Composition, keys: tuple[str, ...]) -> Iterator[Place]:
 
 
 def _place(entry: Entry, texts: tuple[str, ...] | None) -> Place:
-    return Place(texts, _span(entry), "config")
-
-
-def _span(entry: Entry) -> Span:
-    return entry.whole
+    return Place(texts, entry.whole, "config")

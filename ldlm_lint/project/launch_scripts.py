@@ -11,9 +11,10 @@ from functools import cached_property
 from tree_sitter import Node
 
 from ldlm_lint.model import Span
+from ldlm_lint.project import launch_heredocs as heredocs
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own_folder
-from ldlm_lint.project.launch_values import Frame, environment_of, passed, possible
+from ldlm_lint.project.launch_values import Frame, environment_of, passed, possible, split
 from ldlm_lint.project.programs import Given
 from ldlm_lint.shell import launch_grammar, launchers, tree, words
 from ldlm_lint.shell.launch_arguments import Argument, values, written_words
@@ -111,7 +112,8 @@ class Scripts:
         for code in self.codes(frame.path):
             launches = [*code.script.launches, *_through_variables(code)]
             for launch in sorted(launches, key=lambda one: one.span):
-                given = tuple(passed(frame, written_words(frame.code, launch)))
+                written = heredocs.filled(frame.code, written_words(frame.code, launch))
+                given = tuple(split(frame, passed(frame, written)))
                 invocation = launch_grammar.read(given)
                 if invocation is not None:
                     environment = (*frame.environment, *environment_of(frame, launch.span))

@@ -61,6 +61,19 @@ def passed(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
             yield word
 
 
+def split(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
+    """Words with a bare variable replaced by the words of its value: ``ENTRY="-m pkg.train"`` and ``torchrun $ENTRY``."""
+    for word in given:
+        bare = word.span.end - word.span.start == len(word.text.encode())
+        known = possible(frame, word.text, word.span) if bare and _WHOLE.fullmatch(word.text) else None
+        parts = known[0].text.split() if known and len({one.text for one in known}) == 1 else ()
+        if known and len(parts) > 1:
+            # The place is shorter than the text of all parts; only one that is longer than its text is quoted.
+            yield from (Word(part, known[0].span, True) for part in parts)
+        else:
+            yield word
+
+
 def possible(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
     """Every value that a text of a command may have, with the place to edit it; None where one is unknown."""
     home = home_of(frame, span)

@@ -6,6 +6,7 @@ a fact.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 from ldlm_lint.project.index import Project
@@ -13,10 +14,20 @@ from ldlm_lint.project.launch_configs import Configs
 from ldlm_lint.project.launch_entries import Entries
 from ldlm_lint.project.launch_given import arguments, options
 from ldlm_lint.project.launch_paths import Paths
-from ldlm_lint.project.launch_precedence import value_of
+from ldlm_lint.project.launch_precedence import configured, value_of
 from ldlm_lint.project.launch_scripts import Scripts, Started
+from ldlm_lint.project.launch_values import possible
 from ldlm_lint.project.programs import ConfigUse, Effective, Given, Place, Possible, Program
-from ldlm_lint.shell.launch_grammar import Form
+from ldlm_lint.shell.launch_grammar import Form, Invocation
+
+# Modules that people run beside their trainings.
+_TOOLS = frozenset(
+    {
+        "pip", "venv", "virtualenv", "ensurepip", "build", "twine", "pytest", "unittest", "coverage", "http", "json", "site", "timeit",
+        "zipfile", "compileall", "nltk", "spacy", "ipykernel", "jupyter", "notebook", "tensorboard", "black", "ruff", "mypy", "pylint",
+        "flake8", "sphinx", "mkdocs", "pre_commit", "setuptools", "wheel",
+    }
+)
 
 
 class Launches:
@@ -39,7 +50,7 @@ class Launches:
         """A launch as a program; None for what runs no Python file, such as ``srun hostname`` or ``python -c``."""
         invocation = started.invocation
         entry = self._entries.of(started)
-        if invocation.form is Form.CODE or (invocation.form is Form.COMMAND and entry is None):
+        if invocation.form is Form.CODE or (entry is None and _is_no_program(invocation)):
             return None
         given, complete = arguments(started.frame, invocation.arguments)
         launcher = tuple(options(started.frame, invocation.options))
@@ -53,8 +64,8 @@ class Launches:
             arguments=given,
             configs=self._configs.of(entry, launcher, given, started.folders),
             launchers=invocation.launchers,
-            processes=invocation.processes,
-            nodes=invocation.nodes,
+            processes=_count(started, invocation.processes),
+            nodes=_count(started, invocation.nodes),
             complete=complete and invocation.form is not Form.UNKNOWN,
             environment=started.environment,
             via=started.frame.via,
@@ -72,12 +83,29 @@ class Launches:
         """The programs whose entry is a Python file or imports it, directly or through others."""
         return tuple(one for one in self.programs if one.entry is not None and path in self._project.reach(one.entry))
 
+    def configured(self, program: Program, wanted: Callable[[str], bool]) -> frozenset[tuple[str, ...]]:
+        """The keys of a program's configuration files whose last part is wanted, as `value_of` takes them."""
+        return configured(self._project, self._configs, program, wanted)
+
     def value_of(self, program: Program, *keys: str) -> Effective | None:
         """What a key comes to in a program: its last argument, else its configuration; None where nothing sets it.
 
         An argument wins over a configuration only where both have the same keys in full.
         """
         return value_of(self._project, self._configs, program, keys)
+
+
+def _is_no_program(invocation: Invocation) -> bool:
+    """Whether a launch runs a foreign command, or a tool of Python's world that trains nothing."""
+    module = invocation.entry_text.partition(".")[0] if invocation.form is Form.MODULE else ""
+    return invocation.form is Form.COMMAND or module in _TOOLS
+
+
+def _count(started: Started, text: str | None) -> str | None:
+    """A number of processes or nodes, looked up where it is a variable with one value."""
+    known = possible(started.frame, text, started.span) if text is not None and "$" in text else None
+    texts = {one.text for one in known or ()}
+    return texts.pop() if len(texts) == 1 else text
 
 
 __all__ = ["ConfigUse", "Effective", "Given", "Launches", "Place", "Possible", "Program"]

@@ -248,7 +248,7 @@ def _ranks(names: tuple[str, ...], options: tuple[Option, ...], rest: list[Word]
     own = {one.name for one in found}
     table = tables.launchers()
     form = Form.MODULE if own & {*table["module"]} else Form.COMMAND if own & {*table["command"]} else Form.FILE
-    if not certain or index >= len(rest):
+    if not certain or index >= len(rest) or not _is_entry(rest[index].text):
         return Invocation(names, options, None, Form.UNKNOWN, ())
     return Invocation(names, options, rest[index], form, tuple(rest[index + 1 :]))
 
@@ -264,11 +264,17 @@ def _python(names: tuple[str, ...], options: tuple[Option, ...], rest: list[Word
         module = None
         if texts[index : index + 1] == ["-m"]:
             index, module = index + 1, texts[index + 1] if index + 1 < len(texts) else ""
-    if index >= len(texts):
-        return Invocation(names, options, None, Form.UNKNOWN, ())
-    if texts[index] == "-" or re.fullmatch(r"-\w*c", texts[index]):
+    if index >= len(texts) or texts[index] == "-" or re.fullmatch(r"-\w*c", texts[index]):
+        # Without a file it reads code from its input.
         return Invocation(names, options, None, Form.CODE, ())
+    if not _is_entry(texts[index]):
+        return Invocation(names, options, None, Form.UNKNOWN, ())
     return Invocation(names, options, rest[index], Form.FILE if module is None else Form.MODULE, tuple(rest[index + 1 :]))
+
+
+def _is_entry(text: str) -> bool:
+    """Whether a word can be a path or a module: an escaped blank at the end of a line is neither."""
+    return re.search(r"\w", text) is not None
 
 
 def _options(launcher: str, rest: Sequence[Word], index: int) -> tuple[list[Option], int, bool]:

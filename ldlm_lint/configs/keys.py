@@ -33,7 +33,9 @@ _TIMEOUT = re.compile(r"(?:.*_)?timeout(?:_\w+)?", re.I)
 _FUSED = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
 # A loader that its section calls one for evaluation may work in the main process.
 _EVALUATES = re.compile(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I)
-# A file with more than this is data, not a configuration.
+# The main process is where a debugger wants the data to be loaded.
+_DEBUGS = re.compile(r"(?:^|[_.-])(?:debug\w*|local|smoke|toy|tiny|overfit|dry|dev|test)(?:[_.-]|$)", re.I)
+# A file with more keys than this is data, not a configuration; a list of files may be as long as it likes.
 _MOST = 1000
 _REASON = "workers take memory and draw other random numbers, and fewer of them may be too few"
 
@@ -86,7 +88,7 @@ _SWITCHES = (
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
     """What values cost that the program takes from here, and keys that nothing reads."""
-    if len(document.entries) > _MOST:
+    if sum(1 for entry in document.entries if entry.name) > _MOST:
         return
     for entry in document.scalars():
         if not entry.name or entry.shared:
@@ -124,7 +126,7 @@ def _of_workers(source: Source, document: Document, entry: Entry, options: Mappi
             Claim("configured-value-reaches-call", "too-many-workers"),
             _setting(source, document, entry, limit // 2, _REASON) if limit > 1 else None,
         )
-    elif entry.value == 0 and not any(_EVALUATES.search(str(key)) for key in entry.path):
+    elif entry.value == 0 and not any(_EVALUATES.search(str(key)) for key in entry.path) and not _DEBUGS.search(document.path.rpartition("/")[2]):
         yield from _no_workers(source, document, entry, _number(options, NUM_WORKERS.name, NUM_WORKERS.default))
 
 
@@ -142,12 +144,11 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
             Claim("configured-section-reaches-loader", " ".join(one.name for one in wrong)),
             _without(source, document, wrong),
         )
-        return
     yield _finding(
         IN_MAIN_PROCESS,
         entry,
         (("why", f" ({entry.name} is 0 here)"),),
-        Claim("configured-value-reaches-call", "no-workers"),
+        Claim("configured-value-reaches-call", " ".join(["no-workers", *(one.name for one in wrong)])),
         _setting(source, document, entry, count, _REASON),
     )
 

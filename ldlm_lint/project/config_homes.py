@@ -11,7 +11,9 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
+from ldlm_lint.configs.document import Document
 from ldlm_lint.model import Related, Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
@@ -32,6 +34,8 @@ _RECORDED = re.compile(
     r"|docs?|\.github|\.circleci|third_party|vendor|node_modules)/",
     re.I,
 )
+# The keys that name a class whose arguments stand beside or below: Hydra, Lightning, latent-diffusion and its heirs.
+CLASS_KEYS = ("_target_", "target", "class_path", "_class", "cls")
 _WORD = re.compile(rb"[A-Za-z_]\w*")
 _FITTING = 0.6
 _FEWEST = 4
@@ -60,8 +64,7 @@ class Homes:
         self._launches = launches
         self._homes: dict[str, tuple[Home, ...]] = {}
         self._words: dict[str, frozenset[bytes]] = {}
-        self._folders: tuple[tuple[str, str], ...] | None = None
-        self._loading: frozenset[str] | None = None
+        self._words_by_file: dict[str, frozenset[bytes]] = {}
 
     def of(self, path: str) -> tuple[Home, ...]:
         """The programs that read a file, surest first; none where it belongs to something else."""
@@ -87,11 +90,10 @@ class Homes:
     def _package(self, path: str, entry: str) -> tuple[str, ...]:
         return next((one.prefix for one in self._in_hydra_folder(path) if one.entry == entry), ())
 
+    @cached_property
     def hydra_folders(self) -> tuple[tuple[str, str], ...]:
         """The Hydra configuration folders of the project: (Python file that names it, folder)."""
-        if self._folders is None:
-            self._folders = tuple(self._find_folders())
-        return self._folders
+        return tuple(self._find_folders())
 
     def _find_folders(self) -> Iterator[tuple[str, str]]:
         for file in sorted(self._project.files):
@@ -103,7 +105,7 @@ class Homes:
                     yield file, posixpath.normpath(posixpath.join(posixpath.dirname(file), found[1].decode(errors="replace")))
 
     def _in_hydra_folder(self, path: str) -> Iterator[Home]:
-        for file, folder in self.hydra_folders():
+        for file, folder in self.hydra_folders:
             if path.startswith(folder + "/") and path.endswith((".yaml", ".yml")):
                 group = tuple(posixpath.relpath(posixpath.dirname(path), folder).split("/"))
                 yield Home(file, self._prefix(path, () if group == (".",) else group))
@@ -115,25 +117,29 @@ class Homes:
         name = header[1].decode(errors="replace")
         return () if name == "_global_" else tuple(name.replace("_group_", ".".join(group)).split("."))
 
+    @cached_property
     def _loaders(self) -> frozenset[str]:
         """The Python files that open configurations."""
-        if self._loading is None:
-            files = (one for one in self._project.files if not self._project.is_test(one))
-            self._loading = frozenset(one for one in files if _LOADS.search(self._project.data(one)))
-        return self._loading
+        files = (one for one in self._project.files if not self._project.is_test(one))
+        return frozenset(one for one in files if _LOADS.search(self._project.data(one)))
 
     def _by_literal(self, path: str) -> Iterator[Home]:
         """A path in the text of a file that opens configurations, itself or through what it imports."""
-        name = posixpath.basename(path).encode()
+        for file, literal, span in self._literals.get(posixpath.basename(path), ()):
+            if self._names(file, literal, path):
+                yield Home(file, (), (Related(span, "this file is read here"),), True)
+
+    @cached_property
+    def _literals(self) -> dict[str, list[tuple[str, str, Span]]]:
+        """The paths in the text of the files that open configurations, by the name of the file that they lead to."""
+        found: dict[str, list[tuple[str, str, Span]]] = {}
         for file in sorted(self._project.files):
-            data = self._project.data(file)
-            if name not in data or self._project.is_test(file) or self._loaders().isdisjoint(self._project.reach(file)):
-                continue
-            for literal in _LITERAL.finditer(data):
-                if self._names(file, literal[1].decode(errors="replace"), path):
-                    span = Span(file, literal.start(), literal.end())
-                    yield Home(file, (), (Related(span, "this file is read here"),), True)
-                    break
+            literals = [] if self._project.is_test(file) else list(_LITERAL.finditer(self._project.data(file)))
+            if literals and not self._loaders.isdisjoint(self._project.reach(file)):
+                for one in literals:
+                    literal = one[1].decode(errors="replace")
+                    found.setdefault(posixpath.basename(literal), []).append((file, literal, Span(file, one.start(), one.end())))
+        return found
 
     def _names(self, file: str, literal: str, path: str) -> bool:
         wanted = posixpath.normpath(literal.strip())
@@ -167,15 +173,22 @@ class Homes:
         names = {one.name.encode() for one in document.scalars() if one.name} if document else set()
         if len(names) < _FEWEST:
             return
-        for entry in self._entries():
-            if len(names & self._words_of(entry)) >= _FITTING * len(names):
+        for entry in self._entries:
+            words = self._words_of(entry).union(*(self._words_in(file) for file in self._named_classes(document, entry)))
+            if len(names & words) >= _FITTING * len(names):
                 yield Home(entry, ())
 
-    def _entries(self) -> Iterator[str]:
-        for file in sorted(self._project.files):
-            if not self._project.is_test(file) and _ENTRY.search(self._project.data(file)):
-                if not self._loaders().isdisjoint(self._project.reach(file)):
-                    yield file
+    def _named_classes(self, document: Document, entry: str) -> set[str]:
+        """The project's files of the classes that a configuration names, which no import leads to."""
+        named = (one.value for one in document.scalars() if one.name in CLASS_KEYS and isinstance(one.value, str))
+        found = (self._project.resolve(entry, name) for name in named)
+        return {one[0] for one in found if one is not None}
+
+    @cached_property
+    def _entries(self) -> tuple[str, ...]:
+        """The programs that open configurations."""
+        files = (one for one in sorted(self._project.files) if not self._project.is_test(one) and _ENTRY.search(self._project.data(one)))
+        return tuple(one for one in files if not self._loaders.isdisjoint(self._project.reach(one)))
 
     def _words_of(self, entry: str) -> frozenset[bytes]:
         """The names in the text of a program and what it imports."""
@@ -184,4 +197,6 @@ class Homes:
         return self._words[entry]
 
     def _words_in(self, file: str) -> frozenset[bytes]:
-        return frozenset(_WORD.findall(without_comments(self._project.data(file))))
+        if file not in self._words_by_file:
+            self._words_by_file[file] = frozenset(_WORD.findall(without_comments(self._project.data(file))))
+        return self._words_by_file[file]

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 from astroid import nodes
 
-from ldlm_lint.configs.document import Document, Entry, Key
+from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.project.calls import Calls
-from ldlm_lint.project.config_homes import Home
+from ldlm_lint.project.config_homes import CLASS_KEYS, Home
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.key_reads import KeyRead, reads_of, sections_of
+from ldlm_lint.python.key_reads import ELEMENT, KeyRead, reads_of, sections_of
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
@@ -28,8 +28,7 @@ _DEPTH = 5
 _CALLERS = 20
 # Sections that are not the training's own.
 _OTHER_SECTION = re.compile(r"val|test|eval|infer|sampl|generat|token|preproc|download|export|serv", re.I)
-# The keys that name a class, and those below which its arguments stand: Hydra, Lightning, latent-diffusion and its heirs.
-_CLASS_KEYS = ("_target_", "target", "class_path", "_class", "cls")
+# The keys below which the arguments of a class stand, where they do not stand beside its name.
 _ARGUMENT_KEYS = ("params", "init_args", "kwargs", "args")
 
 
@@ -97,6 +96,11 @@ class ConfigReads:
             self._origins[key] = tuple(dict.fromkeys(self._of_argument(sink, parameter, positional)))
         return self._origins[key]
 
+    def read_by(self, names: frozenset[str], parameter: str, positional: tuple[str, ...], key: str) -> list[tuple[Sink, Origin]]:
+        """The calls that take an argument from a key of this name, whatever stands around it."""
+        found = ((sink, origin) for sink in self.sinks(names) for origin in self.origins(sink, parameter, positional))
+        return [(sink, origin) for sink, origin in found if origin.keys[-1] == key]
+
     def _of_argument(self, sink: Sink, parameter: str, positional: tuple[str, ...]) -> Iterator[Origin]:
         node = Arguments(sink.node, positional)[parameter].node
         reads = reads_of(node) if node is not None else self._below_sections(sink.node, parameter)
@@ -153,21 +157,20 @@ class ConfigReads:
 
 def matches(origin: Origin, document: Document, entry: Entry, home: Home, project: Project) -> bool:
     """Whether a value of a file, read by a program, is what an origin reads."""
-    if any(isinstance(key, int) for key in entry.path) and origin.maker is None:
-        return False
     if origin.maker is not None:
         return _is_argument_of(origin, document, entry, home, project)
-    full = (*home.prefix, *entry.path)
-    if full[-len(origin.keys) :] != origin.keys:
+    full = (*home.prefix, *(ELEMENT if isinstance(key, int) else key for key in entry.path))
+    skipped, taken = full[: -len(origin.keys)], full[-len(origin.keys) :]
+    if taken != origin.keys or ELEMENT in skipped:
         return False
     return len(origin.keys) == len(full) or len(origin.keys) > 1 or _is_in_a_section_of(document, entry, full, home, project)
 
 
-def _is_in_a_section_of(document: Document, entry: Entry, full: tuple[Key, ...], home: Home, project: Project) -> bool:
-    """Whether a lone key, read from a root that nobody knows, can only be the one of its section: no other section has it, and the program speaks of this one."""
-    if len({one.path for one in document.named(entry.name)}) > 1 or _OTHER_SECTION.search(str(full[-2])):
+def _is_in_a_section_of(document: Document, entry: Entry, full: tuple[str, ...], home: Home, project: Project) -> bool:
+    """Whether a lone key, read from a root that nobody knows, can only be that of its section, which the program speaks of."""
+    if len({one.path for one in document.named(entry.name)}) > 1 or _OTHER_SECTION.search(full[-2]):
         return False
-    section = re.compile(rb"[.\"']%s\b" % re.escape(str(full[-2])).encode())
+    section = re.compile(rb"[.\"']%s\b" % re.escape(full[-2]).encode())
     return any(section.search(project.data(file)) for file in project.reach(home.entry))
 
 
@@ -178,7 +181,7 @@ def _is_argument_of(origin: Origin, document: Document, entry: Entry, home: Home
     holder = entry.path[:-1]
     if holder and holder[-1] in _ARGUMENT_KEYS:
         holder = holder[:-1]
-    for key in _CLASS_KEYS:
+    for key in CLASS_KEYS:
         named = document.get(*holder, key, document=entry.document)
         if named is None or not isinstance(named.value, str):
             continue

@@ -51,7 +51,7 @@ def _find(context: Context, document: Document) -> frozenset[Path]:
 
 
 def _is_of_hydra(context: Context, home: Home, path: str) -> bool:
-    return any(file == home.entry and path.startswith(folder + "/") for file, folder in context.homes.hydra_folders())
+    return any(file == home.entry and path.startswith(folder + "/") for file, folder in context.homes.hydra_folders)
 
 
 class _Text:

@@ -27,7 +27,7 @@ def is_shadowed(context: Context, document: Document, entry: Entry, home: Home) 
     """Whether in every Hydra composition with a file another of its files sets the value."""
     from ldlm_lint.configs.hydra import compose
 
-    folder = next((folder for file, folder in context.homes.hydra_folders() if file == home.entry and document.path.startswith(folder + "/")), None)
+    folder = next((folder for file, folder in context.homes.hydra_folders if file == home.entry and document.path.startswith(folder + "/")), None)
     if folder is None:
         return False
     full = (*home.prefix, *entry.path)

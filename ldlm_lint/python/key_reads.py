@@ -19,6 +19,8 @@ from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
+ELEMENT = "*"
+"""Stands for an element of a list among keys."""
 _DEPTH = 12
 _CASTS = {"int", "float", "bool", "str", "dict", "list", "to_container", "to_object", "asdict", "vars", "deepcopy", "copy", "EasyDict", "Namespace"}
 # What a configuration is called as a whole: such a name in a chain is no key.
@@ -107,6 +109,17 @@ def _of_name(node: nodes.Name, depth: int) -> Iterator[KeyRead]:
             # ``cfg = cfg`` and the like lead nowhere.
             if statement.value is not None and getattr(statement.value, "name", "") != node.name:
                 yield from _reads(statement.value, depth + 1)
+        elif isinstance(binding, nodes.AssignName):
+            yield from _of_element(node, statement, depth)
+
+
+def _of_element(node: nodes.Name, statement: nodes.NodeNG, depth: int) -> Iterator[KeyRead]:
+    """What a loop takes out of a list of the configuration, or out of something that nobody knows."""
+    source = statement.iter if isinstance(statement, (nodes.For, nodes.Comprehension)) else None
+    found = list(_reads(source, depth + 1)) if source is not None else []
+    yield from (replace(one, keys=(*one.keys, ELEMENT)) for one in found)
+    if not found:
+        yield KeyRead((ELEMENT,), "", "", position_of(node))
 
 
 def _of_attribute(node: nodes.Attribute, depth: int) -> Iterator[KeyRead]:

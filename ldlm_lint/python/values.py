@@ -94,7 +94,7 @@ def seconds(
     return (total,)
 
 
-def timedelta_call(node: nodes.NodeNG) -> nodes.Call | None:
+def timedelta_call(node: nodes.NodeNG | None) -> nodes.Call | None:
     """The ``timedelta(...)`` call that an expression is, or that the one binding of a name holds."""
     if isinstance(node, nodes.Name):
         value = only_binding(node)

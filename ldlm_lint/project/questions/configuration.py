@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+
+from astroid import nodes
 
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Finding, Related
@@ -16,7 +19,8 @@ from ldlm_lint.project.overrides import is_shadowed, overriding
 from ldlm_lint.project.questions import data, distributed, optimizer, roles
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.values import constant, seconds
+from ldlm_lint.python.names import last_name
+from ldlm_lint.python.values import constant, seconds, timedelta_call
 from ldlm_lint.rules.collectives import length_of
 
 _ASKED = data.QUESTIONS | distributed.QUESTIONS | optimizer.QUESTIONS | roles.QUESTIONS
@@ -41,19 +45,36 @@ def _asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
     return (document, entry) if entry is not None else None
 
 
-def _reached(context: Context, document: Document, entry: Entry, topic: Topic) -> Iterator[_Reached]:
-    for home in context.homes.of(document.path):
+def _reached(context: Context, document: Document, entry: Entry, topic: Topic) -> list[_Reached]:
+    """The calls that take an entry's value, those of the surest and nearest program first."""
+    found = _find_reached(context, document, entry, topic)
+    return sorted(found, key=lambda one: (not one.home.chosen, _distance(document.path, one.sink.path)))
+
+
+def _distance(one: str, other: str) -> int:
+    """How many folders lie between two files."""
+    shared = posixpath.commonpath((one, other))
+    return one.count("/") + other.count("/") - 2 * shared.count("/")
+
+
+def _find_reached(context: Context, document: Document, entry: Entry, topic: Topic) -> Iterator[_Reached]:
+    taken = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
+    # Who reads the file is asked last, since that takes a look at the whole project.
+    for home in context.homes.of(document.path) if taken else ():
         reach = context.project.reach(home.entry)
-        for sink in context.reads.sinks(topic.sinks):
-            for origin in context.reads.origins(sink, topic.parameter, topic.positional):
-                if (sink.path in reach or origin.maker is not None) and matches(origin, document, entry, home, context.project):
-                    yield _Reached(home, origin, sink)
+        for sink, origin in taken:
+            if (sink.path in reach or origin.maker is not None) and matches(origin, document, entry, home, context.project):
+                yield _Reached(home, origin, sink)
 
 
-def _value_reaches_call(context: Context, finding: Finding, name: str) -> Verdict:
-    """A value goes to a call of the topic, and what the topic asks of that call holds."""
+def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Verdict:
+    """A value goes to a call of the topic, and what the topic asks of that call holds.
+
+    The subject is the topic, and options beside the value with which the call would raise: another finding's matter.
+    """
+    name, _, options = subject.partition(" ")
     found, topic = _asked(context, finding), TOPICS[name]
-    if found is None:
+    if found is None or (options and _section_reaches_loader(context, finding, options).holds):
         return Verdict(False)
     document, entry = found
     for one in _reached(context, document, entry, topic):
@@ -127,11 +148,12 @@ def _value_is_excessive_timeout(context: Context, finding: Finding, limit: str) 
     if found is None:
         return Verdict(False)
     document, entry = found
-    for home in context.homes.of(document.path):
+    sinks = [one for one in context.reads.sinks(frozenset(TIMEOUTS)) if entry.name in _keys_in_timeout(context, one)]
+    for home in context.homes.of(document.path) if sinks else ():
         reach = context.project.reach(home.entry)
-        for sink in context.reads.sinks(frozenset(TIMEOUTS)):
+        for sink in sinks:
             length = _length(context, sink, document, entry, home) if sink.path in reach else None
-            if length is None or not int(limit) < length < float("inf"):
+            if length is None or not int(limit) < length < float("inf") or is_shadowed(context, document, entry, home):
                 continue
             programs = _programs(context, document, home)
             if programs and all(overriding(program, home, entry) for program in programs):
@@ -142,13 +164,24 @@ def _value_is_excessive_timeout(context: Context, finding: Finding, limit: str) 
     return Verdict(False)
 
 
+def _timeout_node(sink: Sink) -> nodes.NodeNG | None:
+    names = next((names for name, names in TIMEOUTS.items() if last_name(sink.node.func) == name.rpartition(".")[2]), ())
+    return Arguments(sink.node, names)["timeout"].node
+
+
+def _keys_in_timeout(context: Context, sink: Sink) -> set[str]:
+    """The last keys of what a call's ``timedelta`` is made of."""
+    found = timedelta_call(_timeout_node(sink))
+    parts = [*found.args, *(keyword.value for keyword in found.keywords)] if found is not None else []
+    return {origin.keys[-1] for part in parts for origin in context.reads.origins_of(sink.path, part)}
+
+
 def _length(context: Context, sink: Sink, document: Document, entry: Entry, home: Home) -> float | None:
     """The seconds that a call makes of an entry's number; None where it does not take it."""
-    names = next(names for name, names in TIMEOUTS.items() if sink.node.func.as_string().endswith(name.rpartition(".")[2]))
-    node = Arguments(sink.node, names)["timeout"].node
-    taken = []
+    node = _timeout_node(sink)
+    taken: list[nodes.NodeNG] = []
 
-    def amount(part: object) -> object | None:
+    def amount(part: nodes.NodeNG) -> object | None:
         origins = context.reads.origins_of(sink.path, part)
         if any(matches(origin, document, entry, home, context.project) for origin in origins):
             taken.append(part)

@@ -155,10 +155,13 @@ class Vocabulary:
     defaults: Mapping[str, Scalar]
     fields: frozenset[str]
 
-    def recognises(self, names: Iterable[str]) -> bool:
-        """Whether settings of these names are this framework's, and not a record of a run or a model's configuration."""
+    def recognises(self, names: Iterable[str], needed: int | None = None) -> bool:
+        """Whether settings of these names are this framework's, and not a record of a run or a model's configuration.
+
+        ``needed`` of its distinctive names have to be there, fewer where something else speaks for it already.
+        """
         given = set(names)
-        return len(given & self.distinctive) >= self.needed and not given & self.excluding
+        return len(given & self.distinctive) >= (needed or self.needed) and not given & self.excluding
 
 
 @functools.cache

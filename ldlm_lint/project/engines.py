@@ -33,13 +33,13 @@ def _engine(document: Document) -> str:
 
 
 def engines_of(project: Project, launches: Launches, path: str) -> Iterator[Document]:
-    """The engine files of the programs that run a Python file; the project's only one where no program names any."""
+    """The engine files of the programs that run a Python file; the project's only one where no launch names it."""
     known = engine_configs(project)
     if not known:
         return
-    programs = launches.running(path)
-    named = {use.path for one in programs for use in one.configs if use.path in known}
-    if not named and len(known) == 1:
+    named = {use.path for one in launches.running(path) for use in one.configs if use.path in known}
+    if not named and len(known) == 1 and not any(map(launches.of_config, known)):
+        # Nobody names it, so it may be anybody's: unknown is not a finding.
         named = set(known)
     for one in sorted(named):
         yield known[one]
@@ -57,7 +57,8 @@ def _referred(project: Project, path: str, document: Document) -> Iterator[str]:
 
 def makes_optimizer(document: Document) -> bool:
     """Whether DeepSpeed makes the optimizer that its file describes, or keeps it on the CPU."""
-    if document.get("optimizer") is not None and document.get("optimizer").shape is Shape.MAPPING:
+    described = document.get("optimizer")
+    if described is not None and described.shape is Shape.MAPPING:
         return True
     stage = ("zero_optimization", "offload_optimizer", "device"), ("deepspeed_config", "offload_optimizer_device")
     found = (document.get(*path) for path in stage)

@@ -14,6 +14,8 @@ from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values
 from ldlm_lint.shell.launch_code import Code, entry_of, is_training
 from ldlm_lint.shell.script import Launch
 
+# Fewer than in a file: the Python that is launched has to take them as the Trainer's.
+_NEEDED = 2
 _OPTION = re.compile(r"--[A-Za-z][\w-]*")
 _VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?:\[[@*]\])?(?::?[-+].*)?\}|(\w+)|([@*]))\"?")
 _OPEN = re.compile(r"\$[@*]|\$\{[@*]|\$\(")
@@ -79,7 +81,7 @@ def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) ->
 def _section(script: Code, launch: Launch) -> Section | None:
     settings = {**_switches(launch), **{one.name: one for one in _given(script, launch)}}
     entry = entry_of(launch)
-    if not entry or not vocabulary("transformers").recognises(settings):
+    if not entry or not vocabulary("transformers").recognises(settings, _NEEDED):
         return None
     claims = (Claim("launch-runs-trainer", entry),)
     return Section("transformers", settings, CommandEditor(), _is_complete(script, launch), claims, from_command=True)

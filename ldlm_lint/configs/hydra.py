@@ -1,16 +1,31 @@
 """Hydra's composition: from a primary config and its defaults lists to the value that counts at a key.
 
-Source: https://hydra.cc/docs/1.3/advanced/defaults_list/ and https://hydra.cc/docs/1.3/advanced/overriding_packages/
+Follows Hydra 1.1 and later, whose order is depth first, a file's own content where ``_self_`` stands. The items of a
+list are taken from the last to the first, as Hydra takes them: so an ``override`` in an experiment comes before the
+choice that it overrides. Source: https://hydra.cc/docs/1.3/advanced/defaults_list/
 """
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from ldlm_lint.configs.document import Document, Entry, Key, Path
-from ldlm_lint.configs.interpolation import Resolved
-from ldlm_lint.project.index import Project
+from ldlm_lint.configs.composition import Composition, Held, Part
+from ldlm_lint.configs.document import Document, Path
+from ldlm_lint.configs.hydra_defaults import UNKNOWN, Choice, header_of, listed
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.index import Project
+
+__all__ = ["Composition", "Held", "Override", "Part", "compose", "single"]
+
+_SUFFIXES = (".yaml", ".yml")
+_MAX_DEPTH = 20
+_MAX_PARTS = 300
+_REFERENCE = re.compile(r"\$\{([\w./@-]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,55 +40,6 @@ class Override:
     value: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A file of a composition and the package (path of keys) that its content goes to.
-
-    ``document`` is None for a part that cannot be read, such as a missing file or an option that only the command line
-    decides: what it sets is unknown.
-    """
-
-    path: str
-    package: Path
-    document: Document | None
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """The entry that counts at a key, the file it stands in, and the entries of other files that it takes the place of.
-
-    ``entry.path`` counts from the root of its file, not of the composition.
-    """
-
-    entry: Entry
-    path: str
-    shadowed: tuple[Entry, ...] = ()
-
-
-@dataclass(frozen=True)
-class Composition:
-    """The parts of a configuration in order of precedence: a later one wins."""
-
-    parts: tuple[Part, ...] = ()
-
-    @property
-    def complete(self) -> bool:
-        """Whether every part is known."""
-        return all(part.document is not None for part in self.parts)
-
-    def value_at(self, *keys: Key) -> Held | None:
-        """The entry that counts at a path of keys; None where there is none, or a part that is unknown may set it."""
-        return None
-
-    def absent(self, *keys: Key) -> bool:
-        """Whether it is certain that no part sets a key."""
-        return False
-
-    def resolved(self, *keys: Key) -> Resolved | None:
-        """The scalar that a path of keys comes to, interpolations followed; None where it cannot be told."""
-        return None
-
-
 def compose(project: Project, folder: str, name: str, overrides: Iterable[Override] = ()) -> Composition:
     """The composition that ``@hydra.main(config_path=folder, config_name=name)`` makes.
 
@@ -81,9 +47,127 @@ def compose(project: Project, folder: str, name: str, overrides: Iterable[Overri
     group (``model=large``, ``+experiment=x``, ``~logger``) count; values of keys are the caller's, they win over all
     files. A missing primary config gives a composition with one unknown part.
     """
-    return Composition()
+    composer = _Composer(project, posixpath.normpath(folder))
+    appended = composer.take(overrides)
+    return Composition(tuple(composer.of(Choice("", name), appended, depth=0)))
 
 
 def single(document: Document) -> Composition:
     """The composition of one file that is read alone (``OmegaConf.load``, ``yaml.safe_load``): no defaults list counts."""
     return Composition((Part(document.path, (), document),))
+
+
+@dataclass
+class _Composer:
+    """One composition while it is made."""
+
+    project: Project
+    folder: str
+    chosen: dict[str, str | list[str] | None] = field(default_factory=dict)
+    deleted: dict[str, str] = field(default_factory=dict)
+    known: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+
+    def take(self, overrides: Iterable[Override]) -> list[Choice | list[Choice]]:
+        """Note the overrides that choose among configs; returns those that add to the primary's list."""
+        appended: list[Choice | list[Choice]] = []
+        for one in overrides:
+            key = one.key.lstrip("+~")
+            group, at, package = key.partition("@")
+            if not self._is_group(group):
+                continue
+            value: str | list[str] | None = UNKNOWN if one.value is None else _option(one.value)
+            if one.key.startswith("~"):
+                self.deleted[key] = one.value or ""
+            elif one.key.startswith("+"):
+                base = Choice(group, None, package if at else None)
+                named = value if isinstance(value, list) else [value]
+                choices = [replace(base, name=each) for each in named]
+                appended.append(choices if isinstance(value, list) else choices[0])
+            else:
+                self.chosen[key] = value
+        return appended
+
+    def of(self, choice: Choice, appended: list[Choice | list[Choice]], depth: int) -> list[Part]:
+        """The parts that a choice brings in, in order of precedence."""
+        if choice.name is None:
+            return []
+        self.size += 1
+        found = None if UNKNOWN in choice.name or "${" in choice.name else self._find(choice.path)
+        if found is None or depth > _MAX_DEPTH or self.size > _MAX_PARTS:
+            missing = found is None and choice.optional and UNKNOWN not in choice.name
+            return [] if missing else [Part("", _keys(choice.final_package), None)]
+        path, document = found
+        source = self.project.source(path)
+        choice = replace(choice, header=header_of(source.text) if source is not None else None)
+        items = listed(document)
+        if appended:
+            items = [*(items or [Choice("", "_self_")]), *appended]
+        own = Part(path, _keys(choice.final_package), document)
+        return self._children(choice, items, own, depth) if items else [own]
+
+    def _children(self, choice: Choice, items: list[Choice | list[Choice]], own: Part, depth: int) -> list[Part]:
+        placed = [[one.below(choice) for one in item] if isinstance(item, list) else item.below(choice) for item in items]
+        for one in placed:
+            if isinstance(one, Choice) and one.override:
+                self.chosen.setdefault(one.key, one.name)
+        parts: list[list[Part]] = [[] for _ in placed]
+        waiting: list[int] = []
+        for index in reversed(range(len(placed))):
+            item = placed[index]
+            if isinstance(item, Choice) and item.is_self:
+                parts[index] = [own]
+            elif isinstance(item, Choice) and _REFERENCE.search(item.name or "") and item.key not in self.chosen:
+                waiting.append(index)
+            else:
+                parts[index] = self._item(item, depth)
+        for index in waiting:
+            # Hydra resolves these once every other choice is made.
+            item = placed[index]
+            if isinstance(item, Choice):
+                parts[index] = self._item(replace(item, name=_REFERENCE.sub(self._known, item.name or "")), depth)
+        return [part for group in parts for part in group]
+
+    def _item(self, item: Choice | list[Choice], depth: int) -> list[Part]:
+        options = item if isinstance(item, list) else [item]
+        if not options or options[0].override:
+            return []
+        first = options[0]
+        if first.group and first.key in self.chosen:
+            value = self.chosen[first.key]
+            options = [replace(first, name=one) for one in (value if isinstance(value, list) else [value])]
+        if first.group and self.deleted.get(first.key, None) in ("", first.name):
+            return []
+        if len(options) == 1 and options[0].group and options[0].name is not None:
+            self.known.setdefault(first.key, options[0].name)
+        # The last option is taken first, as every item is.
+        taken = [self.of(one, [], depth + 1) for one in reversed(options)]
+        return [part for parts in reversed(taken) for part in parts]
+
+    def _known(self, match: re.Match[str]) -> str:
+        return self.known.get(match[1], match.group())
+
+    def _is_group(self, group: str) -> bool:
+        prefix = posixpath.join(self.folder, group.strip("/")) + "/"
+        return bool(group) and any(path.startswith(prefix) and path.endswith(_SUFFIXES) for path in self.project.others)
+
+    def _find(self, path: str) -> tuple[str, Document] | None:
+        """A config of the project by its path below the folder; None where it is missing or is no YAML."""
+        for suffix in _SUFFIXES:
+            full = posixpath.normpath(posixpath.join(self.folder, path) + suffix)
+            document = self.project.document(full)
+            if document is not None:
+                return full, document
+        return None
+
+
+def _option(text: str) -> str | list[str] | None:
+    if text in ("null", "None", "~", ""):
+        return None
+    if text.startswith("[") and text.endswith("]"):
+        return [one.strip().strip("\"'") for one in text[1:-1].split(",") if one.strip()]
+    return text.strip("\"'")
+
+
+def _keys(package: str) -> Path:
+    return tuple(package.split(".")) if package else ()

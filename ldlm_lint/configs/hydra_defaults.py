@@ -1,0 +1,129 @@
+"""The items of a Hydra defaults list, and which file and package each one stands for.
+
+Source: https://hydra.cc/docs/1.3/advanced/defaults_list/ and https://hydra.cc/docs/1.3/advanced/overriding_packages/
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ldlm_lint.configs.document import Document, Entry, Shape
+
+SELF = "_self_"
+GLOBAL = "_global_"
+UNKNOWN = "???"
+"""What stands for an option that nobody can tell; Hydra writes it for one that the command line must give."""
+_KEY = re.compile(r"(?:(?P<keywords>(?:(?:optional|override)\s+)+))?(?P<group>[^@\s]+)(?:@(?P<package>\S*))?")
+_HEADER = re.compile(r"\s*#\s*@\s*package\s+(\S+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One config that a defaults list brings in.
+
+    ``group`` and ``package`` are as written, ``group`` empty for a config that is named by its path; ``name`` is None
+    for no config at all (``group: null``). ``base`` is the group of the file whose list this is, ``above`` its package.
+    ``header`` is the ``# @package`` of the config's own file.
+    """
+
+    group: str
+    name: str | None
+    package: str | None = None
+    optional: bool = False
+    override: bool = False
+    base: str = ""
+    above: str = ""
+    header: str | None = None
+
+    @property
+    def is_self(self) -> bool:
+        """Whether it stands for the file itself."""
+        return not self.group and self.name == SELF
+
+    @property
+    def path(self) -> str:
+        """The config's path below the root of all configs, without its suffix."""
+        name = (self.name or "").removesuffix(".yaml").removesuffix(".yml")
+        if self.group:
+            return f"{self.group_path}/{name}"
+        return name.lstrip("/") if name.startswith("/") else _joined(self.base, name)
+
+    @property
+    def group_path(self) -> str:
+        """The folder that the config lies in, for a group the group's."""
+        if self.group:
+            return self.group[1:] if self.group.startswith("/") else _joined(self.base, self.group)
+        return self.path.rpartition("/")[0]
+
+    @property
+    def key(self) -> str:
+        """What an override names: the group, and the package where it is not the group's own."""
+        default, final = self.group_path.replace("/", "."), self._final(self.package)
+        return self.group_path if default == final else f"{self.group_path}@{final or GLOBAL}"
+
+    @property
+    def final_package(self) -> str:
+        """The dotted package that the config's content goes to."""
+        return self._final(self.header if self.package is None else self.package)
+
+    def _final(self, package: str | None) -> str:
+        own = self.group.lstrip("/") if self.group else (self.name or "").lstrip("/").rpartition("/")[0]
+        package = own.replace("/", ".") if package is None else "" if package == "_here_" else package
+        if "_group_" in package:
+            package = f"{GLOBAL}.{package}".replace("_group_", self.group_path.replace("/", "."))
+        package = package.replace("_name_", (self.name or "").rpartition("/")[2])
+        full = f"{self.above}.{package}".strip(".") if self.above and package else self.above or package
+        return full.rpartition(GLOBAL)[2].lstrip(".") if GLOBAL in full else full
+
+    def below(self, parent: Choice) -> Choice:
+        """The choice as an item of the list of ``parent``'s file."""
+        return replace(self, base=parent.group_path, above=parent.final_package)
+
+
+def _joined(base: str, name: str) -> str:
+    return f"{base}/{name}" if base else name
+
+
+def listed(document: Document) -> list[Choice | list[Choice]]:
+    """The items of a file's defaults list, several options of one group together; ``_self_`` is added where Hydra does."""
+    items = [item for entry in document.children("defaults") for item in _item(document, entry)]
+    if not items:
+        return []
+    flat = [one for one in items if isinstance(one, Choice)]
+    if not any(one.is_self for one in flat) and any(isinstance(one, list) or not one.override for one in items):
+        # Hydra 1.0 had the file before its list, every version since has it behind.
+        items.append(Choice("", SELF))
+    return items
+
+
+def _item(document: Document, entry: Entry) -> Iterator[Choice | list[Choice]]:
+    if entry.shape is Shape.SCALAR:
+        if isinstance(entry.value, str):
+            name, at, package = entry.value.removeprefix("optional ").partition("@")
+            yield Choice("", name.strip(), package if at else None, optional=entry.value.startswith("optional "))
+        return
+    for option in document.children(*entry.path):
+        match = _KEY.fullmatch(option.name)
+        if match is None or (option.name == "optional" and isinstance(option.value, bool)):
+            continue
+        keywords = match["keywords"] or ""
+        choice = Choice(match["group"], None, match["package"], "optional" in keywords, "override" in keywords)
+        if option.shape is Shape.SEQUENCE:
+            yield [replace(choice, name=one.text) for one in document.children(*option.path)]
+        elif option.shape is Shape.SCALAR:
+            yield replace(choice, name=None if option.value is None else option.text)
+
+
+def header_of(text: str) -> str | None:
+    """The package that the comments at the head of a file name, always counted from the root."""
+    for line in text.splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            return None
+        if match := _HEADER.fullmatch(line):
+            package = match[1]
+            if package in ("_group_",):
+                return None
+            return package if package.startswith(GLOBAL) else f"{GLOBAL}.{package}"
+    return None

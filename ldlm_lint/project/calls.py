@@ -51,7 +51,7 @@ class Calls:
 
     def function(self, path: str, scope: str) -> Function | None:
         """The function of a dotted name in a file; a class gives its constructor."""
-        functions = {function.scope: function for function in self.project.flow(path).functions}
+        functions = self.project.functions(path)
         return functions.get(scope) or functions.get(f"{scope}.__init__")
 
     def targets(self, path: str, callee: Callee) -> tuple[tuple[str, Function], ...]:
@@ -106,9 +106,8 @@ class Calls:
     def callers(self, path: str, scope: str) -> Iterator[tuple[str, CallSite]]:
         """The calls of a function (or, for a constructor, of its class) anywhere in the project."""
         wanted = scope.removesuffix(".__init__").rpartition(".")[2]
-        for other in sorted(self.project.files):
-            facts = self.project.skim(other)
-            if (wanted not in facts.called and wanted not in facts.renamed) or path not in self.project.reach(other):
+        for other in self.project.calling(wanted):
+            if path not in self.project.reach(other):
                 continue
             for call in self.project.flow(other).calls:
                 if call.callee.name.rpartition(".")[2] != wanted:
@@ -139,7 +138,7 @@ class Calls:
             self._trains[key] = bool(function and function.backward_lines) or (
                 depth < _DEPTH
                 and self._any_trains(
-                    path, (call for call in self.project.flow(path).calls if call.scope == scope), depth
+                    path, self.project.calls_in(path, scope), depth
                 )
             )
         return self._trains[key]
@@ -197,7 +196,7 @@ class Calls:
         for where, function in self.targets(path, callee):
             if function.saves:
                 return True
-            inner = (call for call in self.project.flow(where).calls if call.scope == function.scope)
+            inner = self.project.calls_in(where, function.scope)
             if depth < 2 and any(self.saves(where, call.callee, depth + 1) for call in inner):
                 return True
         return False

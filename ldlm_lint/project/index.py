@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.python.flow import ModuleFlow, summarize
+from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Kind, Source, UnreadableError
@@ -59,6 +59,9 @@ class Project:
         self._flows: dict[str, ModuleFlow] = dict(flows or {})
         self._tests: dict[str, bool] = {}
         self._trainers: dict[str, tuple[str, ...]] = {}
+        self._trainings: dict[tuple[str, ...], frozenset[str]] = {}
+        self._functions: dict[str, dict[str, Function]] = {}
+        self._scopes: dict[str, dict[str, tuple[CallSite, ...]]] = {}
         self._reach: dict[str, frozenset[str]] = {}
         self._imported: dict[str, frozenset[str]] = {}
         self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}
@@ -119,6 +122,21 @@ class Project:
         if path not in self._flows:
             self._flows[path] = self._summarize(path)
         return self._flows[path]
+
+    def functions(self, path: str) -> Mapping[str, Function]:
+        """The functions of a file by their dotted names."""
+        if path not in self._functions:
+            self._functions[path] = {function.scope: function for function in self.flow(path).functions}
+        return self._functions[path]
+
+    def calls_in(self, path: str, scope: str) -> tuple[CallSite, ...]:
+        """The calls of a function, those of functions inside it left out; of a module for the empty scope."""
+        if path not in self._scopes:
+            found: dict[str, list[CallSite]] = {}
+            for call in self.flow(path).calls:
+                found.setdefault(call.scope, []).append(call)
+            self._scopes[path] = {name: tuple(calls) for name, calls in found.items()}
+        return self._scopes[path].get(scope, ())
 
     def _summarize(self, path: str) -> ModuleFlow:
         try:
@@ -232,6 +250,25 @@ class Project:
         if path not in self._trainers:
             self._trainers[path] = tuple(one for one in self._reaching_training if path in self.reach(one))
         return self._trainers[path]
+
+    def trainings_of(self, path: str) -> frozenset[str]:
+        """All files of the trainings that use a file."""
+        trainers = self.trainers_of(path)
+        if trainers not in self._trainings:
+            self._trainings[trainers] = frozenset().union(*map(self.reach, trainers))
+        return self._trainings[trainers]
+
+    def calling(self, name: str) -> tuple[str, ...]:
+        """The files that call something by this last name, or import it under another one, in order."""
+        return self._calling.get(name, ())
+
+    @cached_property
+    def _calling(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {}
+        for path in sorted(self.files):
+            for name in self.skim(path).called | self.skim(path).renamed:
+                found.setdefault(name, []).append(path)
+        return {name: tuple(paths) for name, paths in found.items()}
 
     @cached_property
     def _reaching_training(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.training import trainings_of
-from ldlm_lint.python.flow import CallSite, ModuleFlow
+from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.guards import RANK
 
 _DEPTH = 8
@@ -74,6 +74,7 @@ class Ranks:
         self._calls = calls
         self._project = calls.project
         self._known: dict[tuple[str, str], bool] = {}
+        self._named: dict[tuple[str, str], bool] = {}
         self._in_group: dict[Place, bool] = {}
         self._files: dict[str, list[str]] = {}
 
@@ -125,11 +126,16 @@ class Ranks:
 
     def named_by_rank(self, path: str, names: Iterable[str]) -> bool:
         """Whether one of these variables and functions, in the trainings of a file, holds the rank."""
-        words = b"|".join(re.escape(name).encode() for name in names)
-        if not words:
-            return False
-        pattern = re.compile(_NAMED_BY_RANK.replace(b"%s", b"(?:" + words + b")"))
-        return any(pattern.search(data) for data in self._texts(path))
+        return any(self._is_named_by_rank(path, name) for name in names)
+
+    def _is_named_by_rank(self, path: str, name: str) -> bool:
+        key = (path, name)
+        if key not in self._named:
+            word = re.escape(name).encode()
+            pattern = re.compile(_NAMED_BY_RANK.replace(b"%s", b"(?:" + word + b")"))
+            texts = (data for data in self._texts(path) if name.encode() in data)
+            self._named[key] = any(pattern.search(data) for data in texts)
+        return self._named[key]
 
     def passes_rank(self, path: str, call: CallSite) -> bool:
         """Whether the text of a call speaks of the rank, or passes a variable that does."""
@@ -153,7 +159,7 @@ class Ranks:
         trains = joins = False
         for path, scope in self._reached(start):
             function = self._calls.function(path, scope)
-            calls = _calls_of(self._project.flow(path), scope)
+            calls = self._project.calls_in(path, scope)
             trainer = any(call.callee.kind == "import" and _TRAINER.search(call.callee.name) for call in calls)
             trains = trains or trainer or bool(function and function.backward_lines)
             joins = joins or any(self._joins(path, call) for call in calls)
@@ -176,13 +182,8 @@ class Ranks:
         while waiting and len(seen) < _FUNCTIONS:
             path, scope = waiting.pop(0)
             yield path, scope
-            for call in _calls_of(self._project.flow(path), scope):
+            for call in self._project.calls_in(path, scope):
                 for where, function in self._calls.targets(path, call.callee):
                     if (where, function.scope) not in seen:
                         seen.add((where, function.scope))
                         waiting.append((where, function.scope))
-
-
-def _calls_of(flow: ModuleFlow, scope: str) -> list[CallSite]:
-    """The calls of a function; those of a function inside it only where it calls that."""
-    return [call for call in flow.calls if call.scope == scope]

@@ -23,7 +23,7 @@ def is_tutorial(project: Project, path: str) -> bool:
 
 def trainings_of(project: Project, path: str) -> frozenset[str]:
     """All files of the trainings that use a file."""
-    return frozenset(one for trainer in project.trainers_of(path) for one in project.reach(trainer))
+    return project.trainings_of(path)
 
 
 def trains_on_cuda(project: Project, path: str) -> bool:

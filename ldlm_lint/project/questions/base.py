@@ -38,6 +38,8 @@ class Context:
         self.project = project
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
+        self.subclasses: dict[str, frozenset[tuple[str, str]]] = {}
+        self.builders: dict[str, frozenset[str]] = {}
 
     @cached_property
     def calls(self) -> Calls:

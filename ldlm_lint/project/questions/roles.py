@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.index import Project
@@ -27,17 +27,32 @@ def _model_trains(context: Context, finding: Finding, model: str) -> Verdict:
             # A model's own file may reach some training through a library that it imports, which trains something else.
             continue
         reach = project.reach(trainer)
-        names = {model, *_subclasses(project, reach, model)}
-        if any(_builds(project, one, name) for one in reach for name in names):
+        names = {model, *(name for one, name in _subclasses(context, model) if one in reach)}
+        if any(not _builders(context, name).isdisjoint(reach) for name in names):
             return Verdict(True)
     return Verdict(False)
 
 
-def _subclasses(project: Project, paths: Iterable[str], model: str) -> set[str]:
-    """The classes in these files that name a class as one of their bases."""
+def _subclasses(context: Context, model: str) -> frozenset[tuple[str, str]]:
+    """The classes, with their files, that name a class as one of their bases."""
+    if model not in context.subclasses:
+        context.subclasses[model] = frozenset(_find_subclasses(context.project, model))
+    return context.subclasses[model]
+
+
+def _find_subclasses(project: Project, model: str) -> Iterator[tuple[str, str]]:
     derived = re.compile(rb"^class[ \t]+(\w+)\([^)]*(?<!\w)%s\b(?![ \t]*=)" % re.escape(model).encode(), re.M)
-    texts = (project.data(one) for one in paths)
-    return {name.decode() for text in texts if model.encode() in text for name in derived.findall(text)}
+    for path in project.files:
+        if model.encode() in (text := project.data(path)):
+            yield from ((path, name.decode()) for name in derived.findall(text))
+
+
+def _builders(context: Context, model: str) -> frozenset[str]:
+    """The files that build a class."""
+    if model not in context.builders:
+        project = context.project
+        context.builders[model] = frozenset(path for path in project.files if _builds(project, path, model))
+    return context.builders[model]
 
 
 def _builds(project: Project, path: str, model: str) -> bool:

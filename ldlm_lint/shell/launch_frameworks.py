@@ -11,11 +11,12 @@ from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit, Finding, Span
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values
-from ldlm_lint.shell.launch_code import Code, entry_of, is_training
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Launch
 
-# Fewer than in a file: the Python that is launched has to take them as the Trainer's.
-_NEEDED = 2
+# Fields of any kind, with one that only transformers has: the Python that is launched has to take them as the Trainer's.
+_NEEDED = 3
 _OPTION = re.compile(r"--[A-Za-z][\w-]*")
 _VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?:\[[@*]\])?(?::?[-+].*)?\}|(\w+)|([@*]))\"?")
 _OPEN = re.compile(r"\$[@*]|\$\{[@*]|\$\(")
@@ -81,7 +82,8 @@ def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) ->
 def _section(script: Code, launch: Launch) -> Section | None:
     settings = {**_switches(launch), **{one.name: one for one in _given(script, launch)}}
     entry = entry_of(launch)
-    if not entry or not vocabulary("transformers").recognises(settings, _NEEDED):
+    known = vocabulary("transformers")
+    if not entry or len(settings.keys() & known.fields) < _NEEDED or not known.recognises(settings, 1):
         return None
     claims = (Claim("launch-runs-trainer", entry),)
     return Section("transformers", settings, CommandEditor(), _is_complete(script, launch), claims, from_command=True)

@@ -11,17 +11,26 @@ from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.python.skim import reads_variable, without_comments
 from ldlm_lint.python.slots import Slot
+from ldlm_lint.source import Kind
 
 _DETACHES_GRADIENTS = re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd")
 _SYNCS_ITSELF = re.compile(
     rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|deepspeed\.initialize|accelerator\.\w|\bAccelerator\("
     rb"|fully_shard|FullyShardedDataParallel"
 )
+# `$NAME`, `${NAME:-5}` in a line that does more than print it.
+_EXPANSION = rb"^(?![ \t]*(?:#|echo\b|printf\b))[^\n]*\$\{?%s(?!\w)"
 
 
-def _variable_is_unread(context: Context, _finding: Finding, name: str) -> Verdict:
-    project = context.project
-    return Verdict(not any(reads_variable(project.data(path), name) for path in project.files))
+def _variable_is_unread(context: Context, finding: Finding, name: str) -> Verdict:
+    """No Python of the project reads the variable, nor does a script that the environment of a container may start."""
+    project, path = context.project, finding.span.path
+    if any(reads_variable(project.data(one), name) for one in project.files):
+        return Verdict(False)
+    if project.others.get(path) in (None, Kind.SHELL):
+        return Verdict(True)
+    expansion = re.compile(_EXPANSION % re.escape(name).encode(), re.M)
+    return Verdict(not any(expansion.search(project.data(one)) for one in project.others if one != path))
 
 
 def _wrapped_model_trains(context: Context, finding: Finding, _subject: str) -> Verdict:

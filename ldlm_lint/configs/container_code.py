@@ -68,7 +68,9 @@ def _listed(source: Source, document: Document, entry: Entry, items: list[Entry]
 
 def _items(document: Document, path: Path, number: int) -> list[Entry]:
     found = document.get(*path, document=number)
-    items = list(document.children(*path, document=number)) if found is not None and found.shape is Shape.SEQUENCE else []
+    items = (
+        list(document.children(*path, document=number)) if found is not None and found.shape is Shape.SEQUENCE else []
+    )
     return items if all(one.shape is Shape.SCALAR and not one.shared for one in items) else []
 
 

@@ -83,7 +83,9 @@ class _Reader:
             else:
                 plain = pair.plain
                 known = plain is not None and "$" not in plain[0]
-                self._stage.arguments[name] = Value(plain[0], self._inner(pair), Origin.DEFAULT) if known and plain else None
+                self._stage.arguments[name] = (
+                    Value(plain[0], self._inner(pair), Origin.DEFAULT) if known and plain else None
+                )
 
     def _set(self, instruction: Instruction) -> None:
         found = instructions.pairs(instruction)
@@ -92,7 +94,9 @@ class _Reader:
         # All pairs of one instruction see the variables as they were before it.
         before = replace(stage, variables=dict(stage.variables))
         for index, pair in enumerate(found):
-            written = self._written(pair, stage, "=" in self._source.data[pair.start : pair.value].decode(errors="replace"))
+            written = self._written(
+                pair, stage, "=" in self._source.data[pair.start : pair.value].decode(errors="replace")
+            )
             values = self._values(written, before)
             stage.variables[pair.name] = values
             if is_relevant(pair.name):
@@ -115,7 +119,11 @@ class _Reader:
             raw=pair.raw,
             outer=raw,
             twin=Twin(span(pair.end, pair.end), " ", f"={pair.raw}") if joined else None,
-            place=Surroundings(stage.scope, remark=remark_at(self._source, pair.start, pair.end), debugging=speaks_of_debugging(stage.name)),
+            place=Surroundings(
+                stage.scope,
+                remark=remark_at(self._source, pair.start, pair.end),
+                debugging=speaks_of_debugging(stage.name),
+            ),
         )
 
     def _inner(self, pair: Pair) -> Span | None:
@@ -139,13 +147,20 @@ class _Reader:
         places = instructions.words(instruction)
         if places is not None:
             return commands.command(self._source, places)
-        code = commands.stretch(self._source, instruction.at, instruction.at + len(instruction.body), pipefail=self._pipefail)
+        code = commands.stretch(
+            self._source, instruction.at, instruction.at + len(instruction.body), pipefail=self._pipefail
+        )
         return replace(code, data=code.data[: instruction.at] + instruction.body)
 
     @property
     def running(self) -> Iterator[_Stage]:
         """The stages that something runs in: not those that only files are copied from."""
-        bases = {one.name for one in self.stages for other in self.stages if other.scope[:-1] and one.scope == other.scope[:-1]}
+        bases = {
+            one.name
+            for one in self.stages
+            for other in self.stages
+            if other.scope[:-1] and one.scope == other.scope[:-1]
+        }
         copied = {
             match[1].decode(errors="replace").lower()
             for one in self.read

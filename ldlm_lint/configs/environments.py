@@ -8,25 +8,33 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import PurePosixPath
 
 from ldlm_lint.configs.document import Document, Entry, Path, Shape
-from ldlm_lint.configs.removal import Holder, Place, whole_lines
+from ldlm_lint.configs.placement import Placement
+from ldlm_lint.configs.removal import Place
 from ldlm_lint.configs.roles import Roles
 from ldlm_lint.configs.variables import Written
-from ldlm_lint.model import Edit, Span
+from ldlm_lint.model import Span
 from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.rules.roles import remark_at
-from ldlm_lint.rules.settings import Surroundings, Twin
+from ldlm_lint.rules.settings import Surroundings
 from ldlm_lint.source import Source
 
 _NAMES = frozenset(
-    ("env", "environment", "envs", "envvars", "environmentvariables", "envvariables", "extraenv", "extraenvvars", "sparkenvvars")
+    (
+        "env",
+        "environment",
+        "envs",
+        "envvars",
+        "environmentvariables",
+        "envvariables",
+        "extraenv",
+        "extraenvvars",
+        "sparkenvvars",
+    )
 )
 _PAIR = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
-_TO_BLOCK = re.compile(rb":[ \t]*\r?\n[ \t]*")
-_EMPTY = "nothing else stays in it"
 
 
 @dataclass(slots=True)
@@ -39,7 +47,6 @@ class _Found:
     homes: list[Entry] = field(default_factory=list)
 
 
-
 class Environments:
     """The environments of one document file; ``places`` tells how the variables can be taken out, by their spans."""
 
@@ -47,8 +54,8 @@ class Environments:
         self._source = source
         self._document = document
         self._roles = Roles(document)
+        self._placement = Placement(source, document)
         self._found: dict[Span, _Found] = {}
-        self._holders: dict[tuple[int, Path], Holder | None] = {}
         self.places: dict[Span, Place] = {}
 
     def written(self) -> list[Written]:
@@ -75,11 +82,10 @@ class Environments:
                 self._add(self._of_pair(entry, match), entry)
         elif is_relevant(name) and self._is_environment(path[:-1], entry.document):
             self._add(self._of_member(entry), entry)
-        elif name in ("name", "key") and len(path) > 2 and isinstance(path[-2], int) and is_relevant(entry.text):
-            if self._is_environment(path[:-2], entry.document):
-                item = self._document.get(*path[:-1], document=entry.document)
-                if item is not None:
-                    self._add(self._of_item(entry, item), item)
+        elif name in ("name", "key") and len(path) > 2 and is_relevant(entry.text):
+            item = self._document.get(*path[:-1], document=entry.document)
+            if item is not None and isinstance(path[-2], int) and self._is_environment(path[:-2], entry.document):
+                self._add(self._of_item(entry, item), item)
 
     def _is_environment(self, path: Path, document: int) -> bool:
         """Whether a mapping or list at a path is what a process gets as its environment."""
@@ -98,7 +104,7 @@ class Environments:
     def _add(self, written: Written | None, entry: Entry) -> None:
         if written is None:
             return
-        own = entry if not entry.shared else self._own.get((entry.document, entry.span, entry.key_span))
+        own = self._placement.own(entry)
         found = self._found.setdefault(written.span, _Found(written, own, entry))
         home = self._document.get(*entry.path[:-1], document=entry.document)
         if home is not None and home not in found.homes:
@@ -112,7 +118,13 @@ class Environments:
         if entry.shared and entry.key_span.end > entry.span.start:
             # The value is an alias: it stands where its anchor does.
             return Written(str(entry.path[-1]), entry.key_span, key, entry.text)
-        return self._make(str(entry.path[-1]), entry.whole if not entry.shared else _joined(entry.key_span, entry.span), key, entry, value)
+        return self._make(
+            str(entry.path[-1]),
+            entry.whole if not entry.shared else _joined(entry.key_span, entry.span),
+            key,
+            entry,
+            value,
+        )
 
     def _of_item(self, name: Entry, item: Entry) -> Written | None:
         """``name: NAME`` with ``value:`` beside it; one that takes its value from elsewhere has none to look at."""
@@ -123,7 +135,13 @@ class Environments:
         if value is None or value.key_span is None or value.shape is not Shape.SCALAR:
             return Written(name.text, _joined(name.key_span, name.span), key, None)
         spans = sorted((name.key_span, name.span, value.key_span, value.span))
-        return self._make(name.text, Span(name.span.path, spans[0].start, spans[-1].end), key, value, self._inner(value.span, value.text))
+        return self._make(
+            name.text,
+            Span(name.span.path, spans[0].start, spans[-1].end),
+            key,
+            value,
+            self._inner(value.span, value.text),
+        )
 
     def _of_pair(self, entry: Entry, match: re.Match[str]) -> Written | None:
         """``NAME=value`` as one text."""
@@ -151,102 +169,23 @@ class Environments:
     def _placed(self, found: _Found) -> Written:
         written, own = found.written, found.own
         # What several environments share is compared with what stands beside it at its anchor only.
-        above = self._origins.get((own.document, own.path[:-1])) if own is not None else None
+        above = self._placement.above(own) if own is not None else None
         home = above if len(found.homes) > 1 and above is not None else found.homes[0]
         start = written.span.start
         remarks = (remark_at(self._source, start, start), remark_at(self._source, start, written.span.end))
         place = Surroundings(
-            (found.entry.document, home.span.start), debugging=self._roles.debugs(found.entry), remark=" ".join(dict.fromkeys(remarks))
+            (found.entry.document, home.span.start),
+            debugging=self._roles.debugs(found.entry),
+            remark=" ".join(dict.fromkeys(remarks)),
         )
-        where = self._place(own) if own is not None else None
+        where = self._placement.place(own) if own is not None else None
         if where is not None:
             self.places[written.span] = where
-        return replace(written, place=place, twin=self._twin(written, where) if where is not None else None)
-
-    @cached_property
-    def _own(self) -> dict[tuple[int, Span, Span | None], Entry]:
-        """The entries that stand where they belong, by their bytes."""
-        return {(one.document, one.span, one.key_span): one for one in self._origins.values()}
-
-    @cached_property
-    def _origins(self) -> dict[tuple[int, Path], Entry]:
-        """The entries that stand where they belong, by document and path."""
-        return {(one.document, one.path): one for one in self._document.entries if not one.shared}
-
-    @cached_property
-    def _children(self) -> dict[tuple[int, Path], list[Entry]]:
-        """What is written in each mapping and list itself, values that are aliases included."""
-        found: dict[tuple[int, Path], list[Entry]] = {}
-        for one in self._document.entries:
-            above = self._origins.get((one.document, one.path[:-1])) if one.path else None
-            if above is not None and (not one.shared or _is_in(one.key_span, above.span)):
-                found.setdefault((one.document, one.path[:-1]), []).append(one)
-        return found
-
-    def _extent(self, entry: Entry) -> tuple[int, int]:
-        """The bytes of an entry with its key, up to the end of the last scalar in it."""
-        start = entry.key_span.start if entry.key_span is not None else entry.span.start
-        if entry.shape is Shape.SCALAR or self._is_flow(entry):
-            return start, entry.span.end
-        inner = [self._extent(one)[1] for one in self._children.get((entry.document, entry.path), ())]
-        return start, max(inner, default=entry.span.end)
-
-    def _is_flow(self, entry: Entry) -> bool:
-        return self._source.data[entry.span.start : entry.span.start + 1] in (b"{", b"[")
-
-    def _place(self, own: Entry) -> Place | None:
-        key = (own.document, own.path[:-1])
-        if key not in self._holders:
-            self._holders[key] = self._holder(key)
-        holder = self._holders[key]
-        if holder is None:
-            return None
-        start = self._extent(own)[0]
-        index = next((at for at, one in enumerate(holder.parts) if one.start == start), None)
-        return None if index is None else Place(holder, index)
-
-    def _holder(self, key: tuple[int, Path]) -> Holder | None:
-        above, children = self._origins.get(key), self._children.get(key, [])
-        if above is None or any(one.shared for one in children):
-            return None
-        spans = tuple(Span(self._source.path, *self._extent(one)) for one in children)
-        data = self._source.data
-        if b"<<" in data[above.span.start : above.span.end]:
-            # What is merged into it is not among its parts.
-            return Holder(spans, tuple(whole_lines(self._source, one.start, one.end) for one in spans), free=True)
-        if self._is_flow(above):
-            emptied = Edit(Span(self._source.path, above.span.start + 1, above.span.end - 1), "")
-            return Holder(spans, emptied=emptied, reason=_EMPTY)
-        lines = tuple(whole_lines(self._source, one.start, one.end) for one in spans)
-        emptied = None
-        if above.key_span is not None and _TO_BLOCK.fullmatch(data[above.key_span.end : above.span.start].rstrip(b"- ")):
-            empty = "{}" if above.shape is Shape.MAPPING else "[]"
-            emptied = Edit(Span(self._source.path, above.key_span.end, spans[-1].end), f": {empty}")
-        return Holder(spans, lines, emptied, _EMPTY)
-
-    def _twin(self, written: Written, place: Place) -> Twin | None:
-        """The same part once more with another name, behind the one that is there."""
-        if written.key is None:
-            return None
-        data, path = self._source.data, self._source.path
-        part = place.holder.parts[place.index]
-        before, after = data[part.start : written.key.start].decode(), data[written.key.end : part.end].decode()
-        if not place.holder.lines:
-            return Twin(Span(path, part.end, part.end), f", {before}", after)
-        line = place.holder.lines[place.index]
-        if line is None:
-            return None
-        head = data[line.start : part.start].decode()
-        end = line.end - len(data[line.start : line.end]) + len(data[line.start : line.end].rstrip(b"\r\n"))
-        return Twin(Span(path, end, end), f"{self._source.newline}{head}{before}", after)
+        return replace(written, place=place, twin=self._placement.twin(written, where) if where is not None else None)
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[-_]", "", name).lower()
-
-
-def _is_in(key: Span | None, above: Span) -> bool:
-    return key is not None and above.start <= key.start < above.end
 
 
 def _joined(first: Span, last: Span) -> Span:

@@ -133,4 +133,6 @@ def words(instruction: Instruction) -> tuple[tuple[int, int], ...] | None:
             return None
     except ValueError:
         return None
-    return tuple((instruction.at + one.start(1), instruction.at + one.end(1)) for one in _STRING.finditer(instruction.body))
+    return tuple(
+        (instruction.at + one.start(1), instruction.at + one.end(1)) for one in _STRING.finditer(instruction.body)
+    )

@@ -62,7 +62,9 @@ class ConfigEditor:
             plans |= self._parts(holder, some, groups)
         return plans
 
-    def _parts(self, holder: Holder, settings: Sequence[Setting], groups: Mapping[Setting, str]) -> dict[Setting, Removal]:
+    def _parts(
+        self, holder: Holder, settings: Sequence[Setting], groups: Mapping[Setting, str]
+    ) -> dict[Setting, Removal]:
         places = {self.places[one].index: one for one in settings}
         if holder.lines:
             found = ((one, holder.lines[index]) for index, one in places.items())

@@ -14,7 +14,10 @@ _CI_PATH = re.compile(
 )
 _EDITORS = re.compile(r"(?:^|/)\.vscode/|(?:^|/)(?:launch|devcontainer|tasks)\.json$")
 # The programs of NVIDIA's nccl-tests, whose output is the point of running them.
-_MEASURES = re.compile(r"(?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|sendrecv|reduce|gather|scatter)_perf\b|nccl-?tests?\b", re.I)
+_MEASURES = re.compile(
+    r"(?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|sendrecv|reduce|gather|scatter)_perf\b|nccl-?tests?\b",
+    re.I,
+)
 _SAID = ("name", "image", "command", "args", "entrypoint", "generateName")
 
 
@@ -23,7 +26,9 @@ def is_pipeline(path: str, document: Document) -> bool:
     if _CI_PATH.search(path):
         return True
     github = document.get("jobs") is not None and (document.get("on") is not None or document.get("true") is not None)
-    return github or (document.get("stages") is not None and document.get("script") is None and document.get("services") is None)
+    return github or (
+        document.get("stages") is not None and document.get("script") is None and document.get("services") is None
+    )
 
 
 def is_editor(path: str) -> bool:

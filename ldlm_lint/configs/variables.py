@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ldlm_lint.model import Span
@@ -36,7 +36,7 @@ class Written:
     outer: Span | None = None
     twin: Twin | None = None
     literal: bool = False
-    place: Surroundings = Surroundings()
+    place: Surroundings = field(default_factory=Surroundings)
 
     @property
     def values(self) -> tuple[Value, ...] | None:
@@ -57,7 +57,9 @@ class Written:
         return (Value(text, place, Origin.DEFAULT),)
 
 
-def settings_of(source: Source, found: Iterable[Written], values: dict[Span, tuple[Value, ...] | None] | None = None) -> dict[Span, Setting]:
+def settings_of(
+    source: Source, found: Iterable[Written], values: dict[Span, tuple[Value, ...] | None] | None = None
+) -> dict[Span, Setting]:
     """The settings of the variables by their spans; ``values`` replaces the values of some of them."""
     found, values = list(found), values or {}
     data = without_comments(source)

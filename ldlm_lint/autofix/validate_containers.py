@@ -1,0 +1,57 @@
+"""Whether a ``.env`` file or a Dockerfile is still sound after a fix."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.configs import instructions
+from ldlm_lint.configs.instructions import Instruction
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+_VARIABLE = re.compile(r"[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*(?:=|$)")
+_PAIRS_AND_BLANKS = re.compile(
+    r"\s*(?:[A-Za-z_][\w.-]*=(?:\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\[\s\S]|[^\s\"'\\])*\s*)+"
+)
+
+
+def validate_dotenv(before: bytes, after: bytes) -> str | None:
+    """What broke in a ``.env`` file: no more lines that set nothing than before."""
+    return "a line would no longer set a variable" if _lost(after) > _lost(before) else None
+
+
+def _lost(data: bytes) -> int:
+    """How many lines set no variable although they are neither empty nor comments."""
+    lines = (line.strip() for line in data.decode("utf-8-sig", errors="replace").splitlines())
+    return sum(not _VARIABLE.match(line) for line in lines if line and not line.startswith("#"))
+
+
+def validate_dockerfile(before: bytes, after: bytes) -> str | None:
+    """What broke in a Dockerfile: instructions may go but not come, lists stay lists, ``ENV`` keeps its form."""
+    old, new = _instructions(before), _instructions(after)
+    waiting = iter(one.keyword for one in old)
+    if not all(any(keyword == one.keyword for keyword in waiting) for one in new):
+        return "it would hold an instruction that was not there"
+    for keyword in ("CMD", "ENTRYPOINT", "SHELL", "RUN"):
+        if _lists(new, keyword) != _lists(old, keyword):
+            return f"a {keyword} would no longer be a list of words"
+    if _broken(new) > _broken(old):
+        return "an ENV would no longer set its variables"
+    return None
+
+
+def _instructions(data: bytes) -> tuple[Instruction, ...]:
+    try:
+        return tuple(instructions.read(Source.from_bytes("Dockerfile", data, Kind.DOCKERFILE)))
+    except UnreadableError:
+        return ()
+
+
+def _lists(found: tuple[Instruction, ...], keyword: str) -> int:
+    return sum(one.keyword == keyword and instructions.words(one) is not None for one in found)
+
+
+def _broken(found: tuple[Instruction, ...]) -> int:
+    """How many ``ENV`` set nothing, or hold words that are no pair although they begin with one."""
+    bodies = [one.body.decode(errors="replace") for one in found if one.keyword == "ENV"]
+    joined = [body for body in bodies if re.match(r"\s*[A-Za-z_][\w.-]*=", body)]
+    return sum(not body.strip() for body in bodies) + sum(not _PAIRS_AND_BLANKS.fullmatch(body) for body in joined)

@@ -19,6 +19,11 @@ _TRAINER = re.compile(
 _TOOLS = re.compile(rb"\b(?:llamafactory-cli|lmf)[ \t]+train\b|\btrl[ \t]+(?:sft|dpo|grpo|kto|orpo|reward|rloo)\b|\baxolotl\b|\bswift[ \t]+(?:sft|rlhf|pt)\b")
 _TOOL_ENTRY = re.compile(r"(?:llamafactory|axolotl|trl|swift)(?:[-_.][\w.-]*)?")
 _OWN_READERS = frozenset({"llamafactory", "axolotl"})
+_SETS = (
+    rb"(?<!\w)%s[ \t]*=(?!=|[ \t]*None\b)",
+    rb"[\"'](?:--)?%s[\"']",
+    rb"\b%s[ \t]*:[^=\n]*=(?!=|[ \t]*(?:None\b|field\([ \t\n]*(?:default[ \t]*=[ \t]*)?None\b))",
+)
 _EVERY_GPU = frozenset({"gpu", "auto"})
 _LIGHTNING = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re.M)
 
@@ -62,9 +67,8 @@ def sets(data: bytes, name: str) -> bool:
     """Whether Python code gives a setting a value: as a keyword, an attribute, a key, an option; not as a field without one."""
     if name.encode() not in data:
         return False
-    word = re.escape(name).encode()
-    given = rb"(?<!\w)%s[ \t]*=(?![=\s]*None\b)(?!=)|[\"'](?:--)?%s[\"']|\b%s[ \t]*:[^=\n]*=[ \t]*(?!None|field\([ \t\n]*default=None)" % (word, word, word)
-    return re.search(given, without_comments(data)) is not None
+    code, word = without_comments(data), re.escape(name).encode()
+    return any(re.search(form % word, code) is not None for form in _SETS)
 
 
 def setting_of(program: Program, name: str) -> Given | None:

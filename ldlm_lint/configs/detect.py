@@ -16,7 +16,10 @@ _OF_TOOLS = re.compile(
     r"|\.?readthedocs\.ya?ml|\.?codecov\.ya?ml|\.travis\.yml|.*\.ipynb\.json|tokenizer.*\.json|vocab.*\.json",
     re.I,
 )
-_DOCKERFILE = re.compile(r"(?:.*\.)?(?:Dockerfile|Containerfile)(?:\..*)?", re.I)
+_DOCKERFILE = re.compile(r"(?:.*[._-])?(?:Dockerfile|Containerfile)(?:[._-].*)?", re.I)
+_NOT_A_DOCKERFILE = frozenset((".md", ".rst", ".dockerignore", *SUFFIXES))
+# What DeepSpeed's launcher hands to every node.
+_OF_DEEPSPEED = ".deepspeed_env"
 _DOTENV = re.compile(r"(?:.*\.)?env(?:\..*)?|env(?:\.\w+)?")
 
 
@@ -25,8 +28,9 @@ def config_kind(path: Path) -> Kind | None:
     name = path.name
     if _OF_TOOLS.fullmatch(name):
         return None
-    if _DOCKERFILE.fullmatch(name):
+    if _DOCKERFILE.fullmatch(name) and path.suffix.lower() not in _NOT_A_DOCKERFILE:
         return Kind.DOCKERFILE
-    if (name.startswith(".env") or name.endswith(".env")) and _DOTENV.fullmatch(name.lstrip(".")):
+    dotted = (name.startswith(".env") or name.endswith(".env")) and _DOTENV.fullmatch(name.lstrip("."))
+    if dotted or name == _OF_DEEPSPEED:
         return Kind.DOTENV
     return SUFFIXES.get(path.suffix.lower())

@@ -16,7 +16,8 @@ from ldlm_lint.rules.batch_size import (
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values
-from ldlm_lint.shell.launch_code import Code, entry_of, is_training
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Form, Launch
 
 _STEPS = re.compile(r"\[?(\d+)\]?")

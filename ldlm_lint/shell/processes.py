@@ -7,7 +7,7 @@ import re
 
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.roles import is_diagnostic
-from ldlm_lint.shell.launch_code import entry_of, is_distributed
+from ldlm_lint.shell.launch_entries import entry_of, is_distributed
 from ldlm_lint.shell.script import Launch, Script
 from ldlm_lint.source import Source
 

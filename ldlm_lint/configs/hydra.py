@@ -136,7 +136,7 @@ class _Composer:
         if first.group and first.key in self.chosen:
             value = self.chosen[first.key]
             options = [replace(first, name=one) for one in (value if isinstance(value, list) else [value])]
-        if first.group and self.deleted.get(first.key, None) in ("", first.name):
+        if first.group and first.key in self.deleted and self.deleted[first.key] in ("", options[0].name):
             return []
         if len(options) == 1 and options[0].group and options[0].name is not None:
             self.known.setdefault(first.key, options[0].name)

@@ -16,6 +16,7 @@ GLOBAL = "_global_"
 UNKNOWN = "???"
 """What stands for an option that nobody can tell; Hydra writes it for one that the command line must give."""
 _KEY = re.compile(r"(?:(?P<keywords>(?:(?:optional|override)\s+)+))?(?P<group>[^@\s]+)(?:@(?P<package>\S*))?")
+_ANY_HEADER = re.compile(r"\s*#\s*@")
 _HEADER = re.compile(r"\s*#\s*@\s*package\s+(\S+)\s*")
 
 
@@ -91,8 +92,7 @@ def listed(document: Document) -> list[Choice | list[Choice]]:
     items = [item for entry in document.children("defaults") for item in _item(document, entry)]
     if not items:
         return []
-    flat = [one for one in items if isinstance(one, Choice)]
-    if not any(one.is_self for one in flat) and any(isinstance(one, list) or not one.override for one in items):
+    if not any(isinstance(one, Choice) and one.is_self for one in items):
         # Hydra 1.0 had the file before its list, every version since has it behind.
         items.append(Choice("", SELF))
     return items
@@ -117,13 +117,14 @@ def _item(document: Document, entry: Entry) -> Iterator[Choice | list[Choice]]:
 
 
 def header_of(text: str) -> str | None:
-    """The package that the comments at the head of a file name, always counted from the root."""
+    """The package that the comments at the head of a file name, always counted from the root.
+
+    Hydra stops at the first line that is no such header, another comment included.
+    """
     for line in text.splitlines():
-        if line.strip() and not line.lstrip().startswith("#"):
-            return None
         if match := _HEADER.fullmatch(line):
             package = match[1]
-            if package in ("_group_",):
-                return None
-            return package if package.startswith(GLOBAL) else f"{GLOBAL}.{package}"
+            return None if package == "_group_" else package if package.startswith(GLOBAL) else f"{GLOBAL}.{package}"
+        if line.strip() and not _ANY_HEADER.match(line):
+            return None
     return None

@@ -16,7 +16,7 @@ from ldlm_lint.shell.regions import Regions
 from ldlm_lint.shell.script import Assignment, Form, Statement
 from ldlm_lint.shell.statements import Part, Statements
 from ldlm_lint.shell.text import Text, byte_offset
-from ldlm_lint.shell.values import Variables
+from ldlm_lint.shell.values import Outside, Variables
 
 # tree-sitter-bash takes `--rdzv_id=1` at the head of a line for an assignment.
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -30,7 +30,9 @@ _EXPORT_FLAG = re.compile(r"-[a-zA-Z]*x[a-zA-Z]*")
 _NO_EXPORT_FLAG = re.compile(r"-[a-zA-Z]*[nfp][a-zA-Z]*")
 
 
-def read(text: Text, found: Mapping[str, list[Node]]) -> tuple[tuple[Assignment, ...], Variables]:
+def read(
+    text: Text, found: Mapping[str, list[Node]], outside: Outside | None = None
+) -> tuple[tuple[Assignment, ...], Variables]:
     """Every assignment of the script in its order, with values where they can be told, and the variables they make."""
     statements = Statements(text)
     exporting = frozenset(node.id for node in found["declaration"] if _exports(text, node))
@@ -43,7 +45,7 @@ def read(text: Text, found: Mapping[str, list[Node]]) -> tuple[tuple[Assignment,
     exported = _exported(text, found, exporting) | {
         one.name for one in drafts if one.exported and one.form is Form.DECLARED
     }
-    variables = _variables(text, found, drafts)
+    variables = _variables(text, found, drafts, outside)
     everything = _all_exported(text)
     return tuple(
         _finished(text, draft, variables, draft.exported or draft.name in exported or _lies_in(draft.start, everything))
@@ -51,7 +53,9 @@ def read(text: Text, found: Mapping[str, list[Node]]) -> tuple[tuple[Assignment,
     ), variables
 
 
-def _variables(text: Text, found: Mapping[str, list[Node]], drafts: Iterable[Draft]) -> Variables:
+def _variables(
+    text: Text, found: Mapping[str, list[Node]], drafts: Iterable[Draft], outside: Outside | None
+) -> Variables:
     changes = {Form.PLAIN: Change.SET, Form.DECLARED: Change.SET, Form.DEFAULT: Change.DEFAULT}
     steps: dict[str, list[Step]] = {}
     for one in drafts:
@@ -64,7 +68,7 @@ def _variables(text: Text, found: Mapping[str, list[Node]], drafts: Iterable[Dra
     for some in steps.values():
         some.sort(key=lambda step: step.start)
     calls, shifts = bindings.calls(text, found)
-    return Variables(text, Reaching(Regions(text, found), steps, calls, len(text.data)), shifts)
+    return Variables(text, Reaching(Regions(text, found), steps, calls, len(text.data)), shifts, outside)
 
 
 def _all_exported(text: Text) -> list[tuple[int, int]]:

@@ -14,16 +14,13 @@ from ldlm_lint.shell import (
     launch_pipes,
     launch_values,
 )
-from ldlm_lint.shell.launch_code import Code, codes
-from ldlm_lint.shell.script import Script
-from ldlm_lint.source import Source
+from ldlm_lint.shell.launch_code import Code
 
 _NOT_A_TEST = Claim("stands-outside-tests")
 
 
-def findings(source: Source, script: Script, options: Mapping[str, object]) -> Iterator[Finding]:
-    """Every finding of the launch rules in a script that has been scanned; ``options`` are the rule options by name."""
-    found = codes(source, script)
+def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
+    """Every finding of the launch rules in the codes of a script; ``options`` are the rule options by name."""
     for finding in _found(found, options):
         yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
 
@@ -34,6 +31,8 @@ def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[F
     yield from launch_deprecated.deprecated(script)
     yield from launch_batch.drifting(script)
     for code in found:
+        if code.shell:
+            yield from launch_lines.truncated(code)
         yield from launch_pipes.hiding(code, script)
         yield from launch_values.fixed_accumulation(code, script)
         yield from launch_values.too_many_workers(code, script, options)

@@ -4,30 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
 from ldlm_lint.shell import launchers, tree
+from ldlm_lint.shell.inner_shells import inner_shells, padding
 from ldlm_lint.shell.scanner import scan
-from ldlm_lint.shell.script import Assignment, Launch, Script
+from ldlm_lint.shell.script import Assignment, Script
 from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind, Source
 
-_DISTRIBUTED = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed")
-_STARTERS = ("srun", "mpirun")
-_INNER = re.compile(r"(?:.*/)?(?:torchrun|deepspeed)|torch\.distributed\.(?:run|launch)|accelerate")
-_MODULES = re.compile(r"torch\.distributed\.(?:run|launch)|accelerate\.commands\.launch|deepspeed\.launcher\.runner")
-_TRAINS = re.compile(r"train|fine_?-?tun|distill?|(?<![a-z])(?:sft|dpo|ppo|grpo|rlhf|lora)(?![a-z])", re.I)
-_MAY_TRAIN = re.compile(r"(?:^|/)(?:main|run)(?:_\w+)?(?:\.py)?$", re.I)
-_OTHER_FIRST = re.compile(
-    r"(?:eval|test|infer|sampl|generat|predict|preproc|process|prepar|convert|export|bench|profil|download|demo|serve|plot|visual"
-    r"|extract|tokeni|encode|score|merge|check|report|analy|average|measure|dump|server|count|split|build|make|get)",
-    re.I,
-)
-_OTHER = re.compile(rf"(?:^|[_.-]){_OTHER_FIRST.pattern}", re.I)
-_OTHER_FLAGS = re.compile(r"--(?:do[_-])?(?:eval|evaluate|test|inference|predict)(?:[_-]only)?|--mode=(?:eval|test|infer)\w*")
-_TRAIN_FLAGS = re.compile(r"--do[_-]train")
 _VARIABLE = re.compile(r'"?\$\{?(\w+)\}?"?')
 
 
@@ -36,7 +23,8 @@ class Code:
     """A stretch of shell code: ``text`` has the bytes of the file, blanks where the stretch is not.
 
     ``nodes`` are those of its syntax tree by kind; ``evaluated`` where the stretch is a string that the script
-    gives to ``eval``, which a bare expansion is not: there a ``|`` is an argument.
+    gives to ``eval``, which a bare expansion is not: there a ``|`` is an argument. ``shell``: another shell runs the
+    stretch, which was started with these words and begins at ``start``; options of the script do not hold there.
     """
 
     text: Text
@@ -44,6 +32,8 @@ class Code:
     root: Node
     nodes: Mapping[str, list[Node]]
     evaluated: bool = False
+    shell: str = ""
+    start: int = 0
 
     @property
     def source(self) -> Source:
@@ -56,9 +46,16 @@ class Code:
 
 
 def codes(source: Source, script: Script) -> tuple[Code, ...]:
-    """A script, followed by the strings of launch commands that it builds and then runs."""
+    """A script, followed by the strings of launch commands that it builds and then runs, or gives to another shell."""
     own = _code(source, script)
-    return (own, *_strings(own))
+    return (own, *_strings(own), *_inner(own))
+
+
+def _inner(code: Code) -> Iterator[Code]:
+    """``bash -c '…'``: evaluated by a shell of its own."""
+    for inner in inner_shells(code.text, code.nodes):
+        padded = Source.from_bytes(code.source.path, inner.data, Kind.SHELL)
+        yield replace(_code(padded, scan(padded, code.script.variables.at), evaluated=True), shell=inner.options, start=inner.start)
 
 
 def _code(source: Source, script: Script, evaluated: bool = False) -> Code:
@@ -78,7 +75,7 @@ def _strings(code: Code) -> Iterator[Code]:
         inner = code.source.data[start:end]
         if launchers.HINT.search(inner):
             # Blanks in front keep every offset the one of the file.
-            padded = Source.from_bytes(code.source.path, b" " * start + inner, Kind.SHELL)
+            padded = Source.from_bytes(code.source.path, padding(code.source.data[:start]) + inner, Kind.SHELL)
             yield _code(padded, scan(padded), run[code.text.of_node(name)])
 
 
@@ -92,39 +89,3 @@ def _run_variables(code: Code) -> dict[str, bool]:
         if match:
             found[match[1]] = found.get(match[1], False) or evaluated
     return found
-
-
-def entry_of(launch: Launch) -> str:
-    """The Python file or module that a launch runs, as it is written; empty where it cannot be told."""
-    words = [word.text for word in launch.words]
-    for index, word in enumerate(words):
-        if word.endswith(".py"):
-            return word
-        if word == "-m" and index + 1 < len(words) and not _MODULES.fullmatch(words[index + 1]):
-            return words[index + 1]
-        if word == "-c" and index and "python" in words[index - 1]:
-            return ""
-    return ""
-
-
-def is_distributed(launch: Launch) -> bool:
-    """Whether a launch starts one process per GPU."""
-    if launch.launcher in _DISTRIBUTED:
-        return True
-    return launch.launcher in _STARTERS and any(_INNER.fullmatch(word.text) for word in launch.words)
-
-
-def is_training(launch: Launch) -> bool:
-    """Whether a launch runs a training: told by the name of its entry, by its flags, or by a launcher of ranks."""
-    texts = [word.text for word in launch.words]
-    if any(_OTHER_FLAGS.fullmatch(text) for text in texts) and not any(_TRAIN_FLAGS.fullmatch(text) for text in texts):
-        return False
-    entry = entry_of(launch)
-    name = entry.removesuffix(".py").rpartition("/")[2].rpartition(".")[2]
-    if _OTHER_FIRST.match(name):
-        return False
-    if _TRAINS.search(name):
-        return True
-    if _OTHER.search(name):
-        return False
-    return is_distributed(launch) or _MAY_TRAIN.search(name) is not None

@@ -10,7 +10,8 @@ from tree_sitter import Node, Query, QueryCursor
 from ldlm_lint.model import Applicability, Edit, Finding, Fix
 from ldlm_lint.rules.launch import PIPELINE_HIDES_FAILURE
 from ldlm_lint.shell import tree
-from ldlm_lint.shell.launch_code import Code, is_training
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_entries import is_training
 from ldlm_lint.shell.script import Launch
 from ldlm_lint.source import Source
 
@@ -33,7 +34,9 @@ def hiding(code: Code, script: Code) -> Iterator[Finding]:
     if code is not script and not code.evaluated:
         return
     found = [(node, launch) for node in _pipelines(code) if (launch := _hidden(code, node))]
-    data = _without_comments(script)
+    data = _without_comments(code if code.shell else script)
+    if code.shell and _PIPEFAIL.search(code.shell.encode()):
+        return
     for index, (node, _launch) in enumerate(found):
         start, end = node.start_byte, node.end_byte
         until = found[index + 1][0].start_byte if index + 1 < len(found) else len(data)
@@ -90,8 +93,16 @@ def _finding(code: Code, script: Code, pipeline: Node) -> Finding:
         rule.code,
         code.text.span(bar.start_byte, last.end_byte),
         (("filter", re.sub(r"[{}\"']", "", name).rpartition("/")[2] or "the last command"),),
-        fix=_fix(script.source),
+        fix=_inner_fix(code) if code.shell else _fix(script.source),
     )
+
+
+def _inner_fix(code: Code) -> Fix | None:
+    """The option at the head of the string that another bash runs."""
+    if not re.search(r"\b(?:bash|zsh)\s+-\w*c", code.shell):
+        return None
+    edit = Edit(code.source.span(code.start, code.start), "set -o pipefail; ")
+    return Fix("set -o pipefail", (edit,), Applicability.UNSAFE, _REASON)
 
 
 def _fix(source: Source) -> Fix | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
-from ldlm_lint.shell import launch
-from ldlm_lint.shell.launch_code import entry_of
+from ldlm_lint.shell import embedded, launch
+from ldlm_lint.shell.launch_code import Code, codes
+from ldlm_lint.shell.launch_entries import entry_of
 from ldlm_lint.shell.processes import COMMENT, scene_of
+from ldlm_lint.shell.reaching import Change
 from ldlm_lint.shell.removal import ScriptEditor
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
@@ -24,14 +26,17 @@ _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name."""
     script = scan(source)
-    found = (*_environment(source, script, options), *launch.findings(source, script, options))
-    findings = sorted(found, key=lambda one: one.order)
+    found = codes(source, script)
+    results = (*_environment(source, found, options), *launch.findings(found, options), *embedded.findings(found[0], options))
+    findings = sorted(results, key=lambda one: one.order)
     return FileResult(source.path, tuple(findings), unseen=script.unseen)
 
 
-def _environment(source: Source, script: Script, options: Mapping[str, object]) -> Iterator[Finding]:
+def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
     """The findings about the variables that the script hands to its processes."""
+    script = _joined(found)
     relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
+    relevant = [one for one in relevant if not _is_taken_back(script, one)]
     if not relevant:
         return
     uses = {name: _Uses.of(source, script, name) for name in {one.name for one in relevant}}
@@ -41,6 +46,37 @@ def _environment(source: Source, script: Script, options: Mapping[str, object]) 
         entry = next((entry_of(started) for started in script.launches if _contains(started.span, one.span)), "")
         assignments[_setting(source, one, uses[one.name], places.of(one, entry))] = one
     yield from decide(tuple(assignments), options, ScriptEditor(assignments), scene_of(source, script))
+
+
+def _joined(found: tuple[Code, ...]) -> Script:
+    """A script with the variables and launches of the strings that it evaluates."""
+    script = found[0].script
+    inner = [code for code in found[1:] if code.evaluated]
+    if not inner:
+        return script
+    return replace(
+        script,
+        assignments=(*script.assignments, *(_kept_inside(one, code) for code in inner for one in code.script.assignments)),
+        launches=(*script.launches, *(launch for code in inner for launch in code.script.launches)),
+        unset=(*script.unset, *(name for code in inner for name in code.script.unset)),
+    )
+
+
+def _kept_inside(assignment: Assignment, code: Code) -> Assignment:
+    """An assignment whose statement, when it goes, leaves the quote in front of the string alone."""
+    statement = assignment.statement
+    if statement.deletion is None or statement.deletion.start >= code.start:
+        return assignment
+    return replace(assignment, statement=replace(statement, deletion=None))
+
+
+def _is_taken_back(script: Script, assignment: Assignment) -> bool:
+    """Whether a variable is unset again before anything is launched."""
+    behind = [launch.span.start for launch in script.launches if launch.span.end > assignment.span.start]
+    if assignment.name not in script.unset or not behind or assignment.form not in (Form.PLAIN, Form.DECLARED):
+        return False
+    steps = script.variables.steps_at(assignment.name, min(behind))
+    return bool(steps) and all(step.change is Change.UNSET for step in steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,10 @@ class Regions:
             self._around[offset] = self._holding(offset)
         return self._around[offset]
 
+    def functions(self) -> tuple[Region, ...]:
+        """The bodies of the functions, in order."""
+        return tuple(region for region in self._all if region.kind is Kind.FUNCTION)
+
     def _holding(self, offset: int) -> tuple[Region, ...]:
         index = bisect.bisect_right(self._starts, offset) - 1
         path = []

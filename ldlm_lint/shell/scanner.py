@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from tree_sitter import Node
 
-from ldlm_lint.shell import assignments, expansions, launchers, tree, words
+from ldlm_lint.shell import assignments, expansions, functions, launchers, tree, words
 from ldlm_lint.shell.script import Launch, Script, Word
 from ldlm_lint.shell.text import Text, byte_offset
+from ldlm_lint.shell.values import Outside
 from ldlm_lint.source import Source
 
 
-def scan(source: Source) -> Script:
+def scan(source: Source, outside: Outside | None = None) -> Script:
     """Everything that the rules need of a script, for any bytes whatever.
 
     Values of variables are resolved where the script leaves one possibility; a stretch that neither parser can
-    read is counted in ``unseen``, never an error.
+    read is counted in ``unseen``, never an error. ``outside`` tells of the variables that others set.
     """
     text = Text.of(source)
     found = tree.nodes(tree.parse(text.data))
     launches, unread = _launches(text, found["command"])
     broken = {node.start_point.row for node in (*found["error"], *found["missing"])}
-    made, variables = assignments.read(text, found)
+    made, variables = assignments.read(text, found, outside)
     return Script(
         assignments=made,
         expansions=tuple(expansions.read(text, found)),
-        launches=tuple(launches),
+        launches=tuple(functions.through(text, launches, variables)),
         unset=tuple(text.of_node(name) for node in found["unset"] for name in tree.names(node)),
         unseen=len(broken | unread),
         variables=variables,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ldlm_lint.model import Span
@@ -21,6 +21,10 @@ _REFERENCE = re.compile(r"(\"?)\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))\1")
 _ARRAY_WORD = re.compile(r"#[^\n]*|(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+", re.S)
 
 
+Outside = Callable[[str, int], tuple[Value, ...] | None]
+"""What the code around a script, or the scripts that it sources, know of a variable at a place of the file."""
+
+
 @dataclass(eq=False)
 class Variables:
     """The variables of one script. Places are offsets of the file."""
@@ -28,7 +32,7 @@ class Variables:
     text: Text | None = None
     reaching: Reaching | None = None
     shifts: Sequence[tuple[int, int]] = ()
-    outside: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    outside: Outside | None = None
     _known: dict[tuple[str, int], tuple[Value, ...] | None] = field(default_factory=dict)
     _running: set[tuple[str, int]] = field(default_factory=set)
 
@@ -78,7 +82,7 @@ class Variables:
     def _variable(self, name: str, offset: int) -> tuple[Value, ...] | None:
         steps, sure = self._changes.at(name, offset)
         if not steps:
-            return self.outside.get(name)
+            return self._from_outside(name, offset)
         found: list[Value] = []
         for step in steps:
             values = self.of(step)
@@ -86,8 +90,11 @@ class Variables:
                 return None
             found += [value if value.home else _elsewhere(value, self.home(step)) for value in values]
         if not sure:
-            found = [_weakened(value) for value in (*self.outside.get(name, ()), *found)]
+            found = [_weakened(value) for value in (*(self._from_outside(name, offset) or ()), *found)]
         return _unique(found) if len(found) <= templates.MAX_VALUES else None
+
+    def _from_outside(self, name: str, offset: int) -> tuple[Value, ...] | None:
+        return self.outside(name, self._text.span(offset, offset).start) if self.outside is not None else None
 
     def of(self, step: Step) -> tuple[Value, ...] | None:
         """The values that a step gives to its variable."""

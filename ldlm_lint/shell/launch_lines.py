@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
 from ldlm_lint.rules.launch import TRUNCATED_COMMAND
+from ldlm_lint.shell import launch_lost
 from ldlm_lint.shell.launch_code import Code
-from ldlm_lint.shell.script import Launch
+from ldlm_lint.shell.script import Launch, Word
+from ldlm_lint.shell.words import read_word
 from ldlm_lint.source import Source
 
 _QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
@@ -28,7 +30,6 @@ _NAMED = re.compile(r"--?\w|[+~]{0,2}\w[\w./@-]*=")
 _TOKEN = re.compile(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 _ENDED = re.compile(r";;|<<(?!<)|[;&|]\s*$")
 _REASON = "the launcher gets arguments with which it may never have run"
-_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +169,7 @@ def truncated(code: Code) -> Iterator[Finding]:
 
 def _finding(lines: _Lines, launch: Launch, gaps: list[_Gap]) -> Finding:
     rule = TRUNCATED_COMMAND
-    lost = [_arguments(lines, gap) for gap in gaps]
-    # Without its script the launcher starts nothing: that goes first.
-    listed = _listed([name for scripts, _ in lost for name in scripts] + [name for _, named in lost for name in named])
-    args = {"launcher": launch.launcher, "cause": gaps[0].cause, "lost": listed}
+    args = {"launcher": launch.launcher, "cause": gaps[0].cause, "lost": launch_lost.described(launch, _tokens(lines, gaps))}
     others = tuple(Related(_place(lines, gap), f"it would end here too: {gap.cause}") for gap in gaps[1:])
     return Finding(
         rule.symbol,
@@ -197,24 +195,15 @@ def _place(lines: _Lines, gap: _Gap) -> Span:
     return lines.source.span(line.at(start), line.at(len(line.text)))
 
 
-def _arguments(lines: _Lines, gap: _Gap) -> tuple[list[str], list[str]]:
-    """What a gap keeps from its command: scripts, and the names of options and overrides; at least one word."""
-    scripts, named, first = [], [], ""
-    for line in lines.lines[gap.orphan : lines.end_of_command(gap.orphan) + 1]:
-        for token in _TOKEN.findall(line.code.rstrip("\\")):
-            first = first or token
-            if _NAMED.match(token):
-                named.append(token.partition("=")[0])
-            elif token.endswith(".py"):
-                scripts.append(token.rpartition("/")[2])
-    return scripts, named if scripts or named else [re.sub(r"[{}\"']", "", first)]
-
-
-def _listed(names: list[str]) -> str:
-    shown = names[: _SHOWN if len(names) > _SHOWN + 1 else len(names)]
-    if len(names) > len(shown):
-        return f"{', '.join(shown)} and {len(names) - len(shown)} more arguments"
-    return " and ".join([*([", ".join(shown[:-1])] if len(shown) > 1 else []), shown[-1]])
+def _tokens(lines: _Lines, gaps: list[_Gap]) -> list[Word]:
+    """The words that the gaps keep from their command, redirections left out; at least one."""
+    found = []
+    for gap in gaps:
+        for line in lines.lines[gap.orphan : lines.end_of_command(gap.orphan) + 1]:
+            for match in _TOKEN.finditer(line.code.rstrip("\\")):
+                span = lines.source.span(line.at(match.start()), line.at(match.end()))
+                found.append(Word(read_word(match[0]), span, "$" not in match[0]))
+    return found
 
 
 def _remark(line: _Line) -> str:

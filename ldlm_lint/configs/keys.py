@@ -178,7 +178,7 @@ def _of_switch(source: Source, document: Document, entry: Entry) -> Iterator[Fin
 
 def _has_no_workers(document: Document, entry: Entry) -> bool:
     beside = document.children(*entry.path[:-1], document=entry.document)
-    return any(_WORKERS.fullmatch(one.name) and one.value == 0 for one in beside)
+    return any(_WORKERS.fullmatch(one.name) and type(one.value) is int and one.value == 0 for one in beside)
 
 
 def _timeout(entry: Entry, options: Mapping[str, object]) -> Finding:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +19,10 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
 from ldlm_lint.python.skim import without_comments
 
-_HYDRA = re.compile(rb"\b(?:hydra\.main|initialize)\(((?:[^()]|\([^()]*\))*)\)")
-_CONFIG_PATH = re.compile(rb"(?:config_path[ \t]*=|^)\s*[\"']([^\"'\n]+)[\"']")
+_HYDRA = re.compile(rb"\b(?:hydra\.main|initialize)\(((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)")
+_CONFIG_PATH = re.compile(r"\bconfig_path\s*=\s*((?:[^(),=]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+)")
+_FIRST = re.compile(r"\s*([\"'][^\"'\n]+[\"'])")
+_CONFIG_NAME = re.compile(rb"config_name[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']")
 _PACKAGE = re.compile(rb"^#[ \t]*@package[ \t]+(\S+)[ \t]*\r?$", re.M)
 _LITERAL = re.compile(rb"[\"']([\w./ -]*?[\w-]+\.(?:ya?ml|json|toml))[\"']")
 _LOADS = re.compile(
@@ -101,8 +103,13 @@ class Homes:
             if b"hydra" not in data or self._project.is_test(file):
                 continue
             for call in _HYDRA.finditer(without_comments(data)):
-                if found := _CONFIG_PATH.search(call[1]):
-                    yield file, posixpath.normpath(posixpath.join(posixpath.dirname(file), found[1].decode(errors="replace")))
+                folder = _folder_of(call[1].decode(errors="replace"))
+                if folder is None and (name := _CONFIG_NAME.search(call[1])):
+                    # A folder that only the run tells: the file beside it is the one.
+                    beside = posixpath.join(posixpath.dirname(file), name[1].decode(errors="replace").removesuffix(".yaml") + ".yaml")
+                    folder = "." if beside in self._project.others else None
+                if folder is not None:
+                    yield file, posixpath.normpath(posixpath.join(posixpath.dirname(file), folder))
 
     def _in_hydra_folder(self, path: str) -> Iterator[Home]:
         for file, folder in self.hydra_folders:
@@ -178,6 +185,11 @@ class Homes:
             if len(names & words) >= _FITTING * len(names):
                 yield Home(entry, ())
 
+    def reach_of(self, home: Home, document: Document) -> frozenset[str]:
+        """The files of a program: what its entry imports, and the classes that the configuration names."""
+        named = self._named_classes(document, home.entry)
+        return self._project.reach(home.entry).union(*(self._project.reach(one) for one in named))
+
     def _named_classes(self, document: Document, entry: str) -> set[str]:
         """The project's files of the classes that a configuration names, which no import leads to."""
         named = (one.value for one in document.scalars() if one.name in CLASS_KEYS and isinstance(one.value, str))
@@ -196,7 +208,27 @@ class Homes:
             self._words[entry] = frozenset().union(*(self._words_in(one) for one in self._project.reach(entry)))
         return self._words[entry]
 
+    def words_of_programs(self, homes: Iterable[Home], document: Document) -> frozenset[bytes]:
+        """The names in the text of the programs that read a file, the classes that it names among it."""
+        found: set[bytes] = set()
+        for home in homes:
+            found.update(self._words_of(home.entry))
+            for file in self._named_classes(document, home.entry):
+                found.update(self._words_in(file))
+        return frozenset(found)
+
     def _words_in(self, file: str) -> frozenset[bytes]:
         if file not in self._words_by_file:
             self._words_by_file[file] = frozenset(_WORD.findall(without_comments(self._project.data(file))))
         return self._words_by_file[file]
+
+
+def _folder_of(arguments: str) -> str | None:
+    """The folder that ``config_path`` names, as a literal or put together from the place of the file; else None."""
+    found = _CONFIG_PATH.search(arguments) or _FIRST.match(arguments)
+    text = found[1].strip() if found else ""
+    parts = re.findall(r"[\"']([^\"'\n]*)[\"']", text)
+    if not parts or not (text[0] in "\"'" or "__file__" in text):
+        return None
+    folder = posixpath.join(*parts)
+    return None if "://" in folder or posixpath.isabs(folder) else folder

@@ -44,7 +44,7 @@ def _find(context: Context, document: Document) -> frozenset[Path]:
     homes = [one for one in context.homes.of(document.path) if one.chosen or _is_of_hydra(context, one, document.path)]
     if document.documents != 1 or not homes or any(one.shared for one in document.entries):
         return frozenset()
-    text = _Text(context, homes)
+    text = _Text(context, homes, document)
     if text.of_a_framework:
         return frozenset()
     return frozenset(one.path for one in document.entries if one.name and not _is_alive(text, document, one))
@@ -57,10 +57,11 @@ def _is_of_hydra(context: Context, home: Home, path: str) -> bool:
 class _Text:
     """What the text of the project says that bears on its configurations."""
 
-    def __init__(self, context: Context, homes: list[Home]) -> None:
+    def __init__(self, context: Context, homes: list[Home], document: Document) -> None:
         project = context.project
-        self.words = context.words
-        self.reach = [without_comments(project.data(file)) for file in sorted(set().union(*(project.reach(one.entry) for one in homes)))]
+        self.words = context.words | context.homes.words_of_programs(homes, document)
+        reach: set[str] = set().union(*(context.homes.reach_of(one, document) for one in homes))
+        self.reach = [without_comments(project.data(file)) for file in sorted(reach)]
         self.of_a_framework = any(_FRAMEWORKS.search(data) for data in self.reach)
         spread = {name.rpartition(b".")[2].decode() for data in self.reach for name in _SPREAD.findall(data)}
         self.spread = spread
@@ -77,7 +78,11 @@ class _Text:
     def _finds_whole(self, section: bytes) -> bool:
         name = re.escape(section)
         used = re.compile(rb"(?:\.%s|\[[\"']%s[\"']\]|get\([\"']%s[\"'][^()]*\))(?![\w\"'])[ \t]*(?![\w \t.\[=(:]|\.get)" % (name, name, name))
-        iterated = re.compile(rb"(?:\.%s|[\"']%s[\"']\])\.(?:items|keys|values)\(|\bin[ \t]+[\w.]*\b%s\b[ \t]*:" % (name, name, name))
+        iterated = re.compile(
+            rb"(?:\.%s|[\"']%s[\"']\])\.(?:items|keys|values)\(|\bin[ \t]+[\w.]*\b%s\b[ \t]*:"
+            # A subscript that is no literal looks up any key.
+            rb"|\b%s(?:[\"']\])?\[(?![\"'])|\b%s(?:[\"']\])?\.get\((?![\"'])" % ((name,) * 5)
+        )
         if section.decode() in self.spread:
             return True
         return any(iterated.search(data) or any(self._hands_on(data, match.start()) for match in used.finditer(data)) for data in self.reach)
@@ -105,13 +110,8 @@ def _is_alive(text: _Text, document: Document, entry: Entry) -> bool:
 
 
 def words_of(context: Context) -> frozenset[bytes]:
-    """Every name in the Python of a project and in the interpolations of its configurations."""
+    """Every name in the interpolations of a project's configurations."""
     project = context.project
-    found: set[bytes] = set()
-    for file in project.files:
-        found.update(_WORD.findall(without_comments(project.data(file))))
-    for file in project.of_kind(Kind.YAML, Kind.JSON, Kind.TOML):
-        data = project.data(file)
-        if b"${" in data:
-            found.update(word for inner in _INTERPOLATION.findall(data) for word in _WORD.findall(inner))
-    return frozenset(found)
+    texts = (project.data(file) for file in project.of_kind(Kind.YAML, Kind.JSON, Kind.TOML))
+    inner = (one for data in texts if b"${" in data for one in _INTERPOLATION.findall(data))
+    return frozenset(word for one in inner for word in _WORD.findall(one))

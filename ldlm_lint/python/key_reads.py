@@ -110,7 +110,16 @@ def _of_name(node: nodes.Name, depth: int) -> Iterator[KeyRead]:
             if statement.value is not None and getattr(statement.value, "name", "") != node.name:
                 yield from _reads(statement.value, depth + 1)
         elif isinstance(binding, nodes.AssignName):
-            yield from _of_element(node, statement, depth)
+            part = _part_of(binding)
+            yield from _reads(part, depth + 1) if part is not None else _of_element(node, statement, depth)
+
+
+def _part_of(binding: nodes.AssignName) -> nodes.NodeNG | None:
+    """The value of a name in ``a, b = x, y``."""
+    statement = binding.parent.parent
+    value = statement.value if isinstance(binding.parent, nodes.Tuple) and isinstance(statement, nodes.Assign) else None
+    pairs = zip(binding.parent.elts, value.elts, strict=False) if isinstance(value, nodes.Tuple) else ()
+    return next((part for name, part in pairs if name is binding), None)
 
 
 def _of_element(node: nodes.Name, statement: nodes.NodeNG, depth: int) -> Iterator[KeyRead]:

@@ -61,7 +61,7 @@ def _find_reached(context: Context, document: Document, entry: Entry, topic: Top
     taken = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
     # Who reads the file is asked last, since that takes a look at the whole project.
     for home in context.homes.of(document.path) if taken else ():
-        reach = context.project.reach(home.entry)
+        reach = context.homes.reach_of(home, document)
         for sink, origin in taken:
             if (sink.path in reach or origin.maker is not None) and matches(origin, document, entry, home, context.project):
                 yield _Reached(home, origin, sink)
@@ -150,7 +150,7 @@ def _value_is_excessive_timeout(context: Context, finding: Finding, limit: str) 
     document, entry = found
     sinks = [one for one in context.reads.sinks(frozenset(TIMEOUTS)) if entry.name in _keys_in_timeout(context, one)]
     for home in context.homes.of(document.path) if sinks else ():
-        reach = context.project.reach(home.entry)
+        reach = context.homes.reach_of(home, document)
         for sink in sinks:
             length = _length(context, sink, document, entry, home) if sink.path in reach else None
             if length is None or not int(limit) < length < float("inf") or is_shadowed(context, document, entry, home):

@@ -8,8 +8,11 @@ from collections.abc import Iterator, Sequence
 import tree_sitter
 import tree_sitter_bash
 
+from ldlm_lint.configs import instructions
+from ldlm_lint.configs.document import Shape
+from ldlm_lint.configs.read import read
 from ldlm_lint.model import Edit
-from ldlm_lint.source import Kind
+from ldlm_lint.source import Kind, Source
 
 Outline = list[tuple[tuple[str, ...], bytes]]
 
@@ -20,7 +23,8 @@ def outline(kind: Kind, data: bytes, edits: Sequence[Edit], *, applied: bool = F
     With ``applied`` the data are those after the edits, and what they wrote is left out.
     """
     touched = list(_touched(edits, applied))
-    parts = _of_script(data) if kind is Kind.SHELL else _of_python(data)
+    readers = {Kind.SHELL: _of_script, Kind.PYTHON: _of_python, Kind.DOTENV: _of_lines, Kind.DOCKERFILE: _of_image}
+    parts = readers[kind](data) if kind in readers else _of_document(kind, data)
     return [
         (types, data[start:end])
         for types, start, end in parts
@@ -59,3 +63,26 @@ def _of_python(data: bytes) -> Iterator[tuple[tuple[str, ...], int, int]]:
             end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
             yield (*above, type(node).__name__), start, end
         waiting += [(child, (*above, type(node).__name__)) for child in reversed(children)]
+
+
+def _of_document(kind: Kind, data: bytes) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    """The scalars of a document by their keys; the index of a list item moves when one before it goes."""
+    for entry in read(Source.from_bytes("x", data, kind)).entries:
+        if entry.shape is Shape.SCALAR and not entry.shared:
+            yield tuple("" if isinstance(key, int) else key for key in entry.path), entry.span.start, entry.span.end
+
+
+def _of_lines(data: bytes) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    start = 0
+    for line in data.splitlines(keepends=True):
+        if line.strip():
+            yield ("line",), start, start + len(line.rstrip())
+        start += len(line)
+
+
+def _of_image(data: bytes) -> Iterator[tuple[tuple[str, ...], int, int]]:
+    for one in instructions.read(Source.from_bytes("x", data, Kind.DOCKERFILE)):
+        if one.keyword in ("ENV", "ARG"):
+            yield from (((one.keyword, pair.name), pair.start, pair.end) for pair in instructions.pairs(one))
+        else:
+            yield (one.keyword,), one.at, one.at + len(one.body)

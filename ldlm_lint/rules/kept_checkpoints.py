@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 # Fewer are no danger for a disk: "a handful of saves" is an exception of the rule.
 HANDFUL = 5
+_FEW_AT_MOST = 8 * HANDFUL
 _DEFAULT_STEPS, _DEFAULT_EPOCHS = 500, 3
 
 
@@ -44,10 +45,12 @@ class Schedule:
         """Whether nothing is saved during the run, only a handful, or it cannot be told when."""
         if self.strategy not in ("steps", "epoch") or (self.strategy == "steps" and self.every is None):
             return True
-        most = self.count
-        if most is None and self.strategy == "steps" and self.most_steps is not None and self.every:
-            most = int(self.most_steps // self.every)
-        return most is not None and most <= HANDFUL
+        if self.count is not None:
+            return self.count <= HANDFUL
+        if self.strategy == "steps" and self.most_steps is not None and self.every:
+            # An upper bound, of one GPU: eight of them make it a handful.
+            return self.most_steps // self.every <= _FEW_AT_MOST
+        return False
 
     @property
     def described(self) -> str:

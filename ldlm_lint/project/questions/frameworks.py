@@ -16,6 +16,7 @@ from ldlm_lint.project.frameworks import (
     uses_lightning,
     varying_processes,
 )
+from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.rules.batch_size import is_global_batch_size
@@ -28,13 +29,18 @@ def _trainer_reads_configuration(context: Context, finding: Finding, reader: str
 
 def _launch_runs_trainer(context: Context, _finding: Finding, entry: str) -> Verdict:
     """The file that a launch starts, by the end of its path, takes its arguments as those of the Trainer."""
-    project = context.project
-    name = entry if entry.endswith(".py") else entry.replace(".", "/") + ".py"
-    name = posixpath.normpath(name).lstrip("./")
-    found = [one for one in project.files if name and one.endswith(f"/{name}")] or [
-        one for one in project.files if one.endswith(f"/{posixpath.basename(name)}")
-    ]
-    return Verdict(bool(found) and all(entry_runs_trainer(project, one) for one in found))
+    found = _entries(context.project, entry)
+    return Verdict(bool(found) and all(entry_runs_trainer(context.project, one) for one in found))
+
+
+def _entries(project: Project, entry: str) -> list[str]:
+    """The files that an entry may be: those at the end of its path, else all of its name; a package runs its ``__main__``."""
+    if entry.endswith(".py"):
+        names = [posixpath.normpath(entry).removeprefix("../")]
+    else:
+        names = [f"{entry.replace('.', '/')}.py", f"{entry.replace('.', '/')}/__main__.py"]
+    found = [one for one in project.files if any(one.endswith(f"/{name}") for name in names)]
+    return found or [one for one in project.files if one.endswith(f"/{posixpath.basename(names[0])}")]
 
 
 def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdict:

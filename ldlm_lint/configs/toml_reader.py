@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 
 import tree_sitter_toml
 from tree_sitter import Language, Node, Parser
 
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Key, Path, Shape
+from ldlm_lint.configs.templates import bare_placeholder, marked_placeholders, rendered
 from ldlm_lint.model import Span
 from ldlm_lint.source import Source
 
@@ -18,22 +20,44 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+MAX_DEPTH = 60
 _LANGUAGE = Language(tree_sitter_toml.language())
 _SHAPES = {"inline_table": Shape.MAPPING, "array": Shape.SEQUENCE}
 _KEYS = ("bare_key", "quoted_key", "dotted_key")
-_LINE = re.compile(r"at line (\d+)")
+_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def read(source: Source) -> Document:
     """The document of a TOML file; raises DocumentError with the line of the first error."""
     try:
         data = tomllib.loads(source.text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        match = _LINE.search(str(error))
-        message = re.sub(r" \(at .*\)$", "", str(error))
-        raise DocumentError(f"not TOML: {message}", int(match[1]) if match else 1) from error
+    except (ValueError, RecursionError) as error:
+        raise _error(source, str(error)) from error
     root = Parser(_LANGUAGE).parse(source.data[source.bom :]).root_node
     return Document(source.path, source.kind, tuple(_Reader(source, data).entries(root)))
+
+
+def _error(source: Source, problem: str) -> DocumentError:
+    match = _PLACE.search(problem)
+    line = len(source.text.rstrip().splitlines()) or 1
+    if match and match[1]:
+        line = int(match[1])
+        content = source.text.split("\n")[line - 1]
+        placeholder = bare_placeholder(content, min(int(match[2]) - 1, len(content)))
+        if placeholder is not None:
+            return placeholder.error(line)
+    marked = marked_placeholders(source.text)
+    if marked and _loads(rendered(source.text)):
+        return marked[0].error(source.text.count("\n", 0, marked[0].start) + 1)
+    return DocumentError(f"not TOML: {_PLACE.sub('', problem)}", line)
+
+
+def _loads(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 class _Reader:
@@ -43,6 +67,7 @@ class _Reader:
         self._source = source
         self._data = data
         self._arrays: dict[Path, int] = {}
+        self._known_tables: set[Path] = {()}
 
     def entries(self, root: Node) -> Iterator[Entry]:
         """The root, then every table with its pairs."""
@@ -54,32 +79,45 @@ class _Reader:
                 yield from self._table(node)
 
     def _table(self, table: Node) -> Iterator[Entry]:
-        key = next(child for child in table.named_children if child.type in _KEYS)
-        path = self._resolved(self._names(key))
-        if table.type == "table_array_element":
-            index = self._arrays[path] = self._arrays.get(path, -1) + 1
-            path = (*path, index)
-        yield self._entry(path, table, key, Shape.MAPPING)
+        key = next((child for child in table.named_children if child.type in _KEYS), None)
+        if key is None:
+            return
+        parts = self._parts(key)
+        path: Path = ()
+        for index, (name, part) in enumerate(parts):
+            path = (*path, name)
+            last = index == len(parts) - 1
+            if last and table.type == "table_array_element":
+                if path not in self._arrays:
+                    yield self._entry(path, table, part, Shape.SEQUENCE)
+                self._arrays[path] = self._arrays.get(path, -1) + 1
+                path = (*path, self._arrays[path])
+                yield self._entry(path, table, None, Shape.MAPPING)
+            elif path not in self._known_tables and path not in self._arrays:
+                yield self._entry(path, table, part, Shape.MAPPING)
+            if not last and path in self._arrays:
+                path = (*path, self._arrays[path])
+            self._known_tables.add(path)
         for node in table.named_children:
             if node.type == "pair":
                 yield from self._pair(node, path)
 
-    def _resolved(self, names: Path) -> Path:
-        """The path of a table, through the last element of every array of tables on the way."""
-        path: Path = ()
-        for index, name in enumerate(names):
-            path = (*path, name)
-            if path in self._arrays and index < len(names) - 1:
-                path = (*path, self._arrays[path])
-        return path
-
     def _pair(self, pair: Node, above: Path) -> Iterator[Entry]:
-        key, value = pair.named_children[0], pair.named_children[-1]
-        yield from self._value((*above, *self._names(key)), value, key)
+        parts = self._parts(pair.named_children[0])
+        path = above
+        for name, part in parts[:-1]:
+            path = (*path, name)
+            if path not in self._known_tables:
+                self._known_tables.add(path)
+                yield self._entry(path, pair, part, Shape.MAPPING)
+        if parts and len(pair.named_children) > 1:
+            name, part = parts[-1]
+            yield from self._value((*path, name), pair.named_children[-1], part)
 
     def _value(self, path: Path, node: Node, key: Node | None) -> Iterator[Entry]:
-        shape = _SHAPES.get(node.type, Shape.SCALAR)
-        yield self._entry(path, node, key, shape)
+        if len(path) > MAX_DEPTH:
+            raise DocumentError("holds too deeply nested values", node.start_point[0] + 1)
+        yield self._entry(path, node, key, _SHAPES.get(node.type, Shape.SCALAR))
         if node.type == "inline_table":
             for child in node.named_children:
                 if child.type == "pair":
@@ -89,26 +127,29 @@ class _Reader:
             for index, item in enumerate(items):
                 yield from self._value((*path, index), item, None)
 
-    def _names(self, key: Node) -> Path:
-        parts = key.named_children if key.type == "dotted_key" else [key]
-        names: list[Key] = []
-        for part in parts:
-            names += self._names(part) if part.type == "dotted_key" else [self._text(part).strip("\"'")]
-        return tuple(names)
+    def _parts(self, key: Node) -> list[tuple[Key, Node]]:
+        """The names of a key with their places."""
+        if key.type == "dotted_key":
+            return [part for child in key.named_children if child.type in _KEYS for part in self._parts(child)]
+        text = self._text(key)
+        return [(_name(text) if text[:1] in ("'", '"') else text, key)]
 
     def _entry(self, path: Path, node: Node, key: Node | None, shape: Shape) -> Entry:
-        value = self._known(path) if shape is Shape.SCALAR else None
-        text = value if isinstance(value, str) else self._text(node) if shape is Shape.SCALAR else ""
+        value, text = (self._scalar(path, node)) if shape is Shape.SCALAR else (None, "")
         return Entry(path, shape, value, text, self._span(node), None if key is None else self._span(key))
 
-    def _known(self, path: Path) -> object:
+    def _scalar(self, path: Path, node: Node) -> tuple[object, str]:
+        """A value as data, dates as they are written; None where the two readers disagree."""
+        written = self._text(node)
         found: object = self._data
         for key in path:
-            if (isinstance(found, dict) and key in found) or (isinstance(found, list) and isinstance(key, int) and key < len(found)):
-                found = found[key]
-            else:
-                return None
-        return found
+            known = key in found if isinstance(found, dict) else isinstance(found, list) and isinstance(key, int) and key < len(found)
+            if not known:
+                return None, written
+            found = found[key]  # type: ignore[index]
+        if isinstance(found, str):
+            return found, found
+        return (found if isinstance(found, (bool, int, float)) else written), written
 
     def _text(self, node: Node) -> str:
         bom = self._source.bom
@@ -116,4 +157,12 @@ class _Reader:
 
     def _span(self, node: Node) -> Span:
         bom = self._source.bom
-        return self._source.span(node.start_byte + bom, node.end_byte + bom)
+        # The node of a table takes in the blank lines and comments behind it.
+        text = self._source.data[node.start_byte + bom : node.end_byte + bom]
+        return self._source.span(node.start_byte + bom, node.start_byte + bom + len(text.rstrip()))
+
+
+@cache
+def _name(quoted: str) -> str:
+    """What a quoted key means; escapes are for the standard library to read."""
+    return next(iter(tomllib.loads(f"{quoted} = 0")))

@@ -44,7 +44,7 @@ def run(
     found = discover(paths, config, Path(config.root) if config.root else base)
     sources: dict[str, Source] = {}
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
-    decided = list(_decide(results, config, overlay))
+    decided = list(_once(_decide(results, config, overlay)))
     kept, withdrawn, suppressed = _select(decided, config, sources)
     sifted = gate.sift(kept, sources, config.root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
@@ -171,6 +171,16 @@ def _decide(results: Sequence[FileResult], config: Config, overlay: Overlay) -> 
             decided = _internal_error(finding.span, error)
         if decided is not None:
             yield decided
+
+
+def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, each place of a script or configuration once for each rule: two readers of a value are one defect."""
+    seen: set[tuple[str, Span]] = set()
+    for finding in findings:
+        place = (finding.rule, finding.span)
+        if place not in seen or kind_of_name(finding.span.path) is Kind.PYTHON:
+            yield finding
+        seen.add(place)
 
 
 def _context(

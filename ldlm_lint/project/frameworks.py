@@ -24,6 +24,7 @@ _SETS = (
     rb"[\"'](?:--)?%s[\"']",
     rb"\b%s[ \t]*:[^=\n]*=(?!=|[ \t]*(?:None\b|field\([ \t\n]*(?:default[ \t]*=[ \t]*)?None\b))",
 )
+_DEFAULTS = re.compile(rb"^defaults:", re.M)
 _EVERY_GPU = frozenset({"gpu", "auto"})
 _LIGHTNING = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re.M)
 
@@ -92,3 +93,16 @@ def varying_processes(program: Program) -> Given | None:
         if one.keys and is_world_size(one.keys[-1]) and (one.texts is None or len(one.texts) > 1 or one.texts & _EVERY_GPU):
             return one
     return None
+
+
+def including_files(project: Project) -> Iterator[str]:
+    """The files with a defaults list of Hydra: each may be merged with any other."""
+    return (one for one in project.of_kind(Kind.YAML) if _DEFAULTS.search(project.data(one)))
+
+
+def holds_key(project: Project, path: str, name: str) -> bool:
+    """Whether a configuration file gives a key a value somewhere."""
+    if name.encode() not in project.data(path):
+        return False
+    document = project.document(path)
+    return document is not None and any(one.value is not None for one in document.named(name))

@@ -15,9 +15,10 @@ UNBOUNDED_CHECKPOINTS = Rule(
     "optimizer state is two more copies of the parameters, so each file is about three times the weights in fp32. The run ends, "
     "or loses the checkpoint it needed, when the disk or the quota is full.",
     cost="Disk: (steps / save interval) x about 3 x the size of the parameters in fp32.",
-    exceptions="A handful of saves, an outside job that rotates them, or a study that needs every checkpoint.",
-    versions="All. Hugging Face's `save_total_limit` is None, that is unlimited, in every version read (4.35 to 5.23); Lightning keeps all "
-    "with `save_top_k=-1`.",
+    exceptions="A handful of saves, an outside job that rotates them, or a study that needs every checkpoint. In configuration files and launch "
+    "commands up to 5 known saves stay silent, and so do trainings of adapters, whose checkpoints are small.",
+    versions="All. Hugging Face's `save_total_limit` is None, that is unlimited, in every version read (4.22 to 5.23); Lightning keeps all "
+    "with `save_top_k=-1`; axolotl keeps 4 by default and is not reported.",
     verification="Multiply the size of one checkpoint by the number of saves of the whole run and compare it with the quota.",
     references=(
         Reference(

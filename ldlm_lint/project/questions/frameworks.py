@@ -9,6 +9,8 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.engines import shards_optimizer
 from ldlm_lint.project.frameworks import (
     entry_runs_trainer,
+    holds_key,
+    including_files,
     readers,
     reads_as_trainer,
     sets,
@@ -53,9 +55,13 @@ def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdi
 
 
 def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
-    """No launch that reads the place gives the setting, and no Python that it meets writes it down."""
+    """No launch that reads the place gives the setting, no other file that it reads, and no Python that it meets."""
     project, path = context.project, finding.span.path
-    if any(setting_of(one, name) is not None or not one.complete for one in context.launches.of_config(path)):
+    programs = context.launches.of_config(path)
+    if any(setting_of(one, name) is not None or not one.complete for one in programs):
+        return Verdict(False)
+    beside = {use.path for one in programs for use in one.configs} - {path}
+    if any(holds_key(project, one, name) for one in beside or including_files(project)):
         return Verdict(False)
     if project.others.get(path) is Kind.SHELL:
         return Verdict(not any(sets(project.data(one), name) for one in project.files if not project.is_test(one)))

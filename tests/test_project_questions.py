@@ -246,6 +246,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "dataset-works-per-item",
         "environment-variable-unread",
         "gradients-stay-attached",
+        "launches-do-not-shard",
         "load-default-stands",
         "loss-is-divided-nowhere",
         "no-activation-checkpointing",
@@ -255,6 +256,9 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "schedules-learning-rate",
         "stands-outside-tests",
         "timeouts-are-not-set-later",
+        "trainer-setting-is-in-force",
+        "trainer-setting-is-unset",
+        "variable-stays-in-its-script",
     }
     callee = "function|gone.run|1|"
     subjects = {"ddp-model-is-called": "var:main:model", "every-rank-saves": "1:0||"}

@@ -6,10 +6,10 @@ putting one of them right arms it. So their fixes are one unit per file, applied
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Option, Related, Rule
+from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Option, Related, Rule, Span
 from ldlm_lint.rules.environment import (
     EXCESSIVE_HEARTBEAT_TIMEOUT,
     INEFFECTIVE_HEARTBEAT_TIMEOUT,
@@ -140,6 +140,27 @@ class Block:
             return None
         group = f"nccl-block:{setting.span.path}:{setting.span.cell}"
         return Fix(title, edits, Applicability.UNSAFE, _REASON, group, whole=True)
+
+
+def candidates(settings: Iterable[Setting], found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
+    """The heartbeat timeouts that nothing in their own file keeps from counting; a script that shares its shell may.
+
+    ``found`` are the settings that a finding speaks of already. The claim's subject are the names that may be the cause.
+    """
+    names = (MONITORING,) if View((), options).older_than(_NO_WATCHDOG) else (MONITORING, *BLOCKING_WAIT)
+    for setting in settings:
+        if setting.name == HEARTBEAT and setting.values and setting.span not in found:
+            claims = (Claim("heartbeat-is-inert-beside", " ".join(names)),)
+            yield replace(_found(INEFFECTIVE_HEARTBEAT_TIMEOUT, setting, setting.values[0], (("cause", ""),)), claims=claims)
+
+
+def inert_beside(settings: Iterable[Setting], names: Collection[str]) -> tuple[Setting, str] | None:
+    """The setting of these names, in another script, that keeps a heartbeat timeout from ever counting, and what it does."""
+    for setting in (one for one in settings if one.name in names):
+        monitoring = setting.name == MONITORING and members(setting, is_false)
+        if (monitoring or is_blocking(setting)) and not setting.place.conditional:
+            return setting, _said(setting)
+    return None
 
 
 def _together(one: Setting, other: Setting) -> bool:

@@ -21,7 +21,11 @@ _NOT_A_TEST = Claim("stands-outside-tests")
 
 def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
     """Every finding of the launch rules in the codes of a script; ``options`` are the rule options by name."""
+    reported = set()
     for finding in _found(found, options):
+        reported.add(finding.span)
+        yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
+    for finding in launch_values.for_others(found[0], reported, options):
         yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
 from ldlm_lint.rules.batch_size import (
@@ -56,7 +57,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
             if steps is None or steps.span in reported or _batch_is_computed(script, argument):
                 continue
             reported.add(steps.span)
-            yield _accumulation_finding(launch, argument, steps, world)
+            yield _accumulation_finding(script, launch, argument, steps, world)
 
 
 def _is_world(launch: Launch, argument: Argument) -> bool:
@@ -91,13 +92,21 @@ def _name_varies(script: Code, name: str, depth: int) -> bool:
         return False
     assigned = script.assigned(name)
     if not assigned:
-        return not _is_in_header(script, name)
+        return _set_elsewhere_varies(script, name) and not _is_in_header(script, name)
     if any(value.origin is Origin.DEFAULT for one in assigned for value in one.values or ()):
         return True
     if all(one.values for one in assigned):
         return len({value.text for one in assigned for value in one.values or ()}) > 1
     unknown = (script.source.slice(one.value_span) for one in assigned if not one.values)
     return any(_varies(script, raw.strip("\"'"), depth + 1) for raw in unknown)
+
+
+def _set_elsewhere_varies(script: Code, name: str) -> bool:
+    """Whether a variable that the script does not set itself varies as far as the files tell that it sources."""
+    known = script.script.variables.at(name, len(script.source.data))
+    if not known:
+        return True
+    return len({value.text for value in known}) > 1 or any(value.origin is Origin.DEFAULT for value in known)
 
 
 def _is_in_header(script: Code, name: str) -> bool:
@@ -121,13 +130,15 @@ def _batch_is_computed(script: Code, argument: Argument) -> bool:
     return False
 
 
-def _accumulation_finding(launch: Launch, argument: Argument, steps: Known, world: Sequence[Argument]) -> Finding:
+def _accumulation_finding(
+    script: Code, launch: Launch, argument: Argument, steps: Known, world: Sequence[Argument]
+) -> Finding:
     rule = GRADIENT_ACCUMULATION_FIXED
     name = steps.assignment.name if steps.assignment else argument.name
     named = re.sub(r"[{}]", "", f"{world[0].name} {world[0].value}".replace("  ", " "))
     args = {"name": name, "value": steps.text, "world": re.sub(r"\s+", " ", named)}
     related = [Related(world[0].span, "the number of GPUs comes from here")]
-    if steps.assignment:
+    if steps.span != argument.span:
         related.append(Related(argument.span, "it is passed on here"))
     entry = entry_of(launch).rpartition("/")[2]
     return Finding(
@@ -138,7 +149,7 @@ def _accumulation_finding(launch: Launch, argument: Argument, steps: Known, worl
         confidence=Confidence.MEDIUM,
         related=tuple(related),
         fix=_accumulation_fix(argument, steps, world),
-        claims=(Claim("accumulation-is-not-divided", entry),),
+        claims=(Claim("accumulation-is-not-divided", entry), *_with_sources(script)),
     )
 
 
@@ -146,9 +157,9 @@ def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument
     names = [name for one in world for name in names_in(one.value)[:1] if not name.isdigit()]
     divisor = " * ".join(["BATCH_PER_GPU", *dict.fromkeys(names)]) if names else "BATCH_PER_GPU * WORLD_SIZE"
     formula = f"$((TARGET_BATCH / ({divisor})))"
-    if steps.assignment is None:
+    if steps.assignment is None and steps.span == argument.span:
         edit = Edit(argument.span, f"{argument.name}{' ' if argument.name.startswith('-') else '='}{formula}")
-    elif steps.assignment.form in (Form.PLAIN, Form.DECLARED):
+    elif steps.assignment is not None and steps.assignment.form in (Form.PLAIN, Form.DECLARED):
         edit = Edit(steps.span, f"{steps.assignment.name}={formula}")
     else:
         return None
@@ -173,12 +184,12 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
             for known in values(script, argument) or ():
                 if known.text.isdecimal() and int(known.text) >= limit and known.span not in reported:
                     reported.add(known.span)
-                    yield _workers_finding(argument, known, limit)
+                    yield _workers_finding(script, argument, known, limit)
 
 
-def _workers_finding(argument: Argument, known: Known, limit: int) -> Finding:
+def _workers_finding(script: Code, argument: Argument, known: Known, limit: int) -> Finding:
     rule = DATALOADER_TOO_MANY_WORKERS
-    related = (Related(argument.span, "it is passed on here"),) if known.assignment else ()
+    related = (Related(argument.span, "it is passed on here"),) if known.span != argument.span else ()
     return Finding(
         rule.symbol,
         rule.code,
@@ -187,6 +198,7 @@ def _workers_finding(argument: Argument, known: Known, limit: int) -> Finding:
         confidence=Confidence.HIGH if known.origin is Origin.LITERAL else Confidence.MEDIUM,
         related=related,
         fix=_workers_fix(known, limit // 2),
+        claims=_with_sources(script),
     )
 
 
@@ -195,3 +207,33 @@ def _workers_fix(known: Known, workers: int) -> Fix | None:
         return None
     title, reason = f"{workers} workers", "fewer workers may be too few for a slow dataset"
     return Fix(title, (Edit(known.value_span, str(workers)),), Applicability.UNSAFE, reason)
+
+
+# Scripts that source others
+
+
+def _with_sources(script: Code) -> tuple[Claim, ...]:
+    """What a finding about a launch waits for where the script sources files: they may set its variables otherwise."""
+    return (Claim("holds-with-sourced-scripts"),) if script.script.sources else ()
+
+
+def for_others(script: Code, found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
+    """Values that a script only sets, for others that source it and pass them to a launch; ``found`` are reported already."""
+    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    claims = (Claim("holds-in-sourcing-script"),)
+    if any(map(is_training, script.script.launches)):
+        return
+    for one in script.script.assignments:
+        value = one.values[0] if one.values and len(one.values) == 1 else None
+        if value is None or one.span in found or one.form not in (Form.PLAIN, Form.DECLARED, Form.DEFAULT):
+            continue
+        if value.origin is Origin.VARIABLE or not value.text.isdecimal():
+            continue
+        known = Known(value.text, one.span, value.origin, one, value.span)
+        if "workers" in one.name.lower() and isinstance(limit, int) and int(value.text) >= limit:
+            place = Argument(one.name, value.text, one.span)
+            yield replace(_workers_finding(script, place, known, limit), confidence=Confidence.MEDIUM, claims=claims)
+        elif is_accumulation(one.name) and int(value.text) > 1:
+            rule = GRADIENT_ACCUMULATION_FIXED
+            args = (("name", one.name), ("value", value.text), ("world", ""))
+            yield Finding(rule.symbol, rule.code, one.span, args, Confidence.MEDIUM, claims=claims)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ldlm_lint.model import FileResult, Finding, Span
+from ldlm_lint.model import Applicability, Claim, FileResult, Finding, Span
+from ldlm_lint.rules import environment_watchdog
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
 from ldlm_lint.shell import embedded, launch
@@ -35,17 +36,34 @@ def lint(source: Source, options: Mapping[str, object]) -> FileResult:
 def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
     """The findings about the variables that the script hands to its processes."""
     script = _joined(found)
+    assignments = _assignments(source, script)
+    if not assignments:
+        return
+    decided = list(decide(tuple(assignments), options, ScriptEditor(assignments), scene_of(source, script)))
+    if script.sources or not script.launches:
+        decided += environment_watchdog.candidates(assignments, {one.span for one in decided}, options)
+    for finding in decided:
+        if finding.fix and finding.fix.applicability is Applicability.SAFE:
+            claim = Claim("variable-stays-in-its-script", str(dict(finding.args).get("name", "")))
+            finding = replace(finding, claims=(*finding.claims, claim))
+        yield finding
+
+
+def settings(source: Source, found: tuple[Code, ...]) -> tuple[Setting, ...]:
+    """The variables of a script and of the strings it evaluates that any rule speaks of."""
+    return tuple(_assignments(source, _joined(found))) if found else ()
+
+
+def _assignments(source: Source, script: Script) -> dict[Setting, Assignment]:
     relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
     relevant = [one for one in relevant if not _is_taken_back(script, one)]
-    if not relevant:
-        return
     uses = {name: _Uses.of(source, script, name) for name in {one.name for one in relevant}}
-    places = Places(source)
+    places = Places(source) if relevant else None
     assignments = {}
-    for one in relevant:
+    for one in relevant if places is not None else ():
         entry = next((entry_of(started) for started in script.launches if _contains(started.span, one.span)), "")
         assignments[_setting(source, one, uses[one.name], places.of(one, entry))] = one
-    yield from decide(tuple(assignments), options, ScriptEditor(assignments), scene_of(source, script))
+    return assignments
 
 
 def _joined(found: tuple[Code, ...]) -> Script:

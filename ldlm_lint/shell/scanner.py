@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tree_sitter import Node
 
 from ldlm_lint.shell import assignments, expansions, functions, launchers, tree, words
@@ -28,8 +30,23 @@ def scan(source: Source, outside: Outside | None = None) -> Script:
         launches=tuple(functions.through(text, launches, variables)),
         unset=tuple(text.of_node(name) for node in found["unset"] for name in tree.names(node)),
         unseen=len(broken | unread),
+        sources=tuple(_sources(text, found["command"])),
         variables=variables,
     )
+
+
+def _sources(text: Text, commands: list[Node]) -> Iterator[Word]:
+    """The files that ``source`` and ``.`` run."""
+    for command in commands:
+        name = command.child_by_field_name("name")
+        if name is None or text.data[name.start_byte : name.end_byte] not in (b"source", b"."):
+            continue
+        written = tree.words(command)
+        if len(written) > 1:
+            raw = text.of_node(written[1])
+            quoted = len(raw) > 1 and raw[0] == raw[-1] and raw[0] in "\"'"
+            span = text.span(written[1].start_byte, written[1].end_byte)
+            yield Word(raw[1:-1] if quoted else words.read_word(raw), span, "$" not in raw and "`" not in raw)
 
 
 def _launches(text: Text, commands: list[Node]) -> tuple[list[Launch], set[int]]:

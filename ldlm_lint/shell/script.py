@@ -113,7 +113,7 @@ class Launch:
 class Script:
     """Everything the rules need of a script; ``unseen`` counts the stretches that no parser could read.
 
-    ``variables`` tells what a variable may hold at a place.
+    ``sources`` are the files that it runs in its own shell, as they are written; ``variables`` tells what a variable may hold at a place.
     """
 
     assignments: tuple[Assignment, ...] = ()
@@ -121,4 +121,5 @@ class Script:
     launches: tuple[Launch, ...] = ()
     unset: tuple[str, ...] = ()
     unseen: int = 0
+    sources: tuple[Word, ...] = ()
     variables: Variables = field(default_factory=Variables, compare=False, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Applicability, Finding, Fix
 from ldlm_lint.project.questions import (
     amp,
     autograd,
@@ -31,13 +31,14 @@ from ldlm_lint.project.questions import (
     roles,
     schedule,
     segments,
+    sourcing,
 )
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 _ROOMS = (roles, data, distributed, optimizer, memory, checkpoint_files)
 _ROOMS += (host_time, autograd, evaluation, checkpoint_saving, amp, schedule)
 _ROOMS += (copies, ddp_graph, process_groups, segments, gradient_scaling, precision)
-_ROOMS += (configuration, frameworks, launches)
+_ROOMS += (configuration, frameworks, launches, sourcing)
 QUESTIONS: dict[str, Question] = {kind: question for room in _ROOMS for kind, question in room.QUESTIONS.items()}
 
 
@@ -51,8 +52,15 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             finding,
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
+            fix=_demoted(finding.fix, verdict.unsafe),
         )
     return replace(finding, claims=())
+
+
+def _demoted(fix: Fix | None, reason: str) -> Fix | None:
+    if fix is None or not reason or fix.applicability is not Applicability.SAFE:
+        return fix
+    return replace(fix, applicability=Applicability.UNSAFE, reason=reason)
 
 
 __all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide"]

@@ -18,17 +18,22 @@ from ldlm_lint.project.loaders import Tracer
 from ldlm_lint.project.models import Models, Trees
 from ldlm_lint.project.pinning import Pinning
 from ldlm_lint.project.samplers import Samplers
+from ldlm_lint.project.sourcing import Sourcing
 from ldlm_lint.project.steps import Steps
 from ldlm_lint.project.wrapped import Wraps
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a claim holds, the places that show it, and message fields that it fills."""
+    """Whether a claim holds, the places that show it, and message fields that it fills.
+
+    ``unsafe`` says why a fix that looks safe in its own file is not.
+    """
 
     holds: bool
     related: tuple[Related, ...] = ()
     args: tuple[tuple[str, object], ...] = ()
+    unsafe: str = ""
 
 
 class Context:
@@ -82,6 +87,11 @@ class Context:
     def dead_keys(self) -> dict[str, frozenset[Path]]:
         """The keys that nothing reads, by configuration file, as they are found."""
         return {}
+
+    @cached_property
+    def sourcing(self) -> Sourcing:
+        """The scripts that run in one shell with others."""
+        return Sourcing(self.project)
 
     @cached_property
     def tracer(self) -> Tracer:

@@ -23,12 +23,12 @@ _EXPANSION = rb"^(?![ \t]*(?:#|echo\b|printf\b))[^\n]*\$\{?%s(?!\w)"
 
 
 def _variable_is_unread(context: Context, finding: Finding, name: str) -> Verdict:
-    """No Python of the project reads the variable, nor does a script that the environment of a container may start."""
+    """No Python of the project reads the variable, nor does a script in the same shell or one that a container's environment may reach."""
     project, path = context.project, finding.span.path
     if any(reads_variable(project.data(one), name) for one in project.files):
         return Verdict(False)
     if project.others.get(path) in (None, Kind.SHELL):
-        return Verdict(True)
+        return Verdict(path not in project.others or not context.sourcing.reads(path, name))
     expansion = re.compile(_EXPANSION % re.escape(name).encode(), re.M)
     return Verdict(not any(expansion.search(project.data(one)) for one in project.others if one != path))
 

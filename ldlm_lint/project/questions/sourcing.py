@@ -1,0 +1,85 @@
+"""What findings in scripts ask of the scripts that share a shell with theirs, through ``source``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
+from ldlm_lint.rules.environment_watchdog import inert_beside
+from ldlm_lint.shell.lint import settings
+from ldlm_lint.source import Kind
+
+_SHOWN = 3
+
+
+def _holds_with_sourced_scripts(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The launch gets the same value when the variables that other files set are known too."""
+    path = finding.span.path
+    return Verdict(any(one.span == finding.span for one in _of_launches(context, path, finding)))
+
+
+def _holds_in_sourcing_script(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """A script that sources this one hands the value to a training; one finding for all of them."""
+    from ldlm_lint.project.questions import decide
+
+    args: Mapping[str, object] = {}
+    related: list[Related] = []
+    for path in context.sourcing.sourcers(finding.span.path):
+        found = (one for one in _of_launches(context, path, finding) if one.span == finding.span)
+        decided = next((one for one in found if decide(one, context) is not None), None)
+        if decided is not None:
+            args = {name: value for name, value in decided.args if name not in dict(finding.args) or name == "world"}
+            related += [one for one in decided.related if one not in related]
+    return Verdict(bool(related), tuple(related[:_SHOWN]), tuple(sorted(args.items())))
+
+
+def _of_launches(context: Context, path: str, finding: Finding) -> Iterator[Finding]:
+    """What the rule of a finding says of the launches of a script that knows what it sources."""
+    from ldlm_lint.shell import launch_values
+
+    codes = context.sourcing.codes(path)
+    for code in codes:
+        if finding.rule == DATALOADER_TOO_MANY_WORKERS.symbol:
+            options = {WORKERS_LIMIT.name: dict(finding.args)["workers"]}
+            found = launch_values.too_many_workers(code, codes[0], options)
+        else:
+            found = launch_values.fixed_accumulation(code, codes[0])
+        yield from (_without(one) for one in found)
+
+
+def _without(finding: Finding) -> Finding:
+    """A finding without the question that is being answered."""
+    return replace(finding, claims=tuple(one for one in finding.claims if one.kind != "holds-with-sourced-scripts"))
+
+
+def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -> Verdict:
+    """A script in the same shell switches the monitor off, or blocking wait on, for the launches that get the heartbeat."""
+    around = context.sourcing.around(finding.span.path)
+    for path in sorted(around):
+        source = context.project.source(path)
+        if source is None:
+            continue
+        cause = inert_beside(settings(source, context.sourcing.codes(path)), names.split())
+        if cause is not None:
+            setting, said = cause
+            return Verdict(True, (Related(setting.span, "this keeps the heartbeat from counting"),), (("cause", said),))
+    return Verdict(False)
+
+
+def _variable_stays_in_its_script(context: Context, finding: Finding, name: str) -> Verdict:
+    """Always so; but where a script in the same shell expands the variable, it must not go without a look there."""
+    path = finding.span.path
+    shell = context.project.others.get(path) is Kind.SHELL
+    read = shell and finding.fix is not None and context.sourcing.reads(path, name)
+    return Verdict(True, unsafe="a script that shares its shell expands the variable" if read else "")
+
+
+QUESTIONS: dict[str, Question] = {
+    "holds-with-sourced-scripts": _holds_with_sourced_scripts,
+    "holds-in-sourcing-script": _holds_in_sourcing_script,
+    "heartbeat-is-inert-beside": _heartbeat_is_inert_beside,
+    "variable-stays-in-its-script": _variable_stays_in_its_script,
+}

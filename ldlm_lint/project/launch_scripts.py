@@ -109,9 +109,15 @@ class Scripts:
     # Launches
 
     def _launches(self, frame: Frame) -> Iterator[Started]:
-        for code in self.codes(frame.path):
-            launches = [*code.script.launches, *_through_variables(code)]
+        own, *strings = self.codes(frame.path)
+        through = list(_through_variables(own))
+        # The string of such a variable is not run once more by itself.
+        taken = {word.span.start for launch in through for word in list(written_words(own, launch))[:1]}
+        for code in (own, *strings):
+            launches = [*code.script.launches, *(through if code is own else ())]
             for launch in sorted(launches, key=lambda one: one.span):
+                if code is not own and launch.words[0].span.start in taken:
+                    continue
                 written = heredocs.filled(frame.code, written_words(frame.code, launch))
                 given = tuple(split(frame, passed(frame, written)))
                 invocation = launch_grammar.read(given)

@@ -7,8 +7,11 @@ import io
 import tokenize
 import warnings
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
+from ldlm_lint.autofix.validate_containers import validate_dockerfile, validate_dotenv
+from ldlm_lint.configs.detect import config_kind
 from ldlm_lint.shell.tree import block_statements, parse, without_carriage_returns
 from ldlm_lint.source import Kind
 
@@ -70,11 +73,21 @@ def _shell_errors(data: bytes) -> int:
     return errors
 
 
-VALIDATORS: Mapping[Kind, Validator] = MappingProxyType({Kind.PYTHON: validate_python, Kind.SHELL: validate_shell})
+VALIDATORS: Mapping[Kind, Validator] = MappingProxyType(
+    {
+        Kind.PYTHON: validate_python,
+        Kind.SHELL: validate_shell,
+        Kind.DOTENV: validate_dotenv,
+        Kind.DOCKERFILE: validate_dockerfile,
+    }
+)
 
 
 def kind_of(path: str, data: bytes) -> Kind:
     """Python for its suffixes and for a script that names it in its first line, shell for everything else."""
+    kind = config_kind(Path(path))
+    if kind in (Kind.DOTENV, Kind.DOCKERFILE):
+        return kind
     if path.endswith((".py", ".pyi", ".pyw")):
         return Kind.PYTHON
     first = data.split(b"\n", 1)[0]

@@ -65,9 +65,10 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     rationale="Names such as NCCL_TIMEOUT sound right and are copied from script to script, but no release of NCCL and no "
     "build of PyTorch contains them; some others were removed years ago, and a misspelt TORCH_NCCL_ name is ignored "
     "without a word.",
-    cost="No time, but a false sense of safety: the timeout or tuning that the script promises is not in force.",
-    exceptions="A project that reads the variable itself (`os.environ`, `os.getenv`), a script that uses its value, and an "
-    "unknown TORCH_NCCL_ name that is not close to a real one are not reported.",
+    cost="No time, but a false sense of safety: the timeout or tuning that the file promises is not in force.",
+    exceptions="A project that reads the variable itself (`os.environ`, `os.getenv`), a file that uses its value, and an "
+    "unknown TORCH_NCCL_ name that is not close to a real one are not reported; neither is a variable of a container that "
+    "any script of the project expands.",
     versions=f"The tables are as of {environment_names.AS_OF}.",
     verification="`strings libtorch_cuda.so libnccl.so.2 | grep -x NAME` prints nothing.",
     references=(_NCCL_VARIABLES, _PROCESS_GROUP, _INIT),
@@ -77,8 +78,8 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
         environment_names.PREFIX.encode(),
     ),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where nothing in the script mentions the name again and its block keeps another command; otherwise "
-    "unsafe. A misspelt name is not removed: which of the two was meant is the author's to say.",
+    fix_safety="Safe where nothing in the file mentions the name again and something else stays around it (a command in its "
+    "block, a variable in its list); otherwise unsafe. A misspelt name is not removed: which of the two was meant is the author's to say.",
     scope=Scope.PROJECT,
 )
 
@@ -91,7 +92,7 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     "monitoring off the monitor ends nothing, and since torch 2.6 blocking wait leaves out watchdog and monitor "
     "altogether, so the number stands there for nothing. It is worth knowing before either of the two is put right: that "
     "is when the number comes into force.",
-    cost="No time, but a false sense of safety: the timeout that the script promises is not in force.",
+    cost="No time, but a false sense of safety: the timeout that the file promises is not in force.",
     exceptions="A heartbeat above `heartbeat-limit` is reported as excessive-heartbeat-timeout instead. Only settings that "
     "the same processes can see are compared; with a `target-torch` below 2.6 blocking wait does not count.",
     versions="Monitoring: torch 2.2 to 2.13. Blocking wait: torch 2.6 and later.",

@@ -42,13 +42,15 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     symbol="debug-environment-left-on",
     message="%(name)s=%(value)s is for debugging: %(effect)s",
     summary="NCCL_DEBUG at INFO or TRACE, CUDA_LAUNCH_BLOCKING, or TORCH_DISTRIBUTED_DEBUG=DETAIL outside of debugging.",
-    rationale="These variables are set to find one defect and stay in the script. CUDA_LAUNCH_BLOCKING makes every kernel launch "
+    rationale="These variables are set to find one defect and stay in the file. CUDA_LAUNCH_BLOCKING makes every kernel launch "
     "wait for its kernel, so that the host never runs ahead of the GPU; TORCH_DISTRIBUTED_DEBUG=DETAIL wraps every process "
     "group and checks every collective for consistency; NCCL_DEBUG=INFO fills the log of every rank.",
     cost="CUDA_LAUNCH_BLOCKING and DETAIL cost time in every step; how much depends on the model and was not measured here. For "
     "NCCL_DEBUG=INFO no source gives a cost in time: it is log volume.",
     exceptions="Files that debug, test or measure by their name or by what they launch, settings behind a debug flag, and tests "
-    "are not reported, nor are NCCL_DEBUG=WARN and TORCH_DISTRIBUTED_DEBUG=INFO, which are cheap.",
+    "are not reported, nor are NCCL_DEBUG=WARN and TORCH_DISTRIBUTED_DEBUG=INFO, which are cheap. The same holds for CI "
+    "pipelines, an editor's launch configurations, services, pods and stages of an image whose name speaks of debugging or "
+    "testing, and a variable that the command of its container sets anew.",
     versions="torch 2.0 to 2.13, every NCCL.",
     verification="Take the line out and compare the time of a step and the size of the log.",
     references=(_DEBUG, _ASYNCHRONOUS, _LEVELS),
@@ -97,7 +99,11 @@ def drafts(view: View) -> Iterator[Draft]:
         if _is_shared(setting, view):
             text = setting.written.text if setting.written is not None else ""
             yield Draft(
-                NCCL_DEBUG_FILE_SHARED, setting, (("value", text.strip("\"'")),), _apart(setting), claims=(OUTSIDE_TESTS,)
+                NCCL_DEBUG_FILE_SHARED,
+                setting,
+                (("value", text.strip("\"'")),),
+                _apart(setting),
+                claims=(OUTSIDE_TESTS,),
             )
 
 
@@ -115,7 +121,9 @@ _WANTED: dict[str, Callable[[Value], bool]] = {
 def _quieter(setting: Setting) -> tuple[Plan, ...]:
     wanted = _WANTED[setting.name]
     if setting.name == _LEVEL:
-        return (rewrite(setting, wanted, "WARN", "the file uses the value in other places" if setting.expanded else ""),)
+        return (
+            rewrite(setting, wanted, "WARN", "the file uses the value in other places" if setting.expanded else ""),
+        )
     if setting.name == _CHECKS:
         return (rewrite(setting, wanted, "INFO", "a mismatch of collectives is no longer explained where it happens"),)
     reason = "an error of a kernel is reported at a later call"

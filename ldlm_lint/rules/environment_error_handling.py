@@ -48,11 +48,11 @@ REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
     code="I7209",
     symbol="redundant-error-handling-variable",
     message="%(name)s=%(value)s is what torchrun sets anyway",
-    summary="A script sets for torchrun what torchrun sets by itself.",
+    summary="A file sets for torchrun what torchrun sets by itself.",
     rationale="The launcher torchrun exports TORCH_NCCL_ASYNC_ERROR_HANDLING=1 to its workers where it is not set, so the line changes "
     "nothing; it only looks as if the job depended on it.",
     cost="None but a line that the next reader has to understand.",
-    exceptions="Scripts that also start processes without torchrun, whose default is 3, are not reported, nor is Python, "
+    exceptions="Files that also start processes without torchrun, whose default is 3, are not reported, nor is Python, "
     "where the launcher is not known.",
     versions="The torchrun of torch 2.2 to 2.13 sets TORCH_NCCL_ASYNC_ERROR_HANDLING, that of 2.0 and 2.1 the un-prefixed name.",
     verification="`torchrun --nproc_per_node=1 --no-python printenv TORCH_NCCL_ASYNC_ERROR_HANDLING` prints 1.",
@@ -61,8 +61,8 @@ REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
     triggers=(b"TORCH_NCCL_ASYNC_ERROR_HANDLING",),
     default=False,
     applicability=Applicability.SAFE,
-    fix_safety="Safe where the script starts processes by torchrun only, nothing in it mentions the name again and its "
-    "block keeps another command; otherwise unsafe.",
+    fix_safety="Safe where the file starts processes by torchrun only, nothing in it mentions the name again and something "
+    "else stays around it; otherwise unsafe.",
 )
 
 RULES = (NCCL_ERROR_HANDLING_DISABLED, REDUNDANT_ERROR_HANDLING_VARIABLE)
@@ -77,7 +77,9 @@ def drafts(view: View) -> Iterator[Draft]:
             reason = "an error that the process outlived now ends it"
             plans = (drop(setting, reason), rewrite(setting, _is_off, "1", reason))
             yield Draft(NCCL_ERROR_HANDLING_DISABLED, setting, (("value", off[0].text),), plans)
-        elif setting.name == NAME and by_torchrun and setting.values and all(number(one) == 1 for one in setting.values):
+        elif (
+            setting.name == NAME and by_torchrun and setting.values and all(number(one) == 1 for one in setting.values)
+        ):
             args = (("value", setting.values[0].text),)
             yield Draft(REDUNDANT_ERROR_HANDLING_VARIABLE, setting, args, (drop(setting, ""),))
 

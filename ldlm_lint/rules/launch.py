@@ -24,7 +24,9 @@ TRUNCATED_COMMAND = Rule(
     versions="Every shell.",
     verification="`bash -n` accepts such a script. Put `echo` in front of the launcher and read what it would get.",
     references=(
-        Reference("Bash manual: escape character", "https://www.gnu.org/software/bash/manual/bash.html#Escape-Character"),
+        Reference(
+            "Bash manual: escape character", "https://www.gnu.org/software/bash/manual/bash.html#Escape-Character"
+        ),
         Reference("ShellCheck SC2215", "https://github.com/koalaman/shellcheck/wiki/SC2215"),
     ),
     reads=("sh",),
@@ -70,7 +72,8 @@ DEPRECATED_LAUNCHER = Rule(
     "`--local-rank=N` to the arguments of the script, which torch 1 spelled `--local_rank`: a script whose parser knows only "
     "one spelling fails after an upgrade.",
     cost="None in time. A FutureWarning on every start, and a script that stops to work with a later release.",
-    exceptions="Images with a torch before 1.10, which has no torchrun.",
+    exceptions="Images with a torch before 1.10, which has no torchrun. Of a Dockerfile or job file only what containers run is looked "
+    "at (`CMD`, `ENTRYPOINT`, `command`, `args`, `run`), and not where their names speak of tests.",
     versions="A FutureWarning in torch 2.0 to 2.13. The argument is `--local-rank` since torch 2.0.",
     verification="The start prints `The module torch.distributed.launch is deprecated`.",
     references=(

@@ -103,16 +103,17 @@ class _Reader:
                 yield from self._pair(node, path)
 
     def _pair(self, pair: Node, above: Path) -> Iterator[Entry]:
-        parts = self._parts(pair.named_children[0])
+        key, *rest = (child for child in pair.named_children if child.type != "comment")
+        parts = self._parts(key)
         path = above
         for name, part in parts[:-1]:
             path = (*path, name)
             if path not in self._known_tables:
                 self._known_tables.add(path)
                 yield self._entry(path, pair, part, Shape.MAPPING)
-        if parts and len(pair.named_children) > 1:
+        if parts and rest:
             name, part = parts[-1]
-            yield from self._value((*path, name), pair.named_children[-1], part)
+            yield from self._value((*path, name), rest[0], part)
 
     def _value(self, path: Path, node: Node, key: Node | None) -> Iterator[Entry]:
         if len(path) > MAX_DEPTH:

@@ -23,7 +23,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ERRORS = (yaml.YAMLError, ValueError, OverflowError)
 _CORE = "tag:yaml.org,2002:"
 _BY_CONTENT = frozenset(_CORE + name for name in ("int", "float", "bool", "null"))
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:[ \t]+\#[^\r\n]*)?\s*)+")
+_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:\s+(?:#[^\r\n]*)?)*)+")
 
 
 @dataclass(slots=True)

@@ -142,7 +142,8 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
             entry,
             (("options", names), ("error", "ValueError")),
             Claim("configured-section-reaches-loader", " ".join(one.name for one in wrong)),
-            _without(source, document, wrong),
+            # Whoever sets these options wants workers: to take the options out would end the error and keep the slow loader.
+            _setting(source, document, entry, count, _REASON),
         )
     yield _finding(
         IN_MAIN_PROCESS,
@@ -151,16 +152,6 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
         Claim("configured-value-reaches-call", " ".join(["no-workers", *(one.name for one in wrong)])),
         _setting(source, document, entry, count, _REASON),
     )
-
-
-def _without(source: Source, document: Document, wrong: list[Entry]) -> Fix | None:
-    """Take the options out; a change of the number of workers on a command line would miss them."""
-    removals = [edits.remove(source, document, one) for one in wrong]
-    if any(one is None for one in removals):
-        return None
-    changes = tuple(edit for one in removals for edit in one or ())
-    names = " and ".join(one.name for one in wrong)
-    return Fix(f"remove {names}", changes, Applicability.UNSAFE, "whoever raises the number of workers on the command line loses the options")
 
 
 # Flags, timeouts

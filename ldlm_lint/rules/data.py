@@ -127,7 +127,8 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     setting_triggers=(b"persistent_workers", b"prefetch_factor", b"persistent-workers", b"prefetch-factor"),
     applicability=Applicability.SAFE,
     fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "
-    "`num_workers=0` says. Where workers were meant, set `num_workers` instead.",
+    "`num_workers=0` says. Where workers were meant, set `num_workers` instead. In a configuration the fix sets it, which is unsafe: "
+    "workers take memory and draw other random numbers.",
     scope=Scope.PROJECT,
 )
 

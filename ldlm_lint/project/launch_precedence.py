@@ -39,7 +39,7 @@ def _arguments(program: Program, keys: tuple[str, ...]) -> Iterator[Place]:
     negated = (*keys[:-1], f"no_{keys[-1]}")
     for one in reversed(program.arguments):
         if one.keys == keys:
-            yield Place(_texts(one, "true"), one.span, "argument")
+            yield Place(_texts(one, "true"), one.home, "argument")
         elif one.keys == negated and not one.override and one.values == ():
             yield Place(("false",), one.span, "argument")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tree_sitter import Node
@@ -16,9 +16,10 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own_folder
 from ldlm_lint.project.launch_values import Frame, environment_of, passed, possible, split
 from ldlm_lint.project.programs import Given
+from ldlm_lint.project.sourcing import Sourcing
 from ldlm_lint.shell import launch_grammar, launchers, tree, words
 from ldlm_lint.shell.launch_arguments import Argument, values, written_words
-from ldlm_lint.shell.launch_code import Code, codes
+from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_grammar import Invocation
 from ldlm_lint.shell.script import Launch, Word
 from ldlm_lint.source import Kind
@@ -45,7 +46,6 @@ class Scripts:
 
     project: Project
     paths: Paths
-    _codes: dict[str, tuple[Code, ...]] = field(default_factory=dict)
 
     def started(self) -> Iterator[Started]:
         """Every launch of every script, once for each way in which its script is called."""
@@ -61,12 +61,13 @@ class Scripts:
                         seen.add(key)
                         yield one
 
+    @cached_property
+    def _sourcing(self) -> Sourcing:
+        return Sourcing(self.project)
+
     def codes(self, path: str) -> tuple[Code, ...]:
-        """The code of a script, its own first, then the strings that it runs; empty where it cannot be read."""
-        if path not in self._codes:
-            source, script = self.project.source(path), self.project.script(path)
-            self._codes[path] = codes(source, script) if source is not None and script is not None else ()
-        return self._codes[path]
+        """The code of a script, its own first, then the strings that it runs; variables of sourced files are known."""
+        return self._sourcing.codes(path)
 
     # Scripts that call scripts
 

@@ -36,6 +36,12 @@ class Given:
     written: str = ""
 
     @property
+    def home(self) -> Span:
+        """Where a user would edit it: the assignment of its one value, else the argument itself."""
+        homes = {one.span for one in self.values or ()}
+        return homes.pop() if len(homes) == 1 else self.span
+
+    @property
     def shown(self) -> str:
         """The name as the user wrote it."""
         return self.mark + self.written
@@ -106,7 +112,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place that gives a key a value: ``source`` is ``"argument"``, ``"environment"`` or ``"config"``.
+    """A place that gives a key a value, where a user would edit it: ``source`` is ``"argument"``, ``"environment"`` or ``"config"``.
 
     ``values`` are all the values it may have, None where one is unknown.
     """

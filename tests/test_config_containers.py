@@ -287,10 +287,14 @@ YAML = {
         "run: |\n  set -e\n  export NCCL_DEBUG=WARN # x\n  torchrun t.py\n",
     ),
     "folded block": ("run: >-\n  NCCL_DEBUG=INFO\n  torchrun t.py\n", "run: >-\n  NCCL_DEBUG=WARN\n  torchrun t.py\n"),
+    "over several lines": (
+        "command: NCCL_DEBUG=INFO\n  torchrun\n  t.py\n",
+        "command: NCCL_DEBUG=WARN\n  torchrun\n  t.py\n",
+    ),
     "nothing but the code": ("run: |\n  export NCCL_TIMEOUT=5\nx: 1\n", "run: |\n  export NCCL_TIMEOUT=5\nx: 1\n"),
     "lines of a list": (
-        "commands:\n  - export NCCL_DEBUG=INFO\n  - torchrun t.py\n",
-        "commands:\n  - export NCCL_DEBUG=WARN\n  - torchrun t.py\n",
+        "commands:\n  - export NCCL_DEBUG=INFO\n  - |\n    set -e\n    torchrun t.py\n  - 'NCCL_DEBUG=INFO torchrun b.py'\n",
+        "commands:\n  - export NCCL_DEBUG=WARN\n  - |\n    set -e\n    torchrun t.py\n  - 'NCCL_DEBUG=WARN torchrun b.py'\n",
     ),
     "shell in a list": (
         'command: ["bash", "-c"]\nargs: ["NCCL_DEBUG=INFO torchrun t.py"]\n',

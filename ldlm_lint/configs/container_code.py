@@ -50,20 +50,18 @@ def _listed(source: Source, document: Document, entry: Entry, items: list[Entry]
     """A list of words; the ``args`` of a container follow its ``command``."""
     if entry.path[-1] == "args":
         before = _items(document, (*entry.path[:-1], "command"), entry.document)
-        if before and _item_places(source, before) is not None:
+        if before:
             # They are one command; a shell in front of them is asked there.
             return None
     elif entry.path[-1] == "command":
         items = [*items, *_items(document, (*entry.path[:-1], "args"), entry.document)]
         items.sort(key=lambda one: one.span.start)
-    places = _item_places(source, items)
-    if places is None:
-        return None
     texts = [one.text for one in items]
     block = commands.shell_code(texts)
     if block is not None:
         return _text(source, items[block], words=False, pipefail=any("pipefail" in text for text in texts[1:block]))
-    return commands.command(source, [place for place in places if place is not None])
+    # A word that is not written as it reads stands as a whole.
+    return commands.command(source, [_inner(source, one) or (one.span.start, one.span.end) for one in items])
 
 
 def _items(document: Document, path: Path, number: int) -> list[Entry]:
@@ -74,22 +72,16 @@ def _items(document: Document, path: Path, number: int) -> list[Entry]:
     return items if all(one.shape is Shape.SCALAR and not one.shared for one in items) else []
 
 
-def _item_places(source: Source, items: list[Entry]) -> list[tuple[int, int]] | None:
-    """The places of words without their quotes; those that are not written as they read stand as a whole."""
-    return [_inner(source, one) or (one.span.start, one.span.end) for one in items] or None
-
-
 def _lines(source: Source, items: list[Entry]) -> Code | None:
-    """A list of command lines as one script: what stands between them is blank."""
-    places = [_inner(source, one) for one in items]
-    if not items or any(place is None for place in places):
+    """A list of command lines, each of them a text of its own, as one script: what stands between them is blank."""
+    found = [_text(source, one, words=False) for one in items]
+    if not items or any(one is None for one in found):
         return None
-    first = places[0][0] if places[0] else 0
-    data = bytearray(re.sub(rb"[^\n]", b" ", source.data[:first]))
-    for place in places:
-        if place is not None:
-            data += re.sub(rb"[^\n]", b" ", source.data[len(data) : place[0]]) + source.data[place[0] : place[1]]
-    return Code(first, bytes(data))
+    data = b""
+    for one in found:
+        if one is not None:
+            data += one.data[len(data) :]
+    return Code(found[0].start if found[0] is not None else 0, data)
 
 
 def _inner(source: Source, entry: Entry) -> tuple[int, int] | None:
@@ -100,6 +92,16 @@ def _inner(source: Source, entry: Entry) -> tuple[int, int] | None:
     if len(raw) > 1 and raw[0] in "\"'" and raw[-1] == raw[0] and raw[1:-1] == text and "\n" not in raw:
         return entry.span.start + 1, entry.span.end - 1
     return None
+
+
+def _wrapped(source: Source, entry: Entry) -> tuple[int, int] | None:
+    """The bytes of a text over several lines, whose line ends read as blanks; None where it holds escapes."""
+    raw = source.slice(entry.span)
+    quoted = raw[:1] in ("'", '"')
+    inner = raw[1:-1] if quoted else raw
+    if inner.split() != entry.text.split():
+        return None
+    return entry.span.start + quoted, entry.span.end - quoted
 
 
 def _text(source: Source, entry: Entry, *, words: bool, pipefail: bool = False) -> Code | None:
@@ -115,8 +117,8 @@ def _text(source: Source, entry: Entry, *, words: bool, pipefail: bool = False) 
         end = entry.span.end + (2 if after == b"\r\n" else after[:1] == b"\n")
         code = commands.stretch(source, first, end, folded=raw[0] == ">", pipefail=pipefail)
     else:
-        place = _inner(source, entry)
+        place = _inner(source, entry) or _wrapped(source, entry)
         if place is None:
             return None
-        code = commands.stretch(source, *place, pipefail=pipefail)
+        code = commands.stretch(source, *place, folded=True, pipefail=pipefail)
     return Code(code.start, code.data, words, pipefail)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from ldlm_lint.autofix import validate_documents
 from ldlm_lint.autofix.validate_containers import validate_dockerfile, validate_dotenv
 from ldlm_lint.configs.detect import config_kind
 from ldlm_lint.shell.tree import block_statements, parse, without_carriage_returns
@@ -79,17 +80,17 @@ VALIDATORS: Mapping[Kind, Validator] = MappingProxyType(
         Kind.SHELL: validate_shell,
         Kind.DOTENV: validate_dotenv,
         Kind.DOCKERFILE: validate_dockerfile,
+        **{kind: validate_documents.validator(kind) for kind in (Kind.YAML, Kind.JSON, Kind.TOML)},
     }
 )
 
 
 def kind_of(path: str, data: bytes) -> Kind:
-    """Python for its suffixes and for a script that names it in its first line, shell for everything else."""
-    kind = config_kind(Path(path))
-    if kind in (Kind.DOTENV, Kind.DOCKERFILE):
-        return kind
+    """The kind that the name tells; Python for a script that names it in its first line, shell for everything else."""
     if path.endswith((".py", ".pyi", ".pyw")):
         return Kind.PYTHON
+    if path.endswith((".sh", ".bash", ".sbatch", ".slurm")):
+        return Kind.SHELL
     first = data.split(b"\n", 1)[0]
-    named = not path.endswith((".sh", ".bash", ".sbatch", ".slurm")) and first.startswith(b"#!") and b"python" in first
-    return Kind.PYTHON if named else Kind.SHELL
+    named = first.startswith(b"#!") and b"python" in first
+    return config_kind(Path(path)) or (Kind.PYTHON if named else Kind.SHELL)

@@ -1,0 +1,96 @@
+"""Whether a YAML, JSON or TOML file still loads after a fix, and to the same data on the lines that the fix left alone."""
+
+from __future__ import annotations
+
+import bisect
+import difflib
+import functools
+import re
+from collections.abc import Callable, Collection
+
+from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
+from ldlm_lint.configs.read import read
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+# Comparing lines with each other takes the square of their number.
+_LONGEST = 500
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+
+
+def validator(kind: Kind) -> Callable[[bytes, bytes], str | None]:
+    """The validator of a kind of document; a file that could not be read before cannot get worse."""
+    return functools.partial(_validate, kind)
+
+
+def _validate(kind: Kind, before: bytes, after: bytes) -> str | None:
+    try:
+        old = read(Source.from_bytes("", before, kind))
+    except (DocumentError, UnreadableError):
+        return None
+    try:
+        new = read(Source.from_bytes("", after, kind))
+    except DocumentError as error:
+        return f"it would no longer load: {error.message} (line {error.line})"
+    except UnreadableError as error:
+        return f"it would no longer load: {error}"
+    if old.documents != new.documents:
+        return f"it would hold {new.documents} documents instead of {old.documents}"
+    return _lost(_Lines(before), old, _Lines(after), new)
+
+
+class _Lines:
+    """The lines of a file's bytes, with their ends."""
+
+    def __init__(self, data: bytes) -> None:
+        self.texts = _LINE.findall(data)
+        self._starts = [0]
+        for text in self.texts:
+            self._starts.append(self._starts[-1] + len(text))
+
+    def of(self, offset: int) -> int:
+        """The 0-based line of a byte."""
+        return max(min(bisect.bisect_right(self._starts, offset), len(self.texts)) - 1, 0)
+
+    def column(self, offset: int) -> int:
+        """The bytes between the beginning of the line and a byte of it."""
+        return offset - self._starts[self.of(offset)]
+
+    def offset(self, line: int, column: int) -> int:
+        """The byte at a column of a line."""
+        return self._starts[line] + column
+
+
+def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document) -> str | None:
+    """The first value on an unchanged line that is another one now, or is held by other keys."""
+    moved = _moved(lines.texts, new_lines.texts)
+    kept = frozenset(moved.values())
+    found = {(one.span.start, one.span.end): one for one in new.entries if not one.shared}
+    for entry in old.entries:
+        first, last = lines.of(entry.span.start), lines.of(max(entry.span.end - 1, entry.span.start))
+        if entry.shape is not Shape.SCALAR or entry.shared or any(line not in moved for line in range(first, last + 1)):
+            continue
+        start = new_lines.offset(moved[first], lines.column(entry.span.start))
+        now = found.get((start, start + entry.span.end - entry.span.start))
+        if now is None or now.text != entry.text or _keys(lines, old, entry, moved) != _keys(new_lines, new, now, kept):
+            return f"`{'.'.join(map(str, entry.path))}` would change, which the fix does not mean to"
+    return None
+
+
+def _keys(lines: _Lines, document: Document, entry: Entry, unchanged: Collection[int]) -> list[str]:
+    """The keys above a value that stand on unchanged lines; items of a list move when one before them goes."""
+    above = (document.get(*entry.path[:depth], document=entry.document) for depth in range(1, len(entry.path) + 1))
+    return [one.name for one in above if one is not None and one.key_span is not None and lines.of(one.key_span.start) in unchanged]
+
+
+def _moved(before: list[bytes], after: list[bytes]) -> dict[int, int]:
+    """For each line that is unchanged its number afterwards; between the first and the last change only in short files."""
+    shorter = min(len(before), len(after))
+    head = next((index for index in range(shorter) if before[index] != after[index]), shorter)
+    tail = next((index for index in range(shorter - head) if before[-1 - index] != after[-1 - index]), shorter - head)
+    moved = {index: index for index in range(head)}
+    moved.update((len(before) - 1 - index, len(after) - 1 - index) for index in range(tail))
+    inner, new_inner = before[head : len(before) - tail], after[head : len(after) - tail]
+    if max(len(inner), len(new_inner)) <= _LONGEST:
+        for block in difflib.SequenceMatcher(None, inner, new_inner, autojunk=False).get_matching_blocks():
+            moved.update((head + block.a + index, head + block.b + index) for index in range(block.size))
+    return moved

@@ -48,7 +48,7 @@ def test_the_vocabularies_are_dated_and_say_where_they_come_from() -> None:
 
 def test_the_distinctive_names_of_transformers_are_fields_of_its_arguments() -> None:
     transformers = vocabulary("transformers")
-    assert transformers.distinctive <= transformers.fields
+    assert transformers.certain <= transformers.distinctive <= transformers.fields
     assert {"activation_checkpointing", "gradient_checkpointing", "ddp_static_graph"} <= transformers.fields
     assert set(transformers.defaults) <= transformers.fields
 
@@ -65,6 +65,8 @@ def test_the_distinctive_names_of_transformers_are_fields_of_its_arguments() -> 
         pytest.param(TRAINER + "do_predict: true\n", None, id="prediction"),
         pytest.param(TRAINER + "do_predict: true\ndo_train: true\n", "transformers", id="training-and-prediction"),
         pytest.param("model_type: gpt2\n" + TRAINER, None, id="configuration-of-a-model"),
+        pytest.param(TRAINER + "max_train_steps: 10\n", None, id="loop-of-its-own"),
+        pytest.param("gradient_accumulation_steps: 4\nnum_train_epochs: 8\nreport_to: none\n", None, id="names-that-others-share"),
         pytest.param("learning_rate: 1\nbatch_size: 2\nepochs: 3\nnum_workers: 0\n", None, id="own-keys"),
         pytest.param("- 1\n- 2\n", None, id="list"),
         pytest.param("", None, id="empty"),

@@ -22,7 +22,8 @@ class Setting:
     """A value under the name that the file or command writes.
 
     ``text`` is the value without its quotes, None where it has several or is computed; ``span`` covers name and value.
-    ``certain``: it stands there as a literal, not as the default of a variable. ``place`` is what the editor knows it by.
+    ``certain``: it stands there as a literal, not as the default of a variable. ``place`` is what the editor knows it by,
+    ``related`` the places that hand the value on.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Setting:
     span: Span
     certain: bool = True
     place: object = None
+    related: tuple[Related, ...] = ()
 
     @property
     def known(self) -> bool:
@@ -119,7 +121,7 @@ class Section:
             setting.span,
             tuple(sorted(args.items())),
             confidence=level if setting.certain else min(level, Confidence.MEDIUM),
-            related=tuple(related),
+            related=(*setting.related, *related),
             fix=fix,
             claims=(*self.claims, *claims),
         )
@@ -145,10 +147,15 @@ def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str) -> Fix | Non
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What a framework calls its settings (`ldlm_lint/tables/vocabularies.json`)."""
+    """What a framework calls its settings (`ldlm_lint/tables/vocabularies.json`).
+
+    ``distinctive`` names are this framework's among few others, ``certain`` ones its own; ``excluding`` ones are those of a
+    record of a run, of a model's configuration, or of another program that shares some names.
+    """
 
     title: str
     distinctive: frozenset[str]
+    certain: frozenset[str]
     needed: int
     excluding: frozenset[str]
     names: Mapping[str, str]
@@ -156,12 +163,11 @@ class Vocabulary:
     fields: frozenset[str]
 
     def recognises(self, names: Iterable[str], needed: int | None = None) -> bool:
-        """Whether settings of these names are this framework's, and not a record of a run or a model's configuration.
-
-        ``needed`` of its distinctive names have to be there, fewer where something else speaks for it already.
-        """
+        """Whether settings of these names are this framework's: ``needed`` of its distinctive names, one of its certain ones."""
         given = set(names)
-        return len(given & self.distinctive) >= (needed or self.needed) and not given & self.excluding
+        if given & self.excluding or (self.certain and not given & self.certain):
+            return False
+        return len(given & self.distinctive) >= (needed or self.needed)
 
 
 @functools.cache
@@ -171,6 +177,7 @@ def vocabulary(framework: str) -> Vocabulary:
     return Vocabulary(
         table["title"],
         frozenset(table["distinctive"]),
+        frozenset(table["certain"]),
         table["needed"],
         frozenset(table["excluding"]),
         table["names"],

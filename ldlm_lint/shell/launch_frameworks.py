@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
-from ldlm_lint.model import Claim, Edit, Finding, Span
+from ldlm_lint.model import Claim, Edit, Finding, Related, Span
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values
 from ldlm_lint.shell.launch_code import Code
@@ -99,7 +99,8 @@ def _given(script: Code, launch: Launch) -> Iterator[Setting]:
         name = argument.name.lstrip("-").replace("-", "_")
         # The variable is where the user edits; it has a place of its own only where one assignment sets it.
         span = known.span if known is not None else argument.span
-        yield Setting(name, known.text if known is not None else None, span, certain, _Place(argument, known))
+        passed = (Related(argument.span, "it is passed on here"),) if known is not None and known.assignment else ()
+        yield Setting(name, known.text if known is not None else None, span, certain, _Place(argument, known), passed)
 
 
 def _switches(launch: Launch) -> dict[str, Setting]:

@@ -244,6 +244,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "callee-takes-arguments",
         "class-is-built-once",
         "dataset-works-per-item",
+        "default-is-in-force",
         "environment-variable-unread",
         "gradients-stay-attached",
         "launches-do-not-shard",

@@ -20,7 +20,7 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.key_reads import ELEMENT, KeyRead, reads_of, sections_of
-from ldlm_lint.python.names import is_named
+from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
 
@@ -86,7 +86,7 @@ class ConfigReads:
                 continue
             tree = self.tree(path)
             for node in nodes_of(tree, nodes.Call) if tree is not None else ():
-                if is_named(node.func, names):
+                if qualified(node.func) <= names:
                     yield Sink(path, position_of(node), node)
 
     def origins(self, sink: Sink, parameter: str, positional: tuple[str, ...] = ()) -> tuple[Origin, ...]:

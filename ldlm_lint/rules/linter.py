@@ -55,8 +55,8 @@ UNREADABLE_FILE = _rule(
 DEAD_CONFIG_KEY = Rule(
     code="I6804",
     symbol="dead-config-key",
-    message="nothing reads `%(key)s`: no Python file of the project holds the name, and no section around it is handed on whole "
-    "(%(program)s reads this file)",
+    message="nothing reads `%(key)s`: no code of the programs that take this file (such as %(program)s) holds the name, and no section "
+    "around it is handed on whole",
     summary="A key of a configuration that a program of the project reads, but that no code speaks of.",
     rationale="A setting that nothing reads looks like a decision and is none: `use_fused: true` in a file from which the optimizer takes "
     "only the learning rate fuses nothing. It is left over from a rename, was copied from another project, or its reader was never written.",

@@ -41,7 +41,7 @@ def _asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
     document = context.project.document(finding.span.path)
     if document is None:
         return None
-    entry = next((one for one in document.entries if finding.span in (one.whole, one.key_span)), None)
+    entry = next((one for one in document.entries if one.path and finding.span in (one.whole, one.key_span)), None)
     return (document, entry) if entry is not None else None
 
 
@@ -73,8 +73,8 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
     The subject is the topic, and options beside the value with which the call would raise: another finding's matter.
     """
     name, _, options = subject.partition(" ")
-    found, topic = _asked(context, finding), TOPICS[name]
-    if found is None or (options and _section_reaches_loader(context, finding, options).holds):
+    found, topic = _asked(context, finding), TOPICS.get(name)
+    if found is None or topic is None or (options and _section_reaches_loader(context, finding, options).holds):
         return Verdict(False)
     document, entry = found
     for one in _reached(context, document, entry, topic):
@@ -230,7 +230,8 @@ def _key_is_dead(context: Context, finding: Finding, _subject: str) -> Verdict:
     dead = dead_paths(context, document)
     if entry.path not in dead or (len(entry.path) > 1 and entry.path[:-1] in dead):
         return Verdict(False)
-    home = context.homes.of(document.path)[0]
+    homes = context.homes.of(document.path)
+    home = next((one for one in homes if one.chosen or one.entry in context.project.training_files), homes[0])
     program = home.entry.rpartition("/")[2]
     return Verdict(True, home.related, (("program", program),))
 

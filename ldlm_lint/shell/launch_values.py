@@ -16,7 +16,7 @@ from ldlm_lint.rules.batch_size import (
 )
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.settings import Origin
-from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values
+from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values, written_words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Form, Launch
@@ -45,7 +45,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
     """Accumulation steps above 1 that a launch fixes although its number of GPUs comes from outside."""
     reported: set[Span] = set()
     for launch in code.script.launches:
-        given = list(arguments(script, launch)) if is_training(launch) else []
+        given = list(arguments(script, launch)) if _trains(script, launch) else []
         world = [one for one in given if _is_world(launch, one) and _varies(script, one.value)]
         if not world or any(is_global_batch_size(one.name) for one in given):
             continue
@@ -58,6 +58,11 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
                 continue
             reported.add(steps.span)
             yield _accumulation_finding(script, launch, argument, steps, world)
+
+
+def _trains(script: Code, launch: Launch) -> bool:
+    """Whether a launch runs a training; its launcher may stand in a variable: ``python $DISTRIBUTED train.py``."""
+    return is_training(launch) or is_training(replace(launch, words=tuple(written_words(script, launch))))
 
 
 def _is_world(launch: Launch, argument: Argument) -> bool:
@@ -176,7 +181,7 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
         raise TypeError(f"{WORKERS_LIMIT.name} must be an int, not {limit!r}")
     reported: set[Span] = set()
     for launch in code.script.launches:
-        if not is_training(launch):
+        if not _trains(script, launch):
             continue
         for argument in arguments(script, launch):
             if not _WORKERS.fullmatch(argument.name.lstrip("-+~").rpartition(".")[2].replace("-", "_").lower()):
@@ -221,7 +226,7 @@ def for_others(script: Code, found: Collection[Span], options: Mapping[str, obje
     """Values that a script only sets, for others that source it and pass them to a launch; ``found`` are reported already."""
     limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
     claims = (Claim("holds-in-sourcing-script"),)
-    if any(map(is_training, script.script.launches)):
+    if any(_trains(script, launch) for launch in script.script.launches):
         return
     for one in script.script.assignments:
         value = one.values[0] if one.values and len(one.values) == 1 else None

@@ -22,11 +22,14 @@ from ldlm_lint.shell.launch_arguments import Argument, values, written_words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_grammar import Invocation
 from ldlm_lint.shell.script import Launch, Word
+from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind
 
 _CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b|\b(?:bash|sbatch)[ \t]")
+_SCRIPT = re.compile(rb"[\w.-]+\.(?:sh|bash|slurm|sbatch)\b")
 _WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _DEPTH = 3
+_MOST_SCRIPTS = 1000
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,7 @@ class Scripts:
     def started(self) -> Iterator[Started]:
         """Every launch of every script, once for each way in which its script is called."""
         for path in self.project.of_kind(Kind.SHELL):
-            data = self.project.data(path)
-            if not launchers.HINT.search(data) and b".py" not in data:
+            if not self._may_launch(path):
                 continue
             seen: set[tuple[object, ...]] = set()
             for frame in self._frames(path, ()):
@@ -90,22 +92,49 @@ class Scripts:
 
     @cached_property
     def _callers(self) -> dict[str, list[tuple[str, launch_grammar.Call, Span]]]:
-        """The calls of each script of the project by other scripts."""
+        """The calls of each script of the project by other scripts, as far as a launch is reached by them."""
         found: dict[str, list[tuple[str, launch_grammar.Call, Span]]] = {}
+        wanted = self._worth_calling
         for path in self.project.of_kind(Kind.SHELL):
-            data = self.project.data(path)
-            if not _CALLS.search(data):
+            source = self.project.source(path) if wanted & self._mentions(path) else None
+            if source is None:
                 continue
-            for code in self.codes(path)[:1]:
-                for node in code.nodes["command"]:
-                    if not _CALLS.search(code.text.data, node.start_byte, node.end_byte):
-                        continue
-                    call = launch_grammar.call_of(_words(code, node))
-                    span = code.text.span(node.start_byte, node.end_byte)
-                    target = call and self.file(Frame(code, path), call.script, span)
-                    if call and target and self.project.others.get(target) is Kind.SHELL:
-                        found.setdefault(target, []).append((path, call, span))
+            text = Text.of(source)
+            for node in tree.nodes(tree.parse(text.data))["command"]:
+                if not _CALLS.search(text.data, node.start_byte, node.end_byte):
+                    continue
+                call = launch_grammar.call_of(_words(text, node))
+                if call is None or ("$" not in call.script.text and posixpath.basename(call.script.text).encode() not in wanted):
+                    continue
+                span = text.span(node.start_byte, node.end_byte)
+                code = self.codes(path)[:1]
+                target = self.file(Frame(code[0], path), call.script, span) if code else None
+                if target and self.project.others.get(target) is Kind.SHELL:
+                    found.setdefault(target, []).append((path, call, span))
         return found
+
+    def _mentions(self, path: str) -> frozenset[bytes]:
+        """The names of scripts in the text of a script."""
+        return frozenset(_SCRIPT.findall(self.project.data(path)))
+
+    @cached_property
+    def _worth_calling(self) -> frozenset[bytes]:
+        """The names of the scripts that launch something, and of those that mention them.
+
+        In collections of thousands of scripts, such as recipes, the calls between them are not followed: reading them
+        all would take longer than everything else.
+        """
+        scripts = self.project.of_kind(Kind.SHELL)
+        if len(scripts) > _MOST_SCRIPTS:
+            return frozenset()
+        names = {posixpath.basename(path).encode() for path in scripts if self._may_launch(path)}
+        for _ in range(_DEPTH - 1):
+            names |= {posixpath.basename(path).encode() for path in scripts if names & self._mentions(path)}
+        return frozenset(names)
+
+    def _may_launch(self, path: str) -> bool:
+        data = self.project.data(path)
+        return launchers.HINT.search(data) is not None or b".py" in data
 
     # Launches
 
@@ -183,12 +212,12 @@ class Scripts:
         return self.paths.find(text, folders)
 
 
-def _words(code: Code, node: Node) -> tuple[Word, ...]:
+def _words(text: Text, node: Node) -> tuple[Word, ...]:
     """The words of a command as the tree has them."""
     made = []
     for one in tree.words(node):
-        raw = code.text.of_node(one)
-        made.append(Word(words.read_word(raw), code.text.span(one.start_byte, one.end_byte), "$" not in raw))
+        raw = text.of_node(one)
+        made.append(Word(words.read_word(raw), text.span(one.start_byte, one.end_byte), "$" not in raw))
     return tuple(made)
 
 
@@ -197,7 +226,7 @@ def _through_variables(code: Code) -> Iterator[Launch]:
     for node in code.nodes["command"]:
         if code.text.data[node.start_byte : node.start_byte + 1] not in (b"$", b'"'):
             continue
-        found = _words(code, node)
+        found = _words(code.text, node)
         if not found or not _WHOLE.fullmatch(re.sub(r"\[[@*]\]", "", found[0].text)):
             continue
         launch = Launch("", code.text.span(node.start_byte, node.end_byte), found)

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 
 from ldlm_lint.configs.document import Document, Shape
 from ldlm_lint.frameworks.sections import vocabulary
+from ldlm_lint.model import Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches, Program
 from ldlm_lint.source import Kind
 
 _DISTRIBUTED_TYPES = ("DEEPSPEED", "FSDP", "MEGATRON_LM")
+_ACCUMULATION = {"accelerate": "gradient_accumulation_steps", "lightning": "accumulate_grad_batches"}
 _ON = ("true", "True", True)
 
 
@@ -83,3 +85,23 @@ def shards_optimizer(project: Project, program: Program) -> bool:
         if kind is not None and kind.text in _DISTRIBUTED_TYPES:
             return True
     return False
+
+
+def told_to_accumulate(project: Project, launches: Launches, path: str, engine: str) -> tuple[Span, str] | None:
+    """Where a launch of a Python file, or a file that it reads, tells Accelerate or Lightning to accumulate, and how much."""
+    name = _ACCUMULATION[engine]
+    for program in launches.running(path):
+        given = program.options if engine == "accelerate" else program.arguments
+        for one in given:
+            if one.keys[-1:] == (name,) and one.texts and all(map(_above_one, one.texts)):
+                return one.span, f"{name} {min(one.texts)}"
+        for use in program.configs:
+            document = project.document(use.path)
+            for entry in document.named(name) if document is not None else ():
+                if _above_one(entry.text) and not any(one.keys[-1:] == (name,) for one in program.arguments):
+                    return entry.whole, f"{name}: {entry.text}"
+    return None
+
+
+def _above_one(text: str) -> bool:
+    return text.isdecimal() and int(text) > 1

@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.graph_changes import changing_forward
+from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import enables_reentrant, has_old_transformers, reentrant_call
 from ldlm_lint.project.steps import Steps
@@ -63,7 +64,12 @@ def _engine_accumulates(context: Context, finding: Finding, engine: str) -> Verd
             place, setting = found
             related = Related(context.line_span(where, place.lineno or 1), "gradients are accumulated here")
             return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({setting})"),))
-    return Verdict(False)
+    told = told_to_accumulate(project, context.launches, path, engine)
+    if told is None:
+        return Verdict(False)
+    span, setting = told
+    related = Related(span, "gradients are accumulated here")
+    return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({setting})"),))
 
 
 def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: str) -> Verdict:

@@ -29,6 +29,9 @@ _SHARDED = ("deepspeed", "fsdp", "fsdp_config", "fsdp_version", "tensor_parallel
 _ON_CPU = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
 _NOT_FUSED = frozenset({"adamw_torch"})
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
+_OPTIONS = ("gradient_checkpointing_kwargs", "activation_checkpointing_kwargs")
+# LLaMA-Factory switches checkpointing by itself.
+_OWN_CHECKPOINTING = ("finetuning_type", "use_reentrant_gc")
 _REENTRANT = ("gradient_checkpointing_kwargs.use_reentrant", "activation_checkpointing_kwargs.use_reentrant")
 
 
@@ -66,14 +69,7 @@ def _find_unused(section: Section) -> Iterator[Finding]:
     if section.flag("ddp_find_unused_parameters") is not True:
         return
     setting = section.settings["ddp_find_unused_parameters"]
-    reentrant = next((name for name in _REENTRANT if section.flag(name) is True), None)
-    if reentrant is not None and any(section.flag(name) is True for name in _CHECKPOINTING):
-        where = f"{section.settings[reentrant].name}: true"
-        if not section.on("ddp_static_graph"):
-            yield section.report(
-                FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": where}, claims=(in_force(setting),)
-            )
-            return
+    yield from _meets_reentrant(section, setting)
     yield section.report(
         FIND_UNUSED_PARAMETERS,
         setting,
@@ -82,6 +78,20 @@ def _find_unused(section: Section) -> Iterator[Finding]:
         claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,
     )
+
+
+def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
+    """The search for unused parameters beside a checkpoint that is reentrant, by its options or by the default of old releases."""
+    switch = next((name for name in _CHECKPOINTING if section.flag(name) is True), None)
+    if switch is None or section.on("ddp_static_graph"):
+        return
+    option = next((name for name in _REENTRANT if section.flag(name) is True), None)
+    by_default = section.framework == "transformers" and section.complete and not section.has(*_REENTRANT, *_OPTIONS, *_OWN_CHECKPOINTING)
+    if option is None and not by_default:
+        return
+    name = section.settings[option or switch].name
+    claims = (in_force(setting), *(() if option else (Claim("transformers-is-old"),)))
+    yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": f"{name}: true"}, claims=claims)
 
 
 def _shown(title: str, section: Section, setting: Setting) -> Fix | None:

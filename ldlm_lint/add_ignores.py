@@ -1,8 +1,10 @@
 """Writes suppression comments for findings, so that a repository can adopt a rule and mend its old places later.
 
 A comment goes to the end of the finding's first line; where that cannot be (a continued line, a string that goes on, a
-line that would grow too long) alone above it, or above the statement. Each place is tried out: the code must stay what
-it was, token by token, and the finding must be silent; a finding without such a place is reported and left alone.
+line that would grow too long) alone above it, or above the statement. In a ``.env`` file and a Dockerfile a comment
+stands alone always: behind a value it would be part of it. Each place is tried out: the code must stay what it was,
+token by token, and the finding must be silent; a finding without such a place is reported and left alone, as all of JSON
+is, which has no comments.
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ def _commented(source: Source, findings: list[Finding], rules: Mapping[str, Rule
         if placed is None:
             line, _ = source.position(finding.span.start)
             text = f"no place for an ignore comment about {finding.rule} that would leave the code as it is"
+            if source.kind is Kind.JSON:
+                text = f"JSON has no comments: silence {finding.rule} here with `per-file-ignores`"
             problems.append(Problem(source.path, line, text))
         else:
             current, insertion = placed
@@ -103,6 +107,8 @@ def _places(source: Source, finding: Finding, name: str) -> Iterator[_Insertion]
     first, _ = source.position(finding.span.start)
     yield from _in_pragmas(source, first, name)
     comment = f"# ldlm-lint: ignore[{name}] {REASON}"
+    if source.kind is Kind.JSON:
+        return
     behind = list(_behind(source, first, comment))
     too_long = len(source.lines[first - 1]) + 2 + len(comment) > LONGEST
     if not too_long:
@@ -118,6 +124,8 @@ def _places(source: Source, finding: Finding, name: str) -> Iterator[_Insertion]
 
 def _behind(source: Source, line: int, comment: str) -> Iterator[_Insertion]:
     text = source.lines[line - 1]
+    if source.kind in (Kind.DOTENV, Kind.DOCKERFILE):
+        return
     if text.strip() and not text.lstrip().startswith("#") and not _continues(text):
         blanks = " " * (2 - min(len(text) - len(text.rstrip(" ")), 2))
         yield source.line_starts[line - 1] + len(text.encode(source.encoding)), blanks + comment
@@ -147,11 +155,26 @@ def same_code(before: Source, after: Source) -> bool:
     """Whether two sources differ in comments and layout only."""
     if before.kind is Kind.SHELL:
         return _shell_words(before) == _shell_words(after)
+    if before.kind in (Kind.YAML, Kind.TOML) and (values := _values(before)) is not None:
+        return _values(after) == values
     return folded(before.text, before.kind) == folded(after.text, after.kind) and _tree(before) == _tree(after)
+
+
+def _values(source: Source) -> list[tuple[object, ...]] | None:
+    """The keys and values of a document, None where it is none."""
+    from ldlm_lint.configs.document import DocumentError
+    from ldlm_lint.configs.read import read
+
+    try:
+        return [(one.document, one.path, one.shape, one.text, one.tag, one.shared) for one in read(source).entries]
+    except DocumentError:
+        return None
 
 
 def _tree(source: Source) -> str:
     """The syntax of a Python file, empty where it has none."""
+    if source.kind is not Kind.PYTHON:
+        return ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

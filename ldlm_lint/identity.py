@@ -56,7 +56,7 @@ def folded(code: str, kind: Kind) -> str:
     """Code without comments and layout, so that a formatter's changes do not count.
 
     In Python blanks stay only between words, the comma before a closing bracket goes and simple strings get double
-    quotes; in shell blanks separate words and become one.
+    quotes; in shell and configurations blanks separate words and become one.
     """
     return _folded_python(code) if kind is Kind.PYTHON else _folded_shell(code)
 

@@ -270,8 +270,8 @@ class FileResult:
 class Identity:
     """What a finding is known by when the lines around it move.
 
-    ``path`` is relative to the project, ``symbol`` the dotted name of the function or class around it (empty: top
-    level), ``code`` the code of its span without comments and layout.
+    ``path`` is relative to the project, ``symbol`` the dotted name of the function or class around it, in a
+    configuration its dotted key (empty: top level), ``code`` the code of its span without comments and layout.
     """
 
     path: str

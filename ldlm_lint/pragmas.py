@@ -3,6 +3,7 @@
 Python comments come from the tokenizer, so that a pragma inside a string is none; a file that does not tokenize is
 scanned line by line from where the tokenizer gave up. Shell comments come from a scan that knows quotes,
 continuation lines and here-documents (comments inside those count: they are the comments of an embedded script).
+In YAML, TOML, ``.env`` files and Dockerfiles everything that looks like one is a comment; JSON has none.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def comments(source: Source) -> tuple[Comment, ...]:
 
 
 def _lines(source: Source) -> _Statements:
-    """The lines of a configuration file that say something; a Dockerfile may continue them."""
+    """The lines of a configuration file that say something; a Dockerfile may continue them, a text in a document too."""
+    if source.kind in (Kind.YAML, Kind.TOML):
+        return _lines_of_document(source)
     found: _Statements = []
     first = 0
     for number, line in enumerate(source.lines, start=1):
@@ -58,6 +61,25 @@ def _lines(source: Source) -> _Statements:
             found.append((first, number))
             first = 0
     return found
+
+
+def _lines_of_document(source: Source) -> _Statements:
+    """Each line by itself, but a text over several lines together with its key."""
+    from ldlm_lint.configs.document import DocumentError, Shape
+    from ldlm_lint.configs.read import read
+
+    try:
+        texts = [one for one in read(source).entries if one.shape is Shape.SCALAR and not one.shared]
+    except DocumentError:
+        texts = []
+    places = ((source.position(one.whole.start)[0], source.position(one.span.end)[0]) for one in texts)
+    long = {first: last for first, last in places if first < last}
+    inside = {number for first, last in long.items() for number in range(first, last + 1)}
+    found = list(long.items())
+    for number, line in enumerate(source.lines, start=1):
+        if number not in inside and line.strip() and not line.lstrip().startswith("#"):
+            found.append((number, number))
+    return sorted(found)
 
 
 _Found = list[tuple[int, str, bool]]

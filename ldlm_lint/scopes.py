@@ -1,4 +1,7 @@
-"""The function or class around a place of a file, told from tokens, so that a file with a syntax error has them too."""
+"""The function or class around a place of a file, in a configuration the key.
+
+Python's are told from tokens, so that a file with a syntax error has them too.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _LAYOUT = (tokenize.NL, tokenize.COMMENT, tokenize.ENCODING, tokenize.ENDMARKER)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A function or class: the bytes ``[start, end)`` of its lines, decorators included, and its dotted name."""
+    """A function, class or key: the bytes ``[start, end)`` that belong to it, and its dotted name."""
 
     start: int
     end: int
@@ -22,8 +25,13 @@ class Scope:
 
 
 def scopes(source: Source) -> tuple[Scope, ...]:
-    """The functions and classes of a file, an outer one before those inside it."""
-    found = _python(source) if source.kind is Kind.PYTHON else _shell(source)
+    """The functions and classes of a file, or the keys of a configuration, an outer one before those inside it."""
+    if source.kind not in (Kind.PYTHON, Kind.SHELL):
+        from ldlm_lint.configs.scopes import keys
+
+        found = keys(source)
+    else:
+        found = _python(source) if source.kind is Kind.PYTHON else _shell(source)
     return tuple(sorted(found, key=lambda scope: (scope.start, -scope.end)))
 
 

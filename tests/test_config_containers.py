@@ -197,6 +197,8 @@ def test_fixes_of_a_dockerfile(text: str, after: str) -> None:
         "FROM x\nRUN <<A cat <<B\nENV NCCL_DEBUG=INFO\nA\nENV NCCL_DEBUG=INFO\nB\n",
         "FROM x\nCOPY <<EOF /etc/nccl.conf\nENV NCCL_DEBUG=INFO\nEOF\n",
         "FROM x\nLABEL NCCL_DEBUG=INFO\n",
+        "FROM vllm/vllm-openai:v0.9\nENV NCCL_P2P_DISABLE=1\n",
+        'FROM x\nENV NCCL_P2P_DISABLE=1\nCMD ["python", "-m", "sglang.launch_server"]\n',
         'FROM x\nCMD ["echo", "python -m torch.distributed.launch"]\n',
         "FROM a AS one\nENV PYTORCH_ALLOC_CONF=a:1\nFROM a AS two\nENV PYTORCH_CUDA_ALLOC_CONF=a:2\n",
     ],
@@ -264,6 +266,10 @@ YAML = {
         "env:\n  - value: '5'\n    name: NCCL_TIMEOUT\n  - name: A\n    value: '1'\n",
         "env:\n  - name: A\n    value: '1'\n",
     ),
+    "CloudFormation": (
+        "Environment:\n  - Name: A\n    Value: 1\n  - Name: NCCL_TIMEOUT\n    Value: '5'\n",
+        "Environment:\n  - Name: A\n    Value: 1\n",
+    ),
     "flow mapping": ("env: {A: 1, NCCL_TIMEOUT: 5, B: 2}\n", "env: {A: 1, B: 2}\n"),
     "flow mapping, all": ("env: {NCCL_TIMEOUT: 5, GLOO_TIMEOUT: 1}\n", "env: {}\n"),
     "flow list": ('env: ["NCCL_TIMEOUT=5", "A=1"]\n', 'env: ["A=1"]\n'),
@@ -327,9 +333,24 @@ def test_fixes_of_json(text: str, after: str) -> None:
     json.loads(after)
 
 
+TOML = {
+    "table": ('[env]\nA = "1" # a\nNCCL_TIMEOUT = "5" # b\n\n[x]\n', '[env]\nA = "1" # a\n\n[x]\n'),
+    "only one": ("[env]\nNCCL_TIMEOUT = 5\n[x]\n", "[env]\n[x]\n"),
+    "inline": ("env = {NCCL_TIMEOUT = 5, A = 1}\n", "env = {A = 1}\n"),
+    "list": ('env = ["A=1", "NCCL_TIMEOUT=5"]\n', 'env = ["A=1"]\n'),
+    "dotted": ('env.NCCL_DEBUG = "INFO"\n', 'env.NCCL_DEBUG = "WARN"\n'),
+}
+
+
+@pytest.mark.parametrize(("text", "after"), TOML.values(), ids=TOML)
+def test_fixes_of_toml(text: str, after: str) -> None:
+    assert fixed(text, Kind.TOML) == after
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "Environment:\n  - Name: NCCL_DEBUG\n    Value: !Ref INFO\n",
         "env:\n  NCCL_DEBUG:\n",
         "env:\n  - NCCL_DEBUG\n",
         "env:\n  - name: NCCL_DEBUG\n    valueFrom: {fieldRef: {fieldPath: x}}\n",
@@ -346,6 +367,8 @@ def test_fixes_of_json(text: str, after: str) -> None:
         "jobs:\n  a: {env: {NCCL_DEBUG: INFO}}\non: push\n",
         "env:\n  NCCL_IB_DISABLE: 1 # the cluster has no InfiniBand\n",
         "env:\n  # VMs without P2P\n  - name: NCCL_P2P_DISABLE\n    value: '1'\n",
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.9\n    environment: [NCCL_P2P_DISABLE=1]\n",
+        "containers:\n- args: [vllm, serve, x]\n  env: [{name: NCCL_SHM_DISABLE, value: '1'}]\n",
         "args: [--message, NCCL_DEBUG=INFO torchrun t.py]\n",
         "services:\n  a:\n    command: echo torchrun t.py | tee log\n",
     ],
@@ -380,6 +403,11 @@ def test_the_watchdog_is_put_right_as_one_unit() -> None:
     assert len(fixes) == 1
     assert "NCCL_BLOCKING_WAIT" not in fixed(text, Kind.YAML)
     assert fixed(text, Kind.YAML, Applicability.SAFE) == text
+
+
+def test_a_heartbeat_of_nothing_keeps_the_watchdog_as_it_is() -> None:
+    text = "env:\n  TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC: 0\n  TORCH_NCCL_ENABLE_MONITORING: 0\n"
+    assert [one.fix for one in findings(text, Kind.YAML)] == [None, None]
 
 
 def test_a_heartbeat_that_the_code_sets_keeps_the_watchdog_as_it_is() -> None:

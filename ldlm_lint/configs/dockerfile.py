@@ -13,6 +13,7 @@ from ldlm_lint.configs import commands, instructions
 from ldlm_lint.configs.commands import Code
 from ldlm_lint.configs.instructions import Instruction, Pair
 from ldlm_lint.configs.removal import ConfigEditor, Holder, Place, whole_lines
+from ldlm_lint.configs.roles import is_server, starts_server
 from ldlm_lint.configs.variables import Written, elsewhere, is_diagnostic_name, settings_of, without_comments
 from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
@@ -47,6 +48,7 @@ class _Reader:
         self.read = tuple(instructions.read(source))
         self._global = _Stage()
         self._pipefail = False
+        self._serves = any(map(_starts_server, self.read))
         for one in self.read:
             self._take(one)
 
@@ -122,6 +124,7 @@ class _Reader:
             place=Surroundings(
                 stage.scope,
                 remark=remark_at(self._source, pair.start, pair.end),
+                conditional=self._serves,
                 debugging=speaks_of_debugging(stage.name),
             ),
         )
@@ -170,6 +173,19 @@ class _Reader:
             last = index == len(self.stages) - 1
             if last or one.name in bases or not ({one.name, str(index)} & copied):
                 yield one
+
+
+def _starts_server(instruction: Instruction) -> bool:
+    """Whether an instruction says that the image serves a model: what it builds on, or what it runs."""
+    if instruction.keyword == "FROM":
+        return is_server(instructions.stage(instruction)[0])
+    text = instruction.body.decode(errors="replace")
+    return instruction.keyword in _STARTS and starts_server(re.sub(r"[\s\[\]\",]+", " ", text))
+
+
+def codes(source: Source) -> tuple[Code, ...]:
+    """The code that the image starts."""
+    return tuple(_Reader(source).codes)
 
 
 def findings(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:

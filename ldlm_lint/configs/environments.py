@@ -1,7 +1,7 @@
 """Where a YAML, JSON or TOML file hands environment variables to processes, and how each of them can be taken out.
 
 ``environment:`` of Compose and ECS, ``env:`` of Kubernetes and VS Code, ``envs:`` of SkyPilot, ``env_vars:`` of Ray,
-``variables:`` of conda: a mapping, a list of ``NAME=value`` or a list of ``name`` and ``value``.
+``variables:`` of conda, ``literals:`` of Kustomize: a mapping, a list of ``NAME=value`` or a list of ``name`` and ``value``.
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ _NAMES = frozenset(
         "extraenv",
         "extraenvvars",
         "sparkenvvars",
+        "literals",
     )
 )
+_TAG = re.compile(rb"![^\s\"']*[ \t]+\Z")
 _PAIR = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
 
 
@@ -82,7 +84,7 @@ class Environments:
                 self._add(self._of_pair(entry, match), entry)
         elif is_relevant(name) and self._is_environment(path[:-1], entry.document):
             self._add(self._of_member(entry), entry)
-        elif name in ("name", "key") and len(path) > 2 and is_relevant(entry.text):
+        elif name in ("name", "key", "Name") and len(path) > 2 and is_relevant(entry.text):
             item = self._document.get(*path[:-1], document=entry.document)
             if item is not None and isinstance(path[-2], int) and self._is_environment(path[:-2], entry.document):
                 self._add(self._of_item(entry, item), item)
@@ -128,7 +130,7 @@ class Environments:
 
     def _of_item(self, name: Entry, item: Entry) -> Written | None:
         """``name: NAME`` with ``value:`` beside it; one that takes its value from elsewhere has none to look at."""
-        value = self._document.get(*item.path, "value", document=item.document)
+        value = self._document.get(*item.path, "Value" if name.path[-1] == "Name" else "value", document=item.document)
         if name.key_span is None:
             return None
         key = self._inner(name.span, name.text)
@@ -153,7 +155,13 @@ class Environments:
         return Written(match[1], inner, Span(inner.path, inner.start, middle - 1), match[2], value, match[2], value)
 
     def _make(self, name: str, span: Span, key: Span | None, value: Entry, inner: Span | None) -> Written:
-        return Written(name, span, key, value.text, inner, self._source.slice(value.span), value.span)
+        raw = self._source.slice(value.span)
+        # `!Ref Level` of CloudFormation is not what it reads like.
+        tagged = (
+            raw.startswith("!")
+            or _TAG.search(self._source.data, max(value.span.start - 80, 0), value.span.start) is not None
+        )
+        return Written(name, span, key, None if tagged else value.text, inner, raw, value.span)
 
     def _inner(self, span: Span, text: str) -> Span | None:
         """A scalar without its quotes; None where it is not written as it reads: escapes, anchors, several lines."""
@@ -170,11 +178,13 @@ class Environments:
         written, own = found.written, found.own
         # What several environments share is compared with what stands beside it at its anchor only.
         above = self._placement.above(own) if own is not None else None
-        home = above if len(found.homes) > 1 and above is not None else found.homes[0]
+        home = above if len(found.homes) > 1 and above is not None else (found.homes or [found.entry])[0]
         start = written.span.start
         remarks = (remark_at(self._source, start, start), remark_at(self._source, start, written.span.end))
         place = Surroundings(
             (found.entry.document, home.span.start),
+            # A server's machine may lack what a training cluster has: its settings are a choice for that machine.
+            conditional=self._roles.serves(found.entry),
             debugging=self._roles.debugs(found.entry),
             remark=" ".join(dict.fromkeys(remarks)),
         )

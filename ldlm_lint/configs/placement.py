@@ -10,7 +10,7 @@ from ldlm_lint.configs.removal import Holder, Place, whole_lines
 from ldlm_lint.configs.variables import Written
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.rules.settings import Twin
-from ldlm_lint.source import Source
+from ldlm_lint.source import Kind, Source
 
 _TO_BLOCK = re.compile(rb":[ \t]*\r?\n[ \t]*")
 _EMPTY = "nothing else stays in it"
@@ -61,7 +61,9 @@ class Placement:
         return start, max(inner, default=entry.span.end)
 
     def _is_flow(self, entry: Entry) -> bool:
-        return self._source.data[entry.span.start : entry.span.start + 1] in (b"{", b"[")
+        # A table of TOML begins with a bracket too, and is a mapping.
+        opener = b"{" if entry.shape is Shape.MAPPING else b"["
+        return self._source.data.startswith(opener, entry.span.start)
 
     def place(self, own: Entry) -> Place | None:
         """The part of a holder that an entry is; None where it cannot be taken out."""
@@ -94,7 +96,7 @@ class Placement:
         ):
             empty = "{}" if above.shape is Shape.MAPPING else "[]"
             emptied = Edit(Span(self._source.path, above.key_span.end, spans[-1].end), f": {empty}")
-        return Holder(spans, lines, emptied, _EMPTY)
+        return Holder(spans, lines, emptied, _EMPTY, free=self._source.kind is Kind.TOML)
 
     def twin(self, written: Written, place: Place) -> Twin | None:
         """The same part once more with another name, behind the one that is there."""

@@ -18,6 +18,13 @@ _MEASURES = re.compile(
     r"(?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|sendrecv|reduce|gather|scatter)_perf\b|nccl-?tests?\b",
     re.I,
 )
+# Servers of models: their machines are often small ones, without the fabric of a training cluster.
+_SERVING_IMAGE = re.compile(
+    r"(?:.*/)?(?:vllm-openai|sglang|text-generation-inference|tritonserver|ollama|lmdeploy)(?:[:@].*)?"
+)
+_SERVES = re.compile(
+    r"vllm serve|vllm\.entrypoints|sglang\.launch_server|text-generation-launcher|\b(?:tritonserver|trtllm-serve|gunicorn|uvicorn)\b"
+)
 _SAID = ("name", "image", "command", "args", "entrypoint", "generateName")
 
 
@@ -34,6 +41,16 @@ def is_pipeline(path: str, document: Document) -> bool:
 def is_editor(path: str) -> bool:
     """Whether a file tells an editor how to start programs, which is for debugging."""
     return _EDITORS.search(path) is not None
+
+
+def is_server(image: str) -> bool:
+    """Whether an image is one that serves models."""
+    return _SERVING_IMAGE.fullmatch(image) is not None
+
+
+def starts_server(command: str) -> bool:
+    """Whether a command starts a program that serves."""
+    return _SERVES.search(command) is not None
 
 
 class Roles:
@@ -61,14 +78,34 @@ class Roles:
                 return True
         return False
 
+    def serves(self, entry: Entry) -> bool:
+        """Whether the container around a place serves a model instead of training one."""
+        for length in range(1, len(entry.path)):
+            image = self._document.get(*entry.path[:length], "image", document=entry.document)
+            if image is not None and is_server(image.text):
+                return True
+            texts = [
+                self._text(entry.path[:length], name, entry.document)
+                for name in ("command", "args", "entrypoint", "run")
+            ]
+            if any(map(starts_server, texts)):
+                return True
+        return False
+
+    def _text(self, path: tuple[str | int, ...], name: str, number: int) -> str:
+        """A text or a list of words as one text."""
+        found = self._document.get(*path, name, document=number)
+        if found is None:
+            return ""
+        return found.text or " ".join(one.text for one in self._document.children(*found.path, document=number))
+
     def _says(self, path: tuple[str | int, ...], name: str, number: int) -> bool:
         found = self._document.get(*path, name, document=number)
         if found is None:
             return False
         if name in ("name", "image", "generateName"):
             return _speaks(found.text)
-        parts = [found, *self._document.children(*found.path, document=number)] if not found.text else [found]
-        return any(_MEASURES.search(one.text) for one in parts)
+        return _MEASURES.search(self._text(path, name, number)) is not None
 
 
 def _speaks(text: str) -> bool:

@@ -56,7 +56,7 @@ NCCL_TRANSPORT_DISABLED = Rule(
     cost="Collectives run over host memory or sockets; how much that costs depends on the machine and was not measured here.",
     exceptions="Hardware without the transport (GeForce RTX 40 cards, for which accelerate sets the variables itself; virtual "
     "machines). A setting behind a condition, one whose comment says why, NCCL_IB_DISABLE beside NCCL_SOCKET_IFNAME, and "
-    "files that debug or test are not reported.",
+    "files that debug or test are not reported, nor are containers that serve a model.",
     versions="Every NCCL.",
     verification="Compare the bus bandwidth of `all_reduce_perf` (nccl-tests) with and without the variable; `NCCL_DEBUG=INFO` "
     "names the transport of every connection.",
@@ -119,9 +119,7 @@ def drafts(view: View) -> Iterator[Draft]:
     for setting in view.lasting(_TUNABLES):
         if not setting.place.conditional:
             plans = (drop(setting, "the value may have been measured on this machine"),)
-            yield Draft(
-                NCCL_DEBUGGING_TUNABLE, setting, (), plans, claims=(OUTSIDE_TESTS,), confidence=Confidence.HIGH
-            )
+            yield Draft(NCCL_DEBUGGING_TUNABLE, setting, (), plans, claims=(OUTSIDE_TESTS,), confidence=Confidence.HIGH)
 
 
 def _is_one(value: Value) -> bool:

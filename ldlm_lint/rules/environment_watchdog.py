@@ -111,7 +111,7 @@ class Block:
 
     @property
     def _armed(self) -> bool:
-        """Whether a heartbeat that is unknown or overflows stays in the file even if the whole block is fixed."""
+        """Whether a heartbeat that is unknown, 0 or overflows stays in the file even if the whole block is fixed."""
         return any(self._stays_dangerous(setting) for setting in self.heartbeats)
 
     def _stays_dangerous(self, setting: Setting) -> bool:
@@ -119,7 +119,8 @@ class Block:
             return True
         if setting in self.excessive:
             return self._heartbeat_edits(setting) is None
-        return any((number(value) or 0) > LARGEST_SAFE_HEARTBEAT for value in setting.values)
+        # A timeout of 0 runs out at once.
+        return any(not 0 < (number(value) or 0) <= LARGEST_SAFE_HEARTBEAT for value in setting.values)
 
     def _heartbeat_edits(self, setting: Setting) -> tuple[Edit, ...] | None:
         # A replacement above the limit would be found, and replaced, again.

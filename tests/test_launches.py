@@ -283,3 +283,17 @@ def test_nothing_outside_of_the_project_is_looked_at() -> None:
 def test_numbers_are_looked_up() -> None:
     (program,) = programs({"run.sh": "G=8\nN=${N:-2}\nsrun -N $N torchrun --nproc_per_node=$G train.py", "train.py": ""})
     assert (program.launchers, program.processes, program.nodes) == (("srun", "torchrun"), "8", "2")
+
+
+def test_commands_of_containers() -> None:
+    compose = 'services:\n  train:\n    image: x\n    command: torchrun --nproc_per_node 4 src/train.py --config configs/a.yaml\n'
+    pod = 'kind: Pod\nspec:\n  containers:\n    - name: x\n      command: ["bash", "-c", "cd src && python train.py --workers 4"]\n'
+    image = 'FROM x\nRUN python setup.py install\nWORKDIR /app\nCMD ["python", "-m", "src.train", "--lr", "1"]\n'
+    ci = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - run: python src/train.py\n"
+    files = {"src/train.py": "", "setup.py": "", "configs/a.yaml": "x: 1", "compose.yaml": compose, "pod.yaml": pod, "Dockerfile": image}
+    found = {one.path: one for one in programs({**files, ".github/workflows/a.yml": ci})}
+    assert {path.removeprefix(f"{ROOT}/") for path in found} == {"compose.yaml", "pod.yaml", "Dockerfile"}
+    assert {one.entry for one in found.values()} == {f"{ROOT}/src/train.py"}
+    assert [use.path for use in found[f"{ROOT}/compose.yaml"].configs] == [f"{ROOT}/configs/a.yaml"]
+    workers = found[f"{ROOT}/pod.yaml"].given("workers")
+    assert workers is not None and pod[workers.span.start : workers.span.end] == "--workers 4"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tree_sitter import Node
 
 from ldlm_lint.model import Span
+from ldlm_lint.project import launch_containers
 from ldlm_lint.project import launch_heredocs as heredocs
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own_folder
@@ -51,17 +52,19 @@ class Scripts:
     paths: Paths
 
     def started(self) -> Iterator[Started]:
-        """Every launch of every script, once for each way in which its script is called."""
+        """Every launch of every script, once for each way in which its script is called, and those of containers."""
         for path in self.project.of_kind(Kind.SHELL):
             if not self._may_launch(path):
                 continue
             seen: set[tuple[object, ...]] = set()
             for frame in self._frames(path, ()):
-                for one in self._launches(frame):
+                for one in self._launches(frame, self.codes(path)[1:]):
                     key = (one.span, one.invocation, one.environment)
                     if key not in seen:
                         seen.add(key)
                         yield one
+        for path, (own, *strings) in launch_containers.codes(self.project):
+            yield from self._launches(Frame(own, path), strings)
 
     @cached_property
     def _sourcing(self) -> Sourcing:
@@ -138,8 +141,8 @@ class Scripts:
 
     # Launches
 
-    def _launches(self, frame: Frame) -> Iterator[Started]:
-        own, *strings = self.codes(frame.path)
+    def _launches(self, frame: Frame, strings: Sequence[Code]) -> Iterator[Started]:
+        own = frame.code
         through = list(_through_variables(own))
         # The string of such a variable is not run once more by itself.
         taken = {word.span.start for launch in through for word in list(written_words(own, launch))[:1]}

@@ -98,9 +98,14 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
         node.add(Text.assemble("called from ", clean(_shown_place(called, base))))
     entry = shown_path(program.entry, base) if program.entry else f"{program.entry_text or 'unknown'} (not found in this project)"
     node.add(Text.assemble("runs ", (clean(entry), "bold" if program.entry else "dim")))
+    above = node
     for one in launch.configs:
-        style = "" if one.primary else "dim"
-        node.add(Text.assemble("reads ", (clean(shown_path(one.path, base)), style or "cyan"), (f"  {clean(one.why)}", "dim")))
+        # The parts of a composition stand below the file that names them.
+        text = Text.assemble((clean(shown_path(one.path, base)), "cyan" if one.primary else ""), (f"  {clean(one.why)}", "dim"))
+        if one.primary:
+            above = node.add(Text.assemble("reads ", text))
+        else:
+            above.add(text)
     for value in launch.values:
         _add_value(node, value, base)
     if not program.complete:

@@ -10,13 +10,16 @@ from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.configs.framework_sections import DocumentEditor, is_record, settings_of
 from ldlm_lint.frameworks import lightning
 from ldlm_lint.frameworks.loaders import Names, loader_findings
-from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
+from ldlm_lint.frameworks.sections import Section, Setting
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.source import Source
 
+# What a file holds that makes objects, or sets what only Lightning's classes know.
+HINT = re.compile(rb"_target_|class_path|save_top_k|strategy")
 _LIGHTNING = re.compile(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[a-z_.]+\.)?(\w+)")
 _TORCH_LOADER = re.compile(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
 _FUSABLE = re.compile(r"torch\.optim\.(?:adamw?\.)?(AdamW?)")
+_PARTS = frozenset({"strategy", "save_top_k"})
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
 _LOADER = Names("num_workers", "persistent_workers", "prefetch_factor", "pin_memory")
 _EVALUATES = re.compile(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|predict|inference|sample)(?:[/_.-]|$)", re.I)
@@ -33,6 +36,8 @@ def findings(source: Source, document: Document, options: Mapping[str, object]) 
 
 def _of_mapping(source: Source, document: Document, mapping: Entry, options: Mapping[str, object]) -> Iterator[Finding]:
     name, arguments = _made(document, mapping)
+    if not name and _PARTS.isdisjoint(one.name for one in document.children(*mapping.path, document=mapping.document)):
+        return
     settings = settings_of(document, arguments)
     editor = DocumentEditor(source, document)
     section = Section("lightning", settings, editor, _is_complete(settings), (Claim("stands-outside-tests"),))
@@ -46,7 +51,7 @@ def _of_mapping(source: Source, document: Document, mapping: Entry, options: Map
     elif match := _LIGHTNING.fullmatch(name):
         yield from _of_lightning(section, match[1], options)
     elif not name:
-        yield from _by_keys(section, where, options)
+        yield from _by_keys(section, options)
 
 
 def _made(document: Document, mapping: Entry) -> tuple[str, Entry]:
@@ -85,10 +90,9 @@ def _of_lightning(section: Section, name: str, options: Mapping[str, object]) ->
         yield from lightning.strategy(section, options)
 
 
-def _by_keys(section: Section, where: str, options: Mapping[str, object]) -> Iterator[Finding]:
+def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
     """A mapping that makes no object by itself: LightningCLI's ``trainer``, and parts that Hydra merges into one that does."""
-    is_trainer = where.rpartition(".")[2] == "trainer" and vocabulary("lightning").recognises(section.settings)
-    if is_trainer or "strategy" in section.settings:
+    if "strategy" in section.settings:
         yield from lightning.trainer(section)
     if "save_top_k" in section.settings:
         known = Claim("project-uses-lightning")

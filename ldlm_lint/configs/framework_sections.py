@@ -18,6 +18,10 @@ _RECORDED = re.compile(
     r"|(?:^|/)(?:trainer_state|training_args|all_results|adapter_config|generation_config|config_sentence_transformers|wandb-metadata)\.json$",
     re.I,
 )
+# A file without any of these names holds no such settings; looking for them costs a tenth of looking at its keys.
+HINT = re.compile(
+    "|".join(sorted(vocabulary("transformers").certain | vocabulary("axolotl").distinctive)).encode()
+)
 # More of TrainingArguments' fields than a person writes: a dump of all of them.
 _DUMPED = 60
 _ENOUGH_OF_A_RUN = ("per_device_train_batch_size", "per_gpu_train_batch_size", "gradient_accumulation_steps", "num_train_epochs", "max_steps")
@@ -59,11 +63,12 @@ def sections(source: Source, document: Document) -> Iterator[Section]:
     """Every mapping of a document that holds the settings of transformers' Trainer, or of what hands them on."""
     if is_record(source.path):
         return
-    for mapping in _mappings(document):
-        settings = settings_of(document, mapping)
-        framework = _framework(settings)
+    for mapping in document.entries:
+        if mapping.shape is not Shape.MAPPING or mapping.shared:
+            continue
+        framework = _framework({one.name for one in document.children(*mapping.path, document=mapping.document)})
         if framework is not None:
-            section = _section(source, document, framework, settings)
+            section = _section(source, document, framework, settings_of(document, mapping))
             if _trains(section):
                 yield section
 
@@ -71,10 +76,6 @@ def sections(source: Source, document: Document) -> Iterator[Section]:
 def is_record(path: str) -> bool:
     """Whether a file lies where runs write down what they were given, or is called like such a record."""
     return _RECORDED.search(path) is not None
-
-
-def _mappings(document: Document) -> Iterator[Entry]:
-    return (one for one in document.entries if one.shape is Shape.MAPPING and not one.shared)
 
 
 def settings_of(document: Document, mapping: Entry) -> Mapping[str, Setting]:
@@ -102,13 +103,8 @@ def setting_of(entry: Entry, name: str) -> Setting:
     return Setting(name, text, entry.whole, place=entry)
 
 
-def _framework(settings: Mapping[str, Setting]) -> str | None:
-    if any("." not in name and name.startswith("${") for name in settings):
-        return None
-    for name in ("axolotl", "transformers"):
-        if vocabulary(name).recognises(settings):
-            return name
-    return None
+def _framework(names: set[str]) -> str | None:
+    return next((one for one in ("axolotl", "transformers") if vocabulary(one).recognises(names)), None)
 
 
 def _trains(section: Section) -> bool:

@@ -13,6 +13,8 @@ from ldlm_lint.source import Source
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
     """What the settings of a framework cost."""
-    for section in framework_sections.sections(source, document):
-        yield from trainer.decide(section, options)
-    yield from framework_objects.findings(source, document, options)
+    if framework_sections.HINT.search(source.data):
+        for section in framework_sections.sections(source, document):
+            yield from trainer.decide(section, options)
+    if framework_objects.HINT.search(source.data):
+        yield from framework_objects.findings(source, document, options)

@@ -129,6 +129,15 @@ def test_a_word_that_tree_sitter_splits_is_read_whole() -> None:
     assert {one.name for one in read("OUT=$D/run-$N.d/x torchrun t.py\n").expansions} == {"D", "N"}
 
 
+def test_assignments_joined_by_a_backslash_end_with_their_line() -> None:
+    script = read("A=1 \\\nB=2\ntorchrun t.py\n")
+    assert [(one.form, one.exported) for one in script.assignments] == [(Form.PLAIN, False)] * 2
+    assert script.launches[0].span.start == 10
+    joined = read("A=1 \\\nB=2 \\\ntorchrun t.py\n")
+    assert [(one.form, one.exported) for one in joined.assignments] == [(Form.PREFIX, True)] * 2
+    assert joined.launches[0].span.start == 0
+
+
 def test_arithmetic_does_not_change_the_number_of_words() -> None:
     script = "torchrun > log --nproc_per_node $((N / 2)) train.py\n"
     (launch,) = read(script).launches

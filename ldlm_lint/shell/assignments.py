@@ -130,7 +130,7 @@ def _assigned(
         append = text.data[name.end_byte : name.end_byte + 1] == b"+"
         end = _word_end(text, node)
         value_start = value.start_byte if value is not None else name.end_byte + (2 if append else 1)
-        form, statement = _context(node, node.parent, statements)
+        form, statement = _context(text, node, node.parent, statements)
         exported = form is Form.PREFIX or node.parent.id in exporting
         local = form is Form.DECLARED and _is_local(text, node.parent)
         yield Draft(text.of_node(name), form, node.start_byte, value_start, end, exported, statement, append, local)
@@ -146,8 +146,10 @@ def _word_end(text: Text, node: Node) -> int:
     return node.end_byte if end is None else max(node.end_byte, node.start_byte + byte_offset(raw, end))
 
 
-def _context(node: Node, parent: Node, statements: Statements) -> tuple[Form, Statement]:
+def _context(text: Text, node: Node, parent: Node, statements: Statements) -> tuple[Form, Statement]:
     """The form of an assignment and its statement."""
+    if parent.type == "command" and tree.is_detached(text.data, parent):
+        return Form.PLAIN, statements.of(node, lambda: Part((_extent(node),), removable=False))
     if parent.type == "declaration_command":
         return Form.DECLARED, statements.of(parent, lambda: _declared(parent))
     if parent.type == "command":

@@ -55,7 +55,11 @@ def _launches(text: Text, commands: list[Node]) -> tuple[list[Launch], set[int]]
     for command in commands:
         if not launchers.HINT.search(text.data, command.start_byte, command.end_byte):
             continue
-        lexed = _read_again(text, command) if tree.is_split(text.data, command) else _from_tree(text, command)
+        detached = tree.is_detached(text.data, command)
+        split = not detached and tree.is_split(text.data, command)
+        lexed = _read_again(text, command) if split else _from_tree(text, command)
+        if detached and lexed[1]:
+            lexed = lexed[1][0].span.start - text.source.bom, lexed[1]
         if lexed is None:
             lexed = _from_tree(text, command)
             unread.add(command.start_point.row)

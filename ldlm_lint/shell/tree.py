@@ -120,6 +120,18 @@ def is_split(data: bytes, command: Node) -> bool:
     return head not in _HEADS or tail != command.end_byte
 
 
+def is_detached(data: bytes, command: Node) -> bool:
+    """Whether the assignments in front of a command end with their line, and so are none of its own.
+
+    tree-sitter-bash reads on where a backslash has joined them to each other.
+    """
+    for left, right in itertools.pairwise(command.children):
+        if left.type == "variable_assignment" and right.type != "variable_assignment":
+            gap = data[left.end_byte : right.start_byte]
+            return b"\n" in gap.replace(b"\\\n", b"")
+    return False
+
+
 def command_end(data: bytes, command: Node) -> int:
     """Where a command ends, with the redirections that follow it up to the first heredoc."""
     parent, end = command.parent, command.end_byte

@@ -53,7 +53,7 @@ def test_json_has_no_comments() -> None:
         pytest.param("a: A=1\n# ldlm-lint: ignore\n", Kind.YAML, False, id="below"),
         pytest.param("a: A=1\nb: 1\n# ldlm-lint: ignore-file[eval-used] why\n", Kind.YAML, True, id="file"),
         pytest.param("# ldlm-lint: ignore[other]\na: A=1\n", Kind.YAML, False, id="another-rule"),
-        pytest.param("# ldlm-lint: ignore\na: |\n  b\n  A=1\n  c\n", Kind.YAML, False, id="bare-above-a-text"),
+        pytest.param("# ldlm-lint: ignore\na: |\n  b\n  A=1\n  c\n", Kind.YAML, True, id="bare-above-a-text"),
         pytest.param("# ldlm-lint: ignore[eval-used]\na: |\n  b\n  A=1\n", Kind.YAML, True, id="above-a-text"),
         pytest.param("a: |\n  b\n  A=1  # ldlm-lint: ignore[eval-used]\n", Kind.YAML, True, id="in-a-text"),
         pytest.param("# ldlm-lint: ignore[eval-used]\na = 'A=1'\n", Kind.TOML, True, id="toml"),

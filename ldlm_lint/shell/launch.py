@@ -8,6 +8,7 @@ from dataclasses import replace
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.shell import (
     launch_batch,
+    launch_calls,
     launch_deprecated,
     launch_frameworks,
     launch_lines,
@@ -40,4 +41,5 @@ def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[F
         yield from launch_pipes.hiding(code, script)
         yield from launch_values.fixed_accumulation(code, script)
         yield from launch_values.too_many_workers(code, script, options)
+        yield from launch_calls.too_many_workers(code, options)
         yield from launch_frameworks.trainer_settings(code, script, options)

@@ -176,23 +176,35 @@ def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument
 
 def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) -> Iterator[Finding]:
     """Loader workers that a training is launched with, at the limit or above it, for each of its ranks."""
-    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
-    if not isinstance(limit, int):
-        raise TypeError(f"{WORKERS_LIMIT.name} must be an int, not {limit!r}")
+    limit = workers_limit(options)
     reported: set[Span] = set()
     for launch in code.script.launches:
         if not _trains(script, launch):
             continue
         for argument in arguments(script, launch):
-            if not _WORKERS.fullmatch(argument.name.lstrip("-+~").rpartition(".")[2].replace("-", "_").lower()):
+            if not is_workers(argument.name):
                 continue
             for known in values(script, argument) or ():
                 if known.text.isdecimal() and int(known.text) >= limit and known.span not in reported:
                     reported.add(known.span)
-                    yield _workers_finding(script, argument, known, limit)
+                    yield workers_finding(script, argument, known, limit)
 
 
-def _workers_finding(script: Code, argument: Argument, known: Known, limit: int) -> Finding:
+def workers_limit(options: Mapping[str, object]) -> int:
+    """From how many workers per rank on there are too many."""
+    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    if not isinstance(limit, int):
+        raise TypeError(f"{WORKERS_LIMIT.name} must be an int, not {limit!r}")
+    return limit
+
+
+def is_workers(name: str) -> bool:
+    """Whether an argument stands for the number of workers of a loader."""
+    return _WORKERS.fullmatch(name.lstrip("-+~").rpartition(".")[2].replace("-", "_").lower()) is not None
+
+
+def workers_finding(script: Code, argument: Argument, known: Known, limit: int) -> Finding:
+    """The finding for a number of workers that a launch, or a script that launches, is given."""
     rule = DATALOADER_TOO_MANY_WORKERS
     related = (Related(argument.span, "it is passed on here"),) if known.span != argument.span else ()
     return Finding(
@@ -237,7 +249,7 @@ def for_others(script: Code, found: Collection[Span], options: Mapping[str, obje
         known = Known(value.text, one.span, value.origin, one, value.span)
         if "workers" in one.name.lower() and isinstance(limit, int) and int(value.text) >= limit:
             place = Argument(one.name, value.text, one.span)
-            yield replace(_workers_finding(script, place, known, limit), confidence=Confidence.MEDIUM, claims=claims)
+            yield replace(workers_finding(script, place, known, limit), confidence=Confidence.MEDIUM, claims=claims)
         elif is_accumulation(one.name) and int(value.text) > 1:
             rule = GRADIENT_ACCUMULATION_FIXED
             args = (("name", one.name), ("value", value.text), ("world", ""))

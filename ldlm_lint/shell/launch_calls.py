@@ -1,0 +1,45 @@
+"""Values that a script passes to another script, which launches a training with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ldlm_lint.model import Claim, Finding
+from ldlm_lint.shell import launch_grammar, tree
+from ldlm_lint.shell.launch_arguments import arguments, values
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_values import is_workers, workers_finding, workers_limit
+from ldlm_lint.shell.script import Launch, Word
+from ldlm_lint.shell.words import read_word
+
+_CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b")
+_WORKERS = re.compile(rb"workers", re.I)
+
+
+def too_many_workers(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:
+    """Loader workers at the limit or above it that are passed on; whether a training gets them the project tells."""
+    limit = workers_limit(options)
+    for node in code.nodes["command"]:
+        place = code.text.data, node.start_byte, node.end_byte
+        if not (_CALLS.search(*place) and _WORKERS.search(*place)):
+            continue
+        call = launch_grammar.call_of(_words(code, tree.words(node)))
+        if call is None:
+            continue
+        launch = Launch("", code.text.span(node.start_byte, node.end_byte), call.arguments)
+        for argument in arguments(code, launch):
+            for known in values(code, argument) or () if is_workers(argument.name) else ():
+                if known.text.isdecimal() and int(known.text) >= limit:
+                    finding = workers_finding(code, argument, known, limit)
+                    name = argument.name.lstrip("-+~").replace("-", "_")
+                    yield replace(finding, claims=(*finding.claims, Claim("script-passes-to-training", name)))
+
+
+def _words(code: Code, nodes: list[tree.Node]) -> tuple[Word, ...]:
+    made = []
+    for node in nodes:
+        raw = code.text.of_node(node)
+        made.append(Word(read_word(raw), code.text.span(node.start_byte, node.end_byte), "$" not in raw))
+    return tuple(made)

@@ -27,14 +27,15 @@ _OF_SHELLS = frozenset({"pipeline-hides-failure"})
 class Code:
     """Shell code in a file: ``data`` are the bytes of the file up to its end, blank where it is not.
 
-    ``start`` is the offset where the code begins. ``words``: no shell reads it, it is one command whose words stand apart.
-    ``pipefail``: the shell is started with the option.
+    ``start`` is the offset where the code begins. ``words``: no shell reads it, it is one command; ``listed``: each word of
+    it is an item of a list. ``pipefail``: the shell is started with the option.
     """
 
     start: int
     data: bytes
     words: bool = False
     pipefail: bool = False
+    listed: bool = False
 
     def source(self, source: Source) -> Source:
         """The code as a script."""
@@ -66,7 +67,7 @@ def command(source: Source, places: Sequence[tuple[int, int]]) -> Code | None:
         data += b" " * (start - len(data))
         word = source.data[start:end]
         data += word if _PLAIN.fullmatch(word) else b"x" * len(word)
-    return Code(places[0][0], bytes(data), words=True)
+    return Code(places[0][0], bytes(data), words=True, listed=True)
 
 
 def shell_code(words: Sequence[str]) -> int | None:
@@ -135,9 +136,11 @@ def _kept(source: Source, code: Code, fix: Fix | None) -> Fix | None:
     if fix.group and source.data.count(HEARTBEAT.encode()) > code.data.count(HEARTBEAT.encode()):
         # Its other half stands in another part of the file, which this part cannot see.
         return None
-    if code.words and (len(edits) > 1 or not _same_quotes(source.data, edits[0].span)):
+    if code.listed and (
+        len(edits) > 1 or re.search(r"\s", edits[0].text) or not _same_quotes(source.data, edits[0].span)
+    ):
         return None
-    if not code.words and any(re.search(r"[\"'\n]", edit.text) for edit in edits) and not _in_lines(source.data, start):
+    if not code.listed and not all(_fits(source.data, start, edit.text) for edit in edits):
         return None
     left = bytearray(code.data)
     for edit in sorted(edits, reverse=True):
@@ -154,6 +157,14 @@ def _moved(source: Source, code: Code, edit: Edit) -> Edit:
     if indent.strip() or source.data.startswith(b"#!", code.start):
         return edit
     return Edit(Span(edit.span.path, code.start, code.start, edit.span.cell), edit.text + indent)
+
+
+def _fits(data: bytes, start: int, text: str) -> bool:
+    """Whether a text can stand in code: in a block of lines behind its indentation, elsewhere without line ends and quotes."""
+    if not _in_lines(data, start):
+        return re.search(r"[\"'\n]", text) is None
+    indent = data[data.rfind(b"\n", 0, start) + 1 : start].decode()
+    return all(line.startswith(indent) for line in text.split("\n")[1:] if line.strip())
 
 
 def _in_lines(data: bytes, start: int) -> bool:

@@ -160,7 +160,7 @@ def test_unknown_lists_of_arguments_are_told(more: str) -> None:
 def test_scripts_pass_their_arguments_on() -> None:
     files = {
         "train.py": "",
-        "scripts/train.sh": 'CONFIG=$1\nshift\ntorchrun --nproc_per_node 8 train.py --config $CONFIG --seed ${2:-7} "$@"\n',
+        "scripts/train.sh": 'CONFIG=$1\nshift\ntorchrun --nproc_per_node 8 train.py --config $CONFIG --seed ${3:-7} "$@"\n',
         "a.sh": "export NCCL_DEBUG=INFO\nbash scripts/train.sh configs/a.yaml --lr 1\n",
         "b.sh": 'L=2\nbash "$(dirname "$0")/scripts/train.sh" configs/b.yaml --lr $L\n',
         "configs/a.yaml": "x: 1\n",
@@ -175,6 +175,9 @@ def test_scripts_pass_their_arguments_on() -> None:
         assert found is not None and found.texts == {rate} and found.span.path == program.via[0].path
         assert [use.path for use in program.configs] == [f"{ROOT}/configs/{config}.yaml"]
         assert program.complete
+        assert [one.name for one in program.arguments] == ["config", "seed", "lr"]
+        seed = program.given("seed")
+        assert seed is not None and seed.texts == {"7"}
     assert first.exported("NCCL_DEBUG") is not None and second.exported("NCCL_DEBUG") is None
 
 
@@ -297,3 +300,30 @@ def test_commands_of_containers() -> None:
     assert [use.path for use in found[f"{ROOT}/compose.yaml"].configs] == [f"{ROOT}/configs/a.yaml"]
     workers = found[f"{ROOT}/pod.yaml"].given("workers")
     assert workers is not None and pod[workers.span.start : workers.span.end] == "--workers 4"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ('python train.py "$@"', ["a", "--x"]),
+        ('shift\npython train.py "$@"', ["--x"]),
+        ('python train.py "${@:2}"', ["--x"]),
+        ('while [ $# -gt 1 ]; do shift; done\npython train.py "$@"', None),
+        ('set -- b\npython train.py "$@"', None),
+        ('python train.py $2', ["--x"]),
+        ('python train.py --n ${1:-b}', ["--n"]),
+    ],
+)
+def test_which_arguments_of_a_script_are_left(body: str, expected: list[str] | None) -> None:
+    (program,) = programs({"all.sh": "bash run.sh a --x", "run.sh": body, "train.py": ""})
+    if expected is None:
+        assert (program.arguments, program.complete) == ((), False)
+        return
+    assert [one.shown or "".join(one.texts or ()) for one in program.arguments] == expected
+
+
+def test_parameters_of_a_function_are_not_those_of_the_script() -> None:
+    body = 'f() { python train.py --x "$1"; }\nf 3\n'
+    (program,) = programs({"all.sh": "bash run.sh a", "run.sh": body, "train.py": ""})
+    found = program.given("x")
+    assert found is not None and found.texts in (None, {"3"})

@@ -12,7 +12,7 @@ from ldlm_lint.model import Span
 from ldlm_lint.project.launch_paths import variables
 from ldlm_lint.project.programs import Given, Possible
 from ldlm_lint.rules.settings import Origin
-from ldlm_lint.shell import words
+from ldlm_lint.shell import tree, words
 from ldlm_lint.shell.launch_arguments import Argument, values
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Form, Word
@@ -22,6 +22,7 @@ _FROM = re.compile(r"\$\{@:(\d+)\}")
 _POSITIONAL = re.compile(r"\$(?:\{(\d+)(?::?-([^{}]*))?\}|(\d))")
 _WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 16
+_UNSURE = frozenset({"while_statement", "for_statement", "if_statement", "case_item", "function_definition", "subshell"})
 _LONGEST = 500
 DEFAULT = "unless the environment sets it"
 
@@ -51,14 +52,39 @@ def passed(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
     for word in given:
         begin = _FROM.fullmatch(word.text)
         positional = _POSITIONAL.fullmatch(word.text)
-        if frame.arguments is None:
+        everything = _ALL.fullmatch(word.text) is not None or begin is not None
+        left = arguments_at(frame, word.span) if everything or positional else None
+        if left is None:
             yield word
-        elif _ALL.fullmatch(word.text) or begin:
-            yield from frame.arguments[int(begin[1]) - 1 if begin else 0 :]
-        elif positional and (index := int(positional[1] or positional[3]) - 1) < len(frame.arguments) and index >= 0:
-            yield frame.arguments[index]
+        elif everything:
+            yield from left[int(begin[1]) - 1 if begin else 0 :]
+        elif positional and 0 <= (index := int(positional[1] or positional[3]) - 1) < len(left):
+            yield left[index]
         else:
             yield word
+
+
+def arguments_at(frame: Frame, place: Span) -> tuple[Word, ...] | None:
+    """The arguments of the script that are left at a place of it; None where they are unknown, and inside functions."""
+    if frame.arguments is None or place.path != frame.path:
+        return None
+    code, dropped = frame.code, 0
+    start = place.start - code.source.bom
+    node = code.root.descendant_for_byte_range(start, start)
+    if node is not None and any(one.type == "function_definition" for one in tree.ancestors(node)):
+        return None
+    for command in code.nodes["command"]:
+        if command.start_byte >= start:
+            break
+        written = [code.text.of_node(word) for word in tree.words(command)[:2]]
+        if written[:1] != ["shift"]:
+            if written[:2] == ["set", "--"]:
+                return None
+            continue
+        if any(one.type in _UNSURE for one in tree.ancestors(command)) or not (written[1:] or ["1"])[0].isdecimal():
+            return None
+        dropped += int((written[1:] or ["1"])[0])
+    return frame.arguments[dropped:]
 
 
 def split(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
@@ -79,10 +105,10 @@ def possible(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None
     home = home_of(frame, span)
     if home is None:
         return None
-    positional = _POSITIONAL.fullmatch(text)
-    if positional and int(positional[1] or positional[3]):
-        return _from_caller(home, int(positional[1] or positional[3]) - 1, positional[2], span)
     known = values(home.code, Argument("", text, span, span))
+    positional = _POSITIONAL.fullmatch(text)
+    if positional and int(positional[1] or positional[3]) and (known is None or positional[2] is not None):
+        return _from_caller(home, int(positional[1] or positional[3]) - 1, positional[2], span)
     if known is not None:
         return tuple(Possible(one.text, one.span, DEFAULT if one.origin is Origin.DEFAULT else "") for one in known)
     match = _WHOLE.fullmatch(text)
@@ -100,12 +126,14 @@ def home_of(frame: Frame, span: Span) -> Frame | None:
 
 
 def _from_caller(frame: Frame, index: int, default: str | None, span: Span) -> tuple[Possible, ...] | None:
-    if frame.arguments is None or frame.caller is None:
-        return (Possible(default, span, "unless an argument of the script sets it"),) if default and "$" not in default else None
-    if index < len(frame.arguments):
-        word = frame.arguments[index]
-        return possible(frame.caller, word.text, word.span)
-    return (Possible(default, span),) if default is not None and "$" not in default else None
+    """The value of a positional parameter, with the default that it has where it is not given."""
+    plain = default is not None and "$" not in default
+    left = arguments_at(frame, span)
+    if left is None or frame.caller is None:
+        return (Possible(default, span, "unless an argument of the script sets it"),) if plain and default is not None else None
+    if index < len(left):
+        return possible(frame.caller, left[index].text, left[index].span)
+    return (Possible(default, span),) if plain and default is not None else None
 
 
 def _from_positional(frame: Frame, name: str, span: Span) -> tuple[Possible, ...] | None:

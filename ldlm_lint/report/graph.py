@@ -96,7 +96,7 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
     node = tree.add(Text.assemble((f"line {launch.where.line}: ", "bold"), clean(_launched(launch))))
     for called in launch.called:
         node.add(Text.assemble("called from ", clean(_shown_place(called, base))))
-    entry = shown_path(program.entry, base) if program.entry else f"{program.entry_text or 'unknown'} (not found in this project)"
+    entry = shown_path(program.entry, base) if program.entry else (f"{program.entry_text} (not found in this project)" if program.entry_text else "what cannot be told")
     node.add(Text.assemble("runs ", (clean(entry), "bold" if program.entry else "dim")))
     above = node
     for one in launch.configs:

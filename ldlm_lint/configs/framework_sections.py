@@ -121,6 +121,9 @@ def _section(source: Source, document: Document, framework: str, settings: Mappi
     renamed = {own_name: name for name, own_name in own.items()}
     by_name = {renamed.get(name, name): setting for name, setting in settings.items()}
     reader = "llamafactory" if len(_OF_LLAMA_FACTORY & settings.keys()) >= _NEEDED_OF_LLAMA_FACTORY else framework
+    if reader == "llamafactory":
+        # It trains adapters unless it is told otherwise.
+        by_name.setdefault("finetuning_type", Setting("finetuning_type", "lora", source.span(0, 0)))
     claims = (Claim("stands-outside-tests"), Claim("trainer-reads-configuration", reader))
     # Another file may be merged into this one: by a YAML merge key, by Hydra, or by what extends a file by its name.
     complete = not any(name in settings for name in ("defaults", "<<", "_base_", "extends", "base_config", "include"))

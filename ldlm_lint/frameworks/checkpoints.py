@@ -75,4 +75,6 @@ def _most_steps(section: Section, epochs: float) -> float | None:
 def trains_adapters(section: Section) -> bool:
     """Whether only adapters (LoRA and the like) are trained: their state is a thousandth of the model's."""
     kinds = {section.text(name) for name in ("finetuning_type", "adapter", "tuner_type", "train_type", "sft_type")}
-    return bool(kinds & set(_ADAPTER_TYPES)) or section.on(*_ADAPTERS)
+    if kinds & set(_ADAPTER_TYPES):
+        return True
+    return any(name.rpartition(".")[2] in _ADAPTERS and section.on(name) for name in section.settings)

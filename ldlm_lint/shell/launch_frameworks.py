@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit, Finding, Related, Span
 from ldlm_lint.rules.settings import Origin
-from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values
+from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values, written_words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
-from ldlm_lint.shell.script import Launch
+from ldlm_lint.shell.script import Launch, Word
 
 # Fields of any kind, with one that only transformers has: the Python that is launched has to take them as the Trainer's.
 _NEEDED = 3
+# Commands that hand their options to the Trainer; LLaMA-Factory trains adapters unless it is told otherwise.
+_LLAMA_FACTORY = "llamafactory-cli"
+_TOOLS = (_LLAMA_FACTORY, "trl")
 _OPTION = re.compile(r"--[A-Za-z][\w-]*")
-_VARIABLE = re.compile(r"\"?\$(?:\{(\w+)(?:\[[@*]\])?(?::?[-+].*)?\}|(\w+)|([@*]))\"?")
+_VARIABLE = re.compile(r"\"?\$(?:\{\w+(?:\[[@*]\])?(?::?[-+].*)?\}|\w+)\"?")
 _OPEN = re.compile(r"\$[@*]|\$\{[@*]|\$\(")
 
 
@@ -80,13 +83,16 @@ def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) ->
 
 
 def _section(script: Code, launch: Launch) -> Section | None:
-    settings = {**_switches(launch), **{one.name: one for one in _given(script, launch)}}
+    words = tuple(written_words(script, launch))
+    settings = {**_switches(words), **{one.name: one for one in _given(script, launch)}}
     entry = entry_of(launch)
     known = vocabulary("transformers")
     if not entry or len(settings.keys() & known.fields) < _NEEDED or not known.recognises(settings, 1):
         return None
-    claims = (Claim("launch-runs-trainer", entry),)
-    return Section("transformers", settings, CommandEditor(), _is_complete(script, launch), claims, from_command=True)
+    if entry == _LLAMA_FACTORY:
+        settings.setdefault("finetuning_type", Setting("finetuning_type", "lora", launch.span))
+    claims = () if entry in _TOOLS else (Claim("launch-runs-trainer", entry),)
+    return Section("transformers", settings, CommandEditor(), _is_complete(words), claims, from_command=True)
 
 
 def _given(script: Code, launch: Launch) -> Iterator[Setting]:
@@ -103,28 +109,22 @@ def _given(script: Code, launch: Launch) -> Iterator[Setting]:
         yield Setting(name, known.text if known is not None else None, span, certain, _Place(argument, known), passed)
 
 
-def _switches(launch: Launch) -> dict[str, Setting]:
+def _switches(words: Sequence[Word]) -> dict[str, Setting]:
     """The options without a value: those that another option or nothing follows."""
     found = {}
-    for word, following in zip(launch.words, (*launch.words[1:], None), strict=True):
+    for word, following in zip(words, (*words[1:], None), strict=True):
         if _OPTION.fullmatch(word.text) and (following is None or following.text.startswith("--")):
             name = word.text.lstrip("-").replace("-", "_")
             found[name] = Setting(name, "true", word.span, place=_Place(None, None))
     return found
 
 
-def _is_complete(script: Code, launch: Launch) -> bool:
+def _is_complete(words: Sequence[Word]) -> bool:
     """Whether all arguments can be seen: none come from outside, or from a variable that nobody knows."""
     previous = ""
-    for word in launch.words:
+    for word in words:
         is_value = _OPTION.fullmatch(previous) is not None
         previous = word.text
-        if _OPEN.search(word.text):
-            return False
-        match = _VARIABLE.fullmatch(word.text)
-        if match is None or is_value:
-            continue
-        raw = [script.source.slice(one.value_span) for one in script.assigned(match[1] or match[2] or "")]
-        if not raw or any(_OPEN.search(text) for text in raw):
+        if _OPEN.search(word.text) or (not is_value and _VARIABLE.fullmatch(word.text)):
             return False
     return True

@@ -492,3 +492,4 @@ def test_any_bytes_are_read(data: bytes) -> None:
         instructions.pairs(one)
         instructions.words(one)
     list(dotenv.variables(source))
+    findings(b"FROM x\nENV NCCL_TIMEOUT=1\n" + data, Kind.DOCKERFILE)

@@ -91,6 +91,8 @@ class _Reader:
 
     def _set(self, instruction: Instruction) -> None:
         found = instructions.pairs(instruction)
+        if not found:
+            return
         holder = _holder(self._source, instruction, found)
         stage = self._stage
         # All pairs of one instruction see the variables as they were before it.

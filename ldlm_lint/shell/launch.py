@@ -13,6 +13,7 @@ from ldlm_lint.shell import (
     launch_frameworks,
     launch_lines,
     launch_pipes,
+    launch_shared,
     launch_values,
 )
 from ldlm_lint.shell.launch_code import Code
@@ -26,7 +27,7 @@ def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator
     for finding in _found(found, options):
         reported.add(finding.span)
         yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
-    for finding in launch_values.for_others(found[0], reported, options):
+    for finding in launch_shared.values_for_others(found[0], reported, options):
         yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
@@ -45,7 +45,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
     """Accumulation steps above 1 that a launch fixes although its number of GPUs comes from outside."""
     reported: set[Span] = set()
     for launch in code.script.launches:
-        given = list(arguments(script, launch)) if _trains(script, launch) else []
+        given = list(arguments(script, launch)) if trains(script, launch) else []
         world = [one for one in given if _is_world(launch, one) and _varies(script, one.value)]
         if not world or any(is_global_batch_size(one.name) for one in given):
             continue
@@ -60,7 +60,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
             yield _accumulation_finding(script, launch, argument, steps, world)
 
 
-def _trains(script: Code, launch: Launch) -> bool:
+def trains(script: Code, launch: Launch) -> bool:
     """Whether a launch runs a training; its launcher may stand in a variable: ``python $DISTRIBUTED train.py``."""
     return is_training(launch) or is_training(replace(launch, words=tuple(written_words(script, launch))))
 
@@ -179,7 +179,7 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
     limit = workers_limit(options)
     reported: set[Span] = set()
     for launch in code.script.launches:
-        if not _trains(script, launch):
+        if not trains(script, launch):
             continue
         for argument in arguments(script, launch):
             if not is_workers(argument.name):
@@ -204,6 +204,7 @@ def is_workers(name: str) -> bool:
 
 
 def workers_finding(script: Code, argument: Argument, known: Known, limit: int) -> Finding:
+    """What is said of a number of workers that an argument of a launch has."""
     """The finding for a number of workers that a launch, or a script that launches, is given."""
     rule = DATALOADER_TOO_MANY_WORKERS
     related = (Related(argument.span, "it is passed on here"),) if known.span != argument.span else ()
@@ -232,25 +233,3 @@ def _workers_fix(known: Known, workers: int) -> Fix | None:
 def _with_sources(script: Code) -> tuple[Claim, ...]:
     """What a finding about a launch waits for where the script sources files: they may set its variables otherwise."""
     return (Claim("holds-with-sourced-scripts"),) if script.script.sources else ()
-
-
-def for_others(script: Code, found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
-    """Values that a script only sets, for others that source it and pass them to a launch; ``found`` are reported already."""
-    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
-    claims = (Claim("holds-in-sourcing-script"),)
-    if any(_trains(script, launch) for launch in script.script.launches):
-        return
-    for one in script.script.assignments:
-        value = one.values[0] if one.values and len(one.values) == 1 else None
-        if value is None or one.span in found or one.form not in (Form.PLAIN, Form.DECLARED, Form.DEFAULT):
-            continue
-        if value.origin is Origin.VARIABLE or not value.text.isdecimal():
-            continue
-        known = Known(value.text, one.span, value.origin, one, value.span)
-        if "workers" in one.name.lower() and isinstance(limit, int) and int(value.text) >= limit:
-            place = Argument(one.name, value.text, one.span)
-            yield replace(workers_finding(script, place, known, limit), confidence=Confidence.MEDIUM, claims=claims)
-        elif is_accumulation(one.name) and int(value.text) > 1:
-            rule = GRADIENT_ACCUMULATION_FIXED
-            args = (("name", one.name), ("value", value.text), ("world", ""))
-            yield Finding(rule.symbol, rule.code, one.span, args, Confidence.MEDIUM, claims=claims)

@@ -1,0 +1,42 @@
+"""Values that a script only sets, for the scripts that source it: a launch in one of them decides whether they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+
+from ldlm_lint.model import Claim, Confidence, Finding, Span
+from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_accumulation
+from ldlm_lint.rules.data import WORKERS_LIMIT
+from ldlm_lint.rules.settings import Origin
+from ldlm_lint.shell.launch_arguments import Argument, Known
+from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_values import trains, workers_finding
+from ldlm_lint.shell.script import Form, Launch
+
+
+def values_for_others(script: Code, found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
+    """Values that a script only sets, for others that source it and pass them to a launch; ``found`` are reported already."""
+    limit = options.get(WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    claims = (Claim("holds-in-sourcing-script"),)
+    if any(trains(script, one) and not _is_in_function(script, one) for one in script.script.launches):
+        return
+    for one in script.script.assignments:
+        value = one.values[0] if one.values and len(one.values) == 1 else None
+        if value is None or one.span in found or one.form not in (Form.PLAIN, Form.DECLARED, Form.DEFAULT):
+            continue
+        if value.origin is Origin.VARIABLE or not value.text.isdecimal():
+            continue
+        known = Known(value.text, one.span, value.origin, one, value.span)
+        if "workers" in one.name.lower() and isinstance(limit, int) and int(value.text) >= limit:
+            place = Argument(one.name, value.text, one.span)
+            yield replace(workers_finding(script, place, known, limit), confidence=Confidence.MEDIUM, claims=claims)
+        elif is_accumulation(one.name) and int(value.text) > 1:
+            rule = GRADIENT_ACCUMULATION_FIXED
+            args = (("name", one.name), ("value", value.text), ("world", ""))
+            yield Finding(rule.symbol, rule.code, one.span, args, Confidence.MEDIUM, claims=claims)
+
+
+def _is_in_function(script: Code, launch: Launch) -> bool:
+    reaching = script.script.variables.reaching
+    return reaching is not None and reaching.function(launch.span.start - script.source.bom) is not None

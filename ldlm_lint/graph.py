@@ -21,7 +21,8 @@ from ldlm_lint.source import Kind
 _SPOKEN_OF = re.compile(
     r"(?:\w+_)?(?:num_|n_)?workers(?:_per_\w+)?|(?:dataloader_)?(?:persistent_workers|prefetch_factor|pin_memory)"
     r"|(?:\w+_)?timeout(?:_s(?:ec(?:onds)?)?|_min(?:utes)?)?"
-    r"|save_(?:total_limit|top_k|last_k|steps|freq|every|interval|period|strategy)|(?:keep|max_keep|max_num)_(?:last|ckpts?|checkpoints?)\w*"
+    r"|save_(?:total_limit|top_k|last_k|steps|freq|every|interval|period|strategy)"
+    r"|(?:keep|max_keep|max_num)_(?:last|ckpts?|checkpoints?)\w*"
     r"|(?:\w+_)?(?:gradient|activation)_checkpointing(?:_enable)?|(?:ddp_)?find_unused_parameters|static_graph|gradient_as_bucket_view"
     r"|broadcast_buffers|(?:use_)?fused|optim|max_steps|num_train_steps|use_reentrant"
 )
@@ -136,7 +137,9 @@ def _valued(project: Project, launched: Launches, program: Program, keys: tuple[
     effective = launched.value_of(program, *keys)
     if effective is None:
         return None
-    return Valued(".".join(keys), _shown(project, effective.winner), tuple(_shown(project, one) for one in effective.shadowed))
+    return Valued(
+        ".".join(keys), _shown(project, effective.winner), tuple(_shown(project, one) for one in effective.shadowed)
+    )
 
 
 def _environment(project: Project, program: Program) -> Iterator[Valued]:

@@ -95,7 +95,9 @@ def test_every_field_of_the_schema_is_written(project: Path, capsys: pytest.Capt
         assert set(made) == set(definitions[name]["properties"]) == set(definitions[name]["required"])
 
 
-def test_where_a_script_calls_nothing_its_own_arguments_are_unknown(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_a_script_calls_nothing_its_own_arguments_are_unknown(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (project / "scripts" / "all.sh").unlink()
     _, out, _ = run(capsys)
     assert "may get further arguments that are not known here" in out
@@ -111,7 +113,9 @@ def test_no_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert document["launches"] == []
 
 
-def test_a_path_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_path_that_does_not_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     code, out, err = run(capsys, "missing.sh")
     assert (code, out) == (3, "No launches found (0 scripts read).\n")
@@ -134,7 +138,9 @@ def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert "$ ldlm-lint graph scripts/train.sh" in out
 
 
-def test_control_characters_do_not_reach_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_do_not_reach_the_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.sh").write_bytes(b"python 'tr\x1b[31main.py' --num_workers '\x1b]0;x\x07'\n")
     _, out, _ = run(capsys)

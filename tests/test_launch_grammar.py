@@ -55,7 +55,12 @@ COMMANDS = {
     "torchrun train.py": ("torchrun", "file", "train.py", ""),
     "torchrun --nproc_per_node=8 train.py --lr 1": ("torchrun", "file", "train.py", "--lr 1"),
     "torchrun --standalone --nproc-per-node 8 -m pkg.train": ("torchrun", "module", "pkg.train", ""),
-    "torchrun --nnodes 1:4 --rdzv_backend c10d --rdzv_endpoint=h:1 --max_restarts=3 -r 3 t.py": ("torchrun", "file", "t.py", ""),
+    "torchrun --nnodes 1:4 --rdzv_backend c10d --rdzv_endpoint=h:1 --max_restarts=3 -r 3 t.py": (
+        "torchrun",
+        "file",
+        "t.py",
+        "",
+    ),
     "torchrun --nproc 8 train.py": ("torchrun", "file", "train.py", ""),
     "torchrun --no 8 train.py": ("torchrun", "file", "train.py", ""),
     "torchrun --no x y": ("torchrun", "unknown", "", ""),
@@ -75,11 +80,26 @@ COMMANDS = {
     'torchrun "${SCRIPT_DIR}/train.py"': ("torchrun", "file", "${SCRIPT_DIR}/train.py", ""),
     "torchrun -- train.py": ("torchrun", "file", "train.py", ""),
     "python -m torch.distributed.run --nproc_per_node 4 train.py": ("torch.distributed.run", "file", "train.py", ""),
-    "python -m torch.distributed.launch --use_env --nproc_per_node=4 main.py -x": ("torch.distributed.launch", "file", "main.py", "-x"),
-    'python -u -m torch.distributed.launch --nproc_per_node="$N" --module pkg.main': ("torch.distributed.launch", "module", "pkg.main", ""),
+    "python -m torch.distributed.launch --use_env --nproc_per_node=4 main.py -x": (
+        "torch.distributed.launch",
+        "file",
+        "main.py",
+        "-x",
+    ),
+    'python -u -m torch.distributed.launch --nproc_per_node="$N" --module pkg.main': (
+        "torch.distributed.launch",
+        "module",
+        "pkg.main",
+        "",
+    ),
     "python .venv/bin/torchrun --nproc_per_node 2 train.py": ("torchrun", "file", "train.py", ""),
     "accelerate launch train.py": ("accelerate", "file", "train.py", ""),
-    "accelerate launch --config_file acc.yaml --num-processes 8 train.py c.yaml": ("accelerate", "file", "train.py", "c.yaml"),
+    "accelerate launch --config_file acc.yaml --num-processes 8 train.py c.yaml": (
+        "accelerate",
+        "file",
+        "train.py",
+        "c.yaml",
+    ),
     "accelerate launch --multi_gpu --mixed_precision bf16 -m pkg.train": ("accelerate", "module", "pkg.train", ""),
     "accelerate-launch --use_deepspeed train.py": ("accelerate", "file", "train.py", ""),
     "python -m accelerate.commands.launch --num_processes 2 train.py": ("accelerate", "file", "train.py", ""),
@@ -89,7 +109,12 @@ COMMANDS = {
     "composer -n 8 train.py cfg.yaml": ("composer", "file", "train.py", "cfg.yaml"),
     "srun python train.py": ("srun python", "file", "train.py", ""),
     "srun -N 2 -n16 --gres=gpu:8 -l --kill-on-bad-exit=1 python -u t.py --x": ("srun python", "file", "t.py", "--x"),
-    "srun --container-image img --container-mounts a:b torchrun --nproc_per_node 8 t.py": ("srun torchrun", "file", "t.py", ""),
+    "srun --container-image img --container-mounts a:b torchrun --nproc_per_node 8 t.py": (
+        "srun torchrun",
+        "file",
+        "t.py",
+        "",
+    ),
     "srun --export=ALL,A=1 env B=2 torchrun train.py": ("srun torchrun", "file", "train.py", ""),
     "srun ./train.py --x": ("srun python", "file", "./train.py", "--x"),
     "srun hostname": ("srun", "command", "hostname", ""),
@@ -112,11 +137,26 @@ COMMANDS = {
     "apptainer run --env A=1 image.sif torchrun train.py": ("torchrun", "file", "train.py", ""),
     "docker run --rm -it --gpus all -v $PWD:/w -w /w nvcr.io/x:1 torchrun t.py": ("torchrun", "file", "t.py", ""),
     "nsys profile -o out -t cuda,nvtx --force-overwrite true python train.py": ("python", "file", "train.py", ""),
-    "ray job submit --address=a --working-dir . -- python3 -m pkg.main a.b=1": ("python", "module", "pkg.main", "a.b=1"),
+    "ray job submit --address=a --working-dir . -- python3 -m pkg.main a.b=1": (
+        "python",
+        "module",
+        "pkg.main",
+        "a.b=1",
+    ),
     "llamafactory-cli train sft.yaml": ("llamafactory-cli", "console", "llamafactory-cli", "sft.yaml"),
     "axolotl train a.yml --x": ("axolotl", "console", "axolotl", "a.yml --x"),
-    "tune run --nproc_per_node 2 full_finetune_distributed --config c": ("tune", "console", "tune", "full_finetune_distributed --config c"),
-    "fairseq-train data-bin --arch transformer": ("fairseq-train", "console", "fairseq-train", "data-bin --arch transformer"),
+    "tune run --nproc_per_node 2 full_finetune_distributed --config c": (
+        "tune",
+        "console",
+        "tune",
+        "full_finetune_distributed --config c",
+    ),
+    "fairseq-train data-bin --arch transformer": (
+        "fairseq-train",
+        "console",
+        "fairseq-train",
+        "data-bin --arch transformer",
+    ),
 }
 
 
@@ -181,7 +221,9 @@ def test_commands_that_run_scripts(command: str, expected: tuple[str, str]) -> N
     assert (call.script.text, " ".join(word.text for word in call.arguments)) == expected
 
 
-@pytest.mark.parametrize("command", ["bash -c 'python train.py'", "cat run.sh", "sbatch --wrap='python t.py'", "bash", "python run.sh"])
+@pytest.mark.parametrize(
+    "command", ["bash -c 'python train.py'", "cat run.sh", "sbatch --wrap='python t.py'", "bash", "python run.sh"]
+)
 def test_commands_that_run_no_script(command: str) -> None:
     assert call_of(words(command)) is None
 
@@ -235,7 +277,10 @@ def test_options_know_their_launcher_and_places() -> None:
     command = "srun -N2 torchrun --nproc_per_node=8 --tee 3 train.py"
     invocation = read(words(command))
     assert invocation is not None
-    found = [(one.launcher, one.name, one.text, command[one.word.span.start : one.word.span.end]) for one in invocation.options]
+    found = [
+        (one.launcher, one.name, one.text, command[one.word.span.start : one.word.span.end])
+        for one in invocation.options
+    ]
     assert found == [
         ("srun", "-N", "2", "-N2"),
         ("torchrun", "--nproc-per-node", "8", "--nproc_per_node=8"),
@@ -258,15 +303,54 @@ def test_the_table_of_torchrun_is_what_torch_has() -> None:
 
     with open(torch.distributed.run.__file__, encoding="utf-8") as file:
         module = ast.parse(file.read())
-    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument"]
+    calls = [
+        node
+        for node in ast.walk(module)
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument"
+    ]
     names = {arg.value for node in calls for arg in node.args if isinstance(arg, ast.Constant)}
     options = tables.launchers()["options"]["torchrun"]
     known = {*options["value"], *options["flag"]}
     assert {"--" + name[2:].replace("_", "-") for name in names if name.startswith("--")} <= known
 
 
-@given(st.lists(st.sampled_from([*"-mcnNx:", "--", "-", "=", "", "$X", "${A[@]}", "torchrun", "srun", "python", "mpirun", "deepspeed", "uv", "run",
-    "docker", "accelerate", "launch", "-m", "--module", "-mca", "--nproc", "train.py", "tune", "ray", "job", "submit", "sbatch", "bash"]), max_size=9))
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *"-mcnNx:",
+                "--",
+                "-",
+                "=",
+                "",
+                "$X",
+                "${A[@]}",
+                "torchrun",
+                "srun",
+                "python",
+                "mpirun",
+                "deepspeed",
+                "uv",
+                "run",
+                "docker",
+                "accelerate",
+                "launch",
+                "-m",
+                "--module",
+                "-mca",
+                "--nproc",
+                "train.py",
+                "tune",
+                "ray",
+                "job",
+                "submit",
+                "sbatch",
+                "bash",
+            ]
+        ),
+        max_size=9,
+    )
+)
 def test_no_words_stop_it(texts: list[str]) -> None:
     given_words = tuple(Word(text, Span("run.sh", index, index + len(text)), True) for index, text in enumerate(texts))
     invocation = read(given_words)

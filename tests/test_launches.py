@@ -13,13 +13,13 @@ from ldlm_lint.project.launches import Launches, Program
 from ldlm_lint.source import Kind
 
 ROOT = "/p"
-HYDRA = '''
+HYDRA = """
 import hydra
 
 @hydra.main(config_path="configs", config_name="base", version_base="1.3")
 def main(cfg):
     pass
-'''
+"""
 
 
 def launches(files: Mapping[str, str]) -> Launches:
@@ -49,7 +49,10 @@ def entry(script: str, *files: str, at: str = "run.sh") -> str | None:
 def given(script: str) -> dict[str, list[str] | None]:
     """The arguments of the one launch of a script, by name."""
     (program,) = programs({"run.sh": script, "train.py": ""})
-    return {one.shown or "positional": None if one.values is None else [value.text for value in one.values] for one in program.arguments}
+    return {
+        one.shown or "positional": None if one.values is None else [value.text for value in one.values]
+        for one in program.arguments
+    }
 
 
 ENTRIES = {
@@ -60,24 +63,55 @@ ENTRIES = {
     "below a folder": ("python src/train.py", ["src/train.py"], "scripts/run.sh", "src/train.py"),
     "upwards": ("python ../train.py", ["train.py"], "scripts/run.sh", "train.py"),
     "after cd": ("cd src\npython train.py", ["train.py", "src/train.py"], "run.sh", "src/train.py"),
-    "after cd to its own folder": ('cd "$(dirname "$0")"\npython train.py', ["train.py", "a/train.py"], "a/run.sh", "a/train.py"),
-    "after cd to the folder above": ('cd "$(dirname "$0")/.."\npython train.py', ["train.py", "a/train.py"], "a/run.sh", "train.py"),
+    "after cd to its own folder": (
+        'cd "$(dirname "$0")"\npython train.py',
+        ["train.py", "a/train.py"],
+        "a/run.sh",
+        "a/train.py",
+    ),
+    "after cd to the folder above": (
+        'cd "$(dirname "$0")/.."\npython train.py',
+        ["train.py", "a/train.py"],
+        "a/run.sh",
+        "train.py",
+    ),
     "after cd to an unknown folder": ("cd $HOME/x\npython train.py", ["train.py"], "run.sh", "train.py"),
     "cd behind the launch": ("python train.py\ncd src", ["train.py", "src/train.py"], "run.sh", "train.py"),
     "of the script's own folder": (
-        'D="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\npython $D/train.py', ["train.py", "a/train.py"], "a/run.sh", "a/train.py"
+        'D="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"\npython $D/train.py',
+        ["train.py", "a/train.py"],
+        "a/run.sh",
+        "a/train.py",
     ),
     "of the folder above": (
-        'D="$( cd "$( dirname "${BASH_SOURCE[0]}" )/.." && pwd )"\npython "$D/train.py"', ["train.py", "a/train.py"], "a/run.sh", "train.py"
+        'D="$( cd "$( dirname "${BASH_SOURCE[0]}" )/.." && pwd )"\npython "$D/train.py"',
+        ["train.py", "a/train.py"],
+        "a/run.sh",
+        "train.py",
     ),
-    "two folders up": ('R=$(dirname $(dirname $(realpath "$0")))\npython $R/train.py', ["train.py", "a/train.py"], "a/run.sh", "train.py"),
-    "of the top of the repository": ("R=$(git rev-parse --show-toplevel)\npython $R/src/t.py", ["src/t.py"], "a/run.sh", "src/t.py"),
+    "two folders up": (
+        'R=$(dirname $(dirname $(realpath "$0")))\npython $R/train.py',
+        ["train.py", "a/train.py"],
+        "a/run.sh",
+        "train.py",
+    ),
+    "of the top of the repository": (
+        "R=$(git rev-parse --show-toplevel)\npython $R/src/t.py",
+        ["src/t.py"],
+        "a/run.sh",
+        "src/t.py",
+    ),
     "in a substitution": ('python $(dirname "$0")/train.py', ["train.py", "a/train.py"], "a/run.sh", "a/train.py"),
     "of the working directory": ('python "$(pwd)/train.py"', ["train.py"], "scripts/run.sh", None),
     "in a variable": ("SCRIPT=src/train.py\npython $SCRIPT", ["src/train.py"], "run.sh", "src/train.py"),
     "composed": ("N=train\npython src/${N}.py", ["src/train.py"], "run.sh", "src/train.py"),
     "one of two": ("if x; then S=a.py; else S=b.py; fi\npython $S", ["a.py", "b.py"], "run.sh", None),
-    "behind an unknown folder, alone of its name": ("python $CODE/tools/train.py", ["x/tools/train.py"], "run.sh", "x/tools/train.py"),
+    "behind an unknown folder, alone of its name": (
+        "python $CODE/tools/train.py",
+        ["x/tools/train.py"],
+        "run.sh",
+        "x/tools/train.py",
+    ),
     "behind an unknown folder, twice": ("python $CODE/train.py", ["x/train.py", "y/train.py"], "run.sh", None),
     "of another machine": ("python /home/me/p/tools/train.py", ["tools/train.py"], "run.sh", "tools/train.py"),
     "of another project": ("python /opt/other/train.py", ["train.py"], "run.sh", None),
@@ -88,12 +122,28 @@ ENTRIES = {
     "a package": ("python -m pkg", ["pkg/__init__.py", "pkg/__main__.py"], "run.sh", "pkg/__main__.py"),
     "a package that does not run": ("python -m pkg", ["pkg/__init__.py"], "run.sh", None),
     "a foreign module": ("python -m other.train", ["pkg/train.py"], "run.sh", None),
-    "options and module in one variable": ('E="-m pkg.train"\ntorchrun --nproc_per_node 2 $E', ["pkg/train.py"], "run.sh", "pkg/train.py"),
+    "options and module in one variable": (
+        'E="-m pkg.train"\ntorchrun --nproc_per_node 2 $E',
+        ["pkg/train.py"],
+        "run.sh",
+        "pkg/train.py",
+    ),
     "through srun": ("srun -N 2 torchrun --nproc_per_node 8 train.py", ["train.py"], "job.slurm", "train.py"),
     "a launcher in a variable": ('L="torchrun --nproc_per_node 8"\n$L train.py', ["train.py"], "run.sh", "train.py"),
     "an interpreter in a variable": ("PY=/opt/bin/python3\n$PY train.py", ["train.py"], "run.sh", "train.py"),
     "in a command that is built": ('CMD="torchrun train.py --x 1"\neval $CMD', ["train.py"], "run.sh", "train.py"),
-    "from a heredoc": ("read -r -d '' ARGS <<EOF\npkg.train \\\n  --lr 1\nEOF\ndeepspeed --module $ARGS\n", ["pkg/train.py"], "run.sh", "pkg/train.py"),
+    "behind options with a substitution": (
+        'A="--nnodes 1 --master_port $((RANDOM + 1))"\ntorchrun $A --node_rank $(hostname -s | tail -c 2) train.py',
+        ["train.py"],
+        "run.sh",
+        "train.py",
+    ),
+    "from a heredoc": (
+        "read -r -d '' ARGS <<EOF\npkg.train \\\n  --lr 1\nEOF\ndeepspeed --module $ARGS\n",
+        ["pkg/train.py"],
+        "run.sh",
+        "pkg/train.py",
+    ),
 }
 
 
@@ -102,13 +152,20 @@ def test_entries(script: str, files: list[str], at: str, expected: str | None) -
     assert entry(script, *files, at=at) == expected
 
 
-@pytest.mark.parametrize("script", ["python -c 'x'", "python - <<E\nx\nE", "srun hostname", "python -m pip install .", "echo python train.py"])
+@pytest.mark.parametrize(
+    "script",
+    ["python -c 'x'", "python - <<E\nx\nE", "srun hostname", "python -m pip install .", "echo python train.py"],
+)
 def test_what_starts_no_program(script: str) -> None:
     assert programs({"run.sh": script, "train.py": ""}) == ()
 
 
 def test_a_command_that_the_project_installs() -> None:
-    files = {"run.sh": "fairseq-train data", "pkg/cli.py": "", "setup.py": "entry_points={'console_scripts': ['fairseq-train = pkg.cli:main']}"}
+    files = {
+        "run.sh": "fairseq-train data",
+        "pkg/cli.py": "",
+        "setup.py": "entry_points={'console_scripts': ['fairseq-train = pkg.cli:main']}",
+    }
     assert programs(files)[0].entry == f"{ROOT}/pkg/cli.py"
 
 
@@ -201,9 +258,19 @@ def configs(script: str, **files: str) -> list[tuple[str, str]]:
 
 
 def test_configurations_on_the_command_line() -> None:
-    files = {"train_DOT_py": "", "configs__a_DOT_yaml": "x: 1", "ds_DOT_json": "{}", "acc_DOT_yaml": "x: 1", "data_DOT_json": "[]"}
+    files = {
+        "train_DOT_py": "",
+        "configs__a_DOT_yaml": "x: 1",
+        "ds_DOT_json": "{}",
+        "acc_DOT_yaml": "x: 1",
+        "data_DOT_json": "[]",
+    }
     script = "accelerate launch --config_file acc.yaml train.py --config configs/a.yaml --deepspeed ds.json --train_file data.json"
-    assert configs(script, **files) == [("acc.yaml", "--config_file"), ("configs/a.yaml", "--config"), ("ds.json", "--deepspeed")]
+    assert configs(script, **files) == [
+        ("acc.yaml", "--config_file"),
+        ("configs/a.yaml", "--config"),
+        ("ds.json", "--deepspeed"),
+    ]
     assert configs("python train.py configs/a.yaml", **files) == [("configs/a.yaml", "named on the command line")]
     assert configs("python train.py data.json", **files) == []
     assert configs("python train.py --config $UNKNOWN", **files) == []
@@ -211,7 +278,12 @@ def test_configurations_on_the_command_line() -> None:
 
 
 def test_hydra_names_the_primary_config() -> None:
-    files = {"src__train_DOT_py": HYDRA, "src__configs__base_DOT_yaml": "x: 1", "src__configs__big_DOT_yaml": "x: 2", "conf__o_DOT_yaml": ""}
+    files = {
+        "src__train_DOT_py": HYDRA,
+        "src__configs__base_DOT_yaml": "x: 1",
+        "src__configs__big_DOT_yaml": "x: 2",
+        "conf__o_DOT_yaml": "",
+    }
     assert configs("python src/train.py a.b=1", **files) == [("src/configs/base.yaml", "hydra.main")]
     assert configs("python src/train.py --config-name big", **files) == [("src/configs/big.yaml", "--config-name")]
     assert configs("python src/train.py --config-name=big.yaml", **files) == [("src/configs/big.yaml", "--config-name")]
@@ -224,17 +296,23 @@ def test_hydra_names_the_primary_config() -> None:
 
 
 def test_programs_have_configurations_of_their_own() -> None:
-    parser = 'import argparse, yaml\np = argparse.ArgumentParser()\np.add_argument("--config", default="configs/a.yaml")\n'
+    parser = (
+        'import argparse, yaml\np = argparse.ArgumentParser()\np.add_argument("--config", default="configs/a.yaml")\n'
+    )
     files = {"train_DOT_py": parser, "configs__a_DOT_yaml": "x: 1", "configs__b_DOT_yaml": "x: 1"}
     assert configs("python train.py", **files) == [("configs/a.yaml", "the default of --config")]
     assert configs("python train.py --config configs/b.yaml", **files) == [("configs/b.yaml", "--config")]
     loads = 'import yaml\ncfg = yaml.safe_load(open("configs/b.yaml"))\nopen("configs/a.yaml", "w")\n'
-    assert configs("python train.py", **{**files, "train_DOT_py": loads}) == [("configs/b.yaml", "loaded by the program")]
+    assert configs("python train.py", **{**files, "train_DOT_py": loads}) == [
+        ("configs/b.yaml", "loaded by the program")
+    ]
     imported = {**files, "train_DOT_py": "import options", "options_DOT_py": parser}
     assert configs("python train.py", **imported) == [("configs/a.yaml", "the default of --config")]
 
 
-def value(script: str, *keys: str, entry: str = HYDRA, config: str = "data:\n  num_workers: 4\nx: 1\n") -> list[tuple[object, str]] | None:
+def value(
+    script: str, *keys: str, entry: str = HYDRA, config: str = "data:\n  num_workers: 4\nx: 1\n"
+) -> list[tuple[object, str]] | None:
     """What a key comes to in the one launch of a script, the winner first."""
     found = launches({"run.sh": script, "train.py": entry, "configs/base.yaml": config})
     effective = found.value_of(found.programs[0], *keys)
@@ -258,11 +336,19 @@ def test_arguments_win_over_configurations() -> None:
 
 def test_flags_have_a_meaning() -> None:
     assert value("python train.py --fused", "fused", entry="") == [(("true",), "argument")]
-    assert value("python train.py --fused --no-fused", "fused", entry="") == [(("false",), "argument"), (("true",), "argument")]
+    assert value("python train.py --fused --no-fused", "fused", entry="") == [
+        (("false",), "argument"),
+        (("true",), "argument"),
+    ]
 
 
 def test_of_two_files_that_differ_none_is_known_to_win() -> None:
-    files = {"run.sh": "python train.py --config a.yaml --cfg b.yaml", "train.py": "", "a.yaml": "x: 1\ny: 3", "b.yaml": "x: 2\ny: 3"}
+    files = {
+        "run.sh": "python train.py --config a.yaml --cfg b.yaml",
+        "train.py": "",
+        "a.yaml": "x: 1\ny: 3",
+        "b.yaml": "x: 2\ny: 3",
+    }
     found = launches(files)
     one, both = (found.value_of(found.programs[0], key) for key in "xy")
     assert one is not None and one.winner.values is None
@@ -270,7 +356,13 @@ def test_of_two_files_that_differ_none_is_known_to_win() -> None:
 
 
 def test_launches_are_found_by_entry_and_configuration() -> None:
-    files = {"run.sh": "python train.py --config a.yaml\npython other.py", "train.py": "import lib", "other.py": "", "lib.py": "", "a.yaml": "x: 1"}
+    files = {
+        "run.sh": "python train.py --config a.yaml\npython other.py",
+        "train.py": "import lib",
+        "other.py": "",
+        "lib.py": "",
+        "a.yaml": "x: 1",
+    }
     found = launches(files)
     assert [one.entry_text for one in found.of_config(f"{ROOT}/a.yaml")] == ["train.py"]
     assert [one.entry_text for one in found.of_entry(f"{ROOT}/other.py")] == ["other.py"]
@@ -284,16 +376,25 @@ def test_nothing_outside_of_the_project_is_looked_at() -> None:
 
 
 def test_numbers_are_looked_up() -> None:
-    (program,) = programs({"run.sh": "G=8\nN=${N:-2}\nsrun -N $N torchrun --nproc_per_node=$G train.py", "train.py": ""})
+    (program,) = programs(
+        {"run.sh": "G=8\nN=${N:-2}\nsrun -N $N torchrun --nproc_per_node=$G train.py", "train.py": ""}
+    )
     assert (program.launchers, program.processes, program.nodes) == (("srun", "torchrun"), "8", "2")
 
 
 def test_commands_of_containers() -> None:
-    compose = 'services:\n  train:\n    image: x\n    command: torchrun --nproc_per_node 4 src/train.py --config configs/a.yaml\n'
+    compose = "services:\n  train:\n    image: x\n    command: torchrun --nproc_per_node 4 src/train.py --config configs/a.yaml\n"
     pod = 'kind: Pod\nspec:\n  containers:\n    - name: x\n      command: ["bash", "-c", "cd src && python train.py --workers 4"]\n'
     image = 'FROM x\nRUN python setup.py install\nWORKDIR /app\nCMD ["python", "-m", "src.train", "--lr", "1"]\n'
     ci = "on: push\njobs:\n  a:\n    runs-on: x\n    steps:\n      - run: python src/train.py\n"
-    files = {"src/train.py": "", "setup.py": "", "configs/a.yaml": "x: 1", "compose.yaml": compose, "pod.yaml": pod, "Dockerfile": image}
+    files = {
+        "src/train.py": "",
+        "setup.py": "",
+        "configs/a.yaml": "x: 1",
+        "compose.yaml": compose,
+        "pod.yaml": pod,
+        "Dockerfile": image,
+    }
     found = {one.path: one for one in programs({**files, ".github/workflows/a.yml": ci})}
     assert {path.removeprefix(f"{ROOT}/") for path in found} == {"compose.yaml", "pod.yaml", "Dockerfile"}
     assert {one.entry for one in found.values()} == {f"{ROOT}/src/train.py"}
@@ -310,8 +411,8 @@ def test_commands_of_containers() -> None:
         ('python train.py "${@:2}"', ["--x"]),
         ('while [ $# -gt 1 ]; do shift; done\npython train.py "$@"', None),
         ('set -- b\npython train.py "$@"', None),
-        ('python train.py $2', ["--x"]),
-        ('python train.py --n ${1:-b}', ["--n"]),
+        ("python train.py $2", ["--x"]),
+        ("python train.py --n ${1:-b}", ["--n"]),
     ],
 )
 def test_which_arguments_of_a_script_are_left(body: str, expected: list[str] | None) -> None:

@@ -14,8 +14,23 @@ from ldlm_lint.source import Kind, Source, UnreadableError
 SUFFIX = re.compile(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")
 _HINT = re.compile(rb"hydra|\.(?:ya?ml|json|toml)[\"']")
 _DECORATOR = re.compile(r"^@(hydra\.main\([^()]*\))", re.M)
-_LOADS = frozenset({"load", "safe_load", "full_load", "unsafe_load", "open", "from_yaml", "from_json", "read_text", "load_config", "from_file"})
-_DATA = re.compile(r"data|vocab|label|class|caption|annot|metadata|index|token|prompt|result|metric|token|stat|out|save|log", re.I)
+_LOADS = frozenset(
+    {
+        "load",
+        "safe_load",
+        "full_load",
+        "unsafe_load",
+        "open",
+        "from_yaml",
+        "from_json",
+        "read_text",
+        "load_config",
+        "from_file",
+    }
+)
+_DATA = re.compile(
+    r"data|vocab|label|class|caption|annot|metadata|index|token|prompt|result|metric|token|stat|out|save|log", re.I
+)
 
 
 @dataclass(frozen=True, slots=True)

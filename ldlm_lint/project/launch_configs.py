@@ -17,9 +17,14 @@ from ldlm_lint.project.programs import ConfigUse, Given
 from ldlm_lint.source import Kind
 
 _KINDS = (Kind.YAML, Kind.JSON, Kind.TOML)
-_NAMES = re.compile(r"(?:^|_)(?:config|configs|cfg|conf|deepspeed|ds|zero|recipe|hparams?|params?|opts?|args|settings?|yaml|experiment|exp|job)(?:_|$)", re.I)
+_NAMES = re.compile(
+    r"(?:^|_)(?:config|configs|cfg|conf|deepspeed|ds|zero|recipe|hparams?|params?|opts?|args|settings?|yaml|experiment|exp|job)(?:_|$)",
+    re.I,
+)
 # Options that name data in a format of configurations.
-_DATA = re.compile(r"data|train|eval|valid|test|vocab|label|token|prompt|caption|annot|index|image|input|output|out|save|log|file_?list|blend|merge|weight")
+_DATA = re.compile(
+    r"data|train|eval|valid|test|vocab|label|token|prompt|caption|annot|index|image|input|output|out|save|log|file_?list|blend|merge|weight"
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,9 @@ class Configs:
     paths: Paths
     _read: dict[str, EntryConfigs] = field(default_factory=dict)
 
-    def of(self, entry: str | None, options: Iterable[Given], arguments: tuple[Given, ...], folders: tuple[str, ...]) -> tuple[ConfigUse, ...]:
+    def of(
+        self, entry: str | None, options: Iterable[Given], arguments: tuple[Given, ...], folders: tuple[str, ...]
+    ) -> tuple[ConfigUse, ...]:
         """The files that a program reads, what the command line names first, each file once."""
         found = [*self._named(options, folders, launcher=True), *self._named(arguments, folders)]
         if entry is not None:
@@ -59,7 +66,9 @@ class Configs:
 
     # On the command line
 
-    def _named(self, given: Iterable[Given], folders: tuple[str, ...], *, launcher: bool = False) -> Iterator[ConfigUse]:
+    def _named(
+        self, given: Iterable[Given], folders: tuple[str, ...], *, launcher: bool = False
+    ) -> Iterator[ConfigUse]:
         for one in given:
             for value in one.values or ():
                 if not SUFFIX.fullmatch(value.text) or not (launcher or _is_config(one, value.text)):
@@ -159,4 +168,3 @@ def _overrides(arguments: tuple[Given, ...]) -> Iterator[Override]:
         if one.override:
             deleted = one.mark == "~"
             yield Override(one.shown, "" if deleted else _single(one))
-

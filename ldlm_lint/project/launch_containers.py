@@ -13,7 +13,9 @@ from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.source import Kind, Source
 
-_COMMANDS = re.compile(rb"\b(?:command|commands|args|entrypoint|run|cmd|script|source)\b[\"']?[ \t]*:|\.sh[\"']?[ \t]*:")
+_COMMANDS = re.compile(
+    rb"\b(?:command|commands|args|entrypoint|run|cmd|script|source)\b[\"']?[ \t]*:|\.sh[\"']?[ \t]*:"
+)
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
 

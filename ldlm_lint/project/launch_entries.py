@@ -33,7 +33,11 @@ class Entries:
             return None
         if invocation.form is Form.CONSOLE:
             module = self.console.get(word.text.rpartition("/")[2])
-            return self.paths.module(module, (self.project.root, posixpath.join(self.project.root, "src"))) if module else None
+            return (
+                self.paths.module(module, (self.project.root, posixpath.join(self.project.root, "src")))
+                if module
+                else None
+            )
         if invocation.form is Form.MODULE:
             known = possible(started.frame, word.text, word.span)
             names = {one.text for one in known} if known else {word.text}

@@ -41,7 +41,9 @@ def arguments(frame: Frame, written: Sequence[Word]) -> tuple[tuple[Given, ...],
             index += isinstance(value, Word)
             found.append(_option(frame, word, match, value))
         elif match := _OVERRIDE.fullmatch(word.text):
-            found.append(Given(keys_of(match[2]), possible(frame, match[3], word.span), word.span, True, match[1], match[2]))
+            found.append(
+                Given(keys_of(match[2]), possible(frame, match[3], word.span), word.span, True, match[1], match[2])
+            )
         elif match := _DELETED.fullmatch(word.text):
             found.append(Given(keys_of(match[2]), (), word.span, True, match[1], match[2]))
         elif word.text != "--":
@@ -93,4 +95,6 @@ def options(frame: Frame, found: Sequence[Option]) -> Iterator[Given]:
         whole = Span(span.path, one.word.span.start, span.end, span.cell) if inside else one.word.span
         written = one.word.text.partition("=")[0] if one.joined is None or one.name.startswith("--") else one.name
         bare = written.lstrip("-")
-        yield Given(keys_of(one.name.lstrip("-")), values, whole, mark=written[: len(written) - len(bare)], written=bare)
+        yield Given(
+            keys_of(one.name.lstrip("-")), values, whole, mark=written[: len(written) - len(bare)], written=bare
+        )

@@ -9,7 +9,10 @@ from ldlm_lint.shell import words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Word
 
-_READ = rb"^[ \t]*(?:IFS=\S*[ \t]+)?read[ \t]+(?:-r[ \t]+)?-(?:r?d)[ \t]+(?:''|\"\")[ \t]+%s[ \t]*<<-?[ \t]*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^[ \t]*\1[ \t]*$"
+_READ = (
+    rb"^[ \t]*(?:IFS=\S*[ \t]+)?read[ \t]+(?:-r[ \t]+)?-(?:r?d)[ \t]+(?:''|\"\")[ \t]+%s[ \t]*"
+    rb"<<-?[ \t]*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^[ \t]*\1[ \t]*$"
+)
 _WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _TOKEN = re.compile(rb"(?:[^\s'\"\\]|\\[^\n]|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 

@@ -21,7 +21,9 @@ def value_of(project: Project, configs: Configs, program: Program, keys: tuple[s
     return Effective(places[0], tuple(places[1:])) if places else None
 
 
-def configured(project: Project, configs: Configs, program: Program, wanted: Callable[[str], bool]) -> frozenset[tuple[str, ...]]:
+def configured(
+    project: Project, configs: Configs, program: Program, wanted: Callable[[str], bool]
+) -> frozenset[tuple[str, ...]]:
     """The keys that a program's configuration files set to scalars and whose last part is wanted."""
     composed = configs.composition(program.entry, program.arguments) if program.entry is not None else None
     packages = {part.path: part.package for part in composed.parts} if composed is not None else {}

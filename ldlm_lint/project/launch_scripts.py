@@ -5,10 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-
-from tree_sitter import Node
 
 from ldlm_lint.model import Span
 from ldlm_lint.project import launch_containers
@@ -19,16 +17,16 @@ from ldlm_lint.project.launch_values import Frame, environment_of, passed, possi
 from ldlm_lint.project.programs import Given
 from ldlm_lint.project.sourcing import Sourcing
 from ldlm_lint.shell import launch_grammar, launchers, tree, words
-from ldlm_lint.shell.launch_arguments import Argument, values, written_words
+from ldlm_lint.shell.launch_arguments import written_words
 from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_commands import through_variables, words_of
 from ldlm_lint.shell.launch_grammar import Invocation
-from ldlm_lint.shell.script import Launch, Word
+from ldlm_lint.shell.script import Word
 from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind
 
 _CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b|\b(?:bash|sbatch)[ \t]")
 _SCRIPT = re.compile(rb"[\w.-]+\.(?:sh|bash|slurm|sbatch)\b")
-_WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _DEPTH = 3
 _MOST_SCRIPTS = 1000
 
@@ -106,8 +104,10 @@ class Scripts:
             for node in tree.nodes(tree.parse(text.data))["command"]:
                 if not _CALLS.search(text.data, node.start_byte, node.end_byte):
                     continue
-                call = launch_grammar.call_of(_words(text, node))
-                if call is None or ("$" not in call.script.text and posixpath.basename(call.script.text).encode() not in wanted):
+                call = launch_grammar.call_of(words_of(text, node))
+                if call is None or (
+                    "$" not in call.script.text and posixpath.basename(call.script.text).encode() not in wanted
+                ):
                     continue
                 span = text.span(node.start_byte, node.end_byte)
                 code = self.codes(path)[:1]
@@ -143,7 +143,7 @@ class Scripts:
 
     def _launches(self, frame: Frame, strings: Sequence[Code]) -> Iterator[Started]:
         own = frame.code
-        through = list(_through_variables(own))
+        through = list(through_variables(own))
         # The string of such a variable is not run once more by itself.
         taken = {word.span.start for launch in through for word in list(written_words(own, launch))[:1]}
         for code in (own, *strings):
@@ -189,7 +189,12 @@ class Scripts:
             if own is not None:
                 return own
             leading = leading_variable(raw.strip("\"'"))
-            if leading and depth < _DEPTH and leading[0] != name and (folder := self._folder(frame, leading[0], depth + 1)):
+            if (
+                leading
+                and depth < _DEPTH
+                and leading[0] != name
+                and (folder := self._folder(frame, leading[0], depth + 1))
+            ):
                 return posixpath.normpath(posixpath.join(folder, leading[1].strip("/")))
         return None
 
@@ -204,7 +209,7 @@ class Scripts:
     def _find(self, frame: Frame, text: str, folders: tuple[str, ...]) -> str | None:
         own = own_folder(text, frame.path, self.paths.root)
         if own is not None and ")" in text:
-            return own if own in self.paths.files else self.paths.find(text.rpartition(")")[2].strip("/\""), [own])
+            return own if own in self.paths.files else self.paths.find(text.rpartition(")")[2].strip('/"'), [own])
         leading = leading_variable(text)
         if leading:
             folder = self._folder(frame, leading[0])
@@ -213,33 +218,3 @@ class Scripts:
             if any(is_here(frame.code.source.slice(one.value_span)) for one in frame.code.assigned(leading[0])):
                 return self.paths.find(leading[1].lstrip("/"), folders)
         return self.paths.find(text, folders)
-
-
-def _words(text: Text, node: Node) -> tuple[Word, ...]:
-    """The words of a command as the tree has them."""
-    made = []
-    for one in tree.words(node):
-        raw = text.of_node(one)
-        made.append(Word(words.read_word(raw), text.span(one.start_byte, one.end_byte), "$" not in raw))
-    return tuple(made)
-
-
-def _through_variables(code: Code) -> Iterator[Launch]:
-    """The commands whose launcher stands in a variable: ``$LAUNCHER train.py``."""
-    for node in code.nodes["command"]:
-        if code.text.data[node.start_byte : node.start_byte + 1] not in (b"$", b'"'):
-            continue
-        found = _words(code.text, node)
-        if not found or not _WHOLE.fullmatch(re.sub(r"\[[@*]\]", "", found[0].text)):
-            continue
-        launch = Launch("", code.text.span(node.start_byte, node.end_byte), found)
-        full = list(written_words(code, launch))
-        if [one.text for one in full[:1]] != [found[0].text]:
-            yield launch
-            continue
-        # One word alone is a value, such as the interpreter.
-        known = values(code, Argument("", found[0].text, found[0].span))
-        if known and len({one.text for one in known}) == 1 and " " not in known[0].text:
-            name = replace(found[0], text=known[0].text)
-            if launchers.launcher_of([name.text, *(one.text for one in found[1:])]):
-                yield replace(launch, words=(name, *found[1:]))

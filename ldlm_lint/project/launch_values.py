@@ -22,7 +22,9 @@ _FROM = re.compile(r"\$\{@:(\d+)\}")
 _POSITIONAL = re.compile(r"\$(?:\{(\d+)(?::?-([^{}]*))?\}|(\d))")
 _WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 16
-_UNSURE = frozenset({"while_statement", "for_statement", "if_statement", "case_item", "function_definition", "subshell"})
+_UNSURE = frozenset(
+    {"while_statement", "for_statement", "if_statement", "case_item", "function_definition", "subshell"}
+)
 _LONGEST = 500
 DEFAULT = "unless the environment sets it"
 
@@ -130,7 +132,11 @@ def _from_caller(frame: Frame, index: int, default: str | None, span: Span) -> t
     plain = default is not None and "$" not in default
     left = arguments_at(frame, span)
     if left is None or frame.caller is None:
-        return (Possible(default, span, "unless an argument of the script sets it"),) if plain and default is not None else None
+        return (
+            (Possible(default, span, "unless an argument of the script sets it"),)
+            if plain and default is not None
+            else None
+        )
     if index < len(left):
         return possible(frame.caller, left[index].text, left[index].span)
     return (Possible(default, span),) if plain and default is not None else None
@@ -177,7 +183,9 @@ def environment_of(frame: Frame, place: Span) -> Iterator[Given]:
         inside = place.start <= one.span.start and one.span.end <= place.end
         reaches = inside if one.form in (Form.PREFIX, Form.ENV) else one.exported and one.span.start < place.start
         if reaches and one.span.path == place.path:
-            known = None if one.values is None else tuple(Possible(v.text, one.span, _note(v.origin)) for v in one.values)
+            known = (
+                None if one.values is None else tuple(Possible(v.text, one.span, _note(v.origin)) for v in one.values)
+            )
             yield Given((one.name,), known, one.span)
 
 

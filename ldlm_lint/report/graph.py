@@ -32,7 +32,10 @@ def render(graph: Graph, *, base: Path) -> str:
     document = {
         "schema": SCHEMA,
         "launches": [_json(one, base) for one in graph.launches],
-        "errors": [{"path": shown_path(one.path, base), "line": max(one.line, 1), "message": one.message} for one in graph.problems],
+        "errors": [
+            {"path": shown_path(one.path, base), "line": max(one.line, 1), "message": one.message}
+            for one in graph.problems
+        ],
         "summary": {
             "scripts": graph.scripts,
             "launches": len(graph.launches),
@@ -55,7 +58,12 @@ def _json(launch: Launch, base: Path) -> dict[str, object]:
         "complete": program.complete,
         "called_from": [_place(one, base) for one in launch.called],
         "configs": [
-            {"path": shown_path(one.path, base), "why": one.why, "primary": one.primary, "named": _place(one.named, base)}
+            {
+                "path": shown_path(one.path, base),
+                "why": one.why,
+                "primary": one.primary,
+                "named": _place(one.named, base),
+            }
             for one in launch.configs
         ],
         "values": [_value(one, base) for one in launch.values],
@@ -96,12 +104,15 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
     node = tree.add(Text.assemble((f"line {launch.where.line}: ", "bold"), clean(_launched(launch))))
     for called in launch.called:
         node.add(Text.assemble("called from ", clean(_shown_place(called, base))))
-    entry = shown_path(program.entry, base) if program.entry else (f"{program.entry_text} (not found in this project)" if program.entry_text else "what cannot be told")
+    foreign = f"{program.entry_text} (not found in this project)" if program.entry_text else "what cannot be told"
+    entry = shown_path(program.entry, base) if program.entry else foreign
     node.add(Text.assemble("runs ", (clean(entry), "bold" if program.entry else "dim")))
     above = node
     for one in launch.configs:
         # The parts of a composition stand below the file that names them.
-        text = Text.assemble((clean(shown_path(one.path, base)), "cyan" if one.primary else ""), (f"  {clean(one.why)}", "dim"))
+        text = Text.assemble(
+            (clean(shown_path(one.path, base)), "cyan" if one.primary else ""), (f"  {clean(one.why)}", "dim")
+        )
         if one.primary:
             above = node.add(Text.assemble("reads ", text))
         else:
@@ -113,7 +124,9 @@ def _add(tree: Tree, launch: Launch, base: Path) -> None:
 
 
 def _add_value(node: Tree, valued: Valued, base: Path) -> None:
-    child = node.add(Text.assemble((clean(valued.key), "green"), f" = {clean(_texts(valued.winner))}", *_source(valued.winner, base)))
+    child = node.add(
+        Text.assemble((clean(valued.key), "green"), f" = {clean(_texts(valued.winner))}", *_source(valued.winner, base))
+    )
     for one in valued.shadows:
         child.add(Text.assemble("instead of ", clean(_texts(one)), *_source(one, base)))
 

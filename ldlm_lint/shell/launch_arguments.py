@@ -17,7 +17,8 @@ from ldlm_lint.shell.text import byte_offset
 _WHOLE = re.compile(r"\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))")
 _NAME = re.compile(r"\$\{?#?([A-Za-z_]\w*|\d)")
 _ASSIGNED = re.compile(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)", re.S)
-_TOKEN = re.compile(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
+# A substitution is one word, whatever blanks stand in it.
+_TOKEN = re.compile(r"(?:\$\((?:[^()]|\([^()]*\))*\)|[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 # An element of an array; a comment in it is one as well.
 _ELEMENT = re.compile(r"#[^\n]*|" + _TOKEN.pattern)
 _WIDTH = 2

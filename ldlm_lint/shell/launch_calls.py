@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ldlm_lint.model import Claim, Finding
-from ldlm_lint.shell import launch_grammar, tree
+from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_arguments import arguments, values
 from ldlm_lint.shell.launch_code import Code
+from ldlm_lint.shell.launch_commands import words_of
 from ldlm_lint.shell.launch_values import is_workers, workers_finding, workers_limit
-from ldlm_lint.shell.script import Launch, Word
-from ldlm_lint.shell.words import read_word
+from ldlm_lint.shell.script import Launch
 
 _CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b")
 _WORKERS = re.compile(rb"workers", re.I)
@@ -25,7 +25,7 @@ def too_many_workers(code: Code, options: Mapping[str, object]) -> Iterator[Find
         place = code.text.data, node.start_byte, node.end_byte
         if not (_CALLS.search(*place) and _WORKERS.search(*place)):
             continue
-        call = launch_grammar.call_of(_words(code, tree.words(node)))
+        call = launch_grammar.call_of(words_of(code.text, node))
         if call is None:
             continue
         launch = Launch("", code.text.span(node.start_byte, node.end_byte), call.arguments)
@@ -35,11 +35,3 @@ def too_many_workers(code: Code, options: Mapping[str, object]) -> Iterator[Find
                     finding = workers_finding(code, argument, known, limit)
                     name = argument.name.lstrip("-+~").replace("-", "_")
                     yield replace(finding, claims=(*finding.claims, Claim("script-passes-to-training", name)))
-
-
-def _words(code: Code, nodes: list[tree.Node]) -> tuple[Word, ...]:
-    made = []
-    for node in nodes:
-        raw = code.text.of_node(node)
-        made.append(Word(read_word(raw), code.text.span(node.start_byte, node.end_byte), "$" not in raw))
-    return tuple(made)

@@ -9,7 +9,9 @@ from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_grammar import Form, Invocation
 from ldlm_lint.shell.script import Launch
 
-_DISTRIBUTED = frozenset({"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "composer"})
+_DISTRIBUTED = frozenset(
+    {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "composer"}
+)
 _TRAINS = re.compile(r"train|fine_?-?tun|distill?|(?<![a-z])(?:sft|dpo|ppo|grpo|rlhf|lora)(?![a-z])", re.I)
 _MAY_TRAIN = re.compile(r"(?:^|/)(?:main|run)(?:_\w+)?(?:\.py)?$", re.I)
 _OTHER_FIRST = re.compile(
@@ -18,7 +20,9 @@ _OTHER_FIRST = re.compile(
     re.I,
 )
 _OTHER = re.compile(rf"(?:^|[_.-]){_OTHER_FIRST.pattern}", re.I)
-_OTHER_FLAGS = re.compile(r"--(?:do[_-])?(?:eval|evaluate|test|inference|predict)(?:[_-]only)?|--mode=(?:eval|test|infer)\w*")
+_OTHER_FLAGS = re.compile(
+    r"--(?:do[_-])?(?:eval|evaluate|test|inference|predict)(?:[_-]only)?|--mode=(?:eval|test|infer)\w*"
+)
 _TRAIN_FLAGS = re.compile(r"--do[_-]train")
 
 

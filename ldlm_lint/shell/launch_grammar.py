@@ -8,19 +8,15 @@ value is unknown too: the entry is then only named where nothing else can be one
 from __future__ import annotations
 
 import enum
-import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldlm_lint import tables
 from ldlm_lint.shell import launchers
+from ldlm_lint.shell.launch_options import ALIASES, PROGRAM, Option, read_options
 from ldlm_lint.shell.script import Word
 
-_EXPANSION = re.compile(r"\$(?:\{[^{}]*\}|\w+|[@*])")
-_LIST = re.compile(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
-_OF_OPTIONS = re.compile(r"arg|opt|flag|param|setting|dist|launch|config|nccl|env|extra", re.I)
-_PROGRAM = re.compile(r".*\.pyc?\"?")
 # Modules that run the program behind their options.
 _UNDER = {
     "pdb": frozenset({"-c"}),
@@ -32,8 +28,6 @@ _UNDER = {
     "torch.utils.bottleneck": frozenset(),
     "kernprof": frozenset({"-o"}),
 }
-_TABLE = {"torch.distributed.run": "torchrun", "tune": "torchrun"}
-_SHORT = 2
 
 
 class Form(enum.Enum):
@@ -45,25 +39,6 @@ class Form(enum.Enum):
     COMMAND = "command"
     CODE = "code"
     UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An option of a launcher: ``name`` as the launcher's documentation writes it, and the words it takes.
-
-    A value that is joined to the option (``--nproc-per-node=8``) is ``joined``, and ``values`` is empty.
-    """
-
-    launcher: str
-    name: str
-    word: Word
-    values: tuple[Word, ...] = ()
-    joined: str | None = None
-
-    @property
-    def text(self) -> str | None:
-        """The value as it is written, None for a flag."""
-        return self.joined if self.joined is not None else (self.values[-1].text if self.values else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +83,10 @@ class Invocation:
     def _counted(self, what: str) -> str | None:
         named = tables.launchers()[what]
         for launcher in reversed(self.launchers):
-            wanted = named.get(_TABLE.get(launcher, launcher), ())
-            found = next((one for one in reversed(self.options) if one.launcher == launcher and one.name in wanted), None)
+            wanted = named.get(ALIASES.get(launcher, launcher), ())
+            found = next(
+                (one for one in reversed(self.options) if one.launcher == launcher and one.name in wanted), None
+            )
             if found is not None:
                 return found.text
         return None
@@ -123,32 +100,6 @@ class Call:
     arguments: tuple[Word, ...]
     launchers: tuple[str, ...] = ()
     options: tuple[Option, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """The options of one launcher by name: how many words each takes."""
-
-    arity: Mapping[str, int]
-    dashes: bool
-
-    @classmethod
-    @functools.cache
-    def of(cls, launcher: str) -> _Table:
-        """The table of a launcher; an unknown one has no options."""
-        named = tables.launchers()["options"].get(_TABLE.get(launcher, launcher), {})
-        arity = {name: count for kind, count in (("flag", 0), ("value", 1), ("pair", 2)) for name in named.get(kind, ())}
-        return cls(arity, launcher not in ("srun", "sbatch", "mpirun", "python"))
-
-    def find(self, written: str) -> str | None:
-        """The name of an option as the table has it; argparse and getopt take unambiguous beginnings of long names."""
-        name = "--" + written[2:].replace("_", "-") if self.dashes and written.startswith("--") else written
-        if name in self.arity:
-            return name
-        if not name.startswith("--"):
-            return None
-        longer = [one for one in self.arity if one.startswith(name)]
-        return longer[0] if len(longer) == 1 else None
 
 
 def read(words: Sequence[Word]) -> Invocation | None:
@@ -179,7 +130,7 @@ def call_of(words: Sequence[Word]) -> Call | None:
         if any(re.fullmatch(r"-\w*c", word.text) for word in rest[1:index]):
             return None
     elif name == "sbatch":
-        more, index, certain = _options("sbatch", rest, 1)
+        more, index, certain = read_options("sbatch", rest, 1)
         options = (*options, *more)
         if not certain:
             return None
@@ -202,7 +153,7 @@ def _started(words: Sequence[Word]) -> tuple[tuple[str, ...], tuple[Option, ...]
         name = launchers.named(texts)
         if name not in launchers.STARTERS:
             break
-        found, index, certain = _options(name, rest, 1)
+        found, index, certain = read_options(name, rest, 1)
         if not certain:
             return tuple(names), tuple(options), []
         names.append(name)
@@ -213,7 +164,7 @@ def _started(words: Sequence[Word]) -> tuple[tuple[str, ...], tuple[Option, ...]
 
 def _python_file(started: tuple[str, ...], options: tuple[Option, ...], rest: list[Word]) -> Invocation | None:
     """``srun ./train.py`` and ``uv run train.py``, or what a starter runs that is no Python."""
-    if _PROGRAM.fullmatch(rest[0].text):
+    if PROGRAM.fullmatch(rest[0].text):
         return Invocation((*started, "python"), options, rest[0], Form.FILE, tuple(rest[1:]))
     return Invocation(started, options, rest[0], Form.COMMAND, tuple(rest[1:])) if started else None
 
@@ -222,7 +173,7 @@ def _console(names: tuple[str, ...], options: tuple[Option, ...], rest: list[Wor
     """A command that a library installs; ``tune run`` takes the options of torchrun in front of its recipe."""
     name, taken = names[-1], 1 + bool(launchers.CONSOLE[names[-1]])
     if name == "tune":
-        found, taken, certain = _options(name, rest, taken)
+        found, taken, certain = read_options(name, rest, taken)
         options = (*options, *found)
         taken = taken if certain else len(rest)
     return Invocation(names, options, rest[0], Form.CONSOLE, tuple(rest[taken:]))
@@ -243,7 +194,7 @@ def _taken(rest: Sequence[Word]) -> int:
 
 def _ranks(names: tuple[str, ...], options: tuple[Option, ...], rest: list[Word]) -> Invocation:
     """A launcher of ranks and what stands behind its name."""
-    found, index, certain = _options(names[-1], rest, 0)
+    found, index, certain = read_options(names[-1], rest, 0)
     options = (*options, *found)
     own = {one.name for one in found}
     table = tables.launchers()
@@ -269,87 +220,11 @@ def _python(names: tuple[str, ...], options: tuple[Option, ...], rest: list[Word
         return Invocation(names, options, None, Form.CODE, ())
     if not _is_entry(texts[index]):
         return Invocation(names, options, None, Form.UNKNOWN, ())
-    return Invocation(names, options, rest[index], Form.FILE if module is None else Form.MODULE, tuple(rest[index + 1 :]))
+    return Invocation(
+        names, options, rest[index], Form.FILE if module is None else Form.MODULE, tuple(rest[index + 1 :])
+    )
 
 
 def _is_entry(text: str) -> bool:
     """Whether a word can be a path or a module: an escaped blank at the end of a line is neither."""
     return re.search(r"\w", text) is not None
-
-
-def _options(launcher: str, rest: Sequence[Word], index: int) -> tuple[list[Option], int, bool]:
-    """The options of a launcher from a word on, where they end, and whether that is certain."""
-    table = _Table.of(launcher)
-    found: list[Option] = []
-    while index < len(rest):
-        word = rest[index]
-        if word.text == "--":
-            return found, index + 1, True
-        if word.text == ":" and launcher in launchers.STARTERS:
-            # The next step of a heterogeneous job.
-            index += 1
-            continue
-        if not word.text.startswith("-") or word.text == "-":
-            if not _is_list(rest, index):
-                return found, index, True
-            found.append(Option(launcher, "", word))
-            index += 1
-            continue
-        option, taken = _option(launcher, table, rest, index)
-        if option is None:
-            return found, index, False
-        found.append(option)
-        index += taken
-    return found, index, True
-
-
-def _option(launcher: str, table: _Table, rest: Sequence[Word], index: int) -> tuple[Option | None, int]:
-    """The option at a word and how many words it takes; None where that cannot be told."""
-    word = rest[index]
-    written, equals, value = word.text.partition("=")
-    name = table.find(written)
-    if name is None and not written.startswith("--") and table.arity.get(written[:_SHORT]):
-        # `-N1`, `-pgpu`
-        return Option(launcher, written[:_SHORT], word, joined=word.text[_SHORT:]), 1
-    if name is None:
-        clustered = not written.startswith("--") and all(table.arity.get(f"-{one}") == 0 for one in written[1:])
-        taken = 1 if clustered or equals else _taken_by_unknown(launcher, rest, index)
-        values = tuple(rest[index + 1 : index + taken])
-        return (Option(launcher, written, word, values, value if equals else None), taken) if taken else (None, 0)
-    if equals:
-        return Option(launcher, name, word, joined=value), 1
-    taken = table.arity[name]
-    return Option(launcher, name, word, tuple(rest[index + 1 : index + 1 + taken])), 1 + taken
-
-
-def _taken_by_unknown(launcher: str, rest: Sequence[Word], index: int) -> int:
-    """How many words an option that no table has takes with itself, as what follows tells; 0 where it does not tell."""
-    following, second = (rest[at].text if at < len(rest) else "-" for at in (index + 1, index + 2))
-    if following.startswith("-") or _starts(launcher, rest, index + 1):
-        return 1
-    return 2 if following.isdecimal() or second == "-m" or _starts(launcher, rest, index + 2) else 0
-
-
-def _starts(launcher: str, rest: Sequence[Word], index: int) -> bool:
-    """Whether a word can only be the program that a launcher starts."""
-    if index >= len(rest):
-        return False
-    if launcher in launchers.STARTERS:
-        return launchers.launcher_of([word.text for word in rest[index:]]) is not None
-    return _PROGRAM.fullmatch(rest[index].text) is not None
-
-
-def _is_list(rest: Sequence[Word], index: int) -> bool:
-    """Whether a word that is one expansion stands for options: an array, or a bare variable in front of the program."""
-    word = rest[index]
-    if _LIST.fullmatch(word.text):
-        return True
-    if not _EXPANSION.fullmatch(word.text):
-        return False
-    quoted = word.span.end - word.span.start > len(word.text.encode())
-    if quoted or index + 1 >= len(rest):
-        return False
-    following = next((one.text for one in rest[index + 1 :] if not _EXPANSION.fullmatch(one.text)), "")
-    if _OF_OPTIONS.search(word.text):
-        return True
-    return following.startswith("-m") or _PROGRAM.fullmatch(following) is not None

@@ -25,7 +25,11 @@ def described(launch: Launch, lost: Sequence[Word]) -> str:
     places = {word.span for word in given[:end]}
     program = _program(invocation) if invocation.entry is not None and invocation.entry.span in places else []
     options = [word.word for word in invocation.options if word.word.span in places]
-    named = [_name(word) for word in (*options, *(one for one in invocation.arguments if one.span in places)) if _NAMED.match(word.text)]
+    named = [
+        _name(word)
+        for word in (*options, *(one for one in invocation.arguments if one.span in places))
+        if _NAMED.match(word.text)
+    ]
     return _listed([*program, *named] or _without_grammar(given))
 
 

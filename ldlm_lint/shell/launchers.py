@@ -69,17 +69,21 @@ class Wrapper:
 
 
 def _of(value: str = "", operands: int = 0, subcommands: str = "", divided: bool = False) -> Wrapper:
-    return Wrapper(frozenset(value.split()), operands, tuple(tuple(one.split()) for one in subcommands.split(",") if one), divided)
+    return Wrapper(
+        frozenset(value.split()), operands, tuple(tuple(one.split()) for one in subcommands.split(",") if one), divided
+    )
 
 
 _CONTAINER = (
     "-a --add-host --attach --blkio-weight --cap-add --cap-drop --cgroupns --cidfile -c --cpu-shares --cpus --cpuset-cpus --device -e --env"
-    " --env-file --entrypoint --expose --gpus --group-add -h --hostname --init-path --ipc -l --label --link --log-driver --log-opt -m --memory"
+    " --env-file --entrypoint --expose --gpus --group-add -h --hostname --init-path --ipc -l --label --link"
+    " --log-driver --log-opt -m --memory"
     " --memory-swap --mount --name --net --network --oom-score-adj --pid --platform -p --publish --pull --restart --runtime --security-opt"
     " --shm-size --stop-signal --sysctl --tmpfs --ulimit -u --user --userns --uts -v --volume --volumes-from -w --workdir"
 )
 _IMAGE_FILE = (
-    "-B --bind --add-caps --app --apply-cgroups --drop-caps --env --env-file --fusemount -H --home --hostname --mount --network --network-args"
+    "-B --bind --add-caps --app --apply-cgroups --drop-caps --env --env-file --fusemount -H --home --hostname --mount"
+    " --network --network-args"
     " -o --overlay --pwd --cwd --scratch -S --security --shell -W --workdir --pem-path --dns"
 )
 _WRAPPERS = {
@@ -109,7 +113,9 @@ _WRAPPERS = {
     "pipenv": _of("--python", subcommands="run"),
     "rye": _of(subcommands="run"),
     "hatch": _of("-e --env", subcommands="run"),
-    **dict.fromkeys(("conda", "mamba", "micromamba"), _of("-n --name -p --prefix --cwd -a --attach", subcommands="run")),
+    **dict.fromkeys(
+        ("conda", "mamba", "micromamba"), _of("-n --name -p --prefix --cwd -a --attach", subcommands="run")
+    ),
     **dict.fromkeys(("docker", "podman", "nvidia-docker"), _of(_CONTAINER, 1, "run,container run")),
     **dict.fromkeys(("singularity", "apptainer"), _of(_IMAGE_FILE, 1, "exec,run")),
     "nsys": _of(
@@ -117,7 +123,9 @@ _WRAPPERS = {
         " --backtrace -f --force-overwrite --capture-range-end --cuda-memory-usage --python-backtrace --gpu-metrics-device --kill",
         subcommands="profile",
     ),
-    "ncu": _of("-o --export -k --kernel-name -c --launch-count -s --launch-skip --set --section --metrics --target-processes"),
+    "ncu": _of(
+        "-o --export -k --kernel-name -c --launch-count -s --launch-skip --set --section --metrics --target-processes"
+    ),
     "ray": _of(divided=True, subcommands="job submit"),
     "py-spy": _of(divided=True, subcommands="record,top"),
 }

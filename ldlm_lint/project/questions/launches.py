@@ -28,7 +28,8 @@ def _comes_from(given: Given, finding: Finding) -> bool:
     """Whether a value of an argument is written at the place of a finding."""
     place = finding.span
     return any(
-        one.span.path == place.path and place.start <= one.span.start and one.span.end <= place.end for one in given.values or ()
+        one.span.path == place.path and place.start <= one.span.start and one.span.end <= place.end
+        for one in given.values or ()
     )
 
 

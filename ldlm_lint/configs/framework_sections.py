@@ -73,6 +73,17 @@ def sections(source: Source, document: Document) -> Iterator[Section]:
                 yield section
 
 
+def engine_section(source: Source, document: Document) -> Section | None:
+    """The root of a DeepSpeed file as settings; None for any other file."""
+    root = document.get()
+    if is_record(source.path) or root is None or root.shape is not Shape.MAPPING:
+        return None
+    settings = settings_of(document, root)
+    if not vocabulary("deepspeed").recognises(settings):
+        return None
+    return Section("deepspeed", settings, DocumentEditor(source, document), claims=(Claim("stands-outside-tests"),))
+
+
 def is_record(path: str) -> bool:
     """Whether a file lies where runs write down what they were given, or is called like such a record."""
     return _RECORDED.search(path) is not None

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ldlm_lint.frameworks.accumulation import fixed_accumulation
 from ldlm_lint.frameworks.checkpoints import trains_adapters, unbounded
 from ldlm_lint.frameworks.loaders import Names, loader_findings
 from ldlm_lint.frameworks.sections import Section, Setting, in_force, integer, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
-from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_global_batch_size
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT, EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
@@ -44,7 +44,7 @@ def decide(section: Section, options: Mapping[str, object]) -> Iterator[Finding]
         yield from _not_fused(section)
     yield from loader_findings(section, _LOADER, options, epochs=section.number("num_train_epochs"))
     yield from unbounded(section, options)
-    yield from _fixed_accumulation(section)
+    yield from fixed_accumulation(section)
 
 
 def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
@@ -130,18 +130,4 @@ def _not_fused(section: Section) -> Iterator[Finding]:
         ),
         claims=(in_force(setting), Claim("launches-do-not-shard", setting.name)),
         confidence=Confidence.MEDIUM,
-    )
-
-
-def _fixed_accumulation(section: Section) -> Iterator[Finding]:
-    """Accumulation in a file whose launches take their number of GPUs from outside; in a command the launch rules see to it."""
-    steps = section.number("gradient_accumulation_steps")
-    if section.from_command or steps is None or steps <= 1 or any(map(is_global_batch_size, section.settings)):
-        return
-    setting = section.settings["gradient_accumulation_steps"]
-    yield section.report(
-        GRADIENT_ACCUMULATION_FIXED,
-        setting,
-        {"name": setting.name, "value": f"{steps:g}"},
-        claims=(Claim("launch-varies-processes", setting.name),),
     )

@@ -11,7 +11,7 @@ from ldlm_lint.configs.document import Document, Entry, Path, Shape
 from ldlm_lint.configs.roles import Roles
 from ldlm_lint.source import Source
 
-# `run` and `setup` of SkyPilot, `commands` of dstack, `source` of Argo, `cmd` and `entrypoint` of job files.
+# `run` of SkyPilot, `commands` of dstack, `source` of Argo, `cmd` and `entrypoint` of job files.
 _LINES = frozenset({"commands"})
 _TEXTS = frozenset({"run", "command", "cmd", "script", "source", "entrypoint", "args"})
 _WORDS = frozenset({"command", "args", "entrypoint", "cmd"})

@@ -87,10 +87,10 @@ class Placement:
             # What is merged into it is not among its parts.
             return Holder(spans, tuple(whole_lines(self._source, one.start, one.end) for one in spans), free=True)
         if self._is_flow(above):
-            emptied = Edit(Span(self._source.path, above.span.start + 1, above.span.end - 1), "")
-            return Holder(spans, emptied=emptied, reason=_EMPTY)
+            inside = Span(self._source.path, above.span.start + 1, above.span.end - 1)
+            return Holder(spans, emptied=Edit(inside, ""), reason=_EMPTY)
         lines = tuple(whole_lines(self._source, one.start, one.end) for one in spans)
-        emptied = None
+        emptied: Edit | None = None
         if above.key_span is not None and _TO_BLOCK.fullmatch(
             data[above.key_span.end : above.span.start].rstrip(b"- ")
         ):

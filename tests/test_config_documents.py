@@ -314,6 +314,13 @@ def test_python_objects_stay_text() -> None:
     assert found.get("a").tag == "!!python/object/apply:os.system"  # type: ignore[union-attr]
 
 
+def test_what_only_the_reader_in_python_takes() -> None:
+    """``yaml.safe_load`` and OmegaConf use that reader, so the file is sound."""
+    text = "é:\n  run: |\n    \techo\n  y: [a,?]\n"
+    assert data_of(document(text.replace("a,?", "a"))) == yaml.safe_load(text.replace("a,?", "a"))
+    assert spans_of(text)["é", "run"] == "|\n    \techo"
+
+
 def test_places_in_toml() -> None:
     text = '\ufeff# é\r\na.b = "é"  # c\r\n[t."q.r"]\r\nx = [1,\r\n  2]\r\n[[l]]\r\ny = 2024-01-01\r\n[[l]]\r\nz = {k = \'v\'}\r\n'
     found = spans_of(text, Kind.TOML)

@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from ldlm_lint.configs.document import DataError, Document, DocumentError, Shape
+from ldlm_lint.configs.document import ChartError, DataError, Document, DocumentError, Shape
 from ldlm_lint.configs.scalars import yaml_scalar
 from ldlm_lint.configs.templates import Placeholder, bare_placeholder, chart_error, marked_placeholders, rendered
 from ldlm_lint.configs.yaml_entries import MAX_ENTRIES, Entries
 from ldlm_lint.source import Source
 
+# A hundred times slower than libyaml.
+_LONGEST_SECOND_READING = 100_000
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Python's escapes of characters that do not exist are plain ValueErrors in the reader that is written in Python.
 _ERRORS = (yaml.YAMLError, ValueError, OverflowError)
@@ -56,31 +58,46 @@ def read(source: Source) -> Document:
     """The document of a YAML stream; raises DocumentError with the line of the first error, DataError for data."""
     if source.text.count("\n") > MAX_ENTRIES:
         raise DataError("holds data, not settings", 1)
+    entries = Entries(source)
+    for number, root in enumerate(_read_roots(source)):
+        entries.add_root(root, number)
+    return Document(source.path, source.kind, tuple(entries.found))
+
+
+def _read_roots(source: Source) -> list[Node]:
+    """The root node of each document; raises DocumentError."""
     try:
-        roots = list(_Stream(source.text).roots())
+        return list(_Stream(source.text, _LOADER).roots())
     except _TemplateError as error:
         line = _line(source, error.placeholder.start)
         raise chart_error(source.text, line) or error.placeholder.error(line) from error
     except _ERRORS as error:
-        raise _error(source, error) from error
-    entries = Entries(source)
-    for number, root in enumerate(roots):
-        entries.add_root(root, number)
-    return Document(source.path, source.kind, tuple(entries.found))
+        problem = _error(source, error)
+        if isinstance(problem, ChartError) or len(source.text) > _LONGEST_SECOND_READING:
+            raise problem from error
+    # libyaml refuses what the reader written in Python takes, which `yaml.safe_load` and OmegaConf use: a tab at the head
+    # of a block of text.
+    try:
+        return list(_Stream(source.text, yaml.SafeLoader).roots())
+    except _TemplateError as error:
+        raise error.placeholder.error(_line(source, error.placeholder.start)) from error
+    except _ERRORS:
+        raise problem from None
 
 
 class _Stream:
     """Makes nodes of events."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, loader: type) -> None:
         self._text = text
+        self._loader = loader
         self._anchors: dict[str, Node] = {}
         self._stack: list[Node] = []
         self._end = 0
 
     def roots(self) -> Iterator[Node]:
         """The root node of each document."""
-        for event in yaml.parse(self._text, Loader=_LOADER):
+        for event in yaml.parse(self._text, Loader=self._loader):
             kind = type(event)
             if kind is yaml.ScalarEvent:
                 node = self._scalar(event)

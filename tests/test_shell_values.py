@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from ldlm_lint.rules.settings import Origin, Value
 from ldlm_lint.shell import arithmetic, templates
+from ldlm_lint.shell.launch_arguments import arguments
+from ldlm_lint.shell.launch_arguments import values as known_values
+from ldlm_lint.shell.launch_code import codes
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.source import Kind, Source
 
@@ -208,3 +211,47 @@ def test_arithmetic(text: str, expected: int | None) -> None:
 @given(st.text(alphabet="aX$(){}'\"\\:-`1 @*\n", max_size=30))
 def test_no_word_stops_the_expansion(raw: str) -> None:
     templates.expand(raw, lambda name: (templates.Text("v", Origin.LITERAL),))
+
+
+ARGUMENTS = {
+    "A=(--x 1)\ntorchrun t.py \"${A[@]}\"": ["--x 1"],
+    "A=(--x 1)\nA=(--y 2)\ntorchrun t.py \"${A[@]}\"": ["--y 2"],
+    "A=(--x 1 # --z 3\n  # --z 3\n)\nA+=(--y 2)\ntorchrun t.py \"${A[@]}\"": ["--x 1", "--y 2"],
+    "B=(--x 1)\nA=(\"${B[@]}\" --y 2)\ntorchrun t.py \"${A[@]}\"": ["--x 1", "--y 2"],
+    "A='--x 1'\nA=\"$A --y 2\"\ntorchrun t.py $A": ["--x 1", "--y 2"],
+    "A='--x 1'\nif a; then A+=' --y 2'; fi\ntorchrun t.py $A": ["--x 1", "--y 2"],
+    "torchrun t.py $A\nA='--x 1'": [],
+    "N=$(python -c 'print(8)')\nA=\"--n $N\"\ntorchrun $A t.py --x 1": ["--n None", "--x 1"],
+    "X=1\nA=(--x \"$X\")\nX=2\ntorchrun t.py \"${A[@]}\"": ["--x 1"],
+    "for x in 1 2; do torchrun t.py --x $x; done": ["--x 1 2"],
+    "f() { torchrun t.py --x \"$1\"; }\nf 1\nf 2": ["--x 1", "--x 2"],
+    "f() { local v=$1; torchrun t.py --x $v; }\nf 1\nf 2": ["--x 1 2"],
+    "torchrun t.py --x ${X:-3}": ["--x 3"],
+    "X=1\ntorchrun t.py --x ${X:-3}": ["--x 1"],
+    "torchrun t.py --x $((2 * 4))": ["--x 8"],
+    "X=2\ntorchrun t.py --x=${X}k": ["--x 2k"],
+    "torchrun t.py --x $X": ["--x None"],
+    "X=$1\ntorchrun t.py --x $X": ["--x None"],
+}
+
+
+@pytest.mark.parametrize(("script", "expected"), ARGUMENTS.items(), ids=ARGUMENTS)
+def test_arguments_of_a_launch(script: str, expected: list[str]) -> None:
+    source = Source.from_bytes("run.sh", script.encode(), Kind.SHELL)
+    code = codes(source, scan(source))[0]
+    found = []
+    for launch in (one for one in code.script.launches if one.launcher == "torchrun"):
+        for argument in arguments(code, launch):
+            known = known_values(code, argument)
+            found.append(f"{argument.name} {' '.join(one.text for one in known) if known else None}")
+    assert found == expected
+
+
+def test_a_value_of_an_argument_stands_where_it_is_written() -> None:
+    script = "A=8\nB=$A\ntorchrun t.py --x $B --y $((A * 2)) --z 5\n"
+    source = Source.from_bytes("run.sh", script.encode(), Kind.SHELL)
+    code = codes(source, scan(source))[0]
+    known = [one for argument in arguments(code, code.script.launches[0]) for one in known_values(code, argument) or ()]
+    assert [source.slice(one.span) for one in known] == ["A=8", "--y $((A * 2))", "--z 5"]
+    assert [one.assignment.name if one.assignment else None for one in known] == ["A", None, None]
+    assert [source.slice(one.value_span) if one.value_span else None for one in known] == ["8", None, "5"]

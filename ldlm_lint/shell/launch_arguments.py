@@ -102,6 +102,9 @@ def _held(script: Code, name: str, place: int) -> Iterator[list[Word]]:
         raw = script.source.slice(assignment.value_span)
         array = len(raw) > 1 and (raw[0], raw[-1]) == ("(", ")")
         quoted = array or (len(raw) > 1 and raw[0] in "\"'" and raw[0] == raw[-1])
+        if not array and ("$(" in raw.replace("$((", "") or "`" in raw):
+            # The words of a command that is run for its output are none of the launch.
+            continue
         shift, body = (1, raw[1:-1]) if quoted else (0, raw)
         found = (_ELEMENT if array else _TOKEN).finditer(body)
         kept = (one for one in found if not (array and one[0][0] == "#"))
@@ -118,8 +121,7 @@ def _with_earlier(script: Code, name: str, place: int) -> set[Step]:
         if step in found:
             continue
         found.add(step)
-        raw = script.text.slice(step.value_start, step.end)
-        if step.change is Change.APPEND or re.search(r"\$\{?" + name + r"\b", raw):
+        if step.change is Change.APPEND:
             waiting += variables.steps_at(name, variables.home(step).start)
     return found
 

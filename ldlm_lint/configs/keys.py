@@ -32,7 +32,9 @@ _WORKERS = re.compile(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader
 _TIMEOUT = re.compile(r"(?:.*_)?timeout(?:_\w+)?", re.I)
 _FUSED = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
 # A loader that its section calls one for evaluation may work in the main process.
-_EVALUATES = re.compile(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I)
+_EVALUATES = re.compile(
+    r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I
+)
 # The main process is where a debugger wants the data to be loaded.
 _DEBUGS = re.compile(r"(?:^|[_.-])(?:debug\w*|local|smoke|toy|tiny|overfit|dry|dev|test)(?:[_.-]|$)", re.I)
 # A file with more keys than this is data, not a configuration; a list of files may be as long as it likes.
@@ -126,15 +128,20 @@ def _of_workers(source: Source, document: Document, entry: Entry, options: Mappi
             Claim("configured-value-reaches-call", "too-many-workers"),
             _setting(source, document, entry, limit // 2, _REASON) if limit > 1 else None,
         )
-    elif entry.value == 0 and not any(_EVALUATES.search(str(key)) for key in entry.path) and not _DEBUGS.search(document.path.rpartition("/")[2]):
+    elif entry.value == 0 and not _is_meant(document, entry):
         yield from _no_workers(source, document, entry, _number(options, NUM_WORKERS.name, NUM_WORKERS.default))
+
+
+def _is_meant(document: Document, entry: Entry) -> bool:
+    """No workers for an evaluation, or in a file for debugging."""
+    return any(_EVALUATES.search(str(key)) for key in entry.path) or _DEBUGS.search(document.path.rpartition("/")[2]) is not None
 
 
 def _no_workers(source: Source, document: Document, entry: Entry, count: int) -> Iterator[Finding]:
     """Options beside it that only workers know end the program; without them the loader only is slow."""
     beside = {one.name: one for one in document.children(*entry.path[:-1], document=entry.document)}
-    persistent, factor = beside.get("persistent_workers"), beside.get("prefetch_factor")
-    wrong = [one for one in (factor if factor and _is_number(factor.value) else None, persistent if persistent and persistent.value is True else None) if one]
+    needs = {"prefetch_factor": _is_number, "persistent_workers": lambda value: value is True}
+    wrong = [beside[name] for name, matters in needs.items() if name in beside and matters(beside[name].value)]
     if wrong:
         names = " and ".join(f"{one.name}={one.value}" for one in wrong)
         yield _finding(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.configs.document import Document
+from ldlm_lint.configs.hydra import Composition, compose
 from ldlm_lint.model import Related, Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
@@ -26,14 +27,15 @@ _CONFIG_NAME = re.compile(rb"config_name[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']")
 _PACKAGE = re.compile(rb"^#[ \t]*@package[ \t]+(\S+)[ \t]*\r?$", re.M)
 _LITERAL = re.compile(rb"[\"']([\w./ -]*?[\w-]+\.(?:ya?ml|json|toml))[\"']")
 _LOADS = re.compile(
-    rb"yaml\.\w*load\w*\(|OmegaConf\.load|json\.load\(|toml\w*\.load\w*\(|parse_(?:yaml|json)_file|parse_args_into_dataclasses|HfArgumentParser"
+    rb"yaml\.\w*load\w*\(|OmegaConf\.load|json\.load\(|toml\w*\.load\w*\(|parse_(?:yaml|json)_file|parse_args_into_dataclasses"
+    rb"|HfArgumentParser"
     rb"|\bdraccus\b|\btyro\b|\bpyrallis\b|\bjsonargparse\b|YAML\(|Config\.fromfile|yacs"
 )
 _ENTRY = re.compile(rb"^if[ \t]+__name__[ \t]*==|^@hydra\.main", re.M)
 # Folders of what a run has written down, or of what is not this project's own training.
 _RECORDED = re.compile(
-    r"(?:^|/)(?:results?|outputs?|wandb|runs|logs?|archived?|old|backups?|multirun|\.hydra|checkpoints?|ckpts?|artifacts|golden_values|tests?|test_\w+"
-    r"|docs?|\.github|\.circleci|third_party|vendor|node_modules)/",
+    r"(?:^|/)(?:results?|outputs?|wandb|runs|logs?|archived?|old|backups?|multirun|\.hydra|checkpoints?|ckpts?|artifacts"
+    r"|golden_values|tests?|test_\w+|docs?|\.github|\.circleci|third_party|vendor|node_modules)/",
     re.I,
 )
 # The keys that name a class whose arguments stand beside or below: Hydra, Lightning, latent-diffusion and its heirs.
@@ -65,6 +67,7 @@ class Homes:
         self._project = project
         self._launches = launches
         self._homes: dict[str, tuple[Home, ...]] = {}
+        self._compositions: dict[str, tuple[Composition, ...]] = {}
         self._words: dict[str, frozenset[bytes]] = {}
         self._words_by_file: dict[str, frozenset[bytes]] = {}
 
@@ -87,7 +90,8 @@ class Homes:
         for program in self._launches.of_config(path):
             if program.entry is not None:
                 use = next(one for one in program.configs if one.path == path)
-                yield Home(program.entry, self._package(path, program.entry), (Related(use.span, "a launch reads this file"),), True)
+                related = (Related(use.span, f"the program reads this file: {use.why}"),)
+                yield Home(program.entry, self._package(path, program.entry), related, True)
 
     def _package(self, path: str, entry: str) -> tuple[str, ...]:
         return next((one.prefix for one in self._in_hydra_folder(path) if one.entry == entry), ())
@@ -110,6 +114,18 @@ class Homes:
                     folder = "." if beside in self._project.others else None
                 if folder is not None:
                     yield file, posixpath.normpath(posixpath.join(posixpath.dirname(file), folder))
+
+    def hydra_folder(self, home: Home, path: str) -> str | None:
+        """The Hydra folder of a program that a file lies in; None where it lies in none."""
+        folders = (folder for file, folder in self.hydra_folders if file == home.entry)
+        return next((one for one in folders if path.startswith(one + "/")), None)
+
+    def compositions(self, folder: str) -> tuple[Composition, ...]:
+        """What Hydra makes of each primary configuration in a folder, without a command line."""
+        if folder not in self._compositions:
+            names = (one for one in sorted(self._project.others) if posixpath.dirname(one) == folder and one.endswith((".yaml", ".yml")))
+            self._compositions[folder] = tuple(compose(self._project, folder, posixpath.basename(one)) for one in names)
+        return self._compositions[folder]
 
     def _in_hydra_folder(self, path: str) -> Iterator[Home]:
         for file, folder in self.hydra_folders:

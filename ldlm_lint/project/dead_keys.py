@@ -23,12 +23,18 @@ _NAME = re.compile(r"[A-Za-z]\w{2,}")
 _INTERPOLATION = re.compile(rb"\$\{([^{}]*)")
 # Frameworks that read their settings by names which the project's own code does not hold.
 _FRAMEWORKS = re.compile(
-    rb"HfArgumentParser|TrlParser|LightningCLI|jsonargparse|TrainingArguments|deepspeed|_CliArgs|fairseq|mmengine|mmcv|detectron2|nemo\b|megatron"
-    rb"|torchtune|accelerate\.commands|ray\.tune|composer\b|setattr\(|__dict__|\bglobals\(\)|\.update\((?:yaml|json|OmegaConf)"
+    rb"HfArgumentParser|TrlParser|LightningCLI|jsonargparse|TrainingArguments|import fairseq|from fairseq|mmengine|mmcv|detectron2|nemo\b"
+    # Attributes by a name that is no literal: any key may become one.
+    rb"|torchtune|ray\.tune|\bcomposer\b"
+    rb"|setattr\((?:self|\w*(?:args?|cfg|config|conf|opts?|params|namespace|settings))[ \t]*,[ \t]*(?![\"'])"
+    rb"|__dict__(?:\.update|\[)|\bglobals\(\)|\.update\((?:yaml|json|OmegaConf)"
 )
+# Of DeepSpeed's own files.
+_FRAMEWORK_KEYS = {"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"}
 _OWN_KEYS = {"hydra", "defaults", "_target_", "target", "class_path", "params", "init_args", "version", "wandb", "sweep"}
 _CLASS_KEYS = ("_target_", "target", "class_path")
 _SPREAD = re.compile(rb"\*\*[ \t]*([\w.]+)")
+_ASSIGNED = re.compile(rb"[ \t]*(?:self\.)?(\w+)[ \t]*=[ \t]*[\w.\[\]\"']*$")
 _LOGGING = re.compile(rb"(?:print|info|debug|log|pformat|str|repr|len|isinstance|hasattr|type|bool)$")
 
 
@@ -41,17 +47,18 @@ def dead_paths(context: Context, document: Document) -> frozenset[Path]:
 
 
 def _find(context: Context, document: Document) -> frozenset[Path]:
+    # A file that is only like what a program reads may be another tool's, which knows the keys that this one does not.
     homes = [one for one in context.homes.of(document.path) if one.chosen or _is_of_hydra(context, one, document.path)]
     if document.documents != 1 or not homes or any(one.shared for one in document.entries):
         return frozenset()
     text = _Text(context, homes, document)
-    if text.of_a_framework:
+    if text.of_a_framework or any(one.name in _FRAMEWORK_KEYS for one in document.children()):
         return frozenset()
     return frozenset(one.path for one in document.entries if one.name and not _is_alive(text, document, one))
 
 
 def _is_of_hydra(context: Context, home: Home, path: str) -> bool:
-    return any(file == home.entry and path.startswith(folder + "/") for file, folder in context.homes.hydra_folders)
+    return context.homes.hydra_folder(home, path) is not None
 
 
 class _Text:
@@ -77,7 +84,9 @@ class _Text:
 
     def _finds_whole(self, section: bytes) -> bool:
         name = re.escape(section)
-        used = re.compile(rb"(?:\.%s|\[[\"']%s[\"']\]|get\([\"']%s[\"'][^()]*\))(?![\w\"'])[ \t]*(?![\w \t.\[=(:]|\.get)" % (name, name, name))
+        used = re.compile(
+            rb"(?:\.%s|\[[\"']%s[\"']\]|get\([\"']%s[\"'][^()]*\))(?![\w\"'])[ \t]*(?![\w \t.\[=(:]|\.get)" % ((name,) * 3)
+        )
         iterated = re.compile(
             rb"(?:\.%s|[\"']%s[\"']\])\.(?:items|keys|values)\(|\bin[ \t]+[\w.]*\b%s\b[ \t]*:"
             # A subscript that is no literal looks up any key.
@@ -85,14 +94,23 @@ class _Text:
         )
         if section.decode() in self.spread:
             return True
-        return any(iterated.search(data) or any(self._hands_on(data, match.start()) for match in used.finditer(data)) for data in self.reach)
+        return any(iterated.search(data) for data in self.reach) or any(
+            self._hands_on(data, match.start()) for data in self.reach for match in used.finditer(data)
+        )
 
     @staticmethod
     def _hands_on(data: bytes, at: int) -> bool:
-        """Whether a use of a section as a whole is an argument of a call that may read it; to print it is not to read it."""
+        """Whether a use of a section as a whole hands it to code that may read any key; to print it is not to read it."""
         line = data[data.rfind(b"\n", 0, at) + 1 : at]
         called = re.search(rb"([\w.]+)\([^()]*$", line)
-        return called is None or not _LOGGING.search(called[1])
+        if called is not None:
+            return _LOGGING.search(called[1]) is None
+        assigned = _ASSIGNED.match(line)
+        if assigned is None:
+            return True
+        # What becomes of the variable: keys that are read from it by literals are words of the text anyway.
+        name = re.escape(assigned[1])
+        return re.search(rb"(?<![\w.\"'])%s(?:[ \t]*[,)]|\[(?![\"'])|\.(?:items|keys|values)\(|\.get\((?![\"']))" % name, data) is not None
 
 
 def _is_alive(text: _Text, document: Document, entry: Entry) -> bool:

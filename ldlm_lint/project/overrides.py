@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from typing import TYPE_CHECKING
 
 from ldlm_lint.configs.document import Document, Entry
@@ -25,16 +24,8 @@ def overriding(program: Program, home: Home, entry: Entry) -> Given | None:
 
 def is_shadowed(context: Context, document: Document, entry: Entry, home: Home) -> bool:
     """Whether in every Hydra composition with a file another of its files sets the value."""
-    from ldlm_lint.configs.hydra import compose
-
-    folder = next((folder for file, folder in context.homes.hydra_folders if file == home.entry and document.path.startswith(folder + "/")), None)
-    if folder is None:
-        return False
+    folder = context.homes.hydra_folder(home, document.path)
+    found = context.homes.compositions(folder) if folder is not None else ()
     full = (*home.prefix, *entry.path)
-    held = []
-    for path in sorted(context.project.others):
-        if posixpath.dirname(path) == folder and path.endswith((".yaml", ".yml")):
-            composition = compose(context.project, folder, posixpath.basename(path))
-            if any(part.path == document.path for part in composition.parts):
-                held.append(composition.value_at(*full))
+    held = [one.value_at(*full) for one in found if any(part.path == document.path for part in one.parts)]
     return bool(held) and all(one is not None and one.path != document.path for one in held)

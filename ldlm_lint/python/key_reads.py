@@ -22,7 +22,8 @@ from ldlm_lint.python.walks import nodes_of
 ELEMENT = "*"
 """Stands for an element of a list among keys."""
 _DEPTH = 12
-_CASTS = {"int", "float", "bool", "str", "dict", "list", "to_container", "to_object", "asdict", "vars", "deepcopy", "copy", "EasyDict", "Namespace"}
+_CASTS = {"int", "float", "bool", "str", "dict", "list", "to_container", "to_object", "asdict", "vars", "deepcopy", "copy"}
+_CASTS |= {"EasyDict", "Namespace"}
 # What a configuration is called as a whole: such a name in a chain is no key.
 _WHOLE = re.compile(r"_?(?:\w*_)?(?:cfgs?|configs?|conf|args?|opts?|options|hparams|hps|params|settings|flags|namespace)", re.I)
 _HELD_KEYS = {"get", "pop"}
@@ -135,10 +136,15 @@ def _of_attribute(node: nodes.Attribute, depth: int) -> Iterator[KeyRead]:
     holder = class_of_self(node.expr)
     if holder is not None:
         yield from _of_own(node, holder, depth)
-    elif isinstance(node.expr, nodes.Attribute) and node.expr.attrname == "hparams" and (owner := class_of_self(node.expr.expr)) is not None:
+    elif (owner := _owner_of_hparams(node.expr)) is not None:
         yield from _of_hyperparameter(node, owner)
     else:
         yield from _below(node.expr, node.attrname, node, depth)
+
+
+def _owner_of_hparams(node: nodes.NodeNG) -> nodes.ClassDef | None:
+    """The class whose ``self.hparams`` an expression is."""
+    return class_of_self(node.expr) if isinstance(node, nodes.Attribute) and node.attrname == "hparams" else None
 
 
 def _of_own(node: nodes.Attribute, holder: nodes.ClassDef, depth: int) -> Iterator[KeyRead]:

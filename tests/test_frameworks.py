@@ -12,9 +12,11 @@ from ldlm_lint.configs.framework_sections import is_record, sections
 from ldlm_lint.configs.frameworks import findings
 from ldlm_lint.configs.read import read
 from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
-from ldlm_lint.model import Span
+from ldlm_lint.model import Finding, Span
+from ldlm_lint.project import QUESTIONS, Project
 from ldlm_lint.project.engines import checkpoints_activations, makes_optimizer
 from ldlm_lint.project.frameworks import sets
+from ldlm_lint.project.questions import Context
 from ldlm_lint.rules.kept_checkpoints import Schedule
 from ldlm_lint.source import Kind, Source
 
@@ -297,3 +299,71 @@ def test_candidates_of_a_file(text: str, rules: set[str]) -> None:
 def test_a_project_without_launches_overrides_nothing() -> None:
     project = context({"train.py": READS})
     assert project.launches.of_config(f"{ROOT}/config.yaml") == ()
+
+
+def launched(**files: str):
+    """The answers about a file ``config.yaml`` of a project with this script and this Python."""
+    texts = {"train.py": READS + "HfArgumentParser(TrainingArguments).parse_yaml_file('config.yaml')\n", "config.yaml": TRAINER, **files}
+    overlay = {f"{ROOT}/{name}": text.encode() for name, text in texts.items()}
+    kinds = {".sh": Kind.SHELL, ".yaml": Kind.YAML}
+    others = {path: kinds[path[path.rfind(".") :]] for path in overlay if not path.endswith(".py")}
+    project = Project(ROOT, [path for path in overlay if path.endswith(".py")], overlay, {}, others)
+    found = Finding("some-rule", "W7101", Span(f"{ROOT}/config.yaml", 0, 0))
+    return lambda kind, subject="": QUESTIONS[kind](Context(project), found, subject)
+
+
+@pytest.mark.parametrize(
+    "scripts, holds, shown",
+    [
+        pytest.param(["--dataloader_num_workers 4"], False, 0, id="the-only-launch"),
+        pytest.param(["--dataloader_num_workers 4", ""], True, 1, id="one-of-two"),
+        pytest.param(["", ""], True, 0, id="none"),
+        pytest.param(["--seed 1"], True, 0, id="another-setting"),
+    ],
+)
+def test_a_setting_that_launches_override(scripts: list[str], holds: bool, shown: int) -> None:
+    lines = {f"run{number}.sh": f"torchrun train.py config.yaml {one}\n" for number, one in enumerate(scripts)}
+    verdict = launched(**lines)("trainer-setting-is-in-force", "dataloader_num_workers")
+    assert (verdict.holds, len(verdict.related)) == (holds, shown)
+
+
+@pytest.mark.parametrize(
+    "line, holds",
+    [
+        pytest.param("torchrun train.py config.yaml", True, id="nothing-else"),
+        pytest.param("torchrun train.py config.yaml --save_total_limit 2", False, id="given"),
+        pytest.param('torchrun train.py config.yaml "$@"', False, id="open"),
+    ],
+)
+def test_a_setting_that_a_launch_gives(line: str, holds: bool) -> None:
+    assert launched(**{"run.sh": line + "\n"})("trainer-setting-is-unset", "save_total_limit").holds is holds
+
+
+@pytest.mark.parametrize(
+    "line, world",
+    [
+        pytest.param('torchrun --nproc_per_node "${NUM_GPUS}" train.py config.yaml', "--nproc_per_node $NUM_GPUS", id="outside"),
+        pytest.param("torchrun --nproc_per_node 8 train.py config.yaml", None, id="fixed"),
+        pytest.param('torchrun --nproc_per_node "${NUM_GPUS}" train.py config.yaml --gradient_accumulation_steps 1', None, id="given"),
+        pytest.param('torchrun --nproc_per_node "${NUM_GPUS}" train.py other.yaml', None, id="another-file"),
+    ],
+)
+def test_launches_with_any_number_of_processes(line: str, world: str | None) -> None:
+    verdict = launched(**{"run.sh": line + "\n"})("launch-varies-processes", "gradient_accumulation_steps")
+    assert verdict.holds is (world is not None)
+    assert dict(verdict.args).get("world") == world
+
+
+@pytest.mark.parametrize(
+    "line, holds",
+    [
+        pytest.param("torchrun train.py config.yaml", True, id="torchrun"),
+        pytest.param("deepspeed train.py config.yaml", False, id="deepspeed"),
+        pytest.param("torchrun train.py config.yaml --deepspeed zero3.json", False, id="option"),
+        pytest.param("accelerate launch --use_fsdp train.py config.yaml", False, id="fsdp"),
+        pytest.param("accelerate launch --config_file engine.yaml train.py config.yaml", False, id="file"),
+    ],
+)
+def test_launches_that_shard_the_optimizer(line: str, holds: bool) -> None:
+    engine = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nnum_processes: 8\n"
+    assert launched(**{"run.sh": line + "\n", "engine.yaml": engine})("launches-do-not-shard", "optim").holds is holds

@@ -297,6 +297,18 @@ YAML = {
         "command: NCCL_DEBUG=INFO\n  torchrun\n  t.py\n",
         "command: NCCL_DEBUG=WARN\n  torchrun\n  t.py\n",
     ),
+    "inside of a word": (
+        'command: ["mpirun", "-x", "NCCL_DEBUG=INFO", "python", "t.py"]\n',
+        'command: ["mpirun", "-x", "NCCL_DEBUG=WARN", "python", "t.py"]\n',
+    ),
+    "old launcher in a list": (
+        "command:\n  - 'python'\n  - '-m'\n  - 'torch.distributed.launch'\n  - t.py\n",
+        "command:\n  - 'torchrun'\n  - t.py\n",
+    ),
+    "old launcher in other quotes": (
+        "command: [python, '-m', \"torch.distributed.launch\", t.py]\n",
+        "command: [python, '-m', \"torch.distributed.launch\", t.py]\n",
+    ),
     "nothing but the code": ("run: |\n  export NCCL_TIMEOUT=5\nx: 1\n", "run: |\n  export NCCL_TIMEOUT=5\nx: 1\n"),
     "lines of a list": (
         "commands:\n  - export NCCL_DEBUG=INFO\n  - |\n    set -e\n    torchrun t.py\n  - 'NCCL_DEBUG=INFO torchrun b.py'\n",

@@ -136,9 +136,7 @@ def _kept(source: Source, code: Code, fix: Fix | None) -> Fix | None:
     if fix.group and source.data.count(HEARTBEAT.encode()) > code.data.count(HEARTBEAT.encode()):
         # Its other half stands in another part of the file, which this part cannot see.
         return None
-    if code.listed and (
-        len(edits) > 1 or re.search(r"\s", edits[0].text) or not _same_quotes(source.data, edits[0].span)
-    ):
+    if code.listed and not all(_stays_a_list(source.data, edit) for edit in edits):
         return None
     if not code.listed and not all(_fits(source.data, start, edit.text) for edit in edits):
         return None
@@ -172,9 +170,14 @@ def _in_lines(data: bytes, start: int) -> bool:
     return not data[data.rfind(b"\n", 0, start) + 1 : start].strip()
 
 
-def _same_quotes(data: bytes, span: Span) -> bool:
+def _stays_a_list(data: bytes, edit: Edit) -> bool:
+    """Whether an edit of a list of words leaves one: inside of a word, or from one into another with the same quotes."""
+    span = edit.span
+    if not edit.text or re.search(r"\s", edit.text):
+        return False
     before, after = data[span.start - 1 : span.start], data[span.end : span.end + 1]
-    return before == after if {before, after} & {b'"', b"'"} else True
+    inside = re.search(rb"[\s\"',]", data[span.start : span.end]) is None
+    return inside or before == after or not {before, after} & {b'"', b"'"}
 
 
 def _blank(data: bytes) -> bytes:

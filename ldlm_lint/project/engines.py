@@ -89,7 +89,7 @@ def shards_optimizer(project: Project, program: Program) -> bool:
 
 def told_to_accumulate(project: Project, launches: Launches, path: str, engine: str) -> tuple[Span, str] | None:
     """Where a launch of a Python file, or a file that it reads, tells Accelerate or Lightning to accumulate, and how much."""
-    name = _ACCUMULATION[engine]
+    name = _ACCUMULATION.get(engine, "")
     for program in launches.running(path):
         given = program.options if engine == "accelerate" else program.arguments
         for one in given:

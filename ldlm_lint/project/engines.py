@@ -95,7 +95,8 @@ def told_to_accumulate(project: Project, launches: Launches, path: str, engine: 
         for one in given:
             if one.keys[-1:] == (name,) and one.texts and all(map(_above_one, one.texts)):
                 return one.span, f"{name} {min(one.texts)}"
-        for use in program.configs:
+        # A file with Accelerate's name for it may be that of a loop that accumulates by itself.
+        for use in program.configs if engine == "lightning" else ():
             document = project.document(use.path)
             for entry in document.named(name) if document is not None else ():
                 if _above_one(entry.text) and not any(one.keys[-1:] == (name,) for one in program.arguments):

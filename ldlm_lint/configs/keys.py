@@ -24,6 +24,7 @@ from ldlm_lint.rules.data import (
     WORKERS_LIMIT,
 )
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
@@ -76,6 +77,21 @@ _SWITCHES = (
         re.compile(r"(?:.*_)?find_unused_parameters"),
         True,
         Claim("configured-value-reaches-call", "unused-parameters"),
+    ),
+    _Switch(
+        FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
+        re.compile(r"(?:.*_)?find_unused_parameters"),
+        True,
+        Claim("configured-value-reaches-call", "reentrant-checkpoint"),
+        (("where", ""),),
+    ),
+    _Switch(
+        STATIC_GRAPH_WITH_NO_SYNC,
+        re.compile(r"(?:.*_)?static_graph"),
+        True,
+        Claim("configured-value-reaches-call", "static-graph"),
+        (("accumulation", ""),),
+        "a parameter without a gradient, and a layer that is checkpointed twice, are then errors",
     ),
     _Switch(
         OPTIMIZER_NOT_FUSED,

@@ -8,6 +8,7 @@ from ldlm_lint import tables
 from ldlm_lint.python.slots import LOADERS
 
 _LOADER = tables.positional("torch.utils.data.DataLoader")
+_DDP = frozenset({"torch.nn.parallel.DistributedDataParallel"})
 _WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "accelerate.DistributedDataParallelKwargs"})
 _OPTIMIZERS = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
 
@@ -34,6 +35,8 @@ TOPICS = {
     "workers-not-persistent": Topic(LOADERS, "persistent_workers", ("loader-is-reiterated",), _LOADER),
     "memory-not-pinned": Topic(LOADERS, "pin_memory", ("loader-feeds-training", "trains-on-cuda"), _LOADER),
     "unused-parameters": Topic(_WRAPPERS, "find_unused_parameters", ("wrapped-model-trains",)),
+    "reentrant-checkpoint": Topic(_DDP, "find_unused_parameters", ("model-checkpoints-reentrantly",)),
+    "static-graph": Topic(_DDP, "static_graph", ("no-sync-on-wrap",)),
     "not-fused": Topic(_OPTIMIZERS, "fused", ("optimizer-trains-on-cuda",)),
 }
 

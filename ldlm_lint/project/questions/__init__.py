@@ -15,6 +15,7 @@ from ldlm_lint.project.questions import (
     checkpoint_files,
     checkpoint_saving,
     configuration,
+    configured_timeouts,
     copies,
     data,
     ddp_graph,
@@ -38,7 +39,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 _ROOMS = (roles, data, distributed, optimizer, memory, checkpoint_files)
 _ROOMS += (host_time, autograd, evaluation, checkpoint_saving, amp, schedule)
 _ROOMS += (copies, ddp_graph, process_groups, segments, gradient_scaling, precision)
-_ROOMS += (configuration, frameworks, launches, sourcing)
+_ROOMS += (configuration, configured_timeouts, frameworks, launches, sourcing)
 QUESTIONS: dict[str, Question] = {kind: question for room in _ROOMS for kind, question in room.QUESTIONS.items()}
 
 

@@ -6,24 +6,20 @@ import posixpath
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from astroid import nodes
-
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.config_homes import Home
 from ldlm_lint.project.config_reads import Origin, Sink, matches
-from ldlm_lint.project.configured import TIMEOUTS, TOPICS, Topic
+from ldlm_lint.project.configured import TOPICS, Topic
 from ldlm_lint.project.dead_keys import dead_paths
 from ldlm_lint.project.launches import Given, Program
 from ldlm_lint.project.overrides import is_shadowed, overriding
-from ldlm_lint.project.questions import data, distributed, optimizer, roles
+from ldlm_lint.project.questions import data, ddp_graph, distributed, optimizer, roles
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.names import last_name
-from ldlm_lint.python.values import constant, seconds, timedelta_call
-from ldlm_lint.rules.collectives import length_of
+from ldlm_lint.python.slots import slots_of
 
-_ASKED = data.QUESTIONS | distributed.QUESTIONS | optimizer.QUESTIONS | roles.QUESTIONS
+_ASKED = data.QUESTIONS | distributed.QUESTIONS | optimizer.QUESTIONS | roles.QUESTIONS | ddp_graph.QUESTIONS
 _SHOWN = 3
 
 
@@ -36,7 +32,7 @@ class _Reached:
     sink: Sink
 
 
-def _asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
+def asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
     """The entry that a finding speaks of."""
     document = context.project.document(finding.span.path)
     if document is None:
@@ -73,7 +69,7 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
     The subject is the topic, and options beside the value with which the call would raise: another finding's matter.
     """
     name, _, options = subject.partition(" ")
-    found, topic = _asked(context, finding), TOPICS.get(name)
+    found, topic = asked(context, finding), TOPICS.get(name)
     if found is None or topic is None or (options and _section_reaches_loader(context, finding, options).holds):
         return Verdict(False)
     document, entry = found
@@ -83,7 +79,7 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
         verdict = _answered(context, finding, one.sink, topic)
         if verdict is None or is_shadowed(context, document, entry, one.home):
             continue
-        programs = _programs(context, document, one.home)
+        programs = programs_of(context, document, one.home)
         instead = [given for program in programs if (given := overriding(program, one.home, entry)) is not None]
         if topic.only_in_force and programs and len(instead) == len(programs):
             continue
@@ -92,7 +88,7 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
     return Verdict(False)
 
 
-def _programs(context: Context, document: Document, home: Home) -> tuple[Program, ...]:
+def programs_of(context: Context, document: Document, home: Home) -> tuple[Program, ...]:
     """The launches that read a file with the entry of a program."""
     return tuple(one for one in context.launches.of_config(document.path) if one.entry == home.entry)
 
@@ -103,12 +99,25 @@ def _answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> V
     related: tuple[Related, ...] = ()
     args: dict[str, object] = {}
     for kind in topic.asks:
-        verdict = _ASKED[kind](context, at_call, sink.position)
+        verdict = _ASKED[kind](context, at_call, _subject_of(kind, sink))
         if not verdict.holds:
             return None
         related += verdict.related
         args |= dict(verdict.args)
     return Verdict(True, related, tuple(args.items()))
+
+
+def _subject_of(kind: str, sink: Sink) -> str:
+    """What a question about a call is asked of: its place, unless the question speaks of a wrapper."""
+    if kind == "no-sync-on-wrap":
+        return str(sink.node.lineno)
+    if kind == "model-checkpoints-reentrantly":
+        arguments = Arguments(sink.node, ("module",))
+        slots = slots_of(arguments["module"].node) if arguments["module"].node is not None else []
+        # A static graph knows which parameters are used.
+        known = arguments["static_graph"].absent or arguments["static_graph"].is_only(False)
+        return ";".join("|".join((one.kind, one.scope, one.name, one.index)) for one in slots) if known else ""
+    return sink.position
 
 
 def _places(context: Context, one: _Reached) -> tuple[Related, ...]:
@@ -122,14 +131,14 @@ def _places(context: Context, one: _Reached) -> tuple[Related, ...]:
 
 def _section_reaches_loader(context: Context, finding: Finding, options: str) -> Verdict:
     """One loader takes no workers from here and options that only workers know: nothing of it overridden by a launch."""
-    found = _asked(context, finding)
+    found = asked(context, finding)
     if found is None:
         return Verdict(False)
     document, entry = found
     workers = TOPICS["too-many-workers"]
     beside = [document.get(*entry.path[:-1], name, document=entry.document) for name in options.split()]
     for one in _reached(context, document, entry, workers):
-        programs = _programs(context, document, one.home)
+        programs = programs_of(context, document, one.home)
         if any(overriding(program, one.home, entry) for program in programs) or is_shadowed(context, document, entry, one.home):
             continue
         if any(option is not None and _is_taken(context, document, option, one) for option in beside):
@@ -140,56 +149,6 @@ def _section_reaches_loader(context: Context, finding: Finding, options: str) ->
 def _is_taken(context: Context, document: Document, option: Entry, one: _Reached) -> bool:
     origins = context.reads.origins(one.sink, option.name)
     return any(matches(origin, document, option, one.home, context.project) for origin in origins)
-
-
-def _value_is_excessive_timeout(context: Context, finding: Finding, limit: str) -> Verdict:
-    """A number goes into the ``timedelta`` of a process group, in the unit that is written there."""
-    found = _asked(context, finding)
-    if found is None:
-        return Verdict(False)
-    document, entry = found
-    sinks = [one for one in context.reads.sinks(frozenset(TIMEOUTS)) if entry.name in _keys_in_timeout(context, one)]
-    for home in context.homes.of(document.path) if sinks else ():
-        reach = context.homes.reach_of(home, document)
-        for sink in sinks:
-            length = _length(context, sink, document, entry, home) if sink.path in reach else None
-            if length is None or not int(limit) < length < float("inf") or is_shadowed(context, document, entry, home):
-                continue
-            programs = _programs(context, document, home)
-            if programs and all(overriding(program, home, entry) for program in programs):
-                continue
-            place = Related(context.line_span(sink.path, sink.node.lineno), "the process group that takes it")
-            args = (("length", length_of(length)), ("limit", length_of(int(limit))))
-            return Verdict(True, (place, *home.related), args)
-    return Verdict(False)
-
-
-def _timeout_node(sink: Sink) -> nodes.NodeNG | None:
-    names = next((names for name, names in TIMEOUTS.items() if last_name(sink.node.func) == name.rpartition(".")[2]), ())
-    return Arguments(sink.node, names)["timeout"].node
-
-
-def _keys_in_timeout(context: Context, sink: Sink) -> set[str]:
-    """The last keys of what a call's ``timedelta`` is made of."""
-    found = timedelta_call(_timeout_node(sink))
-    parts = [*found.args, *(keyword.value for keyword in found.keywords)] if found is not None else []
-    return {origin.keys[-1] for part in parts for origin in context.reads.origins_of(sink.path, part)}
-
-
-def _length(context: Context, sink: Sink, document: Document, entry: Entry, home: Home) -> float | None:
-    """The seconds that a call makes of an entry's number; None where it does not take it."""
-    node = _timeout_node(sink)
-    taken: list[nodes.NodeNG] = []
-
-    def amount(part: nodes.NodeNG) -> object | None:
-        origins = context.reads.origins_of(sink.path, part)
-        if any(matches(origin, document, entry, home, context.project) for origin in origins):
-            taken.append(part)
-            return entry.value
-        return constant(part)
-
-    lengths = seconds(node, amount) if node is not None else None
-    return lengths[0] if lengths and taken else None
 
 
 def _default_is_in_force(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -223,7 +182,7 @@ def _gives_another(context: Context, program: Program, name: str, default: str) 
 
 
 def _key_is_dead(context: Context, finding: Finding, _subject: str) -> Verdict:
-    found = _asked(context, finding)
+    found = asked(context, finding)
     if found is None:
         return Verdict(False)
     document, entry = found
@@ -239,7 +198,6 @@ def _key_is_dead(context: Context, finding: Finding, _subject: str) -> Verdict:
 QUESTIONS: dict[str, Question] = {
     "configured-value-reaches-call": _value_reaches_call,
     "configured-section-reaches-loader": _section_reaches_loader,
-    "configured-timeout-is-excessive": _value_is_excessive_timeout,
     "default-is-in-force": _default_is_in_force,
     "configuration-key-is-dead": _key_is_dead,
 }

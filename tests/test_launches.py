@@ -428,3 +428,17 @@ def test_parameters_of_a_function_are_not_those_of_the_script() -> None:
     (program,) = programs({"all.sh": "bash run.sh a", "run.sh": body, "train.py": ""})
     found = program.given("x")
     assert found is not None and found.texts in (None, {"3"})
+
+
+def test_what_a_sourced_file_exports_is_in_the_environment() -> None:
+    files = {
+        "common.sh": "export A=1\nB=2\nWORKERS=8\nN=4 other\n",
+        "late.sh": "export L=1\n",
+        "run.sh": "export A=0\nsource common.sh\nexport C=3\npython train.py --workers $WORKERS\nsource late.sh\n",
+        "train.py": "",
+    }
+    (program,) = programs(files)
+    assert [(one.keys[0], one.texts) for one in program.environment] == [("A", {"0"}), ("A", {"1"}), ("C", {"3"})]
+    workers = program.given("workers")
+    assert workers is not None and workers.values is not None
+    assert workers.values[0].span.path == f"{ROOT}/common.sh"

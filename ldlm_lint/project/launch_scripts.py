@@ -86,7 +86,7 @@ class Scripts:
             for frame in self._frames(caller, (*above, path)):
                 called = True
                 given = tuple(passed(frame, call.arguments))
-                environment = (*frame.environment, *environment_of(frame, span))
+                environment = (*frame.environment, *self._environment(frame, span))
                 yield Frame(found[0], path, given, frame, (*frame.via, span), environment)
         if not called:
             yield Frame(found[0], path)
@@ -155,8 +155,13 @@ class Scripts:
                 given = tuple(split(frame, passed(frame, written)))
                 invocation = launch_grammar.read(given)
                 if invocation is not None:
-                    environment = (*frame.environment, *environment_of(frame, launch.span))
+                    environment = (*frame.environment, *self._environment(frame, launch.span))
                     yield Started(frame, launch.span, invocation, self.folders(frame, launch.span), environment)
+
+    def _environment(self, frame: Frame, place: Span) -> Iterator[Given]:
+        sourced = self._sourcing.sourced_by(frame.path)
+        codes = ((code, one.span) for one in sourced for code in self.codes(one.path)[:1])
+        return environment_of(frame, place, codes)
 
     def folders(self, frame: Frame, place: Span) -> tuple[str, ...]:
         """The folders that a command may run in: where ``cd`` has led, else those from the script's own up to the root."""

@@ -15,7 +15,7 @@ from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import tree, words
 from ldlm_lint.shell.launch_arguments import Argument, values
 from ldlm_lint.shell.launch_code import Code
-from ldlm_lint.shell.script import Form, Word
+from ldlm_lint.shell.script import Assignment, Form, Word
 
 _ALL = re.compile(r"\$(?:@|\*|\{[@*]\})")
 _FROM = re.compile(r"\$\{@:(\d+)\}")
@@ -26,6 +26,8 @@ _UNSURE = frozenset(
     {"while_statement", "for_statement", "if_statement", "case_item", "function_definition", "subshell"}
 )
 _LONGEST = 500
+# Every other form is for one command.
+_LASTING = (Form.PLAIN, Form.DECLARED, Form.DEFAULT)
 DEFAULT = "unless the environment sets it"
 
 
@@ -177,16 +179,35 @@ def _joined(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
     return tuple(found)
 
 
-def environment_of(frame: Frame, place: Span) -> Iterator[Given]:
-    """The variables that a script gives to a command, in the order in which they are set."""
-    for one in frame.code.script.assignments:
-        inside = place.start <= one.span.start and one.span.end <= place.end
-        reaches = inside if one.form in (Form.PREFIX, Form.ENV) else one.exported and one.span.start < place.start
-        if reaches and one.span.path == place.path:
-            known = (
-                None if one.values is None else tuple(Possible(v.text, one.span, _note(v.origin)) for v in one.values)
-            )
-            yield Given((one.name,), known, one.span)
+def environment_of(frame: Frame, place: Span, sourced: Iterable[tuple[Code, Span]] = ()) -> Iterator[Given]:
+    """The variables that a script gives to a command, in the order in which they are set.
+
+    ``sourced`` are the files that the script sources, with the commands that do it.
+    """
+    found = [(one.span.start, _variable(one)) for one in frame.code.script.assignments if _reaches(one, place)]
+    for code, command in sourced:
+        if command.end <= place.start:
+            found += [(command.start, _variable(one)) for one in code.script.assignments if _is_exported(one)]
+    yield from (one for _, one in sorted(found, key=lambda pair: pair[0]))
+
+
+def _is_exported(assignment: Assignment) -> bool:
+    return assignment.exported and assignment.form in _LASTING
+
+
+def _reaches(assignment: Assignment, place: Span) -> bool:
+    """Whether an assignment is for a command alone, or exported in front of it."""
+    span = assignment.span
+    if assignment.form in _LASTING:
+        return assignment.exported and span.start < place.start
+    return place.start <= span.start and span.end <= place.end
+
+
+def _variable(assignment: Assignment) -> Given:
+    values = assignment.values
+    span = assignment.span
+    known = None if values is None else tuple(Possible(one.text, span, _note(one.origin)) for one in values)
+    return Given((assignment.name,), known, span)
 
 
 def _note(origin: Origin) -> str:

@@ -99,6 +99,18 @@ def test_what_runs_write_down_is_data(path: str, record: bool) -> None:
     assert is_record(path) is record
 
 
+@pytest.mark.parametrize("number", [".inf", ".nan", "1e400", "-1", "0", "1e-320", "9" * 40, "[]", "{}", "''", "0x10", "true"])
+@pytest.mark.parametrize(
+    "key",
+    ["save_steps", "max_steps", "num_train_epochs", "max_samples", "ddp_timeout", "dataloader_num_workers", "gradient_accumulation_steps"],
+)
+def test_odd_numbers_end_nothing(key: str, number: str) -> None:
+    found(f"per_device_train_batch_size: 4\nlr_scheduler_type: x\nlogging_steps: 1\nwarmup_ratio: 0\n{key}: {number}\n")
+    found(f"_target_: lightning.pytorch.strategies.DDPStrategy\ntimeout: {{_target_: datetime.timedelta, hours: {number}}}\n")
+    found(f"_target_: torch.utils.data.DataLoader\nnum_workers: {number}\nprefetch_factor: {number}\n")
+    found(f"_target_: lightning.pytorch.callbacks.ModelCheckpoint\nsave_top_k: {number}\nevery_n_epochs: {number}\n")
+
+
 def section(**texts: str) -> Section:
     settings = {name: Setting(name, text, Span(f"{ROOT}/c.yaml", 0, 1)) for name, text in texts.items()}
 
@@ -136,6 +148,10 @@ def test_values_of_a_section() -> None:
         pytest.param(Schedule("epoch", epochs=2.5), 3, True, id="few-epochs"),
         pytest.param(Schedule("epoch", steps=1000, epochs=None), None, False, id="epochs-and-steps"),
         pytest.param(Schedule("epoch", epochs=None), None, False, id="unknown-epochs"),
+        pytest.param(Schedule("epoch", epochs=0), 0, True, id="no-epochs"),
+        pytest.param(Schedule(epochs=0), None, True, id="steps-of-no-epochs"),
+        pytest.param(Schedule(every=0, steps=10), None, True, id="every-0-steps"),
+        pytest.param(Schedule(every=-5, steps=10), None, True, id="every-minus-5-steps"),
         pytest.param(Schedule("no"), None, True, id="no"),
         pytest.param(Schedule("best"), None, True, id="best"),
         pytest.param(Schedule(None), None, True, id="unknown-strategy"),

@@ -14,6 +14,7 @@ from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix
 Scalar = str | int | float | bool | None
 _TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 _NULL = frozenset({"", "null", "none", "~"})
+_SMALLEST, _LARGEST = 1e-9, 1e12
 _UNKNOWN = re.compile(r"\$|\{\{|<[A-Za-z_]|%\(|^auto$")
 
 
@@ -91,12 +92,13 @@ class Section:
         return True if text in _TRUE else False if text in _FALSE else None
 
     def number(self, name: str) -> float | None:
-        """A known number; None where it is not set, not known or no number."""
+        """A known number; None where it is not set, not known, no number, or one that no setting has."""
         text = (self.text(name) or "").replace("_", "")
         try:
-            return float(text)
+            number = float(text)
         except ValueError:
             return None
+        return number if number == 0 or _SMALLEST <= abs(number) <= _LARGEST else None
 
     def written(self, name: str) -> str:
         """What this framework calls a setting."""

@@ -29,8 +29,8 @@ class Schedule:
     def count(self) -> int | None:
         """The number of checkpoints of the whole run; None where the settings do not tell."""
         if self.strategy == "epoch" and not self._by_steps:
-            return math.ceil(self.epochs) if self.epochs else None
-        if self.strategy != "steps" or not self.every:
+            return math.ceil(self.epochs) if self.epochs is not None else None
+        if self.strategy != "steps" or not self.every or self.every < 0:
             return None
         if self.every < 1:
             return round(1 / self.every)
@@ -43,10 +43,12 @@ class Schedule:
     @property
     def harmless(self) -> bool:
         """Whether nothing is saved during the run, only a handful, or it cannot be told when."""
-        if self.strategy not in ("steps", "epoch") or (self.strategy == "steps" and self.every is None):
+        if self.strategy not in ("steps", "epoch") or (self.strategy == "steps" and not (self.every and self.every > 0)):
             return True
         if self.count is not None:
             return self.count <= HANDFUL
+        if self.epochs is not None and self.epochs <= 0 and not self._by_steps:
+            return True
         if self.strategy == "steps" and self.most_steps is not None and self.every:
             # An upper bound, of one GPU: eight of them make it a handful.
             return self.most_steps // self.every <= _FEW_AT_MOST

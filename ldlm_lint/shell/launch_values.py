@@ -72,10 +72,16 @@ def _is_world(launch: Launch, argument: Argument) -> bool:
 def _fixed_steps(script: Code, argument: Argument) -> Known | None:
     """The one number above 1 that the steps always are; a default that the environment may replace is one too."""
     known = values(script, argument)
-    if not known or len({one.text for one in known}) != 1:
+    if not known or len({one.text for one in known}) != 1 or _is_computed(argument, known[0]):
         return None
     match = _STEPS.fullmatch(known[0].text)
     return known[0] if match and int(match[1]) > 1 else None
+
+
+def _is_computed(argument: Argument, known: Known) -> bool:
+    """Whether a number is the result of a formula, which another number of GPUs would change."""
+    written = known.value_span
+    return "((" in argument.value or (written is not None and written.end - written.start != len(known.text.encode()))
 
 
 def _varies(script: Code, text: str, depth: int = 0) -> bool:

@@ -44,6 +44,7 @@ class Configs:
     project: Project
     paths: Paths
     _read: dict[str, EntryConfigs] = field(default_factory=dict)
+    _composed: dict[tuple[str, str, tuple[Override, ...]], Composition] = field(default_factory=dict)
 
     def of(
         self, entry: str | None, options: Iterable[Given], arguments: tuple[Given, ...], folders: tuple[str, ...]
@@ -109,7 +110,10 @@ class Configs:
         primary = self.primary(entry, arguments)
         if primary is None:
             return None
-        return compose(self.project, primary.folder, primary.name, tuple(_overrides(arguments)))
+        key = primary.folder, primary.name, tuple(_overrides(arguments))
+        if key not in self._composed:
+            self._composed[key] = compose(self.project, *key)
+        return self._composed[key]
 
     def _of_hydra(self, entry: str, arguments: tuple[Given, ...]) -> Iterator[ConfigUse]:
         primary = self.primary(entry, arguments)

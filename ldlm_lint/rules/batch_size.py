@@ -19,7 +19,7 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
     cost="No time, but runs that cannot be compared: a result changes with the size of the allocation.",
     exceptions="A learning rate that is scaled with the effective batch, or weak scaling on purpose. A number that the script computes, "
     "a batch per GPU that it computes from a global batch, a global batch size that is passed on, one GPU and a literal number "
-    "of them stay silent, and so does a project whose code divides the steps by the world size.",
+    "of them stay silent, and so does a project whose code divides the steps by the world size. What a sourced script sets counts.",
     versions="All.",
     verification="Print batch per GPU x world size x accumulation steps at the start of the training, and let the run fail where it is "
     "not the one that was meant.",

@@ -94,7 +94,8 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     "is when the number comes into force.",
     cost="No time, but a false sense of safety: the timeout that the file promises is not in force.",
     exceptions="A heartbeat above `heartbeat-limit` is reported as excessive-heartbeat-timeout instead. Only settings that "
-    "the same processes can see are compared; with a `target-torch` below 2.6 blocking wait does not count.",
+    "the same processes can see are compared, also of scripts that source each other; with a `target-torch` below 2.6 blocking "
+    "wait does not count.",
     versions="Monitoring: torch 2.2 to 2.13. Blocking wait: torch 2.6 and later.",
     verification="torch 2.5 and later log that the monitor thread is disabled when it would have ended the process; torch 2.6 "
     "and later log `TORCH_NCCL_BLOCKING_WAIT is enabled, NO watchdog thread is created.`",
@@ -103,6 +104,7 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it is the fix of the setting that stands in the way. " + _UNIT,
+    scope=Scope.PROJECT,
 )
 
 NCCL_MONITORING_DISABLED = Rule(

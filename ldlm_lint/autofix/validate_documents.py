@@ -6,7 +6,7 @@ import bisect
 import difflib
 import functools
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
 from ldlm_lint.configs.read import read
@@ -35,7 +35,10 @@ def _validate(kind: Kind, before: bytes, after: bytes) -> str | None:
         return f"it would no longer load: {error}"
     if old.documents != new.documents:
         return f"it would hold {new.documents} documents instead of {old.documents}"
-    return _lost(_Lines(before), old, _Lines(after), new)
+    lines, new_lines = _Lines(before), _Lines(after)
+    # Where lines repeat, either way of telling which of them are new may be the right one.
+    problems = [_lost(lines, old, new_lines, new, _moved(lines.texts, new_lines.texts, head_first)) for head_first in (True, False)]
+    return problems[0] if all(problems) else None
 
 
 class _Lines:
@@ -60,9 +63,8 @@ class _Lines:
         return self._starts[line] + column
 
 
-def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document) -> str | None:
-    """The first value on an unchanged line that is another one now, or is held by other keys."""
-    moved = _moved(lines.texts, new_lines.texts)
+def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document, moved: Mapping[int, int]) -> str | None:
+    """The first value on an unchanged line that is another one now, or is held by other keys; ``moved`` as in `_moved`."""
     kept = frozenset(moved.values())
     found = {(one.span.start, one.span.end): one for one in new.entries if not one.shared}
     for entry in old.entries:
@@ -82,11 +84,12 @@ def _keys(lines: _Lines, document: Document, entry: Entry, unchanged: Collection
     return [one.name for one in above if one is not None and one.key_span is not None and lines.of(one.key_span.start) in unchanged]
 
 
-def _moved(before: list[bytes], after: list[bytes]) -> dict[int, int]:
+def _moved(before: list[bytes], after: list[bytes], head_first: bool) -> dict[int, int]:
     """For each line that is unchanged its number afterwards; between the first and the last change only in short files."""
     shorter = min(len(before), len(after))
     head = next((index for index in range(shorter) if before[index] != after[index]), shorter)
-    tail = next((index for index in range(shorter - head) if before[-1 - index] != after[-1 - index]), shorter - head)
+    tail = next((index for index in range(shorter) if before[-1 - index] != after[-1 - index]), shorter)
+    head, tail = (head, min(tail, shorter - head)) if head_first else (min(head, shorter - tail), tail)
     moved = {index: index for index in range(head)}
     moved.update((len(before) - 1 - index, len(after) - 1 - index) for index in range(tail))
     inner, new_inner = before[head : len(before) - tail], after[head : len(after) - tail]

@@ -21,7 +21,7 @@ _COLON = re.compile(r"[ \t]*[:=][ \t]*")
 
 def set_value(source: Source, document: Document, entry: Entry, value: Scalar) -> Edits | None:
     """Write another value: in the style of the file (``true`` or ``True``, quotes kept where the old value had them)."""
-    if not _is_plain(source, entry) or entry.shape is not Shape.SCALAR:
+    if not _is_plain(source, document, entry) or entry.shape is not Shape.SCALAR:
         return None
     old = source.slice(entry.span)
     if "\n" in old or "\r" in old or (document.kind is Kind.YAML and old[:1] in ("|", ">")):
@@ -39,7 +39,7 @@ def set_value(source: Source, document: Document, entry: Entry, value: Scalar) -
 
 def rename_key(source: Source, document: Document, entry: Entry, name: str) -> Edits | None:
     """Write another name for the key of an entry; None where its mapping has that key already."""
-    if not _is_plain(source, entry) or entry.key_span is None or _sibling(document, entry, name) is not None:
+    if not _is_plain(source, document, entry) or entry.key_span is None or _sibling(document, entry, name) is not None:
         return None
     old = source.slice(entry.key_span)
     if not _writes(old, entry.name) or _is_table(document, entry):
@@ -50,7 +50,7 @@ def rename_key(source: Source, document: Document, entry: Entry, name: str) -> E
 
 def remove(source: Source, document: Document, entry: Entry) -> Edits | None:
     """Take an entry out with its lines and the comment behind it; None for the last child of a mapping."""
-    if not _is_plain(source, entry) or not entry.path or _is_table(document, entry):
+    if not _is_plain(source, document, entry) or not entry.path or _is_table(document, entry):
         return None
     siblings = [one for one in _siblings(document, entry) if not one.shared]
     if len(siblings) < 2 or _holds_anchor(source, document, entry):
@@ -71,9 +71,9 @@ def remove(source: Source, document: Document, entry: Entry) -> Edits | None:
 
 def insert_beside(source: Source, document: Document, entry: Entry, name: str, value: Scalar) -> Edits | None:
     """Add a key after an entry of a mapping, at the same depth; None where its mapping has that key already."""
-    if not _is_plain(source, entry) or entry.key_span is None or _is_table(document, entry):
+    if not _is_plain(source, document, entry) or entry.key_span is None or _is_table(document, entry):
         return None
-    if _sibling(document, entry, name) is not None or source.data[entry.span.start :].startswith((b"|+", b">+")):
+    if _sibling(document, entry, name) is not None or _text_goes_on(source, document, entry):
         return None
     key = rendered_key(document, source.slice(entry.key_span), name)
     text = rendered_value(document, "", value)
@@ -88,9 +88,11 @@ def insert_beside(source: Source, document: Document, entry: Entry, name: str, v
     return layout.inserted_in_block(entry, f"{key}{separator}{text}", dotted=document.kind is Kind.TOML)
 
 
-def _is_plain(source: Source, entry: Entry) -> bool:
-    """Whether an entry stands where its edit would stand, and means what it says."""
-    return not entry.shared and not entry.tag and len(source.segments) == 1
+def _is_plain(source: Source, document: Document, entry: Entry) -> bool:
+    """Whether an entry stands where its edit would stand, and means what it says: no other entry has its key too."""
+    if entry.shared or entry.tag or len(source.segments) > 1:
+        return False
+    return sum(one.path == entry.path and one.document == entry.document for one in document.entries) == 1
 
 
 def _siblings(document: Document, entry: Entry) -> list[Entry]:
@@ -106,6 +108,16 @@ def _is_table(document: Document, entry: Entry) -> bool:
     return document.kind is Kind.TOML and entry.shape is not Shape.SCALAR and entry.key_span is not None and (
         entry.key_span.start >= entry.span.start
     )
+
+
+def _text_goes_on(source: Source, document: Document, entry: Entry) -> bool:
+    """Whether what stands behind an entry belongs to the block of text that it ends with."""
+    if document.kind is not Kind.YAML:
+        return False
+    last = (source.data[one.span.start : one.span.start + 4] for one in document.entries if one.span.end == entry.span.end)
+    texts = [head for head in last if head[:1] in (b"|", b">")]
+    # Without a line end at the end of the file, a new line would give the text one.
+    return any(b"+" in head.split(b"\n")[0] for head in texts) or bool(texts and not source.data[entry.span.end :].strip(b" "))
 
 
 def _writes(written: str, name: str) -> bool:

@@ -70,6 +70,8 @@ def test_the_distinctive_names_of_transformers_are_fields_of_its_arguments() -> 
         pytest.param(TRAINER + "max_train_steps: 10\n", None, id="loop-of-its-own"),
         pytest.param("gradient_accumulation_steps: 4\nnum_train_epochs: 8\nreport_to: none\n", None, id="names-that-others-share"),
         pytest.param("learning_rate: 1\nbatch_size: 2\nepochs: 3\nnum_workers: 0\n", None, id="own-keys"),
+        pytest.param("$schema: https://x/job.json\n" + TRAINER, None, id="job-of-a-service"),
+        pytest.param(f"inputs:\n  {TRAINER.replace(chr(10), chr(10) + '  ').strip()}\n", None, id="inputs-of-a-job"),
         pytest.param("- 1\n- 2\n", None, id="list"),
         pytest.param("", None, id="empty"),
     ],
@@ -213,11 +215,19 @@ READS = "from transformers import HfArgumentParser, TrainingArguments\n"
         pytest.param({"tests/test_train.py": READS}, "transformers", False, id="only-a-test"),
         pytest.param({}, "llamafactory", True, id="keys-of-one-tool"),
         pytest.param({}, "axolotl", True, id="keys-of-another-tool"),
+        pytest.param({"other/train.py": READS}, "transformers", True, id="elsewhere"),
         pytest.param({"train.py": "# TrainingArguments"}, "transformers", False, id="comment"),
     ],
 )
 def test_who_reads_a_configuration(files: dict[str, str], reader: str, expected: bool) -> None:
     assert ask("trainer-reads-configuration", files, reader, at="config.yaml").holds is expected
+
+
+def test_the_nearest_training_decides() -> None:
+    own = {"a/train.py": "loss.backward()\n", "b/train.py": READS}
+    assert not ask("trainer-reads-configuration", own, "transformers", at="a/configs/config.yaml").holds
+    assert ask("trainer-reads-configuration", own, "transformers", at="b/configs/config.yaml").holds
+    assert ask("trainer-reads-configuration", own, "transformers", at="configs/config.yaml").holds
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,9 @@ HINT = re.compile(
 # More of TrainingArguments' fields than a person writes: a dump of all of them.
 _DUMPED = 60
 _ENOUGH_OF_A_RUN = ("per_device_train_batch_size", "per_gpu_train_batch_size", "gradient_accumulation_steps", "num_train_epochs", "max_steps")
+# Files of clusters and services, whose jobs hand some values on to a program by names of their own.
+_OF_ANOTHER_FORMAT = frozenset({"$schema", "apiVersion", "services", "jobs", "openapi"})
+_OF_A_JOB = frozenset({"inputs", "outputs", "properties", "env", "environment"})
 _TRAINS, _PREDICTS = "do_train", "do_predict"
 # Keys that only a program of one framework knows: then no Python of the project has to show who reads the file.
 _OF_LLAMA_FACTORY = frozenset({"finetuning_type", "cutoff_len", "stage", "template", "preprocessing_num_workers", "plot_loss", "dataset_dir"})
@@ -61,10 +64,10 @@ def _entry(setting: Setting) -> Entry:
 
 def sections(source: Source, document: Document) -> Iterator[Section]:
     """Every mapping of a document that holds the settings of transformers' Trainer, or of what hands them on."""
-    if is_record(source.path):
+    if is_record(source.path) or not _OF_ANOTHER_FORMAT.isdisjoint(one.name for one in document.children()):
         return
     for mapping in document.entries:
-        if mapping.shape is not Shape.MAPPING or mapping.shared:
+        if mapping.shape is not Shape.MAPPING or mapping.shared or _OF_A_JOB & set(mapping.path):
             continue
         framework = _framework({one.name for one in document.children(*mapping.path, document=mapping.document)})
         if framework is not None:

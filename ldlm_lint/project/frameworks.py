@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Given, Launches, Program
@@ -29,34 +31,54 @@ _EVERY_GPU = frozenset({"gpu", "auto"})
 _LIGHTNING = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re.M)
 
 
-def reads_as_trainer(project: Project, launches: Launches, path: str, reader: str) -> bool:
-    """Whether the Trainer of transformers gets the settings of a configuration file.
+class Trainers:
+    """Where the Trainer of transformers gets its settings in a project."""
 
-    ``reader`` is the framework that its keys speak of. A program that reads the file decides; where none is known, the
-    project's Python or a script has to speak of the Trainer, unless the keys are those of one tool only.
-    """
-    programs = launches.of_config(path)
-    if any(one.entry is not None for one in programs):
-        return any(_runs_trainer(project, one) for one in programs)
-    if reader in _OWN_READERS or any(_TOOL_ENTRY.fullmatch(one.entry_text) for one in programs):
-        return True
-    return speaks_of_trainer(project)
+    def __init__(self, project: Project, launches: Launches) -> None:
+        self._project = project
+        self._launches = launches
 
+    @cached_property
+    def _speaking(self) -> frozenset[str]:
+        """The Python files that take arguments as those of the Trainer; no tests."""
+        project = self._project
+        return frozenset(
+            one for one in project.files if _TRAINER.search(without_comments(project.data(one))) and not project.is_test(one)
+        )
 
-def _runs_trainer(project: Project, program: Program) -> bool:
-    return program.entry is not None and entry_runs_trainer(project, program.entry)
+    @cached_property
+    def _tool_is_started(self) -> bool:
+        """Whether a script starts a tool that hands files to the Trainer."""
+        return any(_TOOLS.search(self._project.data(one)) for one in self._project.of_kind(Kind.SHELL))
 
+    def entry_runs(self, entry: str) -> bool:
+        """Whether a Python file, or one that it imports, takes its arguments as those of the Trainer."""
+        return not self._speaking.isdisjoint(self._project.reach(entry))
 
-def entry_runs_trainer(project: Project, entry: str) -> bool:
-    """Whether a Python file, or one that it imports, takes its arguments as those of the Trainer."""
-    return any(_TRAINER.search(without_comments(project.data(one))) for one in project.reach(entry))
+    def reads(self, path: str, reader: str) -> bool:
+        """Whether the Trainer gets the settings of a configuration file.
 
+        ``reader`` is the framework that its keys speak of. A program that reads the file decides; where none is known,
+        the trainings nearest to the file have to speak of the Trainer, unless the keys are those of one tool only.
+        """
+        programs = self._launches.of_config(path)
+        entries = [one.entry for one in programs if one.entry is not None]
+        if entries:
+            return any(map(self.entry_runs, entries))
+        if reader in _OWN_READERS or any(_TOOL_ENTRY.fullmatch(one.entry_text) for one in programs):
+            return True
+        return self._nearest_speak(path) or self._tool_is_started
 
-def speaks_of_trainer(project: Project) -> bool:
-    """Whether any Python of the project makes the Trainer's arguments, or a script starts a tool that does."""
-    if any(_TRAINER.search(without_comments(project.data(one))) for one in project.files if not project.is_test(one)):
-        return True
-    return any(_TOOLS.search(project.data(one)) for one in project.of_kind(Kind.SHELL))
+    def _nearest_speak(self, path: str) -> bool:
+        """Whether the Trainer is spoken of below the nearest folder around a file that has a training below it."""
+        folder, root = posixpath.dirname(path), self._project.root
+        trainings = self._speaking | self._project.training_files
+        while folder.startswith(root):
+            below = [one for one in trainings if one.startswith(f"{folder}/")]
+            if below or folder == root:
+                return not self._speaking.isdisjoint(below)
+            folder = posixpath.dirname(folder)
+        return False
 
 
 def uses_lightning(project: Project) -> bool:

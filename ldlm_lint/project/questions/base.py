@@ -12,6 +12,7 @@ from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import Homes
 from ldlm_lint.project.config_reads import ConfigReads
 from ldlm_lint.project.datasets import Datasets
+from ldlm_lint.project.frameworks import Trainers
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.loaders import Tracer
@@ -92,6 +93,11 @@ class Context:
     def sourcing(self) -> Sourcing:
         """The scripts that run in one shell with others."""
         return Sourcing(self.project)
+
+    @cached_property
+    def trainers(self) -> Trainers:
+        """Where the Trainer of transformers gets its settings."""
+        return Trainers(self.project, self.launches)
 
     @cached_property
     def tracer(self) -> Tracer:

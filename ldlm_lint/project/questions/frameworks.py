@@ -8,11 +8,9 @@ import re
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.engines import shards_optimizer
 from ldlm_lint.project.frameworks import (
-    entry_runs_trainer,
     holds_key,
     including_files,
     readers,
-    reads_as_trainer,
     sets,
     setting_of,
     uses_lightning,
@@ -26,13 +24,13 @@ from ldlm_lint.source import Kind
 
 
 def _trainer_reads_configuration(context: Context, finding: Finding, reader: str) -> Verdict:
-    return Verdict(reads_as_trainer(context.project, context.launches, finding.span.path, reader))
+    return Verdict(context.trainers.reads(finding.span.path, reader))
 
 
 def _launch_runs_trainer(context: Context, _finding: Finding, entry: str) -> Verdict:
     """The file that a launch starts, by the end of its path, takes its arguments as those of the Trainer."""
     found = _entries(context.project, entry)
-    return Verdict(bool(found) and all(entry_runs_trainer(context.project, one) for one in found))
+    return Verdict(bool(found) and all(context.trainers.entry_runs(one) for one in found))
 
 
 def _entries(project: Project, entry: str) -> list[str]:

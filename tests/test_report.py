@@ -170,7 +170,7 @@ note: not applied by --fix: it depends
 
 Found 4 findings (1 error, 2 warnings, 1 refactor).
 [*] 1 fixable with --fix, 2 more with --fix --unsafe-fixes.
-3 files read, 1 finding suppressed, 2 stretches of scripts not understood, 1 named path excluded, 1 problem.
+3 files read, 1 finding suppressed, 2 stretches of scripts and configurations not understood, 1 named path excluded, 1 problem.
 Why it matters and when not to follow: ldlm-lint explain no-workers
 """
 

@@ -213,7 +213,7 @@ def _counts(report: Report) -> Iterator[str]:
     if report.unchanged:
         yield f"{_count(report.unchanged, 'finding')} on unchanged lines"
     if report.unseen:
-        yield f"{_count(report.unseen, 'stretch', 'stretches')} of scripts not understood"
+        yield f"{_count(report.unseen, 'stretch', 'stretches')} of scripts and configurations not understood"
     if report.excluded:
         yield f"{_count(report.excluded, 'named path')} excluded"
     if report.problems:

@@ -14,7 +14,8 @@ from functools import cached_property
 from ldlm_lint.model import Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own_folder
-from ldlm_lint.rules.settings import Origin, Value
+from ldlm_lint.rules.settings import Value
+from ldlm_lint.shell import provenance
 from ldlm_lint.shell.launch_code import Code, codes
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Script, Word
@@ -97,7 +98,7 @@ class Sourcing:
         script, data = self.project.script(path), self.project.data(path)
         known = script.variables.at(name, len(data)) if script is not None else None
         if known:
-            return tuple(_seen_from_outside(value) for value in known)
+            return tuple(provenance.through(value, None) for value in known)
         return self._visible(path, name, len(data))
 
     def reads(self, path: str, name: str) -> bool:
@@ -170,9 +171,3 @@ class Sourcing:
             return None
         below = self._paths.below([folder], leading[1].lstrip("/") or ".")
         return below[0] if below else None
-
-
-def _seen_from_outside(value: Value) -> Value:
-    """A value of a sourced file as the script that sources it sees it."""
-    origin = Origin.VARIABLE if value.origin is Origin.LITERAL else value.origin
-    return Value(value.text, None, origin, "", value.home, value.home_value)

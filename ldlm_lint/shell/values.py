@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ldlm_lint.model import Span
 from ldlm_lint.rules.settings import Origin, Value
-from ldlm_lint.shell import templates, words
+from ldlm_lint.shell import provenance, templates, words
 from ldlm_lint.shell.reaching import Change, Reaching, Step
 from ldlm_lint.shell.regions import Region
 from ldlm_lint.shell.text import Text, byte_offset
@@ -88,10 +88,10 @@ class Variables:
             values = self.of(step)
             if values is None:
                 return None
-            found += [value if value.home else _elsewhere(value, self.home(step)) for value in values]
+            found += [value if value.home else provenance.elsewhere(value, self.home(step)) for value in values]
         if not sure:
-            found = [_weakened(value) for value in (*(self._from_outside(name, offset) or ()), *found)]
-        return _unique(found) if len(found) <= templates.MAX_VALUES else None
+            found = [provenance.weakened(value) for value in (*(self._from_outside(name, offset) or ()), *found)]
+        return provenance.unique(found) if len(found) <= templates.MAX_VALUES else None
 
     def _from_outside(self, name: str, offset: int) -> tuple[Value, ...] | None:
         return self.outside(name, self._text.span(offset, offset).start) if self.outside is not None else None
@@ -125,7 +125,7 @@ class Variables:
             if found is None:
                 return None
             kept = whole if len(found) == 1 else None
-            return tuple(_through(value, kept) for value in found)
+            return tuple(provenance.through(value, kept) for value in found)
         texts = templates.expand(raw, lambda name: self._texts(name, start))
         if not texts:
             return None
@@ -137,10 +137,10 @@ class Variables:
         before = self.inside(match[1], start) if match else None
         if not before:
             return (default,)
-        held = tuple(_through(value, None) for value in before if value.text)
+        held = tuple(provenance.through(value, None) for value in before if value.text)
         if len(held) == len(before) and all(value.origin is not Origin.DEFAULT for value in held):
             return held
-        return _unique((*held, default))
+        return provenance.unique((*held, default))
 
     def _texts(self, name: str, offset: int) -> tuple[templates.Text, ...] | None:
         found = self.inside(name, offset)
@@ -153,8 +153,8 @@ class Variables:
         default = tuple(Value(one.text, one.span, Origin.DEFAULT, home=one.home, home_value=one.home_value) for one in known)
         before = self.inside(step.name, step.start)
         if before and all(value.text and value.origin is not Origin.DEFAULT for value in before):
-            return tuple(_through(value, None) for value in before)
-        return _unique((*(value for value in before or () if value.text), *default))
+            return tuple(provenance.through(value, None) for value in before)
+        return provenance.unique((*(value for value in before or () if value.text), *default))
 
     def _appended(self, step: Step, raw: str) -> tuple[Value, ...] | None:
         if raw.startswith("("):
@@ -174,8 +174,8 @@ class Variables:
             members = self._members(match[0], start, end)
             if members is None or len(found) > templates.MAX_VALUES:
                 return None
-            found += [one if one.home else _elsewhere(one, one.span or self._text.span(start, end)) for one in members]
-        return _unique(found)
+            found += [one if one.home else provenance.elsewhere(one, one.span or self._text.span(start, end)) for one in members]
+        return provenance.unique(found)
 
     def _members(self, raw: str, start: int, end: int) -> Sequence[Value] | None:
         if match := _RANGE.fullmatch(raw):
@@ -199,7 +199,7 @@ class Variables:
         known = self.inside(name, offset)
         if known is None:
             return None
-        return [_piece(value, word) for value in known for word in value.text.split()]
+        return [provenance.piece(value, word) for value in known for word in value.text.split()]
 
     def _array(self, step: Step) -> tuple[Value, ...] | None:
         raw = self._text.slice(step.value_start, step.end)
@@ -225,8 +225,8 @@ class Variables:
             values = self.read(self._text.slice(start, end), start, end)
             if values is None:
                 return None
-            found += [value if value.home else _elsewhere(value, self._text.span(start, end)) for value in values]
-        return _unique(found) if len(found) <= templates.MAX_VALUES else None
+            found += [value if value.home else provenance.elsewhere(value, self._text.span(start, end)) for value in values]
+        return provenance.unique(found) if len(found) <= templates.MAX_VALUES else None
 
     def spreads(self, extent: tuple[int, int]) -> bool:
         """Whether a word of a call may become several."""
@@ -236,27 +236,3 @@ class Variables:
     def shifted(self, function: Region, offset: int) -> int:
         """How many parameters a function has dropped by ``shift`` before a place."""
         return sum(count for place, count in self.shifts if function.start <= place < offset)
-
-
-def _elsewhere(value: Value, home: Span) -> Value:
-    """A value as it is seen through its variable."""
-    return Value(value.text, value.span, value.origin, value.quote, home, value.span)
-
-
-def _through(value: Value, span: Span | None) -> Value:
-    """A value that another variable hands on: ``span`` is what to replace there."""
-    origin = Origin.VARIABLE if value.origin is Origin.LITERAL else value.origin
-    return Value(value.text, span, origin, "", value.home, value.home_value)
-
-
-def _weakened(value: Value) -> Value:
-    return Value(value.text, value.span, Origin.DEFAULT, value.quote, value.home, value.home_value)
-
-
-def _piece(value: Value, word: str) -> Value:
-    """A word of a value; it can be edited only where it is the whole of it."""
-    return value if value.text == word else Value(word, None, Origin.VARIABLE, "", value.home)
-
-
-def _unique(values: Iterable[Value]) -> tuple[Value, ...]:
-    return tuple(dict.fromkeys(values))

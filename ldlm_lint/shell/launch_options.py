@@ -19,6 +19,7 @@ _LIST = re.compile(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
 _OF_OPTIONS = re.compile(r"arg|opt|flag|param|setting|dist|launch|config|nccl|env|extra", re.I)
 PROGRAM = re.compile(r".*\.pyc?\"?")
 ALIASES = {"torch.distributed.run": "torchrun", "tune": "torchrun"}
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SHORT = 2
 
 
@@ -82,7 +83,7 @@ def read_options(launcher: str, rest: Sequence[Word], index: int) -> tuple[list[
             index += 1
             continue
         if not word.text.startswith("-") or word.text == "-":
-            if not _is_list(rest, index):
+            if not _is_list(launcher, rest, index):
                 return found, index, True
             found.append(Option(launcher, "", word))
             index += 1
@@ -131,16 +132,20 @@ def _starts(launcher: str, rest: Sequence[Word], index: int) -> bool:
     return PROGRAM.fullmatch(rest[index].text) is not None
 
 
-def _is_list(rest: Sequence[Word], index: int) -> bool:
-    """Whether a word that is one expansion stands for options: an array, or a bare variable in front of the program."""
+def _is_list(launcher: str, rest: Sequence[Word], index: int) -> bool:
+    """Whether a word stands for options or settings: an array, a bare variable in front of the program, ``NAME=value``."""
     word = rest[index]
-    if _LIST.fullmatch(word.text):
+    starter = launcher in launchers.STARTERS
+    if _LIST.fullmatch(word.text) or (starter and _ASSIGNMENT.match(word.text)):
         return True
     if not _EXPANSION.fullmatch(word.text):
         return False
     quoted = word.span.end - word.span.start > len(word.text.encode())
     if quoted or index + 1 >= len(rest):
         return False
+    if starter:
+        # `srun ${BIND} python train.py`, `srun $EXTRA -l torchrun train.py`
+        return rest[index + 1].text.startswith("-") or _starts(launcher, rest, index + 1)
     following = next((one.text for one in rest[index + 1 :] if not _EXPANSION.fullmatch(one.text)), "")
     if _OF_OPTIONS.search(word.text):
         return True

@@ -442,3 +442,10 @@ def test_what_a_sourced_file_exports_is_in_the_environment() -> None:
     workers = program.given("workers")
     assert workers is not None and workers.values is not None
     assert workers.values[0].span.path == f"{ROOT}/common.sh"
+
+
+def test_directives_of_a_scheduler_and_options_of_a_starter_set_variables() -> None:
+    script = "#!/bin/bash\n#SBATCH --export=ALL,A=1\nsrun --export=ALL,B=2 torchrun train.py\nsrun python train.py\n"
+    first, second = programs({"job.slurm": script, "train.py": ""})
+    assert {one.keys[0]: one.texts for one in first.environment} == {"A": {"1"}, "B": {"2"}}
+    assert {one.keys[0]: one.texts for one in second.environment} == {"A": {"1"}}

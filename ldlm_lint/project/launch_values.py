@@ -184,7 +184,8 @@ def environment_of(frame: Frame, place: Span, sourced: Iterable[tuple[Code, Span
 
     ``sourced`` are the files that the script sources, with the commands that do it.
     """
-    found = [(one.span.start, _variable(one)) for one in frame.code.script.assignments if _reaches(one, place)]
+    assigned = frame.code.script.assignments
+    found = [(one.span.start, _variable(one)) for one in assigned if _reaches(frame.code, one, place)]
     for code, command in sourced:
         if command.end <= place.start:
             found += [(command.start, _variable(one)) for one in code.script.assignments if _is_exported(one)]
@@ -195,9 +196,12 @@ def _is_exported(assignment: Assignment) -> bool:
     return assignment.exported and assignment.form in _LASTING
 
 
-def _reaches(assignment: Assignment, place: Span) -> bool:
-    """Whether an assignment is for a command alone, or exported in front of it."""
+def _reaches(code: Code, assignment: Assignment, place: Span) -> bool:
+    """Whether an assignment is for a command alone, or exported in front of it; directives of a scheduler are for all."""
     span = assignment.span
+    start = span.start - code.source.bom
+    if assignment.form is Form.OPTION and code.text.data.startswith(b"#", code.text.line_start(start)):
+        return True
     if assignment.form in _LASTING:
         return assignment.exported and span.start < place.start
     return place.start <= span.start and span.end <= place.end

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from snippets import ROOT, argument
 
+from ldlm_lint.configs import keys
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.project import QUESTIONS, Project, Verdict
@@ -408,3 +411,9 @@ def test_a_section_is_reported_at_its_top() -> None:
 def test_a_file_that_no_program_reads_has_no_dead_keys() -> None:
     files = {"train.py": READER.format(""), "train.yaml": "model: 3\n", "other/site.yaml": "theme: dark\n"}
     assert not ask("configuration-key-is-dead", "", files, "other/site.yaml", "theme").holds
+
+
+def test_every_topic_that_a_candidate_names_exists() -> None:
+    text = Path(keys.__file__).read_text(encoding="utf-8")
+    named = set(re.findall(r'"configured-value-reaches-call", "([a-z-]+)"', text)) | {"no-workers"}
+    assert named == set(TOPICS)

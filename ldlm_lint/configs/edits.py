@@ -42,7 +42,7 @@ def rename_key(source: Source, document: Document, entry: Entry, name: str) -> E
     if not _is_plain(source, document, entry) or entry.key_span is None or _sibling(document, entry, name) is not None:
         return None
     old = source.slice(entry.key_span)
-    if not _writes(old, entry.name) or _is_table(document, entry):
+    if not old or not _writes(old, entry.name) or _is_table(document, entry):
         return None
     text = rendered_key(document, old, name)
     return None if text is None else (Edit(entry.key_span, text),)

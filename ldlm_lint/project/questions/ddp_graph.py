@@ -7,8 +7,8 @@ import re
 from astroid import nodes
 
 from ldlm_lint.model import Finding, Related
-from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.engines import told_to_accumulate
+from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import enables_reentrant, has_old_transformers, reentrant_call
 from ldlm_lint.project.steps import Steps

@@ -35,6 +35,7 @@ _OWN_KEYS = {"hydra", "defaults", "_target_", "target", "class_path", "params", 
 _CLASS_KEYS = ("_target_", "target", "class_path")
 _SPREAD = re.compile(rb"\*\*[ \t]*([\w.]+)")
 _ASSIGNED = re.compile(rb"[ \t]*(?:self\.)?(\w+)[ \t]*=[ \t]*[\w.\[\]\"']*$")
+_MOST_DEAD = 0.4
 _LOGGING = re.compile(rb"(?:print|info|debug|log|pformat|str|repr|len|isinstance|hasattr|type|bool)$")
 
 
@@ -54,7 +55,10 @@ def _find(context: Context, document: Document) -> frozenset[Path]:
     text = _Text(context, homes, document)
     if text.of_a_framework or any(one.name in _FRAMEWORK_KEYS for one in document.children()):
         return frozenset()
-    return frozenset(one.path for one in document.entries if one.name and not _is_alive(text, document, one))
+    dead = frozenset(one.path for one in document.entries if one.name and not _is_alive(text, document, one))
+    named = sum(bool(one.name) for one in document.entries)
+    # A program that names few of a file's keys hands it to one that knows them.
+    return dead if len(dead) <= named * _MOST_DEAD else frozenset()
 
 
 def _is_of_hydra(context: Context, home: Home, path: str) -> bool:

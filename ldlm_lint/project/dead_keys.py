@@ -52,6 +52,9 @@ def _find(context: Context, document: Document) -> frozenset[Path]:
     homes = [one for one in context.homes.of(document.path) if one.chosen or _is_of_hydra(context, one, document.path)]
     if document.documents != 1 or not homes or any(one.shared for one in document.entries):
         return frozenset()
+    # A tool that looks into another program's file says nothing of the keys that it does not need.
+    if not any(_trains(context, one, document) for one in homes):
+        return frozenset()
     text = _Text(context, homes, document)
     if text.of_a_framework or any(one.name in _FRAMEWORK_KEYS for one in document.children()):
         return frozenset()
@@ -59,6 +62,10 @@ def _find(context: Context, document: Document) -> frozenset[Path]:
     named = sum(bool(one.name) for one in document.entries)
     # A program that names few of a file's keys hands it to one that knows them.
     return dead if len(dead) <= named * _MOST_DEAD else frozenset()
+
+
+def _trains(context: Context, home: Home, document: Document) -> bool:
+    return not context.project.training_files.isdisjoint(context.homes.reach_of(home, document))
 
 
 def _is_of_hydra(context: Context, home: Home, path: str) -> bool:

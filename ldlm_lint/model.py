@@ -126,7 +126,8 @@ class Finding:
     """One defect at one place.
 
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it
-    waits for (empty: it stands on its own file). Findings are ordered by (path, start, code).
+    waits for (empty: it stands on its own file), ``confirmed`` tells that the project has answered them. Findings are
+    ordered by (path, start, code).
     """
 
     rule: str
@@ -137,6 +138,7 @@ class Finding:
     related: tuple[Related, ...] = ()
     fix: Fix | None = None
     claims: tuple[Claim, ...] = ()
+    confirmed: bool = False
 
     @property
     def severity(self) -> Severity:
@@ -178,13 +180,6 @@ class Probe:
     confirms: str
 
 
-class Scope(enum.Enum):
-    """Where a rule is decided: in one file, or in the project pass over the facts of many."""
-
-    FILE = "file"
-    PROJECT = "project"
-
-
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A defect, declared once: the only place where its texts, thresholds and levels are written.
@@ -218,7 +213,6 @@ class Rule:
     fix_safety: str = ""
     options: tuple[Option, ...] = ()
     probe: Probe | None = None
-    scope: Scope = Scope.FILE
     since: str = "0.1.0"
     status: str = "preview"
     old_names: tuple[str, ...] = ()

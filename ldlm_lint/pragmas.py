@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from ldlm_lint.source import Kind, Source
 
 _HEREDOC = re.compile(r"(?<!<)<<(?!<)(-?)\s*(?:'([^']+)'|\"([^\"]+)\"|\\?([A-Za-z_][\w.-]*))")
+# A scheduler reads these comments.
+_DIRECTIVE = re.compile(r"#(?:SBATCH|PBS|BSUB)\b")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 
 
@@ -128,12 +130,16 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
     found: _Found = []
     statements: _Statements = []
     heredocs: list[tuple[str, bool]] = []
-    quote, first = "", 0
+    quote, first, fed = "", 0, 0
     for number, line in enumerate(lines, start=1):
         if heredocs and not quote:
             found += ((number, text, alone) for _, text, alone in _scanned((line,), 0))
             if _ends(line, *heredocs[0]):
                 heredocs.pop(0)
+                if not heredocs and fed:
+                    # What a command is fed belongs to it.
+                    statements.append((fed, number))
+                    fed = 0
             continue
         first = first or number
         code, comment, quote = _scan_line(line, quote)
@@ -142,7 +148,9 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
         heredocs += (one for one in _opened(code) if any(_ends(later, *one) for later in lines[number:]))
         if not quote and not _continues(code):
             # A command may be continued into a line that holds a comment alone, or nothing.
-            if code.strip() or first < number:
+            if heredocs:
+                fed = first
+            elif code.strip() or first < number or _DIRECTIVE.match(comment):
                 statements.append((first, number))
             first = 0
     if quote:

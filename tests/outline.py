@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 import tree_sitter
@@ -14,6 +15,7 @@ from ldlm_lint.configs.read import read
 from ldlm_lint.model import Edit
 from ldlm_lint.source import Kind, Source
 
+_WORD = re.compile(rb"[^\s,'\"]+|['\"]")
 Outline = list[tuple[tuple[str, ...], bytes]]
 
 
@@ -45,8 +47,10 @@ def _of_script(data: bytes) -> Iterator[tuple[tuple[str, ...], int, int]]:
     waiting: list[tuple[tree_sitter.Node, tuple[str, ...]]] = [(parser.parse(data).root_node, ())]
     while waiting:
         node, above = waiting.pop()
-        if not node.children and data[node.start_byte : node.end_byte].strip():
-            yield (*above, node.type), node.start_byte, node.end_byte
+        if not node.children:
+            # A scheduler's directive, a list of settings and a string of code hold words of their own.
+            for word in _WORD.finditer(data, node.start_byte, node.end_byte):
+                yield (*above, node.type), *word.span()
         waiting += [(child, (*above, node.type)) for child in reversed(node.children)]
 
 

@@ -362,6 +362,7 @@ READER = """
     with open("train.yaml") as file:
         config = yaml.safe_load(file)
     print(config["model"]["width"], config["run_name"])
+    loss.backward()
     {}
     """
 
@@ -403,7 +404,7 @@ def test_keys_that_somebody_else_reads(text: str, keys: tuple[str | int, ...]) -
 
 
 def test_a_section_is_reported_at_its_top() -> None:
-    files = {"train.py": READER.format(""), "train.yaml": "model:\n  width: 3\nschedule:\n  warmup: 3\n"}
+    files = {"train.py": READER.format(""), "train.yaml": "run_name: x\nmodel:\n  width: 3\nschedule:\n  warmup: 3\n"}
     assert ask("configuration-key-is-dead", "", files, "train.yaml", "schedule").holds
     assert not ask("configuration-key-is-dead", "", files, "train.yaml", "schedule", "warmup").holds
 

@@ -18,7 +18,7 @@ from ldlm_lint import engine
 from ldlm_lint.checkers.base import LdlmChecker, add_message
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
-from ldlm_lint.model import Finding, Report, Scope, Severity
+from ldlm_lint.model import Finding, Report, Severity
 from ldlm_lint.project.index import dotted_name
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.rules.linter import RULES, UNPARSABLE_FILE, UNREADABLE_FILE
@@ -79,7 +79,7 @@ class ProjectChecker(LdlmChecker):
         cut_short = {finding.span.path for finding in report.findings if finding.rule in _BROKEN}
         for finding in report.findings:
             path = finding.span.path
-            if path in scripts | cut_short or (path in visited and by_symbol[finding.rule].scope is Scope.PROJECT):
+            if path in scripts | cut_short or (path in visited and finding.confirmed):
                 self._emit(finding, report)
 
     def _not_visited(self, paths: Iterable[str], visited: set[str], root: Path) -> Iterator[str]:

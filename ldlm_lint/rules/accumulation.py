@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     code="W7236",
@@ -37,7 +37,6 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     fix_safety="Unsafe: gradients are summed before they are averaged instead of after, which rounds differently, and code between backward "
     "and step sees gradients of its own rank only.",
     probe=Probe("all-reduces-per-step", "more than one all-reduce of the same bucket ran between two optimizer steps"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (ACCUMULATION_WITHOUT_NO_SYNC,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 DEPRECATED_AMP_API = Rule(
     code="W7801",
@@ -36,7 +36,6 @@ DEPRECATED_AMP_API = Rule(
     "of an autocast around it. Unsafe without target-torch, and where names are imported by themselves "
     "in a file that is no script: the import changes too, and another file may import them from there. Unsafe for a scaler "
     "that other code gets, which may check for the old class.",
-    scope=Scope.PROJECT,
 )
 
 GRAD_SCALER_WITH_BFLOAT16 = Rule(
@@ -71,7 +70,6 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
     "bits; a step that the scaler skipped because of an infinity is taken; and the scaler's state in a checkpoint becomes "
     "empty, which an enabled scaler refuses to load.",
     probe=Probe("grad-scale", "the scaler found no infinity in any step"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16)

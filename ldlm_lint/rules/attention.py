@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 UNFUSED_ATTENTION = Rule(
     code="I7807",
@@ -38,7 +38,6 @@ UNFUSED_ATTENTION = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: masks, scale, dropout and the layout of the operands have to be carried over by hand.",
     probe=Probe("attention-kernels", "no fused attention kernel ran in a training step"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (UNFUSED_ATTENTION,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 _MECHANICS = Reference("Autograd mechanics", "https://docs.pytorch.org/docs/stable/notes/autograd.html")
 
@@ -37,7 +37,6 @@ LOSS_GRAPH_ACCUMULATION = Rule(
     "unsafe: code that is not seen may differentiate it, and the printed text of a tensor names its graph. `.detach()` does not wait for the "
     "device, as `.item()` would.",
     probe=Probe("live-autograd-nodes", "the number of autograd nodes that are alive grows with the steps"),
-    scope=Scope.PROJECT,
 )
 
 GRAPH_RETAINED_ON_BACKWARD = Rule(
@@ -66,7 +65,6 @@ GRAPH_RETAINED_ON_BACKWARD = Rule(
     requires=((b"backward",),),
     default=False,
     probe=Probe("retained-graphs", "a backward pass retained its graph and no other one followed"),
-    scope=Scope.PROJECT,
 )
 
 ANOMALY_DETECTION_LEFT_ON = Rule(
@@ -97,7 +95,6 @@ ANOMALY_DETECTION_LEFT_ON = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a NaN in a backward pass no longer raises, so that a training goes on with it.",
     probe=Probe("anomaly-detection", "anomaly detection is enabled during a training step"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (LOSS_GRAPH_ACCUMULATION, GRAPH_RETAINED_ON_BACKWARD, ANOMALY_DETECTION_LEFT_ON)

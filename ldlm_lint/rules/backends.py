@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _CUDA_NOTES = Reference("CUDA semantics: TensorFloat-32", "https://docs.pytorch.org/docs/stable/notes/cuda.html")
 _BACKENDS = Reference("torch.backends", "https://docs.pytorch.org/docs/stable/backends.html")
@@ -40,7 +40,6 @@ TF32_DISABLED = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the inputs of every float32 matrix product are rounded to 10 bits of mantissa.",
     probe=Probe("matmul-precision", "float32 products ran without tensor cores"),
-    scope=Scope.PROJECT,
 )
 
 MIXED_TF32_APIS = Rule(
@@ -61,7 +60,6 @@ MIXED_TF32_APIS = Rule(
     references=(_CUDA_NOTES, _BACKENDS),
     reads=("py",),
     triggers=(b"fp32_precision",),
-    scope=Scope.PROJECT,
 )
 
 NONDETERMINISM_GUARD_LEFT_ON = Rule(
@@ -93,7 +91,6 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: two runs with the same seed may differ in the last bits afterwards.",
     probe=Probe("deterministic-algorithms", "deterministic algorithms were on during the training steps"),
-    scope=Scope.PROJECT,
 )
 
 CONVOLUTION_AUTOTUNER_OFF = Rule(
@@ -126,7 +123,6 @@ CONVOLUTION_AUTOTUNER_OFF = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: other algorithms give other last bits, from one run to the next too, and may need more workspace.",
     probe=Probe("cudnn-benchmark", "the autotuner was off while convolutions of one shape ran in every step"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (TF32_DISABLED, MIXED_TF32_APIS, NONDETERMINISM_GUARD_LEFT_ON, CONVOLUTION_AUTOTUNER_OFF)

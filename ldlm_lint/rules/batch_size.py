@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 GRADIENT_ACCUMULATION_FIXED = Rule(
     code="W7306",
@@ -34,7 +34,6 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: the global batch size that the steps are to be computed from is for the author to say.",
-    scope=Scope.PROJECT,
 )
 
 BATCH_SIZE_DRIFT = Rule(
@@ -64,7 +63,6 @@ BATCH_SIZE_DRIFT = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: whether to fail, to round up or to adjust the learning rate is for the author to say.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (GRADIENT_ACCUMULATION_FIXED, BATCH_SIZE_DRIFT)

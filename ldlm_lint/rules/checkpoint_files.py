@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
 
 CHECKPOINTS_TO_KEEP = Option("checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps")
 
@@ -46,7 +46,6 @@ UNBOUNDED_CHECKPOINTS = Rule(
     "save has no fix, since what may be deleted is not for a linter to decide.",
     options=(CHECKPOINTS_TO_KEEP,),
     probe=Probe("checkpoint-files", "every save wrote a new file and none was removed"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (UNBOUNDED_CHECKPOINTS,)

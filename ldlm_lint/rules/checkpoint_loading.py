@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 _LOAD = Reference("torch.load", "https://docs.pytorch.org/docs/stable/generated/torch.load.html")
 _SEMANTICS = Reference(
@@ -39,7 +39,6 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: `weights_only=True` ends a resume whose file holds other objects, `weights_only=False` "
     "lets the file run code. Which one is right depends on where the file comes from.",
-    scope=Scope.PROJECT,
 )
 
 CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
@@ -72,7 +71,6 @@ CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
     default=False,
     applicability=Applicability.UNSAFE,
     fix_safety='Unsafe: with `map_location="cpu"` a tensor that is used without `load_state_dict` stays on the CPU.',
-    scope=Scope.PROJECT,
 )
 
 RULES: tuple[Rule, ...] = (CHECKPOINT_LOAD_UNSPECIFIED, CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 _SAVE = Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html")
 _DDP_TUTORIAL = Reference(
@@ -31,7 +31,6 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: a `state_dict()` that gathers shards must be called on every rank, and the others may "
     "have to wait at a barrier before they read the file.",
-    scope=Scope.PROJECT,
 )
 
 NON_ATOMIC_CHECKPOINT = Rule(
@@ -55,7 +54,6 @@ NON_ATOMIC_CHECKPOINT = Rule(
     default=False,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: for a moment both files lie on the disk, and whatever watches the folder sees a second name.",
-    scope=Scope.PROJECT,
 )
 
 CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
@@ -76,7 +74,6 @@ CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
     triggers=(b"remove(", b"unlink(", b"rmtree("),
     requires=((b"save",),),
     confidence=Confidence.MEDIUM,
-    scope=Scope.PROJECT,
 )
 
 CHECKPOINT_SAVES_LIVE_STATE = Rule(
@@ -106,7 +103,6 @@ CHECKPOINT_SAVES_LIVE_STATE = Rule(
     reads=("py",),
     triggers=(b"state_dict(",),
     confidence=Confidence.MEDIUM,
-    scope=Scope.PROJECT,
 )
 
 RULES: tuple[Rule, ...] = (

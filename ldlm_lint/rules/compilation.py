@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Reference, Rule
 
 COMPILE_GUARDED_BY_TRY = Rule(
     code="W7808",
@@ -35,7 +35,6 @@ COMPILE_GUARDED_BY_TRY = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: without the `try` an error ends the program where it ends it today, at the first call; what "
     "should happen instead is for you to decide. A warm-up call of the compiled model inside the `try` makes it work.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (COMPILE_GUARDED_BY_TRY,)

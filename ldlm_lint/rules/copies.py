@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _PINNED = Reference(
     "CUDA semantics: pinned memory buffers", "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers"
@@ -37,7 +37,6 @@ BLOCKING_COPY = Rule(
     fix_safety="Unsafe: the values are the same on the GPU, but host code that writes into the pinned batch right after the copy "
     "began would change what is copied.",
     probe=Probe("host-to-device-copy-share", "copies of batches block the host"),
-    scope=Scope.PROJECT,
 )
 
 UNSYNCHRONIZED_COPY = Rule(
@@ -60,7 +59,6 @@ UNSYNCHRONIZED_COPY = Rule(
     applicability=Applicability.SAFE,
     fix_safety="Safe on every supported version: the copy then waits until the values have arrived, and they are the ones that were "
     "meant.",
-    scope=Scope.PROJECT,
 )
 
 RULES: tuple[Rule, ...] = (BLOCKING_COPY, UNSYNCHRONIZED_COPY)

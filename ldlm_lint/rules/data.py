@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Option, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Option, Probe, Reference, Rule
 
 _DATALOADER = Reference("torch.utils.data.DataLoader", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader")
 _MULTIPROCESS = Reference(
@@ -53,7 +53,6 @@ PERSISTENT_WORKERS = Rule(
     fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs, do not see later changes to the "
     "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ.",
     probe=Probe("loader-first-batch-wait", "the first batch of a later epoch waits for worker start-up"),
-    scope=Scope.PROJECT,
 )
 
 PREFETCH = Rule(
@@ -80,7 +79,6 @@ PREFETCH = Rule(
     "with a bus error.",
     options=(PREFETCH_FACTOR,),
     probe=Probe("loader-wait-share", "the step waits for the loader"),
-    scope=Scope.PROJECT,
 )
 
 IN_MAIN_PROCESS = Rule(
@@ -107,7 +105,6 @@ IN_MAIN_PROCESS = Rule(
     "with what cannot be forked or pickled (open files, CUDA tensors, lambdas where processes are spawned).",
     options=(NUM_WORKERS,),
     probe=Probe("loader-wait-share", "the step waits for the loader"),
-    scope=Scope.PROJECT,
 )
 
 OPTIONS_WITHOUT_WORKERS = Rule(
@@ -129,7 +126,6 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "
     "`num_workers=0` says. Where workers were meant, set `num_workers` instead. In a configuration the fix sets it, which is unsafe: "
     "workers take memory and draw other random numbers.",
-    scope=Scope.PROJECT,
 )
 
 WORKERS_MAY_BE_ZERO = Rule(
@@ -153,7 +149,6 @@ WORKERS_MAY_BE_ZERO = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.SAFE,
     fix_safety="Safe on torch >= 2.0: with workers the guarded values are those that were there, and without workers the call raised.",
-    scope=Scope.PROJECT,
 )
 
 DATALOADER_TOO_MANY_WORKERS = Rule(
@@ -185,7 +180,6 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
     "`LOCAL_WORLD_SIZE` is set by torchrun and by what starts ranks through it; elsewhere 1 is assumed.",
     options=(WORKERS_LIMIT,),
     probe=Probe("loader-wait-share", "the step does not wait for the loader with fewer workers"),
-    scope=Scope.PROJECT,
 )
 
 WITHOUT_PIN_MEMORY = Rule(
@@ -217,7 +211,6 @@ WITHOUT_PIN_MEMORY = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: page-locked memory cannot be swapped out, and a batch that holds CUDA tensors already cannot be pinned.",
     probe=Probe("host-to-device-copy-share", "copies of batches block the host"),
-    scope=Scope.PROJECT,
 )
 
 CONFLICTING_OPTIONS = Rule(
@@ -238,7 +231,6 @@ CONFLICTING_OPTIONS = Rule(
     triggers=(b"DataLoader",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it drops the option that the other one takes the place of, and which of the two was meant only the author knows.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (

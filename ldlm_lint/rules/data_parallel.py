@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Reference, Rule
 
 DATA_PARALLEL = Rule(
     code="W7235",
@@ -30,7 +30,6 @@ DATA_PARALLEL = Rule(
     triggers=(b"DataParallel",),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: DistributedDataParallel needs a process group, one process per GPU and a sampler that shards the data.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (DATA_PARALLEL,)

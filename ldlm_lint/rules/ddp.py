@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -68,7 +68,6 @@ GRADIENT_COPY = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: `detach_()` on a gradient raises for a view, and a reference to a gradient that is kept beyond the step sees the "
     "next one.",
-    scope=Scope.PROJECT,
 )
 
 BROADCAST_BUFFERS = Rule(
@@ -98,7 +97,6 @@ BROADCAST_BUFFERS = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the buffers are broadcast where they were not before, at construction or before each forward; `forward_sync_buffers` "
     "does not exist before torch 2.13.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (FIND_UNUSED_PARAMETERS, GRADIENT_COPY, BROADCAST_BUFFERS)

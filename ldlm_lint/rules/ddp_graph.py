@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -35,7 +35,6 @@ STATIC_GRAPH_WITH_NO_SYNC = Rule(
     setting_triggers=(b"static_graph", b"static-graph"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: without the flag a parameter that gets no gradient, and a layer that is checkpointed twice, are errors.",
-    scope=Scope.PROJECT,
 )
 
 STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
@@ -57,7 +56,6 @@ STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
     triggers=(b"static_graph",),
     confidence=Confidence.LOW,
     default=False,
-    scope=Scope.PROJECT,
 )
 
 FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
@@ -82,7 +80,6 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     triggers=(b"find_unused_parameters",),
     setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
     confidence=Confidence.MEDIUM,
-    scope=Scope.PROJECT,
 )
 
 PARAMETERS_FROZEN_AFTER_WRAP = Rule(
@@ -104,7 +101,6 @@ PARAMETERS_FROZEN_AFTER_WRAP = Rule(
     reads=("py",),
     triggers=(b"requires_grad", b"freez", b"set_trainable", b"toggle_grad"),
     confidence=Confidence.MEDIUM,
-    scope=Scope.PROJECT,
 )
 
 RULES = (

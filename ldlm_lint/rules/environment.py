@@ -6,7 +6,7 @@ own (`environment_*`). `environment_decisions` joins them, the tables of names a
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Option, Reference, Rule
 from ldlm_lint.rules import environment_names
 
 _PROCESS_GROUP = Reference(
@@ -80,7 +80,6 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     applicability=Applicability.SAFE,
     fix_safety="Safe where nothing in the file mentions the name again and something else stays around it (a command in its "
     "block, a variable in its list); otherwise unsafe. A misspelt name is not removed: which of the two was meant is the author's to say.",
-    scope=Scope.PROJECT,
 )
 
 INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
@@ -104,7 +103,6 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     triggers=(b"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it is the fix of the setting that stands in the way. " + _UNIT,
-    scope=Scope.PROJECT,
 )
 
 NCCL_MONITORING_DISABLED = Rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Claim, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Claim, Confidence, Reference, Rule
 from ldlm_lint.rules.environment_view import Draft, View, drop, members
 from ldlm_lint.rules.settings import Value
 
@@ -43,7 +43,6 @@ MAX_CONNECTIONS_WITH_FSDP = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: code that relies on the order of kernels across streams, such as overlapped tensor parallelism, needs the "
     "value 1.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (MAX_CONNECTIONS_WITH_FSDP,)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ldlm_lint.model import Applicability, Edit, Reference, Rule, Scope, Span
+from ldlm_lint.model import Applicability, Edit, Reference, Rule, Span
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, Plan, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -59,7 +59,6 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     applicability=Applicability.SAFE,
     fix_safety="Safe for NCCL_DEBUG, which becomes WARN, where the file does not use its value; unsafe for the other two, "
     "since an error is then reported later, or with less to go by.",
-    scope=Scope.PROJECT,
 )
 
 NCCL_DEBUG_FILE_SHARED = Rule(
@@ -80,7 +79,6 @@ NCCL_DEBUG_FILE_SHARED = Rule(
     triggers=(_FILE.encode(),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the log files get other names, and there is one per process.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (DEBUG_ENVIRONMENT_LEFT_ON, NCCL_DEBUG_FILE_SHARED)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -66,7 +66,6 @@ NCCL_TRANSPORT_DISABLED = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: on a machine whose fabric is broken the job may hang again.",
-    scope=Scope.PROJECT,
 )
 
 NCCL_DEBUGGING_TUNABLE = Rule(
@@ -88,7 +87,6 @@ NCCL_DEBUGGING_TUNABLE = Rule(
     default=False,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: NCCL chooses by itself again, which can be slower on the machine that the value was measured on.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (NCCL_TRANSPORT_DISABLED, NCCL_DEBUGGING_TUNABLE)

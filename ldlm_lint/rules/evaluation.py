@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 EVALUATION_WITH_GRADIENTS = Rule(
     code="W7512",
@@ -43,7 +43,6 @@ EVALUATION_WITH_GRADIENTS = Rule(
     fix_safety="Unsafe: a caller that differentiates what the function returns, or a hook that needs gradients, "
     "gets none any more; the values that are computed stay the same.",
     probe=Probe("evaluation-gradients", "a forward pass outside of training returned a tensor that requires gradients"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (EVALUATION_WITH_GRADIENTS,)

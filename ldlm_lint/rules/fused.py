@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint import tables
-from ldlm_lint.model import Applicability, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Reference, Rule
 
 # Constructors of torch.optim that know no ``fused`` argument, as of torch 2.13; scripts that read the installed wheel find the same.
 WITHOUT_FUSED = frozenset(
@@ -49,7 +49,6 @@ FUSED_CONFLICT = Rule(
     requires=((b"optim",),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it decides which of the two implementations remains, and their updates differ in the last bits.",
-    scope=Scope.PROJECT,
 )
 
 FUSED_FALLBACK_INEFFECTIVE = Rule(
@@ -72,7 +71,6 @@ FUSED_FALLBACK_INEFFECTIVE = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: `fused=torch.cuda.is_available()` decides by the device, and whether the parameters are on it, and of a supported "
     "type, the file does not tell.",
-    scope=Scope.PROJECT,
 )
 
 FUSED_LOST_ON_RESUME = Rule(
@@ -93,7 +91,6 @@ FUSED_LOST_ON_RESUME = Rule(
     default=False,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: whether older checkpoints exist the code does not tell.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (FUSED_CONFLICT, FUSED_FALLBACK_INEFFECTIVE, FUSED_LOST_ON_RESUME)

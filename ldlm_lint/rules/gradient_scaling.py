@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _AMP = Reference("Automatic mixed precision examples", "https://docs.pytorch.org/docs/stable/notes/amp_examples.html")
 
@@ -32,7 +32,6 @@ CLIP_BEFORE_UNSCALE = Rule(
     fix_safety="Unsafe: gradients that were cut to almost nothing get their real size, so that a learning rate tuned to that may be too large; "
     "calling `unscale_` twice for one optimizer before its step raises a RuntimeError.",
     probe=Probe("clipped-norms", "the norm before clipping follows the scaler's scale"),
-    scope=Scope.PROJECT,
 )
 
 ACCUMULATION_LOSS_NOT_SCALED = Rule(
@@ -62,7 +61,6 @@ ACCUMULATION_LOSS_NOT_SCALED = Rule(
     fix_safety="Unsafe: gradients become smaller by that factor, which plain SGD, clipping and weight decay follow; a learning rate tuned to the "
     "sum is then too small.",
     probe=Probe("gradient-norms", "the norm of the gradients grows with the number of micro-batches"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (CLIP_BEFORE_UNSCALE, ACCUMULATION_LOSS_NOT_SCALED)

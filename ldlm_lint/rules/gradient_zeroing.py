@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 GRADIENTS_KEPT_AS_ZEROS = Rule(
     code="R7311",
@@ -37,7 +37,6 @@ GRADIENTS_KEPT_AS_ZEROS = Rule(
     fix_safety="Unsafe: `.grad` is None between the steps, and parameters that take no part in a step are skipped "
     "by the optimizer instead of being moved by momentum and weight decay.",
     probe=Probe("gradients-after-zero-grad", "gradients are tensors of zeros after zero_grad()"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (GRADIENTS_KEPT_AS_ZEROS,)

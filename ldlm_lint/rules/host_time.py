@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _TUNING = Reference(
     "Performance tuning guide: avoid unnecessary CPU-GPU synchronization",
@@ -54,7 +54,6 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
     fix_safety="Shown only: what reads the value decides how long it may stay on the device; a sum that becomes a tensor "
     "needs `.item()` where it is read.",
     probe=Probe("host-wait", "the call waits for the device in every step"),
-    scope=Scope.PROJECT,
 )
 
 CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
@@ -88,7 +87,6 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a run that only just fits in memory may run out of it where blocks of other sizes stay cached.",
     probe=Probe("device-allocations", "every step allocates blocks from the driver anew"),
-    scope=Scope.PROJECT,
 )
 
 DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
@@ -119,7 +117,6 @@ DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
     fix_safety="Unsafe: times that the host takes around it mean something else, and code that counts on its wait "
     "(another stream, a buffer that is reused, another library) races.",
     probe=Probe("host-wait", "the call waits for the device in every step"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (HOST_SYNC_IN_TRAINING_LOOP, CACHE_EMPTIED_IN_TRAINING_LOOP, DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP)

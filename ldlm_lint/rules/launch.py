@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Reference, Rule
 
 LAUNCHERS = (b"torchrun", b"python", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"mpiexec", b"composer", b"uv run")
 LAUNCHERS += (b"llamafactory-cli", b"axolotl", b"fairseq-", b"tune run", b"lightning", b"fabric run", b"trl ", b"xtuner", b"litgpt", b"swift ")
@@ -34,7 +34,6 @@ TRUNCATED_COMMAND = Rule(
     triggers=LAUNCHERS,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the launcher gets arguments with which it may never have run. Comments move above the command.",
-    scope=Scope.PROJECT,
 )
 
 PIPELINE_HIDES_FAILURE = Rule(
@@ -60,7 +59,6 @@ PIPELINE_HIDES_FAILURE = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the option holds for every pipeline of the script. With `set -e` one that was allowed to fail, such "
     "as a `grep` that finds nothing, ends the script.",
-    scope=Scope.PROJECT,
 )
 
 DEPRECATED_LAUNCHER = Rule(
@@ -89,7 +87,6 @@ DEPRECATED_LAUNCHER = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the script no longer gets a rank argument and has to read `LOCAL_RANK` from its environment; "
     "torchrun has to be on the PATH of the same environment.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (DEPRECATED_LAUNCHER, TRUNCATED_COMMAND, PIPELINE_HIDES_FAILURE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Confidence, Reference, Rule
 
 _DOCS = Reference("ldlm-lint documentation", "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md")
 
@@ -72,7 +72,6 @@ DEAD_CONFIG_KEY = Rule(
     triggers=(b"batch", b"num_workers", b"learning_rate", b"lr", b"optim", b"epoch", b"steps", b"model", b"train"),
     confidence=Confidence.MEDIUM,
     default=False,
-    scope=Scope.PROJECT,
 )
 
 RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY)

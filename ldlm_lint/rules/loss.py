@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Probe, Reference, Rule, Scope
+from ldlm_lint.model import Probe, Reference, Rule
 
 MSE_ON_UNIT_VECTORS = Rule(
     code="W7809",
@@ -38,7 +38,6 @@ MSE_ON_UNIT_VECTORS = Rule(
     triggers=(b"normalize", b"norm("),
     requires=((b"mse", b"MSELoss", b"** 2", b"**2", b"pow(", b"square("),),
     probe=Probe("loss-gradient-norm", "the gradient of this term is far below that of the others"),
-    scope=Scope.PROJECT,
 )
 
 CLAMPED_LOSS = Rule(
@@ -69,7 +68,6 @@ CLAMPED_LOSS = Rule(
     triggers=(b"clamp", b"clip(", b"clip_(", b"minimum(", b"min("),
     requires=((b"loss", b"Loss", b"entropy"),),
     probe=Probe("gradient-norm", "steps with a gradient norm of zero"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (MSE_ON_UNIT_VECTORS, CLAMPED_LOSS)

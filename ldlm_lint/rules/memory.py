@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 MISSING_ACTIVATION_CHECKPOINTING = Rule(
     code="R7502",
@@ -36,7 +36,6 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     fix_safety="Unsafe: every step becomes slower by about one more forward of the blocks, and a block that draws random numbers from a "
     "generator other than torch's, or changes state in its forward, computes something else the second time.",
     probe=Probe("recomputed-blocks", "no block ran its forward again inside the backward"),
-    scope=Scope.PROJECT,
 )
 
 CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
@@ -67,7 +66,6 @@ CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it changes the implementation. A segment that saves other tensors when it is computed again raises, and gradients "
     "that were silently missing appear.",
-    scope=Scope.PROJECT,
 )
 
 REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
@@ -99,7 +97,6 @@ REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     triggers=(b"requires_grad", b"toggle_grad", b"set_trainable", b"freez"),
     confidence=Confidence.MEDIUM,
     probe=Probe("trainable-parameters", "the set of parameters that require gradients changes between steps"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (MISSING_ACTIVATION_CHECKPOINTING, CHECKPOINT_WITHOUT_USE_REENTRANT, REQUIRES_GRAD_TOGGLED_PER_STEP)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Reference, Rule
 
 NO_SYNC_OUTSIDE_FORWARD = Rule(
     code="E7237",
@@ -31,7 +31,6 @@ NO_SYNC_OUTSIDE_FORWARD = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients that were averaged over the ranks for each micro-batch then stay local until one that is synchronised, "
     "which must come before the optimizer steps.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (NO_SYNC_OUTSIDE_FORWARD,)

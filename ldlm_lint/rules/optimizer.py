@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 OPTIMIZER_NOT_FUSED = Rule(
     code="R7301",
@@ -37,7 +37,6 @@ OPTIMIZER_NOT_FUSED = Rule(
     "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "
     "so the fix writes `fused=torch.cuda.is_available()`.",
     probe=Probe("optimizer-kernels", "no fused kernel ran in the optimizer step"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (OPTIMIZER_NOT_FUSED,)

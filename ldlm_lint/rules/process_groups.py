@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Option, Reference, Rule
 
 COLLECTIVE_MINIMUM = Option("collective-minimum", 30, "shortest collective timeout that is not reported, in seconds")
 
@@ -47,7 +47,6 @@ INVALID_COLLECTIVE_TIMEOUT = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a number is taken for seconds and a short timeout becomes `collective-timeout`, which may not be what was meant.",
     options=(COLLECTIVE_MINIMUM,),
-    scope=Scope.PROJECT,
 )
 
 SUBGROUP_TIMEOUT_NOT_INHERITED = Rule(
@@ -75,7 +74,6 @@ SUBGROUP_TIMEOUT_NOT_INHERITED = Rule(
     triggers=(b"new_group", b"new_subgroups", b"split_group", b"init_device_mesh"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: collectives of the group now fail, or hang, after another time.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (INVALID_COLLECTIVE_TIMEOUT, SUBGROUP_TIMEOUT_NOT_INHERITED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 RANK_LOCAL_SKIP = Rule(
     code="E7234",
@@ -34,7 +34,6 @@ RANK_LOCAL_SKIP = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: it adds a collective and a synchronisation to each step, and needs a process group that exists; `nan_to_num` "
     "with a skipped `optimizer.step()` behind the backward pass may be what suits the training better.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (RANK_LOCAL_SKIP,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _ADJUSTING = Reference("torch.optim: how to adjust the learning rate", "https://docs.pytorch.org/docs/stable/optim.html")
 
@@ -34,7 +34,6 @@ SCHEDULER_BEFORE_OPTIMIZER = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the learning rate of every step changes, to what the schedule says.",
     probe=Probe("learning-rates", "the learning rate of the first optimizer step is not the scheduler's first"),
-    scope=Scope.PROJECT,
 )
 
 SCHEDULER_PER_MICRO_BATCH = Rule(
@@ -66,7 +65,6 @@ SCHEDULER_PER_MICRO_BATCH = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the learning rate of every step changes, and what computes the schedule's length may have to count optimizer steps.",
     probe=Probe("learning-rates", "the scheduler stepped more than once between two optimizer steps"),
-    scope=Scope.PROJECT,
 )
 
 RULES = (SCHEDULER_BEFORE_OPTIMIZER, SCHEDULER_PER_MICRO_BATCH)

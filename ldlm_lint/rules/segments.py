@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 _CHECKPOINT = Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html")
 _TECHNIQUES = Reference(
@@ -31,7 +31,6 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it changes the implementation. Parameters that got no gradients now train, and a segment that saves other "
     "tensors when it is computed again raises.",
-    scope=Scope.PROJECT,
 )
 
 WHOLE_MODEL_CHECKPOINT = Rule(
@@ -54,7 +53,6 @@ WHOLE_MODEL_CHECKPOINT = Rule(
     requires=(_IMPORTS,),
     confidence=Confidence.MEDIUM,
     default=False,
-    scope=Scope.PROJECT,
 )
 
 CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
@@ -75,7 +73,6 @@ CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
     requires=(_IMPORTS,),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: code that raised now runs, with the non-reentrant implementation.",
-    scope=Scope.PROJECT,
 )
 
 RULES = (REENTRANT_CHECKPOINT_MISUSE, WHOLE_MODEL_CHECKPOINT, CHECKPOINT_KEYWORD_ONLY_CALLEE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule, Scope
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 _SAMPLER = Reference(
     "torch.utils.data.distributed.DistributedSampler",
@@ -41,7 +41,6 @@ SAMPLER_WITHOUT_SET_EPOCH = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: each epoch then has another order, which is what shuffling is for, but runs are no longer comparable "
     "sample by sample with earlier ones.",
-    scope=Scope.PROJECT,
 )
 
 UNSHARDED_DATA = Rule(
@@ -64,7 +63,6 @@ UNSHARDED_DATA = Rule(
     triggers=(b"DataLoader",),
     confidence=Confidence.LOW,
     default=False,
-    scope=Scope.PROJECT,
 )
 
 UNSHARDED_ITERABLE = Rule(
@@ -86,7 +84,6 @@ UNSHARDED_ITERABLE = Rule(
     triggers=(b"IterableDataset",),
     confidence=Confidence.MEDIUM,
     default=False,
-    scope=Scope.PROJECT,
 )
 
 RULES: tuple[Rule, ...] = (SAMPLER_WITHOUT_SET_EPOCH, UNSHARDED_DATA, UNSHARDED_ITERABLE)

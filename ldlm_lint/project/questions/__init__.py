@@ -55,7 +55,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
             fix=_demoted(finding.fix, verdict.unsafe),
         )
-    return replace(finding, claims=())
+    return replace(finding, claims=(), confirmed=True)
 
 
 def _demoted(fix: Fix | None, reason: str) -> Fix | None:

@@ -107,8 +107,8 @@ def _is_usage(error: Exception) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog=PROGRAM,
-        description="Finds what costs a training repository time, memory and hung jobs, in its Python and its launch "
-        "scripts, and fixes what can be fixed.",
+        description="Finds what costs a training repository time, memory and hung jobs, in its Python, its launch "
+        "scripts and its configuration files, and fixes what can be fixed.",
         epilog=f"{PROGRAM} PATH... is short for {PROGRAM} check PATH...; a directory that is called like a command is "
         "written ./name.",
         allow_abbrev=False,

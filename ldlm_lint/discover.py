@@ -16,7 +16,7 @@ from pathlib import Path
 from pathspec import GitIgnoreSpec
 
 from ldlm_lint.config import Config, project_root, relative_to
-from ldlm_lint.configs.detect import MAX_BYTES, config_kind
+from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
 from ldlm_lint.model import Problem
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
@@ -37,7 +37,7 @@ class Discovery:
     """The files to lint, sorted by path, each once.
 
     ``problems`` are the named paths that could not be walked or held nothing to lint; ``excluded`` counts the named
-    paths that ``exclude`` takes out.
+    paths that ``exclude`` takes out, and those that configure another tool or hold data.
     """
 
     files: tuple[tuple[Path, Kind], ...] = ()
@@ -81,7 +81,7 @@ def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
     walk = _Walk(_excluder(config))
     directories: list[Path] = []
     for path in dict.fromkeys(paths):
-        if walk.exclude(path.as_posix(), path.is_dir()):
+        if walk.exclude(path.as_posix(), path.is_dir()) or _says_nothing(path):
             excluded += 1
             continue
         before = len(walk.problems)
@@ -97,6 +97,15 @@ def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
             walk.problem(path, "no Python file, shell script or configuration file to check here")
     files = sorted(walk.files.values(), key=lambda item: item[0].as_posix())
     return Discovery(tuple(files), tuple(walk.problems), excluded)
+
+
+def _says_nothing(path: Path) -> bool:
+    """Whether a named file is another tool's or holds data: pre-commit names every file with a suffix that it knows."""
+    return path.is_file() and (is_of_tools(path) or _is_data(path, config_kind(path)))
+
+
+def _is_data(path: Path, kind: Kind | None) -> bool:
+    return kind not in (None, Kind.PYTHON, Kind.SHELL) and path.stat().st_size > MAX_BYTES
 
 
 def kind_of(path: Path) -> Kind | None:
@@ -203,7 +212,7 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[_Level, ...], boundary
 def _take_found_file(walk: _Walk, path: Path) -> None:
     try:
         kind = kind_of(path)
-        is_data = kind not in (None, Kind.PYTHON, Kind.SHELL) and path.stat().st_size > MAX_BYTES
+        is_data = _is_data(path, kind)
     except OSError:
         # By its name it is neither Python nor shell, and what it holds nobody can tell: not an input.
         return

@@ -125,6 +125,15 @@ def test_a_file_is_found_once(tmp_path: Path) -> None:
     assert names(tmp_path, find(tmp_path, "a", "a/b.py", "a", ".")) == ["a/b.py"]
 
 
+def test_named_files_of_other_tools_and_of_data_are_passed_over(tmp_path):
+    (tmp_path / "package.json").write_text("{}")
+    (tmp_path / "data.json").write_text("[" + "1," * 600_000 + "1]")
+    (tmp_path / "train.json").write_text("{}")
+    found = discover([tmp_path / name for name in ("package.json", "data.json", "train.json")], Config(), tmp_path)
+    assert [path.name for path, _ in found.files] == ["train.json"]
+    assert (found.excluded, found.problems) == (2, ())
+
+
 def test_problems_name_the_path_and_the_rest_goes_on(tmp_path: Path) -> None:
     make(tmp_path, "good.py", "README.md")
     (tmp_path / "empty").mkdir()

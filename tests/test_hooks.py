@@ -18,7 +18,8 @@ import yaml
 from ldlm_lint import cli
 from ldlm_lint.cli import main
 from ldlm_lint.config import Config
-from ldlm_lint.discover import PYTHON_SUFFIXES
+from ldlm_lint.configs.detect import SUFFIXES as CONFIGURATIONS
+from ldlm_lint.discover import PYTHON_SUFFIXES, kind_of_name
 from ldlm_lint.shell.detect import SUFFIXES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -76,8 +77,12 @@ def test_a_hook_runs_once_on_the_files_that_the_command_lints(
     hook: dict[str, Any], repository: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (hook["language"], hook["require_serial"], hook.get("pass_filenames", True)) == ("python", True, True)
-    listed = re.fullmatch(r"\\\.\(([a-z|]+)\)\$", hook["files"])
-    assert listed and {f".{suffix}" for suffix in listed[1].split("|")} == PYTHON_SUFFIXES | SUFFIXES
+    known = [f"a/train{suffix}" for suffix in PYTHON_SUFFIXES | SUFFIXES | set(CONFIGURATIONS)]
+    named = ["Dockerfile", "a/Dockerfile.gpu", "docker/train.Dockerfile", ".env", "a/.env.train", "nccl.env", ".deepspeed_env"]
+    others = ["a/README.md", "a/train.c", "a/notes.txt", "environment", "LICENSE"]
+    assert [name for name in (*known, *named) if not re.search(hook["files"], name)] == []
+    assert all(kind_of_name(name) is not None for name in (*known, *named))
+    assert [name for name in others if re.search(hook["files"], name)] == []
     program, *arguments = shlex.split(hook["entry"])
     assert program == cli.PROGRAM
     (repository / "run.sh").write_text(BEAT + IGNORED + LAUNCH)

@@ -23,10 +23,15 @@ _OF_DEEPSPEED = ".deepspeed_env"
 _DOTENV = re.compile(r"(?:.*\.)?env(?:\..*)?|env(?:\.\w+)?")
 
 
+def is_of_tools(path: Path) -> bool:
+    """Whether a file configures another tool, by its name."""
+    return _OF_TOOLS.fullmatch(path.name) is not None
+
+
 def config_kind(path: Path) -> Kind | None:
     """The kind of a configuration file, None for a file that is none by its name."""
     name = path.name
-    if _OF_TOOLS.fullmatch(name):
+    if is_of_tools(path):
         return None
     if _DOCKERFILE.fullmatch(name) and path.suffix.lower() not in _NOT_A_DOCKERFILE:
         return Kind.DOCKERFILE

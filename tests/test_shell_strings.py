@@ -146,3 +146,11 @@ def test_a_script_that_is_written_is_data() -> None:
 def test_a_variable_that_is_unset_before_the_launch_is_not_in_force() -> None:
     assert findings(f"export {BLOCKING}\npython prepare.py\ntorchrun train.py\nunset TORCH_NCCL_BLOCKING_WAIT\n")
     assert findings(f"export {BLOCKING}\nunset TORCH_NCCL_BLOCKING_WAIT\ntorchrun train.py\n") == []
+
+
+def test_a_string_that_is_evaluated_may_hold_quotes_that_end_and_begin_it() -> None:
+    text = 'cmd="NCCL_TREE_THRESHOLD=0 torchrun train.py --schedule "LE" --lr 1"\neval ${cmd}\n'
+    source = Source.from_bytes("/run.sh", text.encode(), Kind.SHELL)
+    inner = codes(source, scan(source))[1]
+    assert [one.name for one in inner.script.assignments] == ["NCCL_TREE_THRESHOLD"]
+    assert [word.text for word in inner.script.launches[0].words][-3:] == ["LE", "--lr", "1"]

@@ -69,7 +69,7 @@ def _strings(code: Code) -> Iterator[Code]:
     run = _run_variables(code)
     for node in code.nodes["assignment"]:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if name is None or value is None or value.type != "string" or code.text.of_node(name) not in run:
+        if name is None or value is None or not _is_quoted(value) or code.text.of_node(name) not in run:
             continue
         start, end = value.start_byte + 1 + code.source.bom, value.end_byte - 1 + code.source.bom
         inner = code.source.data[start:end]
@@ -77,6 +77,14 @@ def _strings(code: Code) -> Iterator[Code]:
             # Blanks in front keep every offset the one of the file.
             padded = Source.from_bytes(code.source.path, padding(code.source.data[:start]) + inner, Kind.SHELL)
             yield _code(padded, scan(padded), run[code.text.of_node(name)])
+
+
+def _is_quoted(value: Node) -> bool:
+    """Whether a value begins and ends in double quotes; quotes inside it, as in ``"a "b" c"``, end and begin a part."""
+    if value.type != "concatenation":
+        return value.type == "string"
+    parts = value.children
+    return all(part.type in ("string", "word", "number") for part in parts) and parts[0].type == parts[-1].type == "string"
 
 
 def _run_variables(code: Code) -> dict[str, bool]:

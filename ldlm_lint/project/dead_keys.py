@@ -30,7 +30,7 @@ _FRAMEWORKS = re.compile(
     rb"|__dict__(?:\.update|\[)|\bglobals\(\)|\.update\((?:yaml|json|OmegaConf)"
 )
 # Of DeepSpeed's own files.
-_FRAMEWORK_KEYS = {"zero_optimization", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"}
+_FRAMEWORK_KEYS = {"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"}
 _OWN_KEYS = {"hydra", "defaults", "_target_", "target", "class_path", "params", "init_args", "version", "wandb", "sweep"}
 _CLASS_KEYS = ("_target_", "target", "class_path")
 _SPREAD = re.compile(rb"\*\*[ \t]*([\w.]+)")

@@ -20,7 +20,7 @@ def _loader_feeds_training(context: Context, finding: Finding, position: str) ->
     if context.project.is_test(finding.span.path) or is_tutorial(context.project, finding.span.path):
         return Verdict(False)
     sites = context.tracer.sites(finding.span.path, position)
-    site = next((one for one in sites if context.tracer.trains(one)), None)
+    site = next((one for one in sites if not context.project.is_test(one.path) and context.tracer.trains(one)), None)
     return _at_site(context, finding, site, "this loop trains on it")
 
 

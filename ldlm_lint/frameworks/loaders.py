@@ -13,6 +13,8 @@ from ldlm_lint.rules.data import (
     NUM_WORKERS,
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
+    PREFETCH,
+    PREFETCH_FACTOR,
     WITHOUT_PIN_MEMORY,
     WORKERS_LIMIT,
 )
@@ -20,6 +22,7 @@ from ldlm_lint.rules.data import (
 _FEWER = "fewer workers may be too few for a slow dataset"
 _MORE = "workers take memory, hold copies of the dataset and draw other random numbers"
 _KEPT = "the workers keep their copies of the dataset between epochs, and their random streams go on"
+_QUEUED = "more batches wait in host memory and /dev/shm"
 _LOCKED = "page-locked memory cannot be swapped out"
 _GIVEN_LATER = "a launch may give workers on its command line"
 
@@ -51,6 +54,7 @@ def loader_findings(
     yield from _useless_options(section, names, workers)
     if workers is not None and workers > 0:
         yield from _started_anew(section, names, epochs)
+        yield from _short_queue(section, names, integer(options, PREFETCH_FACTOR), trains)
         yield from _pageable(section, names, trains)
 
 
@@ -123,6 +127,21 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
         {"where": where},
         fix=unsafe(f"{setting.name} true", section.editor.replace(setting, True), _KEPT),
         claims=(in_force(setting),),
+        confidence=Confidence.MEDIUM,
+    )
+
+
+def _short_queue(section: Section, names: Names, factor: int, trains: bool) -> Iterator[Finding]:
+    """Only where the options are the loader's own, written out in full, and it shuffles as a training does."""
+    if not (trains and section.complete) or section.has(names.prefetch) or section.flag("shuffle") is not True:
+        return
+    workers = section.settings[names.workers]
+    yield section.report(
+        PREFETCH,
+        workers,
+        {},
+        fix=unsafe(f"{names.prefetch} of {factor}", section.editor.add(workers, names.prefetch, factor), _QUEUED),
+        claims=(in_force(workers),),
         confidence=Confidence.MEDIUM,
     )
 

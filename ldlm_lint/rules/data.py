@@ -72,8 +72,9 @@ PREFETCH = Rule(
     "ValueError, so the fix is guarded wherever the number of workers is not a literal.",
     verification="Measure the share of step time that waits for the loader before and after; keep the default if it does not move.",
     references=(_DATALOADER, _TUNING),
-    reads=("py",),
+    reads=("py", "cfg"),
     triggers=(b"DataLoader",),
+    setting_triggers=(b"DataLoader",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it takes more host memory and shared memory (/dev/shm, 64 MB by default in Docker), which can end the workers "
     "with a bus error.",

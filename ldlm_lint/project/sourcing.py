@@ -106,6 +106,16 @@ class Sourcing:
         scripts = (self.project.script(one) for one in self.around(path))
         return any(one.name == name for script in scripts if script is not None for one in script.expansions)
 
+    def unknown(self, path: str) -> Iterator[Word]:
+        """The files that a script sources, as they are written, which are no scripts of the project."""
+        script = self.project.script(path)
+        words = script.sources if script is not None else ()
+        return (word for word in words if self._file(path, word) is None)
+
+    def sourced_at_all(self, path: str) -> frozenset[str]:
+        """The scripts that a script runs in its own shell, directly or through others, itself among them."""
+        return frozenset(self._closure(path, self._targets))
+
     def _targets(self, path: str) -> Iterator[str]:
         return (one.path for one in self.sourced_by(path))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tree_sitter import Node, Query, QueryCursor
 
-from ldlm_lint.model import Applicability, Edit, Finding, Fix
+from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix
 from ldlm_lint.rules.launch import PIPELINE_HIDES_FAILURE
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.launch_code import Code
@@ -41,9 +42,20 @@ def hiding(code: Code, script: Code) -> Iterator[Finding]:
         start, end = node.start_byte, node.end_byte
         until = found[index + 1][0].start_byte if index + 1 < len(found) else len(data)
         before = data if any(one.type == "function_definition" for one in tree.ancestors(node)) else data[:start]
-        if _PIPEFAIL.search(before) or _STATUS.search(data, end, until) or _sources_another(before):
+        if _PIPEFAIL.search(before) or _STATUS.search(data, end, until):
             continue
-        yield _finding(code, script, node)
+        claims = (Claim("sourced-scripts-leave-pipefail-off"),) if _sources_another(before) else ()
+        yield replace(_finding(code, script, node), claims=claims)
+
+
+def speaks_of_pipefail(data: bytes) -> bool:
+    """Whether a script may set the option."""
+    return _PIPEFAIL.search(data) is not None
+
+
+def is_environment(written: str) -> bool:
+    """Whether a file, as it is written behind ``source``, is there for its variables alone, as nearly every cluster has them."""
+    return _ENVIRONMENT.search(written.encode()) is not None
 
 
 def _pipelines(code: Code) -> list[Node]:
@@ -79,7 +91,7 @@ def _without_comments(code: Code) -> bytes:
 
 
 def _sources_another(data: bytes) -> bool:
-    """Whether a file is sourced that may set options: unknown is not a finding."""
+    """Whether a file is sourced that may set options."""
     return any(not _ENVIRONMENT.search(match[1]) for match in _SOURCED.finditer(data))
 
 

@@ -9,6 +9,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.environment_watchdog import inert_beside
+from ldlm_lint.shell.launch_pipes import is_environment, speaks_of_pipefail
 from ldlm_lint.shell.lint import settings
 from ldlm_lint.source import Kind
 
@@ -77,9 +78,20 @@ def _variable_stays_in_its_script(context: Context, finding: Finding, name: str)
     return Verdict(True, unsafe="a script that shares its shell expands the variable" if read else "")
 
 
+def _sourced_scripts_leave_pipefail_off(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Every file that is sourced is known, or one for the environment, and none of them sets the option."""
+    sourcing = context.sourcing
+    scripts = sourcing.sourced_at_all(finding.span.path)
+    known = context.project.others.keys() >= scripts
+    strange = any(not is_environment(word.text) for path in scripts for word in sourcing.unknown(path))
+    sets = any(speaks_of_pipefail(context.project.data(path)) for path in scripts - {finding.span.path})
+    return Verdict(known and not strange and not sets)
+
+
 QUESTIONS: dict[str, Question] = {
     "holds-with-sourced-scripts": _holds_with_sourced_scripts,
     "holds-in-sourcing-script": _holds_in_sourcing_script,
     "heartbeat-is-inert-beside": _heartbeat_is_inert_beside,
+    "sourced-scripts-leave-pipefail-off": _sourced_scripts_leave_pipefail_off,
     "variable-stays-in-its-script": _variable_stays_in_its_script,
 }

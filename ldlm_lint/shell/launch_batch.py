@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, drifts, is_accumulation, is_world_size
 from ldlm_lint.rules.settings import Origin
+from ldlm_lint.shell import arithmetic
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Assignment, Form
 
@@ -18,7 +17,6 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _ROUNDED_UP = re.compile(r"\+[^/()]*-\s*1\s*\)\s*/|-\s*1\s*\)\s*/[^/]*\+\s*1|/[^/]*\+\s*1\s*$")
 _TEST = re.compile(r"^[^#\n]*(?:\[|\(\(|\btest\b|\bassert)[^\n]*(?:-ne|-eq|!=|==)[^\n]*$", re.M)
 _REMAINDER = re.compile(r"^[^#\n]*(?:\(\(|\[|\bexpr\b|\blet\b)[^\n]*[\w)}\s]%\s*[$({\w][^\n]*$", re.M)
-_OPERATIONS = {ast.Mult: operator.mul, ast.Add: operator.add, ast.FloorDiv: operator.floordiv}
 _DEPTH = 4
 _REASON = "whether to fail, to round up or to adjust the learning rate is for the author to say"
 
@@ -76,28 +74,7 @@ def _number(script: Code, name: str, depth: int = 0) -> int | None:
 
 def _evaluated(script: Code, expression: str, depth: int = 0) -> int | None:
     """The value of sums, products and quotients of known numbers; None for anything else."""
-    try:
-        return _value(script, ast.parse(_bare(expression).replace("/", "//"), mode="eval").body, depth)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-
-
-def _value(script: Code, node: ast.expr, depth: int) -> int | None:
-    if isinstance(node, ast.Constant) and isinstance(node.value, int):
-        return node.value
-    if isinstance(node, ast.Name):
-        return _number(script, node.id, depth)
-    if not isinstance(node, ast.BinOp) or type(node.op) not in _OPERATIONS:
-        return None
-    left, right = _value(script, node.left, depth), _value(script, node.right, depth)
-    if left is None or right is None or (isinstance(node.op, ast.FloorDiv) and not right):
-        return None
-    return _OPERATIONS[type(node.op)](left, right)
-
-
-def _bare(expression: str) -> str:
-    """An expression in one line without the marks of expansions."""
-    return " ".join(re.sub(r"\$\{?(\w+)\}?", r"\1", expression).split())
+    return arithmetic.evaluate(expression, lambda name: _number(script, name, depth))
 
 
 def _is_checked(script: Code, result: str, operands: set[str]) -> bool:
@@ -125,7 +102,7 @@ def _finding(script: Code, assignment: Assignment, total: str, parts: str) -> Fi
 
 def _plain(expression: str) -> str:
     """An expression to be shown; one pair of parentheses around all of it goes."""
-    text = _bare(expression)
+    text = arithmetic.bare(expression)
     return text[1:-1] if re.fullmatch(r"\([^()]*\)", text) else text
 
 

@@ -7,8 +7,9 @@ import re
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.rules.roles import speaks_of_debugging
 
+# Near the end of the path: a checkout may lie below a folder of any name.
 _CI_PATH = re.compile(
-    r"(?:^|/)(?:\.github|\.circleci|\.buildkite|\.gitlab|\.azure-pipelines|\.ci|ci)/|(?:^|/)(?:\.gitlab-ci|azure-pipelines|\.drone|\.cirrus"
+    r"(?:^|/)(?:\.github|\.circleci|\.buildkite|\.gitlab|\.azure-pipelines)/(?:[^/]+/){0,2}[^/]+$|(?:^|/)\.?ci/[^/]+$|(?:^|/)(?:\.gitlab-ci|azure-pipelines|\.drone|\.cirrus"
     r"|bitbucket-pipelines|buildspec|appveyor)[^/]*$",
     re.I,
 )
@@ -28,9 +29,14 @@ _SERVES = re.compile(
 _SAID = ("name", "image", "command", "args", "entrypoint", "generateName")
 
 
+def lies_with_pipelines(path: str) -> bool:
+    """Whether a file is a CI pipeline by its name or folder."""
+    return _CI_PATH.search(path) is not None
+
+
 def is_pipeline(path: str, document: Document) -> bool:
     """Whether a file is a CI pipeline, whose variables are those of tests."""
-    if _CI_PATH.search(path):
+    if lies_with_pipelines(path):
         return True
     github = document.get("jobs") is not None and (document.get("on") is not None or document.get("true") is not None)
     return github or (

@@ -1,6 +1,6 @@
 """Writes the skeleton of a rule: the Rule object, its fixtures and a line in CHANGELOG.md.
 
-    python scripts/new_rule.py NAME CODE FILE [--reads py|sh] [--fix safe|unsafe|display] [--opt-in]
+    python scripts/new_rule.py NAME CODE FILE [--reads py|sh|cfg] [--fix safe|unsafe|display] [--opt-in]
 
 The texts say what to write in their place, in a form that tests/test_rule_texts.py rejects, and the fixtures expect a
 finding that nothing reports yet: the tests are red until the rule is whole.
@@ -24,7 +24,9 @@ from ldlm_lint.model import Applicability  # noqa: E402
 WIDTH = 120
 CODE = re.compile(r"[IRWE]\d{4}")
 NAME = re.compile(r"[a-z]+(-[a-z0-9]+)+")
-ARTEFACTS = {"py": "Python", "sh": "Launch scripts"}
+ARTEFACTS = {"py": "Python", "sh": "Launch scripts", "cfg": "Configuration files"}
+SUFFIXES = {"py": "py", "sh": "sh", "cfg": "yaml"}
+HOMES = {"py": "checkers/ (Python)", "sh": "shell/ (launch scripts)", "cfg": "configs/ (configuration files)"}
 WRITTEN = (Applicability.SAFE.label, Applicability.UNSAFE.label)
 SENTENCES = {
     "summary": "what the rule finds, in one sentence",
@@ -41,6 +43,9 @@ FIXTURES = {
     "good.py": '"""Write this first: each case that looks like the defect and is not."""\n',
     "bad.sh": "#!/usr/bin/env bash\n# Write here: a short, real-looking launch script with the defect.\n:  # expect: {name}\n",
     "bad.fixed.sh": "#!/usr/bin/env bash\n# Write here: what the fix makes of bad.sh.\n:\n",
+    "bad.yaml": "# Write here: a short, real-looking configuration with the defect.\nname: train  # expect: {name}\n",
+    "bad.fixed.yaml": "# Write here: what the fix makes of bad.yaml.\nname: train\n",
+    "good.yaml": "# Write this first: each case that looks like the defect and is not.\nname: train\n",
     "good.sh": "#!/usr/bin/env bash\n# Write this first: each case that looks like the defect and is not.\n:\n",
 }
 STEPS = """\
@@ -99,9 +104,9 @@ class Skeleton:
             code=self.code,
             fixtures=self.fixtures.relative_to(ROOT).as_posix(),
             module=self.module.relative_to(ROOT).as_posix(),
-            suffix=self.reads,
-            fixed=f"; bad.fixed.{self.reads}: what the fix makes of it" if self.fix in WRITTEN else "",
-            home="checkers/ (Python)" if self.reads == "py" else "shell/ (launch scripts)",
+            suffix=SUFFIXES[self.reads],
+            fixed=f"; bad.fixed.{SUFFIXES[self.reads]}: what the fix makes of it" if self.fix in WRITTEN else "",
+            home=HOMES[self.reads],
         )
 
 
@@ -187,7 +192,7 @@ def write(skeleton: Skeleton) -> None:
     }
     kinds = ("bad", "good", "bad.fixed") if skeleton.fix in WRITTEN else ("bad", "good")
     for kind in kinds:
-        name = f"{kind}.{skeleton.reads}"
+        name = f"{kind}.{SUFFIXES[skeleton.reads]}"
         texts[skeleton.fixtures / name] = FIXTURES[name].replace("{name}", skeleton.name)
     skeleton.fixtures.mkdir(parents=True)
     for path, text in texts.items():

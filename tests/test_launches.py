@@ -205,7 +205,7 @@ def test_the_last_argument_counts() -> None:
     (program,) = programs({"run.sh": "python train.py --lr 1 --lr 2", "train.py": ""})
     found = program.given("lr")
     assert found is not None and found.texts == {"2"}
-    assert [one.texts for one in program.all_given("lr")] == [{"2"}, {"1"}]
+    assert [one.texts for one in reversed(program.arguments) if one.keys == ("lr",)] == [{"2"}, {"1"}]
 
 
 @pytest.mark.parametrize("more", ['"$@"', "$EXTRA", '"${UNKNOWN[@]}"', "$(cat args)"])
@@ -365,7 +365,7 @@ def test_launches_are_found_by_entry_and_configuration() -> None:
     }
     found = launches(files)
     assert [one.entry_text for one in found.of_config(f"{ROOT}/a.yaml")] == ["train.py"]
-    assert [one.entry_text for one in found.of_entry(f"{ROOT}/other.py")] == ["other.py"]
+    assert [one.entry_text for one in found.programs if one.entry == f"{ROOT}/other.py"] == ["other.py"]
     assert [one.entry_text for one in found.running(f"{ROOT}/lib.py")] == ["train.py"]
 
 

@@ -118,8 +118,9 @@ def test_a_skeleton_is_red_until_its_parts_are_filled(tree):
         ([NAME, CODE, FILE], {"bad.py", "good.py"}),
         ([NAME, CODE, f"{FILE}.py", "--fix", "unsafe"], {"bad.py", "good.py", "bad.fixed.py"}),
         ([NAME, "I7299", "environment", "--reads", "sh", "--fix", "safe", "--opt-in"], {"bad.sh", "good.sh", "bad.fixed.sh"}),
+        ([NAME, "I7299", "environment", "--reads", "cfg", "--fix", "unsafe"], {"bad.yaml", "good.yaml", "bad.fixed.yaml"}),
     ],
-    ids=["plain", "unsafe", "shell"],
+    ids=["plain", "unsafe", "shell", "configuration"],
 )
 def test_all_parts_are_written(arguments, files, tree):
     before = state(tree)
@@ -134,7 +135,7 @@ def test_all_parts_are_written(arguments, files, tree):
     }
     assert after["CHANGELOG.md"].decode().count(f": `{NAME}`.\n") == 1
     ask = f"from ldlm_lint.rules import by_symbol; rule = by_symbol['{NAME}']; print(rule.code, rule.reads, rule.default)"
-    reads = "sh" if "sh" in arguments else "py"
+    reads = next((kind for kind in ("sh", "cfg") if kind in arguments), "py")
     assert python(tree, "-c", ask).stdout == f"{arguments[1]} ('{reads}',) {'--opt-in' not in arguments}\n"
 
 

@@ -40,7 +40,6 @@ _OLD = {
     for name in MOVED
     for module in ("", f"{_PRIVATE[name]}.")
 }
-OLD_NAMES = frozenset(_OLD)
 
 
 class Role(enum.Enum):

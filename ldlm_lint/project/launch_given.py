@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ldlm_lint.model import Span
 from ldlm_lint.project.launch_values import Frame, possible
-from ldlm_lint.project.programs import Given, Possible
+from ldlm_lint.project.programs import Given
 from ldlm_lint.shell.launch_grammar import Option
 from ldlm_lint.shell.script import Word
 
@@ -78,10 +78,6 @@ def _option(frame: Frame, word: Word, match: re.Match[str], value: Word | str | 
     together = value.span.path == word.span.path and 0 <= value.span.start - word.span.end < _NEAR
     span = Span(word.span.path, word.span.start, value.span.end, word.span.cell) if together else word.span
     return Given(keys_of(match[2]), possible(frame, value.text, value.span), span, mark=match[1], written=match[2])
-
-
-def _of_text(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
-    return possible(frame, text, span)
 
 
 def options(frame: Frame, found: Sequence[Option]) -> Iterator[Given]:

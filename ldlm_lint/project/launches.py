@@ -103,10 +103,6 @@ class Launches:
         """The programs that read a configuration file."""
         return tuple(one for one in self.programs if any(use.path == path for use in one.configs))
 
-    def of_entry(self, path: str) -> tuple[Program, ...]:
-        """The programs whose entry is a Python file."""
-        return tuple(one for one in self.programs if one.entry == path)
-
     def running(self, path: str) -> tuple[Program, ...]:
         """The programs whose entry is a Python file or imports it, directly or through others."""
         return tuple(one for one in self.programs if one.entry is not None and path in self._project.reach(one.entry))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ldlm_lint.model import Span
@@ -100,10 +99,6 @@ class Program:
     def given(self, *keys: str) -> Given | None:
         """The last argument with these keys, which is the one that counts."""
         return next((one for one in reversed(self.arguments) if one.keys == keys), None)
-
-    def all_given(self, *keys: str) -> Iterator[Given]:
-        """Every argument with these keys, the one that counts first."""
-        return (one for one in reversed(self.arguments) if one.keys == keys)
 
     def exported(self, name: str) -> Given | None:
         """The variable of the environment that the script gives the program; the last assignment counts."""

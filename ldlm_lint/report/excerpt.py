@@ -10,7 +10,6 @@ from ldlm_lint.model import Span
 from ldlm_lint.report.cells import clean, width
 from ldlm_lint.source import Source
 
-CONTEXT = 1
 MOST_LINES = 6
 LONGEST = 160
 _BEFORE_SPAN = 40

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 from ldlm_lint.configs.document import Document, Shape
 from ldlm_lint.frameworks.sections import vocabulary
@@ -13,39 +14,45 @@ from ldlm_lint.source import Kind
 
 _DISTRIBUTED_TYPES = ("DEEPSPEED", "FSDP", "MEGATRON_LM")
 _ACCUMULATION = {"accelerate": "gradient_accumulation_steps", "lightning": "accumulate_grad_batches"}
+_HINTS = (b"zero_optimization", b"distributed_type", b"train_micro_batch_size")
 _ON = ("true", "True", True)
 
 
-def engine_configs(project: Project) -> dict[str, Document]:
-    """The DeepSpeed and Accelerate files of a project, by their keys."""
-    found = {}
-    for path in project.of_kind(Kind.JSON, Kind.YAML):
-        data = project.data(path)
-        if b"zero_optimization" not in data and b"distributed_type" not in data and b"train_micro_batch_size" not in data:
-            continue
-        document = project.document(path)
-        if document is not None and _engine(document):
-            found[path] = document
-    return found
+class Engines:
+    """The DeepSpeed and Accelerate files of a project, and the programs that run under them."""
+
+    def __init__(self, project: Project, launches: Launches) -> None:
+        self._project = project
+        self._launches = launches
+
+    @cached_property
+    def configs(self) -> dict[str, Document]:
+        """The files by their path, told by their keys."""
+        found = {}
+        for path in self._project.of_kind(Kind.JSON, Kind.YAML):
+            data = self._project.data(path)
+            document = self._project.document(path) if any(hint in data for hint in _HINTS) else None
+            if document is not None and _engine(document):
+                found[path] = document
+        return found
+
+    def of(self, path: str) -> Iterator[Document]:
+        """The files of the programs that run a Python file; the project's only one where no launch names it."""
+        known = self.configs
+        if not known:
+            return
+        named = {use.path for one in self._launches.running(path) for use in one.configs if use.path in known}
+        if not named and len(known) == 1 and not any(map(self._launches.of_config, known)):
+            # Nobody names it, so it may be anybody's: unknown is not a finding.
+            named = set(known)
+        for one in sorted(named):
+            yield known[one]
+            yield from (known[inner] for inner in _referred(self._project, one, known[one]) if inner in known)
 
 
 def _engine(document: Document) -> str:
     names = [one.name for one in document.children()]
     return next((one for one in ("deepspeed", "accelerate") if vocabulary(one).recognises(names)), "")
-
-
-def engines_of(project: Project, launches: Launches, path: str) -> Iterator[Document]:
-    """The engine files of the programs that run a Python file; the project's only one where no launch names it."""
-    known = engine_configs(project)
-    if not known:
-        return
-    named = {use.path for one in launches.running(path) for use in one.configs if use.path in known}
-    if not named and len(known) == 1 and not any(map(launches.of_config, known)):
-        # Nobody names it, so it may be anybody's: unknown is not a finding.
-        named = set(known)
-    for one in sorted(named):
-        yield known[one]
-        yield from (known[inner] for inner in _referred(project, one, known[one]) if inner in known)
 
 
 def _referred(project: Project, path: str, document: Document) -> Iterator[str]:

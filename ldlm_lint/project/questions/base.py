@@ -12,6 +12,7 @@ from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import Homes
 from ldlm_lint.project.config_reads import ConfigReads
 from ldlm_lint.project.datasets import Datasets
+from ldlm_lint.project.engines import Engines
 from ldlm_lint.project.frameworks import Trainers
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
@@ -66,6 +67,11 @@ class Context:
     def models(self) -> Models:
         """What the models are made of."""
         return Models(self.project, self.wraps, self.trees)
+
+    @cached_property
+    def engines(self) -> Engines:
+        """The files of engines that take duties over from Python."""
+        return Engines(self.project, self.launches)
 
     @cached_property
     def homes(self) -> Homes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding
-from ldlm_lint.project.engines import checkpoints_activations, engines_of
+from ldlm_lint.project.engines import checkpoints_activations
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 _MODELS = re.compile(rb"^class[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b", re.M)
@@ -28,7 +28,7 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
     speaking |= {one for one in near if not _MODELS.search(project.data(one))}
     if any(project.skim(one).checkpoints_activations for one in speaking):
         return Verdict(False)
-    engines = (engine for one in (path, *trainers) for engine in engines_of(project, context.launches, one))
+    engines = (engine for one in (path, *trainers) for engine in context.engines.of(one))
     return Verdict(not any(map(checkpoints_activations, engines)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Finding
-from ldlm_lint.project.engines import engines_of, makes_optimizer
+from ldlm_lint.project.engines import makes_optimizer
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
 
@@ -14,7 +14,7 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str)
         return Verdict(False)
     for trainer in project.trainers_of(path):
         engine = project.skim(trainer).engine or project.skim(path).engine
-        engine = engine or any(map(makes_optimizer, engines_of(project, context.launches, trainer)))
+        engine = engine or any(map(makes_optimizer, context.engines.of(trainer)))
         if not engine and any(project.skim(one).cuda for one in project.reach(trainer)):
             return Verdict(True)
     return Verdict(False)

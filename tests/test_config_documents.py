@@ -217,7 +217,8 @@ def test_plain_scalars_as_pyyaml_has_them(text: str) -> None:
         expected = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError):
         return
-    if isinstance(expected, (datetime.date, list, dict)) or text in ("=", "<<"):
+    # `---` and `...` are no scalars: they begin and end a document.
+    if isinstance(expected, (datetime.date, list, dict)) or text in ("=", "<<", "---", "..."):
         return
     got = yaml_scalar(text)
     if got != expected and not (got != got and expected != expected):

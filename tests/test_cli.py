@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint import __version__, cli, engine
-from ldlm_lint.cli import exit_code, main
+from ldlm_lint.cli import main
+from ldlm_lint.commands.output import exit_code
 from ldlm_lint.model import Finding, Problem, Report, Severity, Span
 
 BEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\n"

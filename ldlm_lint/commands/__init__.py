@@ -1,0 +1,1 @@
+"""The subcommands, a room each: what they run and what they print."""

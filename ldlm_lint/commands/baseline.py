@@ -1,0 +1,36 @@
+"""``ldlm-lint baseline``: the file of known defects, written or brought up to date."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from ldlm_lint import arguments as arguments_of
+from ldlm_lint.commands.output import FAILURE, exit_code, fail, print_problems
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the baseline, print what became of it, and return the exit code."""
+    from ldlm_lint import baseline, engine
+    from ldlm_lint.autofix.write import WriteError
+    from ldlm_lint.gate import Gate
+    from ldlm_lint.report.common import shown_path
+
+    base = Path.cwd()
+    paths, config = arguments_of.configuration(arguments, base)
+    place, root = arguments_of.baseline_file(arguments, config, base)
+    # Read in any case: what is no baseline must not be overwritten by one.
+    before = baseline.read(place) if os.path.lexists(place) else {}
+    report = engine.run(paths, config, base=base, gate=Gate(before if arguments.update else {}))
+    print_problems(report, base, everything=True)
+    code = exit_code(report, config.fail_level, exit_zero=True)
+    if not report.files:
+        return code
+    after = baseline.updated(before if arguments.update else {}, report)
+    try:
+        written = baseline.write(place, after, root)
+    except WriteError as error:
+        return fail(FAILURE, str(error))
+    print(baseline.summary(shown_path(place.as_posix(), base), before, after, written))
+    return code

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ldlm_lint import engine
@@ -26,6 +26,7 @@ class Outcome:
     ``report`` is what remains afterwards, ``applied`` the number of fixed findings, ``files`` the changed files
     (absolute, forward slashes), ``diff`` the change as one patch that ``git apply`` takes from the base directory.
     ``notes`` are fixes that were left out, with the reason; what could not be written is in the report's problems.
+    ``by_rule`` is ``applied`` by rule symbol, for all that was to be written; ``rounds`` is how many rounds it took.
     """
 
     report: Report
@@ -33,6 +34,8 @@ class Outcome:
     files: tuple[str, ...]
     diff: bytes
     notes: tuple[Problem, ...]
+    by_rule: Mapping[str, int] = field(default_factory=dict)
+    rounds: int = 0
 
 
 def apply_fixes(
@@ -59,6 +62,8 @@ def apply_fixes(
         tuple(sorted(changed)),
         unified_diff(patch_base(base), contents, changed),
         _notes(result),
+        result.applied,
+        result.rounds,
     )
 
 

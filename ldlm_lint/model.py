@@ -92,6 +92,9 @@ class Fix:
     ``reason`` says why the fix is not safe (empty for SAFE). Fixes of one ``group`` are merged into one fix
     that every finding of the group carries; a group that is ``whole`` is withdrawn from all its findings as
     soon as one of them is suppressed or not selected, since a part of it would be dangerous (facts E7, E8).
+    Of the fixes with the same non-empty ``isolation`` at most one is applied in a round: fixes that indent the
+    same function anew, or whose texts rest on each other's lines, name it (a path and the function's place, say),
+    and the next round makes the other one again from what the first one left.
     """
 
     title: str
@@ -100,6 +103,7 @@ class Fix:
     reason: str = ""
     group: str = ""
     whole: bool = False
+    isolation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

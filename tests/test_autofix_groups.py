@@ -14,6 +14,7 @@ def finding(
     title: str = "",
     reason: str = "",
     at: int = 0,
+    isolation: str = "",
 ) -> Finding:
     level = Applicability.UNSAFE if reason else Applicability.SAFE
     fix = Fix(
@@ -23,6 +24,7 @@ def finding(
         reason,
         group,
         whole,
+        isolation,
     )
     return Finding(f"rule-{code}", code, Span("/run.sh", at, at + 1), args=(("values", [1]),), fix=fix)
 
@@ -93,3 +95,14 @@ def test_an_overlapping_member_keeps_its_own_fix() -> None:
 def test_a_whole_group_that_cannot_be_one_fix_has_none() -> None:
     merged = merge_groups([finding("W1", (0, 10, ""), whole=True), finding("W2", (5, 12, ""), whole=True)], [])
     assert [each.fix for each in merged] == [None, None]
+
+
+def test_a_joined_fix_is_isolated_as_its_members_are() -> None:
+    free, first, other = (
+        finding("W1", (0, 1, "")),
+        finding("W2", (4, 5, ""), isolation="f"),
+        finding("W3", (7, 8, ""), isolation="g"),
+    )
+    joined = merge_groups([free, first, other], [])
+    assert joined[0].fix == joined[1].fix
+    assert [each.fix and (each.fix.isolation, len(each.fix.edits)) for each in joined] == [("f", 2), ("f", 2), ("g", 1)]

@@ -20,8 +20,8 @@ def edit(start: int, end: int, text: str = "", path: str = "/a") -> Edit:
     return Edit(Span(path, start, end), text)
 
 
-def fix(*edits: Edit, level: Applicability = Applicability.SAFE, title: str = "t") -> Fix:
-    return Fix(title, edits, level)
+def fix(*edits: Edit, level: Applicability = Applicability.SAFE, title: str = "t", isolation: str = "") -> Fix:
+    return Fix(title, edits, level, isolation=isolation)
 
 
 @st.composite
@@ -37,6 +37,7 @@ fixes = st.lists(
         st.sampled_from(["one", "two"]),
         st.lists(edits(), max_size=3).map(tuple),
         st.sampled_from(Applicability),
+        isolation=st.sampled_from(["", "", "f", "g"]),
     ),
     max_size=12,
 )
@@ -72,7 +73,15 @@ def test_a_fix_is_left_out_only_for_one_that_is_in(candidates: list[Fix]) -> Non
         taken = [each for other in chosen for each in other.edits]
         same = any(set(other.edits) == set(one.edits) for other in chosen)
         blocked = any(conflict(mine, theirs) for mine in one.edits for theirs in taken)
-        assert same or blocked or not well_formed(one)
+        waits = one.isolation and any(other.isolation == one.isolation for other in chosen)
+        assert same or blocked or waits or not well_formed(one)
+
+
+@settings(deadline=None)
+@given(fixes)
+def test_of_an_isolation_group_one_fix_is_taken(candidates: list[Fix]) -> None:
+    names = [one.isolation for one in choose(candidates, Applicability.DISPLAY) if one.isolation]
+    assert len(names) == len(set(names))
 
 
 @settings(deadline=None)
@@ -122,6 +131,13 @@ def test_conflicting_fixes_take_turns() -> None:
     ]
 
 
+def test_isolated_fixes_take_turns_in_the_order_of_their_places() -> None:
+    one, other = fix(edit(1, 2), isolation="/a:f"), fix(edit(7, 8), isolation="/a:f")
+    elsewhere, free = fix(edit(9, 10), isolation="/a:g"), fix(edit(3, 4))
+    assert choose([free, other, elsewhere, one], Applicability.SAFE) == [one, free, elsewhere]
+    assert choose([other], Applicability.SAFE) == [other]
+
+
 def test_a_shared_import_is_inserted_once() -> None:
     shared = edit(0, 0, "import m\n")
     chosen = choose([fix(shared, edit(9, 9, "a")), fix(shared, edit(4, 4, "b"))], Applicability.SAFE)
@@ -156,6 +172,14 @@ def test_edits_outside_of_the_data_and_of_the_encoding_are_refused() -> None:
         (b"a\nb", (2, 3), b"a\n"),
         (b"a\nb\n", (4, 4), b"a\nb\n"),
         (b"\xef\xbb\xbfa\nb\n", (3, 4), b"\xef\xbb\xbfb\n"),
+        (b"a\n\nb\n\nc\n", (3, 4), b"a\n\nc\n"),
+        (b"a\r\n \r\nb\r\n\t\r\nc\r\n", (6, 7), b"a\r\n \r\nc\r\n"),
+        (b"a\n\nb\n\n\nc\n", (3, 4), b"a\n\n\nc\n"),
+        (b"a\n\n\nb\n\nc\n", (4, 5), b"a\n\n\nc\n"),
+        (b"a\nb\n\nc\n", (2, 3), b"a\n\nc\n"),
+        (b"a\n\nb\nc\n", (3, 4), b"a\n\nc\n"),
+        (b"a\n\nb\n", (3, 4), b"a\n\n"),
+        (b"a\n\nb\n\n", (3, 4), b"a\n\n"),
         ("\u00e4\n\u00f6 \u20ac\nb\n".encode(), (6, 9), "\u00e4\nb\n".encode()),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Iterable
 
 from ldlm_lint.autofix.resolve import edit_key, overlap
@@ -37,10 +38,23 @@ def apply_edits(data: bytes, edits: Iterable[Edit], encoding: str = "utf-8") -> 
 def delete_line(source: Source, span: Span) -> Edit:
     """Delete every line that ``span`` touches, with its line ending.
 
+    Of the blank lines above and below, the fewer go too, so that no wider gap is left than there was.
     Whatever else stands on these lines goes too; a block that this leaves empty is the caller's concern.
     """
     starts = source.line_starts
     first = max(bisect.bisect_right(starts, span.start) - 1, 0)
     after = bisect.bisect_right(starts, max(span.start, span.end - 1))
+    above, below = _blank_lines(source, range(first - 1, -1, -1)), _blank_lines(source, range(after, len(starts)))
+    if above and below:
+        first, after = (first - above, after) if above < below else (first, after + below)
     end = starts[after] if after < len(starts) else len(source.data)
     return Edit(Span(span.path, starts[first], end, span.cell), "")
+
+
+def _blank_lines(source: Source, numbers: Iterable[int]) -> int:
+    """How many of these lines, from the first on, hold nothing."""
+    # What follows the last line break is no line yet.
+    lines = source.lines[:-1]
+    return sum(
+        1 for _ in itertools.takewhile(lambda number: number < len(lines) and not lines[number].strip(), numbers)
+    )

@@ -15,8 +15,8 @@ def merge_groups(findings: Iterable[Finding], withdrawn: Collection[Finding]) ->
 
     ``withdrawn`` are the suppressed and deselected findings: they are not returned (whether or not ``findings``
     holds them), their edits take no part, and a group that loses a ``whole`` fix to them loses its fix.
-    A member whose edits overlap those of an earlier one (in order of code, then position) keeps its own fix;
-    in a whole group that again means no fix, since it could only be applied in parts.
+    A member whose edits overlap those of an earlier one (in order of code, then position), or whose isolation is
+    another one, keeps its own fix; in a whole group that again means no fix, since it could only be applied in parts.
     The order of the remaining findings is kept.
     """
     gone = _Members(withdrawn)
@@ -66,12 +66,14 @@ class _Merged:
 
 
 def _partition(fixes: Sequence[Fix]) -> tuple[list[Fix], list[Fix]]:
-    """The fixes that can be one, and those that overlap an earlier one."""
+    """The fixes that can be one, and those that overlap an earlier one or are isolated from other fixes than it."""
     joined: list[Fix] = []
     separate: list[Fix] = []
     edits: list[Edit] = []
+    isolation = next((fix.isolation for fix in fixes if fix.isolation), "")
     for fix in fixes:
-        if any(overlap(new, old) for new in fix.edits for old in edits):
+        alone = fix.isolation not in ("", isolation)
+        if alone or any(overlap(new, old) for new in fix.edits for old in edits):
             separate.append(fix)
         else:
             joined.append(fix)
@@ -91,6 +93,7 @@ def _join(fixes: Sequence[Fix]) -> Fix:
         reason="; ".join(dict.fromkeys(fix.reason for fix in fixes if fix.reason)),
         group=first.group,
         whole=any(fix.whole for fix in fixes),
+        isolation=next((fix.isolation for fix in fixes if fix.isolation), ""),
     )
 
 

@@ -12,18 +12,24 @@ def choose(fixes: Iterable[Fix], limit: Applicability) -> list[Fix]:
     """The fixes of at least ``limit`` that can be applied in one go, ordered by their first edit.
 
     A fix is taken if all its edits are disjoint from those taken before; an edit that equals a taken one is no
-    conflict, and fixes with the same edits are taken once. A fix without edits or at odds with itself is never
-    taken. What is left out gets its turn in the next round.
+    conflict, and fixes with the same edits are taken once. Of those with the same `Fix.isolation` the first one is
+    taken. A fix without edits or at odds with itself is never taken. What is left out gets its turn in the next round.
     """
     chosen: list[Fix] = []
     seen: set[frozenset[Edit]] = set()
+    isolated: set[str] = set()
     taken: dict[str, list[Edit]] = defaultdict(list)
     for fix in sorted((fix for fix in fixes if fix.applicability >= limit and well_formed(fix)), key=_fix_key):
         edits = frozenset(fix.edits)
-        if edits in seen or any(conflict(edit, other) for edit in edits for other in taken[edit.span.path]):
+        if (
+            edits in seen
+            or fix.isolation in isolated
+            or any(conflict(edit, other) for edit in edits for other in taken[edit.span.path])
+        ):
             continue
         chosen.append(fix)
         seen.add(edits)
+        isolated.update([fix.isolation] if fix.isolation else ())
         for edit in edits:
             taken[edit.span.path].append(edit)
     return chosen
@@ -74,4 +80,4 @@ def _same_point(left: Edit, right: Edit) -> bool:
 def _fix_key(fix: Fix) -> tuple[object, ...]:
     """A total order, so that even of fixes with the same edits always the same one is taken."""
     keys = [edit_key(edit) for edit in fix.edits]
-    return (sorted(set(keys)), -fix.applicability, fix.title, fix.reason, fix.group, fix.whole, keys)
+    return (sorted(set(keys)), -fix.applicability, fix.title, fix.reason, fix.group, fix.whole, fix.isolation, keys)

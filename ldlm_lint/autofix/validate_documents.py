@@ -37,7 +37,10 @@ def _validate(kind: Kind, before: bytes, after: bytes) -> str | None:
         return f"it would hold {new.documents} documents instead of {old.documents}"
     lines, new_lines = _Lines(before), _Lines(after)
     # Where lines repeat, either way of telling which of them are new may be the right one.
-    problems = [_lost(lines, old, new_lines, new, _moved(lines.texts, new_lines.texts, head_first)) for head_first in (True, False)]
+    problems = [
+        _lost(lines, old, new_lines, new, _moved(lines.texts, new_lines.texts, head_first))
+        for head_first in (True, False)
+    ]
     return problems[0] if all(problems) else None
 
 
@@ -81,7 +84,11 @@ def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document, moved:
 def _keys(lines: _Lines, document: Document, entry: Entry, unchanged: Collection[int]) -> list[str]:
     """The keys above a value that stand on unchanged lines; items of a list move when one before them goes."""
     above = (document.get(*entry.path[:depth], document=entry.document) for depth in range(1, len(entry.path) + 1))
-    return [one.name for one in above if one is not None and one.key_span is not None and lines.of(one.key_span.start) in unchanged]
+    return [
+        one.name
+        for one in above
+        if one is not None and one.key_span is not None and lines.of(one.key_span.start) in unchanged
+    ]
 
 
 def _moved(before: list[bytes], after: list[bytes], head_first: bool) -> dict[int, int]:

@@ -4,13 +4,18 @@
 ``step <n> loss <float.hex()>`` for each step, so that losses can be compared bit by bit, and writes its files below
 ``--output`` or the working directory. A test copies it, fixes the copy by the command that users have, runs both and
 compares (``python -m pytest -m torch tests/test_proof_*.py``).
+
+A repository that prints for people (the example) runs under an observer: ``tests/proofs/<name>/observe.py``, a program
+that takes the entry program as its first argument and prints these lines, and others ``<name> = <number>``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,16 +29,31 @@ from ldlm_lint.model import Applicability
 
 PROGRAMS = Path(__file__).parent / "proofs"
 LIMIT_S = 300
-_STEP = re.compile(r"^step (\d+) loss (\S+)$", re.MULTILINE)
+_LAUNCH = "launch.json"
+_STEP = re.compile(r"^step +(\d+) (?:.* )?loss +(\S+)(?: .*)?$", re.MULTILINE)
+_VALUE = re.compile(r"^(\w[\w ]*) = (-?[\d.e+-]+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What a launch script gave its launcher."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a program did: the loss of each step, bit for bit, both its streams, and its folder."""
+    """What a program did: the loss of each step, bit for bit, both its streams, its folder, how it was launched."""
 
     losses: tuple[tuple[int, float], ...]
     output: str
     folder: Path
+    launch: Launch | None = None
+
+    def value(self, name: str) -> float:
+        """What an observer printed last as ``name = number``; raises KeyError where it printed none."""
+        return {key: float(number) for key, number in _VALUE.findall(self.output)}[name]
 
     def files(self, below: str = ".") -> dict[str, str]:
         """The SHA-256 of each file below a folder of the program, by its relative path."""
@@ -75,8 +95,35 @@ def run(
 ) -> Run:
     """Run a program of a project on ``ranks`` processes (gloo) of this machine's CPU."""
     launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
+    return command(project, [sys.executable, *launcher, entry, *arguments], environment or {}, succeeds)
+
+
+def run_script(
+    project: Path,
+    script: str,
+    *arguments: str,
+    observer: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Run:
+    """Run a launch script of a project under bash, on this machine's CPU.
+
+    Its ``torchrun`` is the real one behind a stub that records what the script gave it (`Run.launch`) and has the
+    ``observer``, if there is one, run the entry program.
+    """
+    stub = project.parent / f"{project.name}-stubs" / "torchrun"
+    stub.parent.mkdir(exist_ok=True)
+    words = [sys.executable, PROGRAMS / "torchrun.py", stub.with_name(_LAUNCH), observer or ""]
+    stub.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n', encoding="utf-8")
+    stub.chmod(0o755)
+    path = os.pathsep.join([str(stub.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = command(project, ["bash", script, *arguments], {**(environment or {}), "PATH": path}, succeeds=True)
+    return replace(done, launch=Launch(**json.loads(stub.with_name(_LAUNCH).read_text(encoding="utf-8"))))
+
+
+def command(project: Path, words: Sequence[str], environment: Mapping[str, str], succeeds: bool) -> Run:
+    """Run a command in a project on the CPU, in the same surroundings each time."""
     done = subprocess.run(
-        [sys.executable, *launcher, entry, *arguments],
+        list(words),
         cwd=project,
         env={
             **os.environ,
@@ -84,7 +131,7 @@ def run(
             "OMP_NUM_THREADS": "1",
             "PYTHONHASHSEED": "0",
             "PYTHONDONTWRITEBYTECODE": "1",
-            **(environment or {}),
+            **environment,
         },
         capture_output=True,
         text=True,
@@ -93,5 +140,9 @@ def run(
     )
     text = done.stdout + done.stderr
     assert (done.returncode == 0) is succeeds, text
-    losses = tuple((int(step), float.fromhex(loss)) for step, loss in _STEP.findall(done.stdout))
+    losses = tuple((int(step), _number(loss)) for step, loss in _STEP.findall(done.stdout))
     return Run(losses, text, project)
+
+
+def _number(text: str) -> float:
+    return float.fromhex(text) if "0x" in text else float(text)

@@ -1,4 +1,4 @@
-"""The fix of accumulation-without-no-sync: when it is offered, at which level, and how the lines read."""
+"""The fix of accumulation-without-no-sync: when it is offered, and how the lines read."""
 
 from __future__ import annotations
 
@@ -14,71 +14,215 @@ PROGRAM = """import torch
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 
-def main(model, loader, rank, accumulate, distributed):
+def forward(model, batch):
+    return model(batch).mean()
+
+
+def main(model, critic, teacher, loader, scaler, rank, accumulate, distributed):
     model = model.cuda(rank)
     {wrap}
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     step = 0
-    for batch in loader:
+    for i, batch in enumerate(loader):
         {body}
         if {test}:
-            optimizer.step()
+            {guarded}
             optimizer.zero_grad()
-"""
+{behind}"""
 WRAP = "model = DDP(model, gradient_as_bucket_view=True)"
-BODY = "loss = model(batch).mean()\n        loss.backward()\n        step += 1"
+TEST = "(i + 1) % accumulate == 0"
+BODY = "loss = model(batch).mean()\n        loss.backward()"
+PARTS = {"wrap": WRAP, "body": BODY, "test": TEST, "guarded": "optimizer.step()", "behind": ""}
+SYNC = "with nullcontext() if (i + 1) % accumulate == 0 else model.no_sync():\n"
 
 
-def finding_of(root: Path, **parts: str) -> Finding:
-    """The one finding of the rule on the program with these parts."""
-    parts = {"wrap": WRAP, "body": BODY, "test": "(step + 1) % accumulate == 0"} | parts
+def finding_of(root: Path, text: str) -> Finding:
+    """The one finding of the rule on a program."""
     (root / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
-    (root / "train.py").write_text(PROGRAM.format(**parts))
-    findings = lint(root).findings
-    return next(one for one in findings if one.rule == "accumulation-without-no-sync")
+    (root / "train.py").write_text(text)
+    return next(one for one in lint(root).findings if one.rule == "accumulation-without-no-sync")
 
 
-def test_a_wrap_under_a_condition_is_only_shown(tmp_path):
-    body = "loss = model(batch).mean()\n        loss.backward()"
-    fix = finding_of(tmp_path, wrap=f"if distributed:\n        {WRAP}", body=body).fix
-    assert fix is not None
-    assert fix.applicability is Applicability.DISPLAY
-    fix = finding_of(tmp_path, body=body).fix
+def fixed(root: Path, text: str) -> str:
+    """The program after the fix, which there must be, and which Python must take."""
+    fix = finding_of(root, text).fix
     assert fix is not None
     assert fix.applicability is Applicability.UNSAFE
+    after = apply_edits(text.encode(), fix.edits).decode()
+    compile(after, "train.py", "exec")
+    return after
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ({}, f"{SYNC}            loss = model(batch).mean()\n            loss.backward()\n        if"),
+        # The last group of an epoch may be incomplete: its step is taken on synchronised gradients, too.
+        (
+            {"test": f"{TEST} or i + 1 == len(loader)"},
+            "with nullcontext() if (i + 1) % accumulate == 0 or i + 1 == len(loader) else model.no_sync():\n",
+        ),
+        (
+            {"wrap": f"if distributed:\n        {WRAP}"},
+            'with nullcontext() if (i + 1) % accumulate == 0 or not hasattr(model, "no_sync") else model.no_sync():\n',
+        ),
+        (
+            {
+                "wrap": f"if distributed:\n        {WRAP}",
+                "test": "(i + 1) % accumulate != 0:\n            continue\n        if True",
+            },
+            'with model.no_sync() if hasattr(model, "no_sync") and (i + 1) % accumulate != 0 else nullcontext():\n',
+        ),
+        # What is counted behind the backward pass is not yet counted in front of the forward pass.
+        (
+            {"body": f"{BODY}\n        step += 1", "test": "step % accumulate == 0"},
+            "with nullcontext() if (step + 1) % accumulate == 0 else model.no_sync():\n",
+        ),
+        (
+            {
+                "body": f"{BODY}\n        step += 1",
+                "test": "step == accumulate",
+                "guarded": "step = 0\n            optimizer.step()",
+            },
+            "with nullcontext() if step + 1 == accumulate else model.no_sync():\n",
+        ),
+        # The forward pass stands in another function, the backward pass in both branches of a test.
+        (
+            {
+                "body": "loss = forward(model, batch)\n        if scaler:\n            scaler.scale(loss).backward()\n"
+                "        else:\n            loss.backward()",
+                "guarded": "scaler.step(optimizer) if scaler else optimizer.step()",
+            },
+            f"{SYNC}            loss = forward(model, batch)\n            if scaler:\n",
+        ),
+        (
+            {
+                "wrap": f"{WRAP}\n\n    def loss_of(batch):\n        return model(batch).mean()\n",
+                "body": BODY.replace("model", "loss_of"),
+            },
+            f"{SYNC}            loss = loss_of(batch).mean()\n",
+        ),
+        # A teacher needs no gradients, and stays where it is.
+        (
+            {"body": f"with torch.no_grad():\n            teacher(batch)\n        {BODY}"},
+            f"teacher(batch)\n        {SYNC}            loss = model",
+        ),
+        # A step that is skipped, without stepping, leaves what is local for the next one that is synchronised.
+        (
+            {"body": BODY.replace("loss.b", "if loss.isnan():\n            continue\n        loss.b")},
+            f"{SYNC}            loss = model(batch).mean()\n            if loss.isnan():\n                continue\n            loss.b",
+        ),
+        # Two models in one backward pass: both, or DDP would reduce one of them each time.
+        (
+            {"wrap": f"{WRAP}\n    critic = DDP(critic)", "body": BODY.replace("model(batch)", "critic(model(batch))")},
+            "with nullcontext() if (i + 1) % accumulate == 0 else critic.no_sync(), "
+            "nullcontext() if (i + 1) % accumulate == 0 else model.no_sync():\n",
+        ),
+        (
+            {"body": f"{BODY.replace('d()', 'd(retain_graph=True)')}\n        loss.square().backward()"},
+            "            loss.backward(retain_graph=True)\n            loss.square().backward()\n        if",
+        ),
+    ],
+    ids=[
+        *("plain", "last-batch", "conditional-wrap", "early-continue", "counter", "reset-counter", "helper", "closure"),
+        *("teacher", "skipped", "two-models", "two-passes"),
+    ],
+)
+def test_the_micro_batches_before_the_last_stay_local(parts, expected, tmp_path):
+    assert expected in fixed(tmp_path, PROGRAM.format(**PARTS | parts))
 
 
 @pytest.mark.parametrize(
     "parts",
     [
-        # The counter grows between the forward pass and the test, which would read it too early.
-        {},
+        # What is left at the end of the loop is stepped on, and would be local.
+        {"behind": "    if (i + 1) % accumulate != 0:\n        optimizer.step()\n"},
+        {"behind": "    optimizer.step()\n"},
+        # A step of another test, or of a part of it.
+        {"guarded": "optimizer.step()\n        if step % (2 * accumulate) == 0:\n            optimizer.step()"},
+        {"body": f"{BODY}\n        if batch is not None:\n            step += 1", "test": "step % accumulate == 0"},
+        # The backward pass that is synchronised may never run, and the step comes all the same.
+        {"body": "loss = model(batch).mean()\n        if loss < 9:\n            loss.backward()"},
+        {"body": BODY.replace("loss =", "try:\n            loss =").replace("\n        loss", "\n            loss")
+         + "\n        except RuntimeError:\n            pass"},
+        # Clipping in every micro-batch would cut what each rank has alone.
+        {"body": f"{BODY}\n        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)"},
+        # Two optimizers take turns.
+        {"wrap": f"{WRAP}\n    other_optimizer = torch.optim.SGD(critic.parameters(), lr=1.0)",
+         "guarded": "optimizer.step()\n            other_optimizer.step()"},
         # Indenting would change the text of the string.
         {"body": 'loss = model(batch).mean()\n        print("""\nnow\n""")\n        loss.backward()'},
-        # The forward pass stands in another function.
-        {"body": "loss = forward(model, batch)\n        loss.backward()"},
+        {"body": f"{BODY}; print(i)"},
         # Nobody knows what asking twice does.
-        {"body": "loss = model(batch).mean()\n        loss.backward()", "test": "next(counter) % accumulate == 0"},
-        # A nested block holds the backward pass.
-        {"body": "loss = model(batch).mean()\n        if loss < 9:\n            loss.backward()"},
+        {"test": "next(counter) % accumulate == 0"},
     ],
-    ids=["counter", "string", "function", "call", "nested"],
-)
+    ids=[
+        *("flush", "step-behind", "two-tests", "counter", "nested", "try", "clipping", "optimizers"),
+        *("string", "semicolon", "call"),
+    ],
+)  # fmt: skip
 def test_no_fix_where_a_line_in_front_would_not_do(parts, tmp_path):
-    assert finding_of(tmp_path, **parts).fix is None
+    assert finding_of(tmp_path, PROGRAM.format(**PARTS | parts)).fix is None
+
+
+MICRO = """import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def main(model, batches, accumulate):
+    model = DDP(model, gradient_as_bucket_view=True)
+    optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+    for batch in batches:
+        pieces = batch.chunk(accumulate)
+        for {loop}:
+            loss = model(piece).mean() / accumulate
+            {extra}
+            loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loop", "last"),
+    [
+        ("k in range(accumulate)", "k == accumulate - 1"),
+        # Fewer pieces than asked for: their number is what counts.
+        ("k, piece in enumerate(pieces)", "k == len(pieces) - 1"),
+    ],
+)
+def test_the_last_pass_of_a_loop_over_micro_batches_is_synchronised(loop, last, tmp_path):
+    text = fixed(tmp_path, MICRO.format(loop=loop, extra="pass"))
+    assert f"with nullcontext() if {last} else model.no_sync():\n" in text
+
+
+@pytest.mark.parametrize(
+    ("loop", "extra"),
+    [
+        ("piece in pieces", "pass"),
+        ("k in range(1, accumulate)", "pass"),
+        ("k, piece in enumerate(batch.chunk(accumulate))", "pass"),
+        ("k in range(accumulate)", "accumulate = 4"),
+        # The pass that would be synchronised is left out, and the step comes all the same.
+        ("k in range(accumulate)", "if loss.isnan():\n                continue"),
+        ("k in range(accumulate)", "if loss > 9:\n                break"),
+    ],
+)
+def test_no_fix_where_the_last_pass_is_not_known_or_may_not_run(loop, extra, tmp_path):
+    assert finding_of(tmp_path, MICRO.format(loop=loop, extra=extra)).fix is None
 
 
 def test_the_block_keeps_tabs_blank_lines_and_comments(tmp_path):
-    body = "loss = model(\n\n            batch  # all of it\n        ).mean()\n        # then back\n        loss.backward()"
-    (tmp_path / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
-    text = PROGRAM.format(wrap=WRAP, body=body, test="(step + 1) % accumulate == 0").replace("    ", "\t")
-    (tmp_path / "train.py").write_text(text)
-    fix = next(one for one in lint(tmp_path).findings if one.rule == "accumulation-without-no-sync").fix
-    assert fix is not None
-    fixed = apply_edits(text.encode(), fix.edits).decode()
+    body = "loss = model(\n\n            batch  # all of it\n        ).mean()\n        # then back\n        loss.backward()  # here"
+    text = PROGRAM.format(**PARTS | {"body": body}).replace("    ", "\t")
     assert (
-        "\t\twith nullcontext() if (step + 1) % accumulate == 0 else model.no_sync():\n"
-        "\t\t\tloss = model(\n\n\t\t\t\tbatch  # all of it\n\t\t\t).mean()\n\t\t\t# then back\n\t\t\tloss.backward()\n"
-        "\t\tif (step + 1)"
-    ) in fixed
-    compile(fixed, "train.py", "exec")
+        "\t\twith nullcontext() if (i + 1) % accumulate == 0 else model.no_sync():\n"
+        "\t\t\tloss = model(\n\n\t\t\t\tbatch  # all of it\n\t\t\t).mean()\n\t\t\t# then back\n\t\t\tloss.backward()  # here\n"
+        "\t\tif (i + 1)"
+    ) in fixed(tmp_path, text)
+
+
+def test_the_block_is_indented_as_the_file_is(tmp_path):
+    text = PROGRAM.format(**PARTS).replace("    ", "  ")
+    wanted = f"    {SYNC}      loss = model(batch).mean()\n      loss.backward()\n    if (i + 1)"
+    assert wanted in fixed(tmp_path, text)

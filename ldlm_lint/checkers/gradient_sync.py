@@ -27,7 +27,7 @@ _OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|adam|sgd", re.I)
 _GUARD_ARGUMENTS = ("update_grad", "need_update")
 # A function of another file that steps, by its name.
 _STEPS = re.compile(r"^_*(optim\w*_step|step_optim\w*|(update|apply)_(weights|params|parameters|gradients|grads))$")
-_SPLITS = {"chunk", "split", "tensor_split", "array_split"}
+SPLITS = {"chunk", "split", "tensor_split", "array_split"}
 _PASS_ON = {"enumerate", "zip", "tqdm", "trange", "iter"}
 
 
@@ -35,8 +35,10 @@ _PASS_ON = {"enumerate", "zip", "tqdm", "trange", "iter"}
 class Accumulation:
     """A backward pass that runs for every micro-batch.
 
-    ``loop`` repeats it (or is the function that does, called for each micro-batch), ``count`` is the number of micro-batches to a step; ``guard`` decides when the optimizer
-    steps, and ``boundary`` is its test, as it reads where it is true at the last micro-batch; None in the second shape.
+    ``loop`` repeats it (or is the function that does, called for each micro-batch), ``count`` is the number of
+    micro-batches to a step; ``guard`` decides when the optimizer steps, and ``boundary`` is its test, which is true
+    (``last``) or false at the last micro-batch; None in the second shape. ``by_helper``: the backward pass is a helper's
+    that takes the test and steps itself.
     """
 
     backward: nodes.Call
@@ -44,6 +46,8 @@ class Accumulation:
     count: nodes.NodeNG
     guard: nodes.NodeNG
     boundary: nodes.NodeNG | None
+    last: bool = True
+    by_helper: bool = False
 
 
 def accumulation_of(call: nodes.Call) -> Accumulation | None:
@@ -54,9 +58,9 @@ def accumulation_of(call: nodes.Call) -> Accumulation | None:
     keyword = next((one for one in call.keywords if one.arg in _GUARD_ARGUMENTS), None)
     if keyword is not None and not isinstance(loop, nodes.FunctionDef):
         return _by_helper(call, loop, keyword.value)
-    if not _is_backward(call) and not _is_backward_helper(call):
+    if not goes_back(call):
         return None
-    steps = [one for one in _own_calls(loop) if _is_step(one) and not _exclude(one, call)]
+    steps = [one for one in own_calls(loop) if is_step(one) and not exclude(one, call)]
     found = _by_guard(call, loop, steps) if steps else _by_micro_loop(call, loop)
     return found if found is not None and repeats(found.count) else None
 
@@ -65,7 +69,7 @@ def called_slots(found: Accumulation) -> list[Slot]:
     """The variables and attributes that are called, or handed to what is called, before the backward pass is done."""
     slots: list[Slot] = []
     end = found.backward.end_lineno or 0
-    for call in _own_calls(found.loop):
+    for call in own_calls(found.loop):
         if (call.lineno or 0) > end or (found.guard is not found.loop and _stands_in(call, found.guard)):
             continue
         for node in _touched(call):
@@ -76,8 +80,8 @@ def called_slots(found: Accumulation) -> list[Slot]:
 def _touched(call: nodes.Call) -> Iterator[nodes.NodeNG]:
     """What a call calls and is given, and the same of a function or method of this file that it goes to."""
     yield from _parts(call)
-    inner = _local_function(call)
-    for one in _own_calls(inner) if inner is not None else ():
+    inner = local_function(call)
+    for one in own_calls(inner) if inner is not None else ():
         yield from _parts(one)
 
 
@@ -87,7 +91,8 @@ def _parts(call: nodes.Call) -> Iterator[nodes.NodeNG]:
             yield node
 
 
-def _local_function(call: nodes.Call) -> nodes.FunctionDef | None:
+def local_function(call: nodes.Call) -> nodes.FunctionDef | None:
+    """The function or method of this file that a call goes to."""
     if isinstance(call.func, nodes.Name):
         return next((one for one in bindings(call.func) if isinstance(one, nodes.FunctionDef)), None)
     if isinstance(call.func, nodes.Attribute) and call.func.expr.as_string() == "self":
@@ -103,27 +108,27 @@ def _by_helper(call: nodes.Call, loop: nodes.NodeNG, test: nodes.NodeNG) -> Accu
         return None
     if not any(_OPTIMIZER.search(_last_name(one)) for one in call.args):
         return None
-    return Accumulation(call, loop, boundary.count, test, test)
+    return Accumulation(call, loop, boundary.count, test, test, by_helper=True)
 
 
 def _by_guard(call: nodes.Call, loop: nodes.NodeNG, steps: list[nodes.Call]) -> Accumulation | None:
     """Every step of an optimizer, and every reset of gradients, stands under a guard that the backward pass is not under."""
-    guards = [_guard_of(step, loop) for step in steps]
-    resets = [one for one in _own_calls(loop) if _last_name(one.func) == "zero_grad" and not _exclude(one, call)]
-    if None in guards or any(_guard_of(one, loop) is None for one in resets):
+    guards = [guard_of(step, loop) for step in steps]
+    resets = [one for one in own_calls(loop) if _last_name(one.func) == "zero_grad" and not exclude(one, call)]
+    if None in guards or any(guard_of(one, loop) is None for one in resets):
         return None
     guard, boundary, test = guards[0] or (loop, None, None)
     if boundary is None or _stands_in(call, guard) or (_leaves_early(guard) and call.lineno > guard.lineno):
         return None
-    return Accumulation(call, loop, boundary.count, guard, test if boundary.last else None)
+    return Accumulation(call, loop, boundary.count, guard, test, boundary.last)
 
 
 def _by_micro_loop(call: nodes.Call, loop: nodes.NodeNG) -> Accumulation | None:
     """A loop over micro-batches without step and reset, and a step of an optimizer right behind it."""
     count = _number_of(loop.iter) if isinstance(loop, nodes.For) else None
-    if count is None or any(_last_name(one.func) == "zero_grad" for one in _own_calls(loop)):
+    if count is None or any(_last_name(one.func) == "zero_grad" for one in own_calls(loop)):
         return None
-    if not any(_is_step(one) for statement in _behind(loop) for one in _own_calls(statement)):
+    if not any(is_step(one) for statement in _behind(loop) for one in own_calls(statement)):
         return None
     return Accumulation(call, loop, count, loop, None)
 
@@ -139,7 +144,7 @@ def _number_of(iterable: nodes.NodeNG) -> nodes.NodeNG | None:
         return iterable.args[0] if len(iterable.args) == 1 else iterable
     if name in _PASS_ON:
         return _number_of(iterable.args[0])
-    return iterable.args[-1] if name in _SPLITS else None
+    return iterable.args[-1] if name in SPLITS else None
 
 
 def _behind(loop: nodes.For) -> Iterator[nodes.NodeNG]:
@@ -163,7 +168,7 @@ def _suite_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
     return [statement]
 
 
-def _guard_of(call: nodes.Call, loop: nodes.NodeNG) -> tuple[nodes.If, Boundary, nodes.NodeNG] | None:
+def guard_of(call: nodes.Call, loop: nodes.NodeNG) -> tuple[nodes.If, Boundary, nodes.NodeNG] | None:
     """The ``if`` that lets a call of a loop run only at the last micro-batch."""
     child: nodes.NodeNG = call
     while child is not loop:
@@ -187,6 +192,11 @@ def _leaves_early(node: nodes.NodeNG) -> bool:
     return isinstance(node, nodes.If) and isinstance(node.body[-1], (nodes.Continue, nodes.Return))
 
 
+def goes_back(call: nodes.Call) -> bool:
+    """Whether a call is a backward pass, or goes to a function of this file that does it."""
+    return _is_backward(call) or _is_backward_helper(call)
+
+
 def _is_backward(call: nodes.Call) -> bool:
     """``loss.backward()``; engines take the loss as an argument and synchronise on their own terms."""
     if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "backward" or call.args:
@@ -202,22 +212,22 @@ def _is_of_autograd(function: nodes.NodeNG) -> bool:
 
 def _is_backward_helper(call: nodes.Call) -> bool:
     """A call of a function of this file that does the backward pass, once, and leaves the step to its caller."""
-    inner = _local_function(call)
+    inner = local_function(call)
     if inner is None or inner is function_of(call):
         return False
-    calls = list(_own_calls(inner))
+    calls = list(own_calls(inner))
     passes = [one for one in calls if _is_backward(one)]
     return bool(passes) and not any(map(_is_optimizer_step, calls)) and not any(map(loops_around, passes))
 
 
-def _is_step(call: nodes.Call) -> bool:
+def is_step(call: nodes.Call) -> bool:
     """A step of an optimizer, or a call of a function that takes it and does no backward pass."""
     if _is_optimizer_step(call) or _STEPS.search(_last_name(call.func)):
         return True
-    inner = _local_function(call)
+    inner = local_function(call)
     if inner is None or inner is function_of(call):
         return False
-    calls = list(_own_calls(inner))
+    calls = list(own_calls(inner))
     return any(map(_is_optimizer_step, calls)) and not any(map(_is_backward, calls))
 
 
@@ -234,13 +244,13 @@ def _last_name(node: nodes.NodeNG) -> str:
     return node.attrname if isinstance(node, nodes.Attribute) else getattr(node, "name", "")
 
 
-def _own_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
+def own_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
     """The calls below a node, those of functions defined in it left out."""
     owner = node if isinstance(node, nodes.FunctionDef) else function_of(node)
     return (call for call in nodes_of(node, nodes.Call) if function_of(call) is owner)
 
 
-def _exclude(one: nodes.NodeNG, other: nodes.NodeNG) -> bool:
+def exclude(one: nodes.NodeNG, other: nodes.NodeNG) -> bool:
     """Whether two nodes stand in the two branches of one ``if``."""
     child = one
     for parent in one.node_ancestors():
@@ -256,4 +266,15 @@ def _stands_in(node: nodes.NodeNG, other: nodes.NodeNG) -> bool:
     return other is node or any(parent is other for parent in node.node_ancestors())
 
 
-__all__ = ["Accumulation", "accumulation_of", "called_slots"]
+__all__ = [
+    "SPLITS",
+    "Accumulation",
+    "accumulation_of",
+    "called_slots",
+    "exclude",
+    "goes_back",
+    "guard_of",
+    "is_step",
+    "local_function",
+    "own_calls",
+]

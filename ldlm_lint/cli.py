@@ -19,7 +19,7 @@ from typing import NoReturn
 from ldlm_lint import __version__
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands import baseline, check, explain, graph, rules
+from ldlm_lint.commands import baseline, check, explain, graph, rules, undo
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PIPE_CLOSED, PROGRAM, USAGE, fail
 
 # Syntax trees are many small objects that point at each other; the collector's own pace costs a third of a run.
@@ -125,6 +125,12 @@ COMMANDS = (
         "write the findings to the file of known defects, so that a check shows new ones only",
         arguments_of.configure_baseline,
         baseline.run,
+    ),
+    Command(
+        "undo",
+        "take back the last run of --fix or --add-ignores, byte by byte, if its files have not changed since",
+        undo.configure,
+        undo.run,
     ),
     Command(
         "graph",

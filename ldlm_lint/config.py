@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 FILE_NAME = "pyproject.toml"
+JOURNAL = ".ldlm-lint"
 LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True)}
 _KINDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 

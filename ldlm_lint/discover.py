@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pathspec import GitIgnoreSpec
 
-from ldlm_lint.config import Config, project_root, relative_to
+from ldlm_lint.config import JOURNAL, Config, project_root, relative_to
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
 from ldlm_lint.model import Problem
 from ldlm_lint.shell.detect import is_shell
@@ -24,7 +24,7 @@ from ldlm_lint.source import Kind
 TOOL_DIRECTORIES = frozenset(
     (
         *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", ".eggs", "site-packages", "node_modules"),
-        *("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache"),
+        *("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", JOURNAL),
     )
 )
 PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw"))
@@ -100,7 +100,12 @@ def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
 
 
 def _says_nothing(path: Path) -> bool:
-    """Whether a named file is another tool's or holds data: pre-commit names every file with a suffix that it knows."""
+    """Whether a named file is another tool's or holds data: pre-commit names every file with a suffix that it knows.
+
+    Nor is anything said of the journal, whose old bytes are of no use to anybody but undo.
+    """
+    if JOURNAL in path.parts:
+        return True
     return path.is_file() and (is_of_tools(path) or _is_data(path, config_kind(path)))
 
 

@@ -10,13 +10,15 @@ from ldlm_lint import engine
 from ldlm_lint.add_ignores import add_ignores
 from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.diff import patch_base, unified_diff
-from ldlm_lint.autofix.write import WriteError, write_atomically
-from ldlm_lint.config import Config, project_root
+from ldlm_lint.autofix.journal import JournalError
+from ldlm_lint.autofix.undo import journal_for
+from ldlm_lint.config import Config
 from ldlm_lint.discover import discover
 from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.model import Applicability, Problem, Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source, UnreadableError
+from ldlm_lint.writing import NOT_FIXED, blocked, finish_interrupted, write_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +45,32 @@ def apply_fixes(
 ) -> Outcome:
     """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory.
 
-    What ``gate`` holds back is neither fixed nor reported.
+    What ``gate`` holds back is neither fixed nor reported. Files are written all or none, and a file that cannot be
+    written keeps its fixes, those included that change other files too.
     """
-    before = engine.run(paths, config, base=base, gate=gate)
+    journal = journal_for(paths, base)
+    try:
+        interrupted = finish_interrupted(journal) if write else ()
+    except JournalError as error:
+        return _nothing(engine.run(paths, config, base=base, gate=gate), f"{NOT_FIXED}: {error}")
     contents = _contents(paths, config, base)
+    faults = blocked(contents, journal) if write else {}
 
     def lint(overlay: engine.Overlay) -> Report:
         return engine.run(paths, config, base=base, overlay=overlay, gate=gate.after(contents, overlay))
 
-    result = fix_files(lambda overlay: lint(overlay).findings, contents, limit)
-    problems = write_changed(contents, result.changed, "not fixed") if write else ()
-    failed = {problem.path for problem in problems}
-    changed = {path: data for path, data in result.changed.items() if path not in failed}
-    report = _with_problems(lint(changed), problems)
+    free = {path: data for path, data in contents.items() if path not in faults}
+    result = fix_files(lambda overlay: lint(overlay).findings, free, limit)
+    options = ("--fix", *(("--unsafe-fixes",) if limit < Applicability.SAFE else ()))
+    failed = write_changed(journal, contents, result.changed, NOT_FIXED, options, result.applied) if write else ()
+    changed = {} if failed else result.changed
+    report = _with_problems(lint(changed), (*_left_out(result, faults), *failed))
     return Outcome(
         report,
-        sum(result.applied.values()) if not failed else max(len(before.findings) - len(report.findings), 0),
+        sum(result.applied.values()) if not failed else 0,
         tuple(sorted(changed)),
         unified_diff(patch_base(base), contents, changed),
-        _notes(result),
+        (*interrupted, *_notes(result, faults)),
         result.applied,
         result.rounds,
     )
@@ -69,19 +78,27 @@ def apply_fixes(
 
 def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = EVERYTHING) -> Outcome:
     """Write an ignore comment for everything below ``paths`` that would be shown."""
+    failure = "no comment written"
+    journal = journal_for(paths, base)
+    try:
+        interrupted = finish_interrupted(journal)
+    except JournalError as error:
+        return _nothing(engine.run(paths, config, base=base, gate=gate), f"{failure}: {error}")
     before = engine.run(paths, config, base=base, gate=gate)
     ignored = add_ignores(before.findings, before.sources, by_symbol)
+    faults = blocked(ignored.contents, journal)
     contents = {path: before.sources[path].data for path in ignored.contents}
-    problems = write_changed(contents, ignored.contents, "no comment written")
-    failed = {problem.path for problem in problems}
-    changed = {path: data for path, data in ignored.contents.items() if path not in failed}
+    changed = {path: data for path, data in ignored.contents.items() if path not in faults}
+    failed = write_changed(journal, contents, changed, failure, ("--add-ignores",))
+    changed = {} if failed else changed
+    problems = (*(Problem(path, 1, f"{failure}: {fault}") for path, fault in sorted(faults.items())), *failed)
     after = engine.run(paths, config, base=base, overlay=changed, gate=gate.after(contents, changed))
     return Outcome(
         _with_problems(after, problems),
         max(len(before.findings) - len(after.findings), 0),
         tuple(sorted(changed)),
         b"",
-        ignored.problems,
+        (*interrupted, *ignored.problems),
     )
 
 
@@ -97,24 +114,26 @@ def _contents(paths: Sequence[Path], config: Config, base: Path) -> dict[str, by
     return contents
 
 
-def write_changed(before: Mapping[str, bytes], after: Mapping[str, bytes], failure: str) -> tuple[Problem, ...]:
-    """Write new contents of files; what could not be written is returned, as ``failure`` and the reason."""
-    problems = []
-    for path in sorted(after):
-        try:
-            write_atomically(Path(path), before[path], after[path], root=project_root(Path(path)))
-        except WriteError as error:
-            problems.append(Problem(path, 1, f"{failure}: {error}"))
-    return tuple(problems)
-
-
 def _with_problems(report: Report, problems: Sequence[Problem]) -> Report:
     return replace(report, problems=(*report.problems, *problems))
 
 
-def _notes(result: FixResult) -> tuple[Problem, ...]:
+def _nothing(report: Report, reason: str) -> Outcome:
+    """What a run did that could not begin."""
+    return Outcome(_with_problems(report, [Problem("", 1, reason)]), 0, (), b"", ())
+
+
+def _left_out(result: FixResult, faults: Mapping[str, str]) -> list[Problem]:
+    """The files that would have been fixed and cannot be written."""
+    paths = {one.path for one in result.rejected if one.path in faults}
+    return [Problem(path, 1, f"{NOT_FIXED}: {faults[path]}") for path in sorted(paths)]
+
+
+def _notes(result: FixResult, faults: Mapping[str, str]) -> tuple[Problem, ...]:
     left_out = [
-        Problem(one.path, 1, f"fix of {', '.join(one.rules)} left out, since {one.reason}") for one in result.rejected
+        Problem(one.path, 1, f"fix of {', '.join(one.rules)} left out, since {one.reason}")
+        for one in result.rejected
+        if one.path not in faults
     ]
     if not result.converged:
         names = ", ".join(result.unsettled)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
+import secrets
 import stat
-import tempfile
 from pathlib import Path
+
+from ldlm_lint.autofix import disk
+
+# Rights beyond the mode, which a new file in the same folder would not have; labels of security modules it gets anyway.
+_ATTRIBUTES = ("user.", "system.posix_acl_access")
+_NO_ATTRIBUTES = frozenset((errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS))
 
 
 class WriteError(Exception):
@@ -24,9 +30,18 @@ def write_atomically(path: Path, expected: bytes, new: bytes, *, root: Path | No
     Raises FileChangedError if the file does not hold ``expected``, WriteError if it is not a regular file, is
     write-protected, lies outside of ``root`` (where given), cannot keep its owner, or the system refuses.
     """
-    real = _inside(path, root)
+    real = real_file(path, root)
+    fault = refusal(real)
+    if fault:
+        raise WriteError(f"{path} {fault}")
+    temporary = real.with_name(f".ldlm-lint-{secrets.token_hex(8)}.tmp")
     try:
-        _replace(real, expected, new)
+        expect(real, expected)
+        try:
+            stage(temporary, real, new)
+            swap(temporary, real, expected)
+        finally:
+            disk.remove(temporary)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -36,62 +51,78 @@ def create_atomically(path: Path, data: bytes, *, root: Path | None = None) -> N
 
     Raises WriteError if it would lie outside of ``root`` (where given), exists by now, or the system refuses.
     """
-    real = _inside(path, root)
-    # Not tempfile's, which nobody but its owner may read: a file for git is for everybody who reads the others.
-    temporary = real.with_name(f".{real.name[:100]}.{os.getpid()}.tmp")
+    real = real_file(path, root)
+    temporary = real.with_name(f".ldlm-lint-{secrets.token_hex(8)}.tmp")
     try:
-        file = temporary.open("xb")
+        # A file for git is for everybody who reads the others.
+        disk.create(temporary, data, 0o666)
         try:
-            with file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
             if os.path.lexists(real):
                 raise FileChangedError(f"{path} was made in the meantime")
             os.replace(temporary, real)
         finally:
-            temporary.unlink(missing_ok=True)
+            disk.remove(temporary)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
-    _sync_folder(real.parent)
+    disk.sync_folder(real.parent)
 
 
-def _inside(path: Path, root: Path | None) -> Path:
-    """The file that a path leads to."""
+def real_file(path: Path, root: Path | None) -> Path:
+    """The file that a path leads to; raises WriteError if that lies outside of ``root`` (where given)."""
     real = Path(os.path.realpath(path))
     if root is not None and not real.is_relative_to(os.path.realpath(root)):
         raise WriteError(f"{path} leads out of {root}")
     return real
 
 
-def _replace(real: Path, expected: bytes, new: bytes) -> None:
-    status = real.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise WriteError(f"{real} is not a regular file")
-    if not status.st_mode & 0o222 or not os.access(real, os.W_OK):
-        raise WriteError(f"{real} is write-protected")
-    _expect(real, expected)
-    descriptor, name = tempfile.mkstemp(prefix=f".{real.name[:100]}.", suffix=".tmp", dir=real.parent)
+def refusal(real: Path) -> str:
+    """Why a file cannot be replaced, as far as that can be told without trying; empty where nothing is in the way."""
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(new)
-            file.flush()
-            os.fsync(file.fileno())
-        _keep_owner(Path(name), status)
-        os.chmod(name, stat.S_IMODE(status.st_mode))
-        # Again, as late as can be: an editor may have saved while the new bytes went to disk.
-        _expect(real, expected)
-        os.replace(name, real)
+        status = real.stat()
+    except OSError as error:
+        return f"cannot be read: {error.strerror or error}"
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a regular file"
+    if not status.st_mode & 0o222 or not os.access(real, os.W_OK):
+        return "is write-protected"
+    if not os.access(real.parent, os.W_OK | os.X_OK):
+        return "lies in a write-protected folder"
+    if not _owner_can_be_kept(status):
+        return "belongs to another user or group, which could not be kept"
+    return ""
+
+
+def stage(temporary: Path, real: Path, data: bytes) -> None:
+    """Put ``data`` into a new file that has the owner, the mode and the attributes of ``real``; raises OSError."""
+    disk.create(temporary, data)
+    try:
+        status = real.stat()
+        _keep_owner(temporary, status)
+        os.chmod(temporary, stat.S_IMODE(status.st_mode))
+        _keep_attributes(temporary, real)
     except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
+        disk.remove(temporary)
         raise
-    _sync_folder(real.parent)
 
 
-def _expect(real: Path, expected: bytes) -> None:
+def swap(temporary: Path, real: Path, expected: bytes) -> None:
+    """Put a staged file in the place of ``real``; raises FileChangedError unless that holds ``expected``, and OSError."""
+    # As late as can be: an editor may have saved while the new bytes went to disk.
+    expect(real, expected)
+    os.replace(temporary, real)
+    disk.sync_folder(real.parent)
+
+
+def expect(real: Path, expected: bytes) -> None:
+    """Raise FileChangedError unless a file holds these bytes."""
     if real.read_bytes() != expected:
         raise FileChangedError(f"{real} changed since it was read")
+
+
+def _owner_can_be_kept(status: os.stat_result) -> bool:
+    if not hasattr(os, "geteuid") or os.geteuid() == 0:
+        return True
+    return status.st_uid == os.geteuid() and status.st_gid in (os.getegid(), *os.getgroups())
 
 
 def _keep_owner(temporary: Path, status: os.stat_result) -> None:
@@ -103,12 +134,16 @@ def _keep_owner(temporary: Path, status: os.stat_result) -> None:
         os.chown(temporary, status.st_uid, status.st_gid)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the system lets a folder be opened (Windows never does)."""
-    # The file is already replaced, so that a folder which cannot be synchronised is no reason to report a failure.
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def _keep_attributes(temporary: Path, real: Path) -> None:
+    """Give the new file the old one's access list and attributes, where the system has such."""
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(real)
+    except OSError as error:
+        if error.errno in _NO_ATTRIBUTES:
+            return
+        raise
+    for name in names:
+        if name.startswith(_ATTRIBUTES):
+            os.setxattr(temporary, name, os.getxattr(real, name))

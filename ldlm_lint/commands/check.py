@@ -30,6 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     base = Path.cwd()
     paths, config = arguments_of.configuration(arguments, base)
     gate = arguments_of.gate(arguments, paths, config, base)
+    if arguments.diff or not (arguments.fix or arguments.add_ignores):
+        _warn_of_interrupted(paths, base)
     if arguments.fix or arguments.diff:
         return _fixed(arguments, paths, config, gate, base)
     if arguments.add_ignores:
@@ -56,6 +58,13 @@ def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config,
     sys.stdout.buffer.flush()
     print_problems(outcome.report, base)
     return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
+
+
+def _warn_of_interrupted(paths: Sequence[Path], base: Path) -> None:
+    from ldlm_lint.autofix.undo import journal_for
+    from ldlm_lint.writing import interrupted_note
+
+    print_notes(interrupted_note(journal_for(paths, base)), base)
 
 
 def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, gate: Gate, base: Path) -> int:

@@ -1,0 +1,227 @@
+"""The journal of a project's runs, in ``.ldlm-lint/`` at its root, from which a run can be taken back.
+
+``runs/<id>/`` holds ``journal.json`` (see `ldlm_lint.autofix.runs`), the old bytes of each file as ``<number>.before``
+and ``state``, which is written last: without it the run never touched a file. New bytes need no copy, since whatever is
+brought to an end is brought to the old ones. States change in one step:
+
+    prepared -> applied -> undone       a run of fixes
+    prepared -> applied -> (removed)    an undo, once the run that it undoes is ``undone``
+
+Whatever is found ``prepared`` without a process that holds the lock was interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import enum
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldlm_lint.autofix import disk
+from ldlm_lint.autofix.lock import PATIENCE, LockedError, locked
+from ldlm_lint.autofix.runs import Entry, Run, RunError, digest, is_id, number_of, parse, render
+from ldlm_lint.config import JOURNAL
+
+MOST_RUNS = 20
+MOST_BYTES = 200_000_000
+LARGEST_FILE = 16_000_000
+LARGEST_JOURNAL = 64_000_000
+_JOURNAL, _STATE = "journal.json", "state"
+
+
+class JournalError(Exception):
+    """A journal that cannot be kept or used; nothing was written because of it. The text says why."""
+
+
+class State(str, enum.Enum):
+    """How far a run has come."""
+
+    PREPARED = "prepared"
+    APPLIED = "applied"
+    UNDONE = "undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The journal of the project at ``root``, an absolute path without links."""
+
+    root: Path
+
+    @property
+    def folder(self) -> Path:
+        """Where it is, or would be."""
+        return self.root / JOURNAL
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the runs."""
+        return self.folder / "runs"
+
+    @contextlib.contextmanager
+    def held(self, patience: float = PATIENCE) -> Iterator[None]:
+        """Make the journal where there is none and hold its lock; raises JournalError."""
+        stack = contextlib.ExitStack()
+        try:
+            self._make()
+            stack.enter_context(locked(self.folder / "lock", patience))
+            self._sweep()
+        except BaseException as error:
+            stack.close()
+            if isinstance(error, OSError):
+                raise JournalError(f"no journal can be kept in {self.folder}: {error.strerror or error}") from error
+            if isinstance(error, LockedError):
+                raise JournalError(str(error)) from error
+            raise
+        with stack:
+            yield
+
+    def exists(self) -> bool:
+        """Whether there may be runs; raises JournalError for something else in its place."""
+        if not os.path.lexists(self.folder):
+            return False
+        _check_folder(self.folder, self.root)
+        if not os.path.lexists(self.runs):
+            return False
+        _check_folder(self.runs, self.root)
+        return True
+
+    def states(self) -> dict[str, State]:
+        """The states of all runs, the oldest first; raises JournalError."""
+        if not self.exists():
+            return {}
+        try:
+            names = sorted(filter(is_id, os.listdir(self.runs)), key=number_of)
+            return {name: state for name in names if (state := self._state(name))}
+        except OSError as error:
+            raise JournalError(f"{self.runs} cannot be read: {error.strerror or error}") from error
+
+    def read(self, identifier: str) -> Run:
+        """What is written about a run; raises JournalError."""
+        path = self.runs / identifier / _JOURNAL
+        try:
+            return parse(disk.read(path, LARGEST_JOURNAL), identifier)
+        except RunError as error:
+            raise JournalError(f"{path} {error}; nothing was touched") from error
+        except OSError as error:
+            raise JournalError(f"{path} cannot be read: {error.strerror or error}") from error
+
+    def old_bytes(self, run: Run, number: int) -> bytes:
+        """The bytes that a file of a run had before; raises JournalError."""
+        path = self.kept(run, number)
+        try:
+            data = disk.read(path, LARGEST_FILE)
+        except OSError as error:
+            raise JournalError(f"{path} cannot be read: {error.strerror or error}") from error
+        if digest(data) != run.files[number].before:
+            raise JournalError(f"{path} does not hold what was put there; nothing was touched")
+        return data
+
+    def kept(self, run: Run, number: int) -> Path:
+        """Where the old bytes of a file of a run are."""
+        return self.runs / run.id / f"{number}.before"
+
+    def begin(
+        self,
+        changes: Sequence[tuple[str, bytes, bytes]],
+        options: Sequence[str],
+        rules: Mapping[str, int],
+        undoes: str = "",
+    ) -> Run:
+        """Write down a run before it begins: relative paths with old and new bytes; raises OSError."""
+        # A number and not the time, since clocks are set back.
+        run = Run(
+            f"{self._next():06d}-{secrets.token_hex(6)}",
+            f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC",
+            tuple(options),
+            dict(rules),
+            tuple(Entry(path, digest(before), digest(after)) for path, before, after in changes),
+            undoes,
+        )
+        folder = self.runs / run.id
+        os.mkdir(folder, 0o700)
+        try:
+            for number, (_, before, _) in enumerate(changes):
+                disk.create(self.kept(run, number), before)
+            disk.create(folder / _JOURNAL, render(run))
+            disk.sync_folder(self.runs)
+            self.set_state(run, State.PREPARED)
+        except BaseException:
+            self.discard(run.id)
+            raise
+        return run
+
+    def set_state(self, run: Run | str, state: State) -> None:
+        """Write down how far a run has come; raises OSError."""
+        identifier = run if isinstance(run, str) else run.id
+        disk.put(self.runs / identifier / _STATE, state.value.encode())
+
+    def discard(self, identifier: str) -> None:
+        """Forget a run; raises OSError."""
+        folder = self.runs / identifier
+        # First, so that a run of which only a part is left is taken for one that never began.
+        disk.remove(folder / _STATE)
+        for name in os.listdir(folder):
+            disk.remove(folder / name)
+        os.rmdir(folder)
+
+    def prune(self) -> None:
+        """Forget the oldest runs, as many as it takes to keep within the bounds; the newest stays; raises OSError."""
+        runs = [name for name, state in self.states().items() if state is not State.PREPARED]
+        sizes = [sum(entry.stat(follow_symlinks=False).st_size for entry in os.scandir(self.runs / n)) for n in runs]
+        kept = total = 0
+        for size in reversed(sizes):
+            total += size
+            if kept and (kept == MOST_RUNS or total > MOST_BYTES):
+                break
+            kept += 1
+        for name in runs[: len(runs) - kept]:
+            self.discard(name)
+
+    def _state(self, identifier: str) -> State | None:
+        """The state of a run; None for one that never began."""
+        folder = self.runs / identifier
+        path = folder / _STATE
+        _check_folder(folder, self.root)
+        if not os.path.lexists(path):
+            return None
+        try:
+            return State(disk.read(path, 100).decode("ascii", errors="replace"))
+        except ValueError as error:
+            raise JournalError(f"{path} is no state of a run; remove {folder} if it is not yours") from error
+
+    def _next(self) -> int:
+        return max(map(number_of, filter(is_id, os.listdir(self.runs))), default=0) + 1
+
+    def _make(self) -> None:
+        for folder in (self.folder, self.runs):
+            with contextlib.suppress(FileExistsError):
+                # What only its owner may read stays so in here.
+                os.mkdir(folder, 0o700)
+                disk.sync_folder(folder.parent)
+            _check_folder(folder, self.root)
+        ignore = self.folder / ".gitignore"
+        if not os.path.lexists(ignore):
+            disk.put(ignore, b"*\n")
+
+    def _sweep(self) -> None:
+        """Remove what was begun and never got a state."""
+        for name in os.listdir(self.runs):
+            if is_id(name) and self._state(name) is None:
+                self.discard(name)
+
+
+def _check_folder(folder: Path, root: Path) -> None:
+    """Raise JournalError for what is no folder, or was put there by somebody who owns neither the project nor this run."""
+    try:
+        status, owner = os.lstat(folder), os.stat(root).st_uid
+    except OSError as error:
+        raise JournalError(f"{folder} cannot be read: {error.strerror or error}") from error
+    if not stat.S_ISDIR(status.st_mode):
+        raise JournalError(f"{folder} is not a folder, so that no journal can be kept in it")
+    if hasattr(os, "geteuid") and status.st_uid not in (owner, os.geteuid()):
+        raise JournalError(f"{folder} belongs to another user; remove it if it should not be there")

@@ -1,0 +1,146 @@
+"""What the journal says of one run, as values and as JSON.
+
+A journal comes with the project, and a project may come from anywhere. So nothing in it is believed: a path is one
+below the root and outside of the folders of tools (a `.git/config` with known bytes would be a way to run a program), and
+what it names is looked at before anything is written (see `ldlm_lint.autofix.transaction`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from typing import Any
+
+SCHEMA = "ldlm-lint-run/1"
+MOST_FILES = 100_000
+_HASH = re.compile(r"[0-9a-f]{64}")
+_ID = re.compile(r"([0-9]{6,18})-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", re.ASCII)
+_WORD = re.compile(r"[\w.=-]{1,80}", re.ASCII)
+
+
+class RunError(ValueError):
+    """A journal that is none; the text says what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a run: its path relative to the root, with forward slashes, and the hashes of its bytes."""
+
+    path: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What was written, when and why.
+
+    ``options`` are those of the command line, ``rules`` the number of fixed findings by rule; ``undoes`` is the run
+    that this one takes back (empty: it is no undo).
+    """
+
+    id: str
+    time: str
+    options: tuple[str, ...]
+    rules: Mapping[str, int]
+    files: tuple[Entry, ...]
+    undoes: str = ""
+
+
+def digest(data: bytes) -> str:
+    """The hash that stands for the bytes of a file."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def is_id(name: str) -> bool:
+    """Whether a run can be called so."""
+    return bool(_ID.fullmatch(name))
+
+
+def number_of(identifier: str) -> int:
+    """The place of a run in the order of runs; ``identifier`` must be one."""
+    return int(identifier.partition("-")[0])
+
+
+def render(run: Run) -> bytes:
+    """The journal of a run: ASCII, names that are no text included."""
+    return (json.dumps({"schema": SCHEMA, **asdict(run)}, indent=1, sort_keys=True) + "\n").encode("ascii")
+
+
+def parse(data: bytes, identifier: str) -> Run:
+    """The run that a journal tells of; raises RunError for what is no journal of the run ``identifier``."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise RunError(f"is not valid JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise RunError(f'must be an object with "schema": "{SCHEMA}"')
+    if document.get("id") != identifier:
+        raise RunError("is that of another run")
+    undoes = _text(document, "undoes")
+    if undoes and not is_id(undoes):
+        raise RunError('"undoes" must be a run')
+    if not _TIME.fullmatch(_text(document, "time")):
+        raise RunError('"time" must be like 2026-01-31 12:00:00 UTC')
+    return Run(identifier, document["time"], _options(document), _rules(document), _files(document), undoes)
+
+
+def _text(document: Mapping[str, Any], key: str) -> str:
+    value = document.get(key)
+    if not isinstance(value, str):
+        raise RunError(f'"{key}" must be a string')
+    return value
+
+
+def _options(document: Mapping[str, Any]) -> tuple[str, ...]:
+    options = document.get("options")
+    if not isinstance(options, list) or not all(isinstance(one, str) and _WORD.fullmatch(one) for one in options):
+        raise RunError('"options" must be a list of options')
+    return tuple(options)
+
+
+def _rules(document: Mapping[str, Any]) -> dict[str, int]:
+    rules = document.get("rules")
+    fits = isinstance(rules, dict) and all(
+        _WORD.fullmatch(name) and type(count) is int and count >= 0 for name, count in rules.items()
+    )
+    if not fits:
+        raise RunError('"rules" must be an object of counts')
+    return dict(rules)
+
+
+def _files(document: Mapping[str, Any]) -> tuple[Entry, ...]:
+    entries = document.get("files")
+    if not isinstance(entries, list) or len(entries) > MOST_FILES:
+        raise RunError('"files" must be a list')
+    files = tuple(map(_entry, entries))
+    if len({entry.path for entry in files}) < len(files):
+        raise RunError("names a file twice")
+    return files
+
+
+def _entry(entry: object) -> Entry:
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("path", "before", "after")):
+        raise RunError("a file must be an object with path, before and after")
+    if not _HASH.fullmatch(entry["before"]) or not _HASH.fullmatch(entry["after"]):
+        raise RunError("before and after must be hashes")
+    if not is_inside(entry["path"]):
+        raise RunError(f"{entry['path']!a} is no path of a project's own file")
+    return Entry(entry["path"], entry["before"], entry["after"])
+
+
+def is_inside(path: str) -> bool:
+    """Whether a path, relative and with forward slashes, names a file below the root that no other tool owns."""
+    # Imported here, since a check that only asks for a state must not wait for it.
+    from ldlm_lint.discover import TOOL_DIRECTORIES
+
+    parts = path.split("/")
+    # Anchors, drives, empty parts, single dots and, on Windows, backslashes make a difference here.
+    if "\0" in path or ".." in parts or PurePath(path).parts != tuple(parts):
+        return False
+    return not any(part.casefold().rstrip(". ") in TOOL_DIRECTORIES for part in parts)

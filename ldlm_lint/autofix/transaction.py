@@ -1,0 +1,235 @@
+"""Changes of many files that happen all or not at all, whatever ends the process, and what an ended one left behind.
+
+All new bytes are on the disk beside their files before the first of these is replaced, so that a full disk, a folder or
+an owner stands in the way while nothing has happened yet.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldlm_lint.autofix import disk
+from ldlm_lint.autofix.journal import LARGEST_FILE, Journal, JournalError, State
+from ldlm_lint.autofix.runs import Entry, Run, digest, is_inside
+from ldlm_lint.autofix.write import FileChangedError, WriteError, expect, real_file, refusal, stage, swap
+
+
+class TransactionError(WriteError):
+    """Changes that were not made, none of them; ``path`` is the file that stood in the way."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
+
+
+class HalfWayError(TransactionError):
+    """Changes of which some were made and could not be taken back; the next run or an undo does."""
+
+
+class Content(enum.Enum):
+    """What a file of a run holds now."""
+
+    OLD = "old"
+    NEW = "new"
+    CHANGED = "changed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """How an interrupted run was brought to an end.
+
+    ``completed`` says that all its changes had been made and stay; else ``restored`` are the files that have their old
+    bytes again, and ``left`` those that were changed since and are as they were found, with where their old bytes are.
+    """
+
+    run: Run
+    completed: bool
+    restored: tuple[str, ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """One file of a run on its way."""
+
+    real: Path
+    temporary: Path
+    before: bytes
+    after: bytes
+
+
+def commit(
+    journal: Journal,
+    changes: Mapping[Path, tuple[bytes, bytes]],
+    options: Sequence[str] = (),
+    rules: Mapping[str, int] | None = None,
+    undoes: str = "",
+) -> Run:
+    """Change all files from their old bytes to new ones, or none; the lock of the journal must be held.
+
+    Raises TransactionError where a file changed, lies outside of the journal's root or cannot be written, JournalError
+    where no journal can be kept or an interrupted run waits: then no file is changed.
+    """
+    if unfinished(journal):
+        raise JournalError(f"an interrupted run waits in {journal.runs}; try again")
+    steps = {_relative(journal, path): (path, before, after) for path, (before, after) in changes.items()}
+    listed = [(relative, before, after) for relative, (_, before, after) in sorted(steps.items())]
+    try:
+        run = journal.begin(listed, options, rules or {}, undoes)
+    except OSError as error:
+        raise JournalError(f"no journal can be kept in {journal.folder}: {error.strerror or error}") from error
+    try:
+        _carry_out([_step(journal, run, number, before, after) for number, (_, before, after) in enumerate(listed)])
+        journal.set_state(run, State.APPLIED)
+    except BaseException as error:
+        _take_back(journal, run, error)
+        if isinstance(error, OSError):
+            raise TransactionError(journal.root, f"cannot be written: {error.strerror or error}") from error
+        raise
+    return run
+
+
+def unfinished(journal: Journal) -> list[str]:
+    """The runs that were interrupted, the newest first, or are under way; raises JournalError."""
+    return [name for name, state in reversed(journal.states().items()) if state is State.PREPARED]
+
+
+def recover(journal: Journal) -> list[Recovered]:
+    """Bring interrupted runs to an end; the lock must be held. Raises JournalError where that cannot be."""
+    done = [_recovered(journal, journal.read(name)) for name in unfinished(journal)]
+    for name, state in journal.states().items():
+        if state is State.APPLIED and (run := journal.read(name)).undoes:
+            finish_undo(journal, run)
+    return done
+
+
+def finish_undo(journal: Journal, run: Run) -> None:
+    """Mark the run undone that an applied undo took back, and forget the undo; raises JournalError."""
+    try:
+        if run.undoes in journal.states():
+            journal.set_state(run.undoes, State.UNDONE)
+        journal.discard(run.id)
+    except OSError as error:
+        raise JournalError(f"{journal.runs / run.id}: {error.strerror or error}") from error
+
+
+def content(journal: Journal, entry: Entry) -> tuple[Content, bytes]:
+    """What a file of a run holds now, and the bytes where they are the new ones.
+
+    A link in the place of a file is a change like any other, and so is a file that no fix could be for.
+    """
+    real = journal.root / entry.path
+    if not os.path.lexists(real):
+        return Content.GONE, b""
+    data = _own_bytes(real, entry.path)
+    found = "" if data is None else digest(data)
+    if data is not None and found == entry.after:
+        return Content.NEW, data
+    return Content.OLD if found == entry.before else Content.CHANGED, b""
+
+
+def _own_bytes(real: Path, relative: str) -> bytes | None:
+    from ldlm_lint.discover import kind_of
+
+    if not is_inside(relative) or os.path.realpath(real) != str(real):
+        return None
+    try:
+        return disk.read(real, LARGEST_FILE) if kind_of(real) is not None else None
+    except OSError:
+        return None
+
+
+def _relative(journal: Journal, path: Path) -> str:
+    try:
+        real = real_file(path, journal.root)
+    except WriteError as error:
+        raise TransactionError(path, str(error)) from error
+    fault = refusal(real)
+    relative = real.relative_to(journal.root).as_posix()
+    if fault or not is_inside(relative):
+        raise TransactionError(path, fault or "lies in a folder of another tool")
+    return relative
+
+
+def _step(journal: Journal, run: Run, number: int, before: bytes, after: bytes) -> _Step:
+    real = journal.root / run.files[number].path
+    return _Step(real, _temporary(real, run, number), before, after)
+
+
+def _temporary(real: Path, run: Run, number: int) -> Path:
+    """A name that whoever finds the journal can tell, and short, as the file's own may be as long as one can be."""
+    return real.with_name(f".ldlm-lint-{run.id}-{number}.tmp")
+
+
+def _carry_out(steps: Sequence[_Step]) -> None:
+    """Replace all files; raises TransactionError for the first that cannot be, when some may have been replaced."""
+    for act in (_stage, _swap):
+        for step in steps:
+            try:
+                act(step)
+            except FileChangedError as error:
+                raise TransactionError(step.real, "changed since it was read") from error
+            except OSError as error:
+                raise TransactionError(step.real, f"cannot be written: {error.strerror or error}") from error
+
+
+def _stage(step: _Step) -> None:
+    expect(step.real, step.before)
+    disk.remove(step.temporary)
+    stage(step.temporary, step.real, step.after)
+
+
+def _swap(step: _Step) -> None:
+    swap(step.temporary, step.real, step.before)
+
+
+def _take_back(journal: Journal, run: Run, cause: BaseException) -> None:
+    """After a failure, give files their old bytes again and forget the run; raises HalfWayError where that fails too."""
+    try:
+        recovered = _recovered(journal, run, keep_complete=False)
+        if not recovered.restored and run.id in journal.states():
+            journal.discard(run.id)
+    except (JournalError, OSError) as error:
+        path = cause.path if isinstance(cause, TransactionError) else journal.root
+        told = "some files may be changed already; the next --fix or undo takes that back"
+        raise HalfWayError(path, f"{cause or 'interrupted'}, and then {error}: {told}") from cause
+
+
+def _recovered(journal: Journal, run: Run, keep_complete: bool = True) -> Recovered:
+    """Bring one run to an end; raises JournalError with nothing touched if its old bytes are not there to be used."""
+    found = [content(journal, entry) for entry in run.files]
+    try:
+        if keep_complete and all(one is Content.NEW for one, _ in found):
+            _remove_temporaries(journal, run)
+            journal.set_state(run, State.APPLIED)
+            return Recovered(run, True)
+        steps = [
+            _step(journal, run, number, data, journal.old_bytes(run, number))
+            for number, (one, data) in enumerate(found)
+            if one is Content.NEW
+        ]
+        _remove_temporaries(journal, run)
+        _carry_out(steps)
+        left = [number for number, (one, _) in enumerate(found) if one in (Content.CHANGED, Content.GONE)]
+        if left and not run.undoes:
+            journal.set_state(run, State.UNDONE)
+        else:
+            journal.discard(run.id)
+    except (OSError, TransactionError) as error:
+        where = f"{error.path} " if isinstance(error, TransactionError) else ""
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise JournalError(f"run {run.id} cannot be brought to an end: {where}{reason}") from error
+    restored = tuple(entry.path for entry, (one, _) in zip(run.files, found, strict=True) if one is Content.NEW)
+    return Recovered(run, False, restored, tuple((run.files[n].path, str(journal.kept(run, n))) for n in left))
+
+
+def _remove_temporaries(journal: Journal, run: Run) -> None:
+    for number, entry in enumerate(run.files):
+        real = journal.root / entry.path
+        if os.path.realpath(real.parent) == str(real.parent):
+            disk.remove(_temporary(real, run, number))

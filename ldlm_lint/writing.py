@@ -1,0 +1,98 @@
+"""What a run writes, through its journal, told as problems and notes for the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ldlm_lint.autofix.journal import Journal, JournalError
+from ldlm_lint.autofix.lock import LockedError, locked
+from ldlm_lint.autofix.runs import is_inside
+from ldlm_lint.autofix.transaction import Recovered, TransactionError, commit, recover, unfinished
+from ldlm_lint.autofix.write import WriteError, real_file, refusal
+from ldlm_lint.model import Problem
+
+NOT_FIXED = "not fixed"
+
+
+def blocked(paths: Iterable[str], journal: Journal) -> dict[str, str]:
+    """The files that cannot be replaced, and why; so that no fix of several files begins that one of them must end."""
+    faults = ((path, _fault(Path(path), journal)) for path in paths)
+    return {path: fault for path, fault in faults if fault}
+
+
+def write_changed(
+    journal: Journal,
+    before: Mapping[str, bytes],
+    after: Mapping[str, bytes],
+    failure: str = NOT_FIXED,
+    options: Sequence[str] = (),
+    rules: Mapping[str, int] | None = None,
+) -> tuple[Problem, ...]:
+    """Write new contents of files, all or none; where none, a problem says why, as ``failure`` and the reason.
+
+    ``options`` and ``rules``, the number of fixed findings by rule, are what the journal says about it.
+    """
+    if not after:
+        return ()
+    try:
+        with journal.held():
+            commit(journal, {Path(path): (before[path], after[path]) for path in after}, options, rules)
+            journal.prune()
+    except TransactionError as error:
+        return (Problem(error.path.as_posix(), 1, f"{failure}, and no other file either: {error}"),)
+    except JournalError as error:
+        return (Problem("", 1, f"{failure}: {error}"),)
+    except OSError as error:
+        # All is written; old runs that cannot be removed are no reason to say otherwise.
+        return (Problem("", 1, f"old runs in {journal.runs} cannot be removed: {error.strerror or error}"),)
+    return ()
+
+
+def finish_interrupted(journal: Journal) -> tuple[Problem, ...]:
+    """Bring what an earlier run left behind to an end, and say what was done; raises JournalError."""
+    if not unfinished(journal):
+        return ()
+    with journal.held():
+        return tuple(note for one in recover(journal) for note in recovery_notes(journal, one))
+
+
+def recovery_notes(journal: Journal, done: Recovered) -> Iterator[Problem]:
+    """What to tell about an interrupted run that was brought to an end."""
+    what = f"an interrupted {'undo' if done.run.undoes else 'run'} of {done.run.time}"
+    if done.completed:
+        yield Problem("", 1, f"{what} had written all its files and counts as done")
+        return
+    count = len(done.restored)
+    yield Problem("", 1, f"{what} was taken back: {count} file{'s' if count != 1 else ''} restored")
+    for path, kept in done.left:
+        reason = f"was changed since {what} and is left alone; its old bytes are in {kept}"
+        yield Problem((journal.root / path).as_posix(), 1, reason)
+
+
+def interrupted_note(journal: Journal) -> tuple[Problem, ...]:
+    """A warning if an interrupted run waits; a check changes nothing, so it only says so."""
+    waiting: list[str] = []
+    try:
+        waiting = unfinished(journal)
+        if waiting:
+            with locked(journal.folder / "lock", patience=0):
+                waiting = unfinished(journal)
+    except (LockedError, JournalError):
+        # It is under way, or the journal is of no use; of that a --fix speaks.
+        return ()
+    except OSError:
+        # Where nothing can be written no lock can be taken either, and nothing is under way.
+        pass
+    told = "an earlier --fix was interrupted, files may be fixed in part; --fix or undo brings that to an end"
+    return (Problem("", 1, told),) if waiting else ()
+
+
+def _fault(path: Path, journal: Journal) -> str:
+    try:
+        real = real_file(path, journal.root)
+    except WriteError as error:
+        return str(error)
+    if not is_inside(real.relative_to(journal.root).as_posix()):
+        return "lies in a folder of another tool"
+    return refusal(real)

@@ -231,7 +231,26 @@ REMOVALS = {
     "two-useless": ("export NCCL_TIMEOUT=5 GLOO_TIMEOUT=5\nx\n", "x\n"),
     "useless-alone-in-block": ("if x; then\n  export NCCL_TIMEOUT=5\nfi\n", "if x; then\n  :\nfi\n"),
     "useless-in-or-list": ("x || export NCCL_TIMEOUT=5\n", "x || :\n"),
-    "end-without-newline": ("x\nexport TORCH_NCCL_BLOCKING_WAIT=1", "x\n"),
+    "end-without-newline": ("X=1\nexport TORCH_NCCL_BLOCKING_WAIT=1", "X=1\n"),
+    "end-behind-a-command": ("x\nexport TORCH_NCCL_BLOCKING_WAIT=1\n", "x\nexport TORCH_NCCL_BLOCKING_WAIT=0\n"),
+    "useless-end-behind-a-command": ("x\nexport NCCL_TIMEOUT=5\n", "x\n:\n"),
+    "two-useless-at-the-end": ("x\nexport NCCL_TIMEOUT=5\nexport GLOO_TIMEOUT=5\n", "x\n:\n"),
+    "useless-end-behind-a-setting": ("x\nexport A=1\nexport NCCL_TIMEOUT=5\n", "x\nexport A=1\n"),
+    "status-is-asked-for": ("x\nexport NCCL_TIMEOUT=5\necho $?\n", "x\n:\necho $?\n"),
+    "status-behind-a-list": ("x\nexport NCCL_TIMEOUT=5 && echo $?\n", "x\n: && echo $?\n"),
+    "line-of-its-own": ("export A=1 \\\n  NCCL_TIMEOUT=5 \\\n  B=2\nx\n", "export A=1 \\\n  B=2\nx\n"),
+    "last-of-a-continued-line": ("A=1 NCCL_TIMEOUT=5 \\\n  torchrun t.py\n", "A=1 \\\n  torchrun t.py\n"),
+    "first-of-a-continued-line": ("A=1 \\\n  NCCL_TIMEOUT=5 torchrun t.py\n", "A=1 \\\n  torchrun t.py\n"),
+    "prefix-of-a-keyword": ("NCCL_TIMEOUT=5 time torchrun t.py\n", "NCCL_TIMEOUT=5 time torchrun t.py\n"),
+    "unset-would-fail": (
+        "set -euo pipefail\nexport NCCL_TIMEOUT=5\necho $NCCL_TIMEOUT\n",
+        "set -euo pipefail\nexport NCCL_TIMEOUT=5\necho $NCCL_TIMEOUT\n",
+    ),
+    "unset-has-a-default": (
+        "set -u\nexport NCCL_TIMEOUT=5\necho ${NCCL_TIMEOUT:-}\n",
+        "set -u\necho ${NCCL_TIMEOUT:-}\n",
+    ),
+    "must-be-set": ("export NCCL_TIMEOUT=5\nprintenv NCCL_TIMEOUT\n", "export NCCL_TIMEOUT=5\nprintenv NCCL_TIMEOUT\n"),
     "background": ("export NCCL_TIMEOUT=5 & x\n", ": & x\n"),
 }
 
@@ -288,6 +307,10 @@ SAFETY = {
     "only-in-block": ("if x; then export NCCL_TIMEOUT=5; fi\n", Applicability.UNSAFE),
     "runs-a-command": ("export NCCL_TIMEOUT=$(make)\nx\n", Applicability.UNSAFE),
     "last-of-script": ("x\nexport NCCL_TIMEOUT=5\n", Applicability.UNSAFE),
+    "last-of-settings": ("x\nexport A=1\nexport NCCL_TIMEOUT=5\n", Applicability.SAFE),
+    "listed": ("export NCCL_TIMEOUT=5\nenv | grep NCCL\n", Applicability.UNSAFE),
+    "listed-by-prefix": ("export NCCL_TIMEOUT=5\nfor n in ${!NCCL_@}; do echo $n; done\n", Applicability.UNSAFE),
+    "strict": ("set -e\nexport NCCL_TIMEOUT=5\nx\n", Applicability.SAFE),
 }
 
 
@@ -317,7 +340,8 @@ def test_a_variable_that_the_script_uses_is_not_useless(use: str) -> None:
 def test_a_useless_variable_waits_for_the_project() -> None:
     (finding,) = findings("export NCCL_TIMEOUT=5\n")
     assert [(claim.kind, claim.subject) for claim in finding.claims] == [
-        ("environment-variable-unread", "NCCL_TIMEOUT")
+        ("environment-variable-unread", "NCCL_TIMEOUT"),
+        ("variable-is-read-nowhere-else", "NCCL_TIMEOUT"),
     ]
 
 

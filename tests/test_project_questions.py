@@ -259,7 +259,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "timeouts-are-not-set-later",
         "trainer-setting-is-in-force",
         "trainer-setting-is-unset",
-        "variable-stays-in-its-script",
+        "variable-is-read-nowhere-else",
     }
     callee = "function|gone.run|1|"
     subjects = {"ddp-model-is-called": "var:main:model", "every-rank-saves": "1:0||"}

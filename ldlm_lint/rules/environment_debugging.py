@@ -24,6 +24,8 @@ _DISTINCT = re.compile(r"rank|proc|pid|local|task|worker|gpu|uuid|random|\$\$|%p
 _PER_NODE = re.compile(r"(?:NODE|GROUP|MACHINE|HOST)_?RANK|NUM_?(?:TASKS|PROCS|GPUS)|N?PROC_?PER_?NODE", re.I)
 _UNKNOWN = re.compile(r"\$(?:\w+|\{\w+\})")
 _STREAMS = re.compile(r"(?:/dev/)?(?:stdout|stderr|null)|/dev/.*", re.I)
+# Words of NCCL's log at INFO, as a script greps for them.
+_OF_LOG = re.compile(r"NCCL INFO|\bNET/|\bvia (?:P2P|SHM)|Init (?:COMPLETE|START)|Connected all")
 _SUFFIX = re.compile(r"\.(?:log|txt|out)(?=[\"']?\Z)")
 
 _DEBUG = Reference("NCCL_DEBUG", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug")
@@ -57,8 +59,8 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     reads=("sh", "py", "cfg"),
     triggers=(_LEVEL.encode(), _LAUNCH.encode(), _CHECKS.encode()),
     applicability=Applicability.SAFE,
-    fix_safety="Safe for NCCL_DEBUG, which becomes WARN, where the file does not use its value; unsafe for the other two, "
-    "since an error is then reported later, or with less to go by.",
+    fix_safety="Safe for NCCL_DEBUG, which becomes WARN, where no file of the project uses its value and the file does not search "
+    "for lines of NCCL's log; unsafe for the other two, since an error is then reported later, or with less to go by.",
 )
 
 NCCL_DEBUG_FILE_SHARED = Rule(
@@ -92,7 +94,7 @@ def drafts(view: View) -> Iterator[Draft]:
         if setting.place.debugging or not (found := members(setting, _WANTED[setting.name])):
             continue
         args = (("value", found[0].text), ("effect", _EFFECTS[setting.name]))
-        yield Draft(DEBUG_ENVIRONMENT_LEFT_ON, setting, args, _quieter(setting), claims=(OUTSIDE_TESTS,))
+        yield Draft(DEBUG_ENVIRONMENT_LEFT_ON, setting, args, _quieter(setting, view), claims=(OUTSIDE_TESTS,))
     for setting in view.lasting([_FILE]):
         if _is_shared(setting, view):
             text = setting.written.text if setting.written is not None else ""
@@ -116,12 +118,11 @@ _WANTED: dict[str, Callable[[Value], bool]] = {
 }
 
 
-def _quieter(setting: Setting) -> tuple[Plan, ...]:
+def _quieter(setting: Setting, view: View) -> tuple[Plan, ...]:
     wanted = _WANTED[setting.name]
     if setting.name == _LEVEL:
-        return (
-            rewrite(setting, wanted, "WARN", "the file uses the value in other places" if setting.expanded else ""),
-        )
+        reason = "the file searches for what NCCL logs" if _OF_LOG.search(view.scene.text) else ""
+        return (rewrite(setting, wanted, "WARN", "the file uses the value in other places" if setting.expanded else reason),)
     if setting.name == _CHECKS:
         return (rewrite(setting, wanted, "INFO", "a mismatch of collectives is no longer explained where it happens"),)
     reason = "an error of a kernel is reported at a later call"

@@ -7,6 +7,7 @@ The watchdog's settings have one common fix (`environment_watchdog`); every othe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
 from ldlm_lint.rules import (
@@ -57,22 +58,29 @@ def decide(
     useless = [(setting, why) for setting in settings if (why := _why_useless(setting))]
     drafts = [draft for topic in _TOPICS for draft in topic.drafts(view)]
     groups = {setting: "block" for setting in block.blocking if not setting.expanded}
-    dropped = [setting for setting, _ in useless if environment_names.misspelling_of(setting.name) is None]
+    dropped = [one for one, _ in useless if environment_names.misspelling_of(one.name) is None and not one.needed]
     for setting in (*dropped, *(draft.setting for draft in drafts if draft.drops)):
         groups.setdefault(setting, f"{setting.name}:{setting.span.start}")
     removals = editor.removals(groups) if editor is not None else {}
     yield from block.findings(removals)
     for setting, why in useless:
-        yield _useless(setting, why, removals.get(setting))
+        yield _asking(_useless(setting, why, removals.get(setting), view), setting)
     for draft in drafts:
-        yield draft.finding(removals.get(draft.setting))
+        yield _asking(draft.finding(removals.get(draft.setting)), draft.setting)
+
+
+def _asking(finding: Finding, setting: Setting) -> Finding:
+    """A finding whose fix is safe as far as its own file tells, with the question whether other files read the variable."""
+    if finding.fix is None or finding.fix.applicability is not Applicability.SAFE:
+        return finding
+    return replace(finding, claims=(*finding.claims, Claim("variable-is-read-nowhere-else", setting.name)))
 
 
 def _why_useless(setting: Setting) -> str | None:
     return None if setting.used else environment_names.why_ineffective(setting.name)
 
 
-def _useless(setting: Setting, why: str, removal: Removal | None) -> Finding:
+def _useless(setting: Setting, why: str, removal: Removal | None, view: View) -> Finding:
     misspelt = environment_names.misspelling_of(setting.name) is not None
     return Finding(
         INEFFECTIVE_ENVIRONMENT_VARIABLE.symbol,
@@ -80,12 +88,16 @@ def _useless(setting: Setting, why: str, removal: Removal | None) -> Finding:
         setting.span,
         (("name", setting.name), ("why", why)),
         Confidence.MEDIUM if misspelt else Confidence.HIGH,
-        fix=None if removal is None else _removing(setting, removal),
+        fix=None if removal is None else _removing(setting, removal, view),
         claims=(Claim("environment-variable-unread", setting.name),),
     )
 
 
-def _removing(setting: Setting, removal: Removal) -> Fix:
-    reason = "the file mentions the name in other places too" if setting.expanded else removal.reason
+def _removing(setting: Setting, removal: Removal, view: View) -> Fix:
+    reason = removal.reason
+    if setting.expanded:
+        reason = "the file mentions the name in other places too"
+    elif view.scene.lists_environment and not reason:
+        reason = "the file prints all variables"
     title = f"remove {setting.name}"
     return Fix(title, removal.edits, Applicability.UNSAFE if reason else Applicability.SAFE, reason)

@@ -60,9 +60,9 @@ REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
     reads=("sh", "cfg"),
     triggers=(b"TORCH_NCCL_ASYNC_ERROR_HANDLING",),
     default=False,
-    applicability=Applicability.SAFE,
-    fix_safety="Safe where the file starts processes by torchrun only, nothing in it mentions the name again and something "
-    "else stays around it; otherwise unsafe.",
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: torchrun sets the variable only where it is not set, so a value that the job inherits from its user's shell or "
+    "its cluster comes into force. There is no fix where the file gives the variable another value too.",
 )
 
 RULES = (NCCL_ERROR_HANDLING_DISABLED, REDUNDANT_ERROR_HANDLING_VARIABLE)
@@ -81,7 +81,9 @@ def drafts(view: View) -> Iterator[Draft]:
             setting.name == NAME and by_torchrun and setting.values and all(number(one) == 1 for one in setting.values)
         ):
             args = (("value", setting.values[0].text),)
-            yield Draft(REDUNDANT_ERROR_HANDLING_VARIABLE, setting, args, (drop(setting, ""),))
+            same = all(one.values and all(number(value) == 1 for value in one.values) for one in view.named([NAME]))
+            plans = (drop(setting, "a value that the job inherits comes into force"),) if same else ()
+            yield Draft(REDUNDANT_ERROR_HANDLING_VARIABLE, setting, args, plans)
 
 
 def _is_off(value: Value) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 from ldlm_lint.rules.environment_aliases import RENAMED
 from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, members, rewrite, rewrites
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT, heartbeat_limit, is_excessive
@@ -116,7 +116,8 @@ NCCL_SOCKET_THREADS_CLAMPED = Rule(
     reads=("sh", "py", "cfg"),
     triggers=(_THREADS.encode(), _SOCKETS.encode()),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where the file does not use the value otherwise: it is the number that NCCL takes today.",
+    fix_safety="Safe where no file of the project uses the value otherwise: it is the number that NCCL takes today. Unsafe for the sockets of a "
+    "thread where the number of threads depends on a condition, on the user, or on the launch.",
 )
 
 RULES = (MALFORMED_NCCL_VALUE, NCCL_IB_TIMEOUT_OUT_OF_RANGE, NCCL_SOCKET_THREADS_CLAMPED)
@@ -183,20 +184,29 @@ def _out_of_range(value: Value) -> bool:
 
 
 def _clamped(view: View) -> Iterator[Draft]:
+    alone = len([*view.named([_THREADS])]) <= 1
     for setting in view.named([_THREADS]):
-        yield from _lowered(setting, _MOST_THREADS)
+        yield from _lowered(setting, _MOST_THREADS, "")
     for setting in view.named([_SOCKETS]):
         # What a command sets for itself replaces what the script exports.
         nearest = sorted(view.beside(setting, [_THREADS]), key=lambda one: (len(one.place.scope), one.span))[-1:]
         for threads in filter(None, map(_count, nearest)):
-            yield from _lowered(setting, _MOST_SOCKETS // min(abs(threads), _MOST_THREADS))
+            sure = alone and nearest[0].confidence is Confidence.HIGH and _always_beside(nearest[0], setting)
+            reason = "" if sure else "the number of threads may be another one"
+            yield from _lowered(setting, _MOST_SOCKETS // min(abs(threads), _MOST_THREADS), reason)
 
 
-def _lowered(setting: Setting, most: int) -> Iterator[Draft]:
+def _always_beside(one: Setting, other: Setting) -> bool:
+    """Whether every process that gets the other setting gets this one too."""
+    return not one.place.conditional and other.place.scope[: len(one.place.scope)] == one.place.scope
+
+
+def _lowered(setting: Setting, most: int, reason: str) -> Iterator[Draft]:
     count = _count(setting)
     if count is None or count <= most:
         return
-    reason = "the file uses the value in other places too" if setting.expanded else ""
+    if setting.expanded:
+        reason = "the file uses the value in other places too"
     args = (("value", str(count)), ("most", most))
     plan = rewrite(setting, lambda _: True, str(most), reason)
     yield Draft(NCCL_SOCKET_THREADS_CLAMPED, setting, args, (plan,))

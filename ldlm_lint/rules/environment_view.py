@@ -27,7 +27,8 @@ class Scene:
 
     ``diagnostic``: it debugs, tests or measures instead of training. ``launchers`` are the launchers it starts
     (`ldlm_lint.shell.script.Launch`), ``entries`` the Python files that these run, ``several`` whether one of them
-    starts more than one process on a machine. ``unset`` are the names it takes back, ``text`` its code without comments.
+    starts more than one process on a machine. ``unset`` are the names it takes back, ``text`` its code without comments;
+    ``lists_environment``: it prints all variables.
     """
 
     diagnostic: bool = False
@@ -36,6 +37,7 @@ class Scene:
     several: bool = False
     unset: frozenset[str] = frozenset()
     text: str = ""
+    lists_environment: bool = False
 
 
 @dataclass(frozen=True, slots=True)

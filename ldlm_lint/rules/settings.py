@@ -79,7 +79,7 @@ class Setting:
 
     ``values`` are all the values it may have, None when unknown; ``span`` is the whole ``NAME=value``.
     ``expanded``: the same file reads the name elsewhere, so that it must stay set. ``used``: it reads it to do
-    something other than to print it. ``key`` is the place of the name (None where it cannot be renamed), ``written``
+    something other than to print it; ``needed``: a command there would fail without it. ``key`` is the place of the name (None where it cannot be renamed), ``written``
     the value as the file spells it, without a span where nothing can be written into it.
     """
 
@@ -88,6 +88,7 @@ class Setting:
     span: Span
     expanded: bool = False
     used: bool = False
+    needed: bool = False
     key: Value | None = None
     written: Value | None = None
     twin: Twin | None = None

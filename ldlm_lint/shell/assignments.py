@@ -24,6 +24,7 @@ _ARITHMETIC = ("c_style_for_statement",)
 _ALL_EXPORTED = re.compile(
     rb"(?:^|;)[ \t]*set[ \t]+(?:-[a-zA-Z]*a[a-zA-Z]*\b|-o[ \t]+allexport\b|(?P<off>\+[a-zA-Z]*a[a-zA-Z]*\b|\+o[ \t]+allexport\b))", re.M
 )
+_KEYWORDS = frozenset({"time", "coproc"})
 _LOCAL = frozenset({"local", "declare", "typeset"})
 _GLOBAL_FLAG = re.compile(r"-[a-zA-Z]*g[a-zA-Z]*")
 _EXPORT_FLAG = re.compile(r"-[a-zA-Z]*x[a-zA-Z]*")
@@ -153,7 +154,7 @@ def _context(text: Text, node: Node, parent: Node, statements: Statements) -> tu
     if parent.type == "declaration_command":
         return Form.DECLARED, statements.of(parent, lambda: _declared(parent))
     if parent.type == "command":
-        return Form.PREFIX, statements.of(parent, lambda: _prefixed(parent))
+        return Form.PREFIX, statements.of(parent, lambda: _prefixed(text, parent))
     if parent.type == "variable_assignments":
         return Form.PLAIN, statements.of(parent, lambda: Part(tuple(map(_extent, parent.named_children))))
     return Form.PLAIN, statements.of(node, lambda: Part((_extent(node),)))
@@ -167,12 +168,15 @@ def _declared(declaration: Node) -> Part:
     return Part(tuple(_extent(declaration.children[index]) for index in indices), before)
 
 
-def _prefixed(command: Node) -> Part:
+def _prefixed(text: Text, command: Node) -> Part:
     """The assignments in front of a command."""
     children = command.children
     parts = [child for child in children if child.type == "variable_assignment"]
-    after = next((child.start_byte for child in children if child.start_byte >= parts[-1].end_byte), None)
-    return Part(tuple(map(_extent, parts)), after=after, removable=False)
+    following = next((child for child in children if child.start_byte >= parts[-1].end_byte), None)
+    # `A=1 time cmd` runs a program of that name, `time cmd` is a keyword.
+    if following is not None and text.of_node(following) in _KEYWORDS:
+        return Part((), removable=False)
+    return Part(tuple(map(_extent, parts)), after=None if following is None else following.start_byte, removable=False)
 
 
 def _extent(node: Node) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from ldlm_lint.model import Applicability, Claim, FileResult, Finding, Span
+from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.rules import environment_watchdog
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
@@ -21,6 +21,7 @@ from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
 from ldlm_lint.shell.surroundings import Places
 from ldlm_lint.source import Source
 
+_NOUNSET = re.compile(rb"\bset[ \t](?:[^\n;&|]*[ \t])?(?:-[a-zA-Z]*u|-[a-zA-Z]*o[ \t]+nounset)|\bbash[ \t]+-[a-zA-Z]*u")
 _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 
 
@@ -39,14 +40,10 @@ def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, 
     assignments = _assignments(source, script)
     if not assignments:
         return
-    decided = list(decide(tuple(assignments), options, ScriptEditor(assignments), scene_of(source, script)))
+    decided = list(decide(tuple(assignments), options, ScriptEditor(source, assignments), scene_of(source, script)))
     if script.sources or not script.launches:
         decided += environment_watchdog.candidates(assignments, {one.span for one in decided}, options)
-    for finding in decided:
-        if finding.fix and finding.fix.applicability is Applicability.SAFE:
-            claim = Claim("variable-stays-in-its-script", str(dict(finding.args).get("name", "")))
-            finding = replace(finding, claims=(*finding.claims, claim))
-        yield finding
+    yield from decided
 
 
 def settings(source: Source, found: tuple[Code, ...]) -> tuple[Setting, ...]:
@@ -99,17 +96,19 @@ def _is_taken_back(script: Script, assignment: Assignment) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """What a script does with a variable besides setting it."""
+    """What a script does with a variable besides setting it; ``needed``: a command fails where it is not set."""
 
     expansions: tuple[Expansion, ...]
     mentioned: bool
     read_by_other_code: bool
+    needed: bool
 
     @classmethod
     def of(cls, source: Source, script: Script, name: str) -> _Uses:
         """The uses of one name."""
         expansions = tuple(one for one in script.expansions if one.name == name)
-        return cls(expansions, _mentioned(source, script, name), _read_by_other_code(source, name))
+        needed = _is_needed(COMMENT.sub(b"", source.data), name.encode())
+        return cls(expansions, _mentioned(source, script, name), _read_by_other_code(source, name), needed)
 
 
 def _setting(source: Source, assignment: Assignment, uses: _Uses, place: Surroundings) -> Setting:
@@ -127,6 +126,7 @@ def _setting(source: Source, assignment: Assignment, uses: _Uses, place: Surroun
         span=span,
         expanded=bool(outside) or uses.mentioned,
         used=any(one.reading is Reading.USED for one in outside) or uses.read_by_other_code,
+        needed=uses.needed,
         key=Value(assignment.name, Span(span.path, span.start, span.start + len(assignment.name), span.cell)) if named else None,
         written=written,
         twin=twin,
@@ -148,3 +148,12 @@ def _mentioned(source: Source, script: Script, name: str) -> bool:
 def _read_by_other_code(source: Source, name: str) -> bool:
     """Whether a program inside the script (a heredoc, ``python -c``) takes the variable from its environment."""
     return re.search(rb"(?:environ|getenv)\b[^\n]{0,20}" + name.encode() + rb"(?!\w)", source.data) is not None
+
+
+def _is_needed(code: bytes, name: bytes) -> bool:
+    """Whether a command fails where the variable is not set: ``${NAME:?}``, ``printenv NAME``, under ``set -u`` any ``$NAME``."""
+    asked = rb"\$\{%s:?\?|(?:\bprintenv|\b(?:declare|typeset)[ \t]+-p|[ \t]-v)\b[^\n;&|]*\b%s\b"
+    expanded = rb"\$(?:%s\b|\{[#!]?%s(?!\w|:?[-+=]))"
+    return re.search(asked % (name, name), code) is not None or (
+        _NOUNSET.search(code) is not None and re.search(expanded % (name, name), code) is not None
+    )

@@ -16,19 +16,26 @@ COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
 _TORCHRUN = re.compile(r"(?:.*/)?(torchrun)|(torch\.distributed\.(?:run|launch))")
 _ONE = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)=1")
 _OPTION = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)")
+# Commands that show every variable: a bare `env` or `export -p`, and `${!NCCL_*}`.
+_LISTS = re.compile(
+    rb"(?<![\w/.$-])(?:(?:/usr/bin/)?(?:env|printenv)|set|export|declare|typeset)(?P<options>(?:[ \t]+-[a-zA-Z0]+)*)[ \t]*(?=[;&|)<>\n\"'`]|\Z)"
+    rb"|\bcompgen\b|\$\{!"
+)
 _TASKS = re.compile(rb"--ntasks-per-node[= ]*(\d+)")
 
 
 def scene_of(source: Source, script: Script) -> Scene:
     """The scene that the environment rules look at."""
     entries = tuple(entry for launch in script.launches if (entry := entry_of(launch)))
+    code = COMMENT.sub(b"", source.data)
     return Scene(
         diagnostic=is_diagnostic(source.path, entries),
         launchers=tuple(_launcher(launch) for launch in script.launches),
         entries=entries,
         several=any(_starts_several(source, launch) for launch in script.launches),
         unset=frozenset(script.unset),
-        text=COMMENT.sub(b"", source.data).decode(errors="replace"),
+        text=code.decode(errors="replace"),
+        lists_environment=any(not (one[0].startswith(b"set") and one["options"]) for one in _LISTS.finditer(code)),
     )
 
 

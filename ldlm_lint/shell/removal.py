@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.rules.settings import Removal, Setting
 from ldlm_lint.shell.script import Assignment, Block, Statement
+from ldlm_lint.source import Source
 
 _SUBSTITUTES = "the value runs a command, which would no longer run"
-_LAST = "it is the last command of its block, whose exit status would be another command's"
-_EMPTY = "its block would be empty, so a `:` stays"
+_EMPTY = "its block would be empty or end with the exit status of another command, so a `:` stays"
 _NOT_ALONE = "its command has other parts, so a `:` stays"
 
 
@@ -19,6 +19,7 @@ _NOT_ALONE = "its command has other parts, so a `:` stays"
 class ScriptEditor:
     """Removes settings from a script; the assignments of a statement and the statements of a block are seen together."""
 
+    source: Source
     assignments: Mapping[Setting, Assignment]
 
     def removals(self, groups: Mapping[Setting, str]) -> dict[Setting, Removal]:
@@ -43,8 +44,7 @@ class ScriptEditor:
 
     def _whole(self, statement: Statement, settings: Sequence[Setting], keep: bool) -> Removal | None:
         if statement.deletion is not None and not keep:
-            reason = _LAST if statement.last else ""
-            return Removal((Edit(statement.deletion, ""),), reason=self._reason(settings) or reason)
+            return Removal((Edit(statement.deletion, ""),), reason=self._reason(settings))
         if statement.noop is not None:
             return Removal((Edit(statement.noop, ":"),), False, _EMPTY if keep else _NOT_ALONE)
         return None
@@ -59,7 +59,7 @@ class ScriptEditor:
         places = {self.assignments[setting].span: setting for setting in settings}
         plans: dict[Setting, Removal] = {}
         for first, last in _runs(statement.parts, places, groups):
-            edit = _without(statement, first, last)
+            edit = _without(self.source, statement, first, last)
             run = [places[part] for part in statement.parts[first : last + 1]]
             if edit is not None:
                 plans |= {setting: Removal((edit,), reason=self._reason(run)) for setting in run}
@@ -92,14 +92,19 @@ def _can_go(statement: Statement) -> bool:
 
 
 def _kept(complete: set[Statement]) -> set[Statement]:
-    """For every block that would lose all its statements the one that stays."""
+    """For every block that would lose all its statements, or all that succeed at its end, the one that stays."""
     blocks: dict[Block, list[Statement]] = {}
     for statement in complete:
-        if statement.block is not None and not statement.block.may_be_empty:
+        if statement.block is not None:
             blocks.setdefault(statement.block, []).append(statement)
-    return {
-        min(some, key=lambda statement: statement.span) for block, some in blocks.items() if len(some) == block.size
-    }
+    kept = set()
+    for block, some in blocks.items():
+        ending = [one for one in some if one.tail]
+        if len(some) == block.size and not block.may_be_empty:
+            kept.add(min(some, key=lambda one: one.span))
+        elif ending and len(ending) == ending[0].tail:
+            kept.add(min(ending, key=lambda one: one.span))
+    return kept
 
 
 def _runs(
@@ -117,8 +122,8 @@ def _runs(
         first = last + 1
 
 
-def _without(statement: Statement, first: int, last: int) -> Edit | None:
-    """The edit that removes some parts, with the blanks on both sides.
+def _without(source: Source, statement: Statement, first: int, last: int) -> Edit | None:
+    """The edit that removes some parts, with the blanks on both sides; a line that goes on in the next one still does.
 
     Edits of neighbouring parts overlap on purpose: fixes of two rules are then applied one after the other, and
     the second sees that the statement has become its own.
@@ -127,7 +132,8 @@ def _without(statement: Statement, first: int, last: int) -> Edit | None:
     start = parts[first - 1].end if first else statement.before
     end = parts[last + 1].start if last + 1 < len(parts) else statement.after
     if start is not None and end is not None:
-        return Edit(_like(parts[first], start, end), " ")
+        gaps = (source.slice(_like(parts[first], *gap)) for gap in ((parts[last].end, end), (start, parts[first].start)))
+        return Edit(_like(parts[first], start, end), next((gap for gap in gaps if "\n" in gap), " "))
     if start is not None:
         return Edit(_like(parts[first], start, parts[last].end), "")
     return None if end is None else Edit(_like(parts[first], parts[first].start, end), "")

@@ -45,8 +45,8 @@ class Statement:
     ``parts`` are the words that can go one by one; ``before`` is the end of what precedes the first of them
     in the command, ``after`` the start of what follows the last (None where there is nothing). ``deletion``
     is what goes when the whole statement goes (None: it cannot), ``noop`` what ``:`` may stand for.
-    ``block`` is None where a deletion cannot leave a block empty; ``last`` means that the statement decides
-    the exit status of its block.
+    ``block`` is None where a deletion cannot leave a block empty. ``tail`` is not 0 for one of the last statements of
+    a block, as many as it says, of which one has to stay: the status of the block would be another command's.
     """
 
     span: Span
@@ -56,7 +56,7 @@ class Statement:
     deletion: Span | None = None
     noop: Span | None = None
     block: Block | None = None
-    last: bool = False
+    tail: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +17,10 @@ _REST_OF_LINE = re.compile(rb"[ \t]*;?(?:[ \t]+#[^\n]*|[ \t]*)(?:\n|\Z)")
 _TO_NEXT_COMMAND = re.compile(rb"[ \t]*;[ \t]*(?=[^\s;&|#)])")
 _ONLY_LINE_END = re.compile(rb"[ \t]*(?:#[^\n]*)?(?:\n|\Z)|[ \t]+#")
 _BEFORE_ON_LINE = re.compile(rb"[ \t]*;?[ \t]*\Z")
+# What the next command may see of the one before: its status, its last word.
+_READS_STATUS = re.compile(rb"\$(?:[?_](?!\w)|\{[?_]\})")
+_SUBSTITUTES = re.compile(rb"`|\$\((?!\()|[<>]\(")
+_SETTINGS = ("variable_assignment", "variable_assignments", "declaration_command")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Statements:
     def __init__(self, text: Text) -> None:
         self.text = text
         self._read: dict[int, Statement] = {}
-        self._blocks: dict[int, tuple[Block, frozenset[int], int] | None] = {}
+        self._blocks: dict[int, _Statements | None] = {}
 
     def of(self, unit: Node, take_apart: Callable[[], Part]) -> Statement:
         """The statement whose command is ``unit``; ``take_apart`` finds its parts."""
@@ -43,11 +48,12 @@ class Statements:
         return self._read[unit.id]
 
     def _statement(self, unit: Node, part: Part) -> Statement:
-        block, is_last = self._block(unit)
+        found = self._block(unit)
         place = self.text.span
         deletion = noop = None
         if part.removable and not unit.has_error and unit.parent is not None and unit.parent.type != "ERROR":
-            deletion = _joined(unit) or (_deletion(self.text, unit) if block is not None else None)
+            alone = found is not None and not found.is_asked(unit)
+            deletion = _joined(self.text, unit) or (_deletion(self.text, unit) if alone else None)
             noop = place(unit.start_byte, unit.end_byte)
         return Statement(
             span=place(unit.start_byte, unit.end_byte),
@@ -56,38 +62,73 @@ class Statements:
             after=None if part.after is None else place(part.after, part.after).start,
             deletion=place(*deletion) if deletion else None,
             noop=noop,
-            block=block,
-            last=is_last,
+            block=found.block if found is not None else None,
+            tail=found.tail if found is not None and found.ends_with(unit) else 0,
         )
 
-    def _block(self, unit: Node) -> tuple[Block | None, bool]:
-        """The block that a unit is a statement of, and whether it is its last one."""
+    def _block(self, unit: Node) -> _Statements | None:
+        """The block that a unit is a statement of."""
         parent = unit.parent
         if parent is None:
-            return None, False
+            return None
         if parent.id not in self._blocks:
-            self._blocks[parent.id] = _read_block(parent)
+            self._blocks[parent.id] = _Statements.of(self.text, parent)
         found = self._blocks[parent.id]
-        if found is None or unit.id not in found[1]:
-            return None, False
-        return found[0], unit.id == found[2]
+        return found if found is not None and unit.id in found.places else None
 
 
-def _read_block(parent: Node) -> tuple[Block, frozenset[int], int] | None:
-    statements = tree.block_statements(parent)
-    if not statements:
-        return None
-    block = Block(parent.start_byte, len(statements), parent.type == "program")
-    return block, frozenset(node.id for node in statements), statements[-1].id
+@dataclass(frozen=True, slots=True)
+class _Statements:
+    """The statements of a block: their places, the ones whose status the next one asks for, and the ones at its end.
+
+    ``tail`` counts the statements at the end that always succeed, behind one that may fail: as long as one of them
+    stays, the block ends with the same status.
+    """
+
+    block: Block
+    places: dict[int, int]
+    asked: frozenset[int]
+    tail: int
+
+    @classmethod
+    def of(cls, text: Text, parent: Node) -> _Statements | None:
+        """The statements below a node; None where it is not a block."""
+        nodes = tree.block_statements(parent)
+        if not nodes:
+            return None
+        asked = {
+            one.id
+            for one, following in itertools.pairwise(nodes)
+            if _READS_STATUS.search(text.data, following.start_byte, following.end_byte)
+        }
+        succeeding = list(itertools.takewhile(lambda node: _succeeds(text, node), reversed(nodes)))
+        tail = len(succeeding) if len(succeeding) < len(nodes) else 0
+        block = Block(parent.start_byte, len(nodes), parent.type == "program")
+        return cls(block, {node.id: place for place, node in enumerate(nodes)}, frozenset(asked), tail)
+
+    def is_asked(self, unit: Node) -> bool:
+        """Whether the next statement asks for the status of this one."""
+        return unit.id in self.asked
+
+    def ends_with(self, unit: Node) -> bool:
+        """Whether a statement is one of those at the end that always succeed."""
+        return self.places[unit.id] >= len(self.places) - self.tail
 
 
-def _joined(unit: Node) -> tuple[int, int] | None:
+def _succeeds(text: Text, node: Node) -> bool:
+    """Whether a statement only sets variables, to values that run nothing."""
+    return node.type in _SETTINGS and not _SUBSTITUTES.search(text.data, node.start_byte, node.end_byte)
+
+
+def _joined(text: Text, unit: Node) -> tuple[int, int] | None:
     """What goes with a command in front of ``&&``: an assignment succeeds, so the rest runs as before."""
     parent = unit.parent
     if parent is None or parent.type != "list" or parent.child_count != 3 or parent.children[0] != unit:
         return None
     _, operator, right = parent.children
-    return (unit.start_byte, right.start_byte) if operator.type == "&&" else None
+    if operator.type != "&&" or _READS_STATUS.search(text.data, right.start_byte, right.end_byte):
+        return None
+    return unit.start_byte, right.start_byte
 
 
 def _deletion(text: Text, unit: Node) -> tuple[int, int] | None:

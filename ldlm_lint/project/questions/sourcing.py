@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.python.skim import reads_variable
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.environment_watchdog import inert_beside
 from ldlm_lint.shell.launch_pipes import is_environment, speaks_of_pipefail
@@ -70,12 +71,15 @@ def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -
     return Verdict(False)
 
 
-def _variable_stays_in_its_script(context: Context, finding: Finding, name: str) -> Verdict:
-    """Always so; but where a script in the same shell expands the variable, it must not go without a look there."""
+def _variable_is_read_nowhere_else(context: Context, finding: Finding, name: str) -> Verdict:
+    """The finding stands in any case; but where other files read the variable, it must not change without a look there."""
     path = finding.span.path
-    shell = context.project.others.get(path) is Kind.SHELL
-    read = shell and finding.fix is not None and context.sourcing.reads(path, name)
-    return Verdict(True, unsafe="a script that shares its shell expands the variable" if read else "")
+    if finding.fix is None:
+        return Verdict(True)
+    if context.project.others.get(path) is Kind.SHELL and context.sourcing.reads(path, name):
+        return Verdict(True, unsafe="a script that shares its shell expands the variable")
+    read = any(reads_variable(context.project.data(one), name) for one in context.project.files)
+    return Verdict(True, unsafe="Python of the project reads the variable" if read else "")
 
 
 def _sourced_scripts_leave_pipefail_off(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -93,5 +97,5 @@ QUESTIONS: dict[str, Question] = {
     "holds-in-sourcing-script": _holds_in_sourcing_script,
     "heartbeat-is-inert-beside": _heartbeat_is_inert_beside,
     "sourced-scripts-leave-pipefail-off": _sourced_scripts_leave_pipefail_off,
-    "variable-stays-in-its-script": _variable_stays_in_its_script,
+    "variable-is-read-nowhere-else": _variable_is_read_nowhere_else,
 }

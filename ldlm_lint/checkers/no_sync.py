@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.gradient_sync import guard_of, is_step, own_calls
+from ldlm_lint.checkers.gradient_sync_fix import indentation
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.names import bindings, last_name, qualified
-from ldlm_lint.python.places import function_of
+from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
@@ -27,6 +29,7 @@ _HARMLESS = {
 _TORCH = re.compile(r"^torch\.(nn\.functional\.\w+|mean|sum|stack|cat|autocast|cuda\.amp\.\w+|amp\.\w+|isnan|isfinite)$")
 _LOSSES = re.compile(r"^torch\.nn\.\w*Loss$")
 _REASON = "the gradients of these passes then stay local until one is synchronised"
+_COMPARE = f"{_REASON}: compare its test with that of every optimizer step first"
 
 
 class NoSyncChecker(LdlmChecker):
@@ -145,21 +148,42 @@ def _cover_fix(source: Source, scope: nodes.With, forward: nodes.Call) -> Fix | 
     strings = (one for statement in between for one in nodes_of(statement, (nodes.Const, nodes.JoinedStr)))
     if any((one.end_lineno or 0) != (one.lineno or 0) for one in strings):
         return None
-    wanted = {name.name for name in nodes_of(scope.items[0][0], nodes.Name)}
-    bound = {name.name for statement in between for name in nodes_of(statement, nodes.AssignName)}
-    starts = source.line_starts
-    head = source.lines[scope.lineno - 1]
-    indent = head[: len(head) - len(head.lstrip())]
-    step = source.lines[scope.body[0].lineno - 1][len(indent) : scope.body[0].col_offset]
-    if wanted & bound or head[: scope.col_offset].strip() or not step or step.strip():
+    read, places = (nodes.Name, nodes.Attribute), (nodes.AssignName, nodes.AssignAttr)
+    wanted = {name.as_string() for name in nodes_of(scope.items[0][0], read)}
+    bound = {name.as_string() for statement in between for name in nodes_of(statement, places)}
+    starts, lines = source.line_starts, source.lines
+    head, opening = lines[scope.lineno - 1], lines[first.lineno - 1]
+    indent, step = indentation(lines, scope, scope.body[0])
+    outer = indent.removesuffix(step)
+    if wanted & bound or head[: scope.col_offset].strip() or opening[: first.col_offset].strip() or not head.startswith(outer):
         return None
-    lines = range(first.lineno, scope.lineno)
-    edits = [Edit(source.span(starts[first.lineno - 1], starts[first.lineno - 1]), head + source.newline + step)]
-    later = [line for line in lines if line > first.lineno and source.lines[line - 1].strip()]
-    edits += [Edit(source.span(starts[line - 1], starts[line - 1]), step) for line in later]
-    edits.append(Edit(source.span(starts[scope.lineno - 1], starts[scope.lineno]), ""))
-    title = f"run the forward pass under {_written(source, scope)} too"
-    return Fix(title, tuple(edits), Applicability.UNSAFE, _REASON)
+    covered = source.slice(source.span(starts[first.lineno - 1], starts[scope.lineno - 1])).splitlines(keepends=True)
+    inner = "".join(f"{step}{line}" if line.strip() else line for line in covered)
+    # One edit for all these lines, so that no other fix changes one of them in the same round.
+    whole = source.span(starts[first.lineno - 1], starts[scope.lineno])
+    edit = Edit(whole, f"{head}{source.newline}{inner}")
+    level, reason = (Applicability.UNSAFE, _REASON) if _steps_when_synchronised(scope) else (Applicability.DISPLAY, _COMPARE)
+    return Fix(f"run the forward pass under {_written(source, scope)} too", (edit,), level, reason)
+
+
+def _steps_when_synchronised(scope: nodes.With) -> bool:
+    """Whether every step of the loop stands under the very test by which the scope leaves gradients local.
+
+    Until now all gradients were synchronised, whatever the scope said; a step that comes at another time, such as after
+    the last batch, would from now on be taken on gradients that differ between the ranks.
+    """
+    choice = scope.items[0][0]
+    if isinstance(choice, nodes.Name):
+        choice = only_binding(choice)
+    if not isinstance(choice, nodes.IfExp):
+        return False
+    local_if_true = _local_scope(choice.body) is not None
+    loop = next(iter(loops_around(scope)), None) or function_of(scope)
+    steps = [one for one in own_calls(loop) if is_step(one)]
+    guards = [guard_of(one, loop) for one in steps]
+    known = [(one[1].last, one[2].as_string()) for one in guards if one is not None]
+    outside = [one for one in own_calls(function_of(scope)) if is_step(one) and one not in steps]
+    return bool(steps) and not outside and len(known) == len(steps) and set(known) == {(not local_if_true, choice.test.as_string())}
 
 
 def _written(source: Source, scope: nodes.With) -> str:

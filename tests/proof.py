@@ -104,15 +104,16 @@ def run_script(
     *arguments: str,
     observer: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    dry: bool = False,
 ) -> Run:
     """Run a launch script of a project under bash, on this machine's CPU.
 
     Its ``torchrun`` is the real one behind a stub that records what the script gave it (`Run.launch`) and has the
-    ``observer``, if there is one, run the entry program.
+    ``observer``, if there is one, run the entry program. With ``dry`` it records and launches nothing.
     """
     stub = project.parent / f"{project.name}-stubs" / "torchrun"
     stub.parent.mkdir(exist_ok=True)
-    words = [sys.executable, PROGRAMS / "torchrun.py", stub.with_name(_LAUNCH), observer or ""]
+    words = [sys.executable, PROGRAMS / "torchrun.py", stub.with_name(_LAUNCH), "-" if dry else observer or ""]
     stub.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, words))} "$@"\n', encoding="utf-8")
     stub.chmod(0o755)
     path = os.pathsep.join([str(stub.parent), str(Path(sys.executable).parent), os.environ["PATH"]])

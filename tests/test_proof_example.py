@@ -21,6 +21,8 @@ STEPS = 20
 QUICK = {"data": {"num_samples": 96}, "training": {"batch_size": 8, "log_every": 1000}}
 ALONE = ("--config", "configs/quick.json", "--output", "out", "--steps", str(STEPS), "--save-every", "2")
 
+Losses = tuple[tuple[int, float], ...]
+
 pytestmark = [
     pytest.mark.torch,
     pytest.mark.skipif(sys.platform == "win32", reason="the launch script needs bash"),
@@ -42,10 +44,10 @@ def alone(folder: Path, *arguments: str) -> Run:
     return proof.run(folder, "train.py", *ALONE, *arguments, entry=str(OBSERVER))
 
 
-def launched(folder: Path, ranks: int, port: int) -> Run:
+def launched(folder: Path, ranks: int, port: int, workers: int) -> Run:
     """Train as ``scripts/train.sh`` does it."""
     values = {"NPROC_PER_NODE": ranks, "MASTER_PORT": port, "STEPS": STEPS, "BATCH_SIZE": 8, "SAVE_EVERY": 2}
-    values |= {"CONFIG": "configs/quick.json", "OUTPUT": "out", "DATA_WORKERS": 1}
+    values |= {"CONFIG": "configs/quick.json", "OUTPUT": "out", "DATA_WORKERS": workers}
     environment = {name: str(value) for name, value in values.items()}
     return proof.run_script(folder, "scripts/train.sh", observer=OBSERVER, environment=environment)
 
@@ -74,16 +76,16 @@ def unsafe(before: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def runs() -> Callable[[Path, int], Run]:
-    """Each project trained once on so many ranks; the checkpoints go to ``out-<ranks>``."""
+def runs() -> Callable[..., Run]:
+    """Each project trained once on so many ranks; the checkpoints lie in ``out-<ranks>``."""
     done: dict[tuple[Path, int], Run] = {}
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
 
-    def trained(folder: Path, ranks: int) -> Run:
+    def trained(folder: Path, ranks: int, *, workers: int = 1) -> Run:
         if (folder, ranks) not in done:
-            done[folder, ranks] = launched(folder, ranks, port)
+            done[folder, ranks] = launched(folder, ranks, port, workers)
             (folder / "out").rename(folder / f"out-{ranks}")
         return done[folder, ranks]
 
@@ -95,11 +97,11 @@ def lines(run: Run) -> list[str]:
     return sorted(line for line in run.output.splitlines() if " loss 0x" in line)
 
 
-def close(losses: Run, others: Run) -> bool:
+def close(losses: Losses, others: Losses) -> bool:
     """Whether two runs took the same steps with losses that differ by rounding at most."""
-    return len(losses.losses) == len(others.losses) and all(
+    return len(losses) == len(others) and all(
         step == same and math.isclose(loss, other, rel_tol=1e-5)
-        for (step, loss), (same, other) in zip(losses.losses, others.losses, strict=True)
+        for (step, loss), (same, other) in zip(losses, others, strict=True)
     )
 
 
@@ -113,36 +115,45 @@ def test_safe_fixes_change_no_bit_of_a_run(ranks, before, safe, runs):
     was, now = dict(first.launch.environment), dict(second.launch.environment)
     assert was.pop("NCCL_TIMEOUT") == "7200"
     # Each copy has its own folder, and stubs of its own.
-    assert {name for name in was.keys() | now.keys() if was.get(name) != now.get(name)} <= {"PATH", "PWD", "OLDPWD"}
+    assert {name for name in was.keys() | now.keys() if was.get(name) != now.get(name)} <= {
+        "PATH",
+        "PWD",
+        "OLDPWD",
+        "_",
+    }
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_unsafe_fixes_train_to_the_same_losses_with_what_they_claim(ranks, before, unsafe, runs):
-    first, second = runs(before, ranks), runs(unsafe, ranks)
-    assert close(first, second), (first.losses, second.losses)
+def test_unsafe_fixes_train_to_the_same_losses_with_what_they_claim(before, unsafe, runs):
+    """On two ranks, without loader processes: their restart in each epoch draws from the stream that masks words."""
+    first, second = runs(before, 2), runs(unsafe, 2, workers=0)
+    assert close(first.losses, second.losses), (first.losses, second.losses)
     # missing-activation-checkpointing
     assert second.value("saved bytes") < 0.5 * first.value("saved bytes")
-    # dataloader-without-persistent-workers: four epochs, one start.
-    assert first.value("loader processes") == 4 * second.value("loader processes") > 0
-    # unbounded-checkpoints: the last ones are the same files.
-    kept, all_of_them = second.files(f"out-{ranks}"), first.files(f"out-{ranks}")
-    assert len(all_of_them) == STEPS // 2
-    assert kept.keys() == {f"step_{step}.pt" for step in (16, 18, 20)}
+    # unbounded-checkpoints: the last ones stay.
+    kept, written = second.files("out-2"), first.files("out-2")
+    assert (len(written), set(kept)) == (STEPS // 2, {"step_16.pt", "step_18.pt", "step_20.pt"})
     assert second.value("files") <= 4
 
 
+def test_unsafe_fixes_start_the_loader_once(before, unsafe, runs):
+    """The first of the four epochs is the same; in the others words are masked by other random numbers."""
+    first, second = runs(before, 1), runs(unsafe, 1)
+    assert first.value("loader processes") == 4
+    assert second.value("loader processes") == 1
+    assert close(first.losses[:6], second.losses[:6])
+    assert all(
+        math.isclose(loss, other, rel_tol=0.1)
+        for (_, loss), (_, other) in zip(first.losses, second.losses, strict=True)
+    )
+
+
 def test_unsafe_fixes_of_the_launch_leave_the_process_group_a_sane_timeout(before, unsafe, runs):
-    first, second = runs(before, 2), runs(unsafe, 2)
+    first, second = runs(before, 2), runs(unsafe, 2, workers=0)
     assert (first.value("timeout"), second.value("timeout")) == (36000, 1800)
     told = {name: value for name, value in second.launch.environment.items() if "NCCL" in name}
     assert "NCCL_TIMEOUT" not in told and "NCCL_BLOCKING_WAIT" not in told and "TORCH_NCCL_BLOCKING_WAIT" not in told
     assert int(told.get("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", 480)) <= 1800
     assert told.get("TORCH_NCCL_ENABLE_MONITORING", "1") == "1"
-
-
-def test_unsafe_fixes_work_without_loader_processes(unsafe, tmp_path):
-    run = alone(unsafe, "--num-workers", "0", "--steps", "2", "--output", str(tmp_path / "out"))
-    assert run.value("loader processes") == 0
 
 
 def test_a_run_that_began_before_the_unsafe_fixes_goes_on_after_them(before, unsafe, runs, tmp_path):
@@ -152,7 +163,7 @@ def test_a_run_that_began_before_the_unsafe_fixes_goes_on_after_them(before, uns
         output = tmp_path / folder.name
         output.mkdir()
         shutil.copy(before / "out-1" / "step_10.pt", output)
-        resumed.append(alone(folder, "--resume", "--output", str(output)))
+        resumed.append(alone(folder, "--resume", "--num-workers", "0", "--output", str(output)))
     first, second = resumed
     assert [step for step, _ in first.losses] == list(range(11, STEPS + 1))
-    assert close(first, second), (first.losses, second.losses)
+    assert close(first.losses, second.losses), (first.losses, second.losses)

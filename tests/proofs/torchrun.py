@@ -1,7 +1,7 @@
 """Stands for ``torchrun`` in launch scripts: keeps what the script gave it, then launches for real.
 
 ``torchrun.py RECORD OBSERVER WORD...``: the words and the environment go to RECORD as JSON; OBSERVER, unless empty,
-runs the entry program, which is the first word that names a Python file.
+runs the entry program, which is the first word that names a Python file. ``-`` launches nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ def main() -> None:
     record, observer, *words = sys.argv[1:]
     told = {"words": words, "environment": dict(os.environ)}
     Path(record).write_text(json.dumps(told), encoding="utf-8")
+    if observer == "-":
+        return
     if observer:
         entry = next(index for index, word in enumerate(words) if word.endswith(".py"))
         words.insert(entry, observer)

@@ -1,0 +1,129 @@
+"""A program with a defect of every rule that has a safe fix: fixed, it computes and writes the same, bit for bit.
+
+Each of these fixes is also done wrong, in the way that it could be: what is compared here must notice.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import proof
+import pytest
+from proof import Run
+
+from ldlm_lint.model import Applicability
+from ldlm_lint.rules import ALL
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(sys.platform == "win32", reason="the launch script needs bash"),
+]
+
+# What the fixes may change of the launcher's environment.
+VARIABLES = {
+    "NCCL_TIMEOUT": ("1800", None),
+    "NCCL_DEBUG": ("INFO", "WARN"),
+    "NCCL_SOCKET_NTHREADS": ("32", "16"),
+}
+# Each copy has its own folder, and stubs of its own.
+OF_THE_COPY = {"PATH", "PWD", "OLDPWD", "_"}
+
+# What a fix writes, and what a careless one would have written.
+WRONG_PROGRAM = {
+    "dataloader-worker-count-may-be-zero": (
+        "data.py",
+        "persistent_workers=num_workers > 0",
+        "persistent_workers=False",
+    ),
+    "dataloader-worker-options-without-workers": ("data.py", "num_workers=0,\n", "num_workers=0, prefetch_factor=4,\n"),
+    "deprecated-amp-api": ("train.py", 'autocast("cpu", dtype=', 'autocast("cuda", dtype='),
+    "loss-graph-accumulation": ("train.py", "total += loss.detach()", "total += loss.detach().bfloat16()"),
+    "unsynchronized-copy-to-host": ("train.py", '.to("cpu", torch.bfloat16)', '.to("cpu")'),
+}
+WRONG_LAUNCH = {
+    "debug-environment-left-on": ("export NCCL_DEBUG=WARN\n", ""),
+    "ineffective-environment-variable": ("export TOKENIZERS_PARALLELISM=false\n", ""),
+    "nccl-socket-threads-clamped": ("NCCL_SOCKET_NTHREADS=16", "NCCL_SOCKET_NTHREADS=8"),
+}
+
+
+def launch(folder: Path, *arguments: str, ranks: int = 1, dry: bool = False) -> Run:
+    """Train as the program's own script does it, into a folder of its own for each number of ranks."""
+    environment = {"NPROC_PER_NODE": str(ranks), "OUTPUT": f"out-{ranks}"}
+    return proof.run_script(folder, "launch.sh", *arguments, environment=environment, dry=dry)
+
+
+def variables(first: Run, second: Run) -> Mapping[str, tuple[str | None, str | None]]:
+    """How the environments differ that two runs of the script gave the launcher."""
+    was, now = first.launch.environment, second.launch.environment
+    names = (was.keys() | now.keys()) - OF_THE_COPY
+    return {name: (was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)}
+
+
+def same(first: Run, second: Run, ranks: int | str = 1) -> bool:
+    """Whether two runs computed and wrote the same."""
+    return first.losses == second.losses and first.files(f"out-{ranks}") == second.files(f"out-{ranks}")
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program as it is."""
+    pytest.importorskip("torch")
+    return proof.copy_of("safe", tmp_path_factory.mktemp("safe"))
+
+
+@pytest.fixture(scope="module")
+def after(before: Path) -> Path:
+    """The program with its safe fixes; it must have a defect of every rule that declares such a fix."""
+    copy = proof.copy_of("safe", before.parent, "after")
+    outcome = proof.fix(copy, select=["ALL"])
+    declared = {rule.symbol for rule in ALL if rule.applicability is Applicability.SAFE}
+    assert set(outcome.by_rule) == declared == {*WRONG_PROGRAM, *WRONG_LAUNCH}
+    return copy
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_safe_fixes_change_no_bit_of_twenty_steps(ranks, before, after):
+    first, second = (launch(folder, ranks=ranks) for folder in (before, after))
+    assert len(first.losses) == 20
+    assert same(first, second, ranks)
+    assert set(first.files(f"out-{ranks}")) == {"last.pt", *(f"metrics-{rank}.json" for rank in range(ranks))}
+    assert first.launch.words == second.launch.words
+    assert variables(first, second) == VARIABLES
+
+
+@pytest.mark.parametrize("arguments", [("--num-workers", "0"), ("--num-workers", "0", "--validate")], ids=len)
+def test_loaders_that_raised_work(arguments, before, after):
+    broken = proof.run(before, "--steps", "2", *arguments, succeeds=False)
+    assert re.search("ValueError: .*(prefetch_factor|persistent_workers|timeout)", broken.output)
+    assert len(proof.run(after, "--steps", "2", *arguments).losses) == 2
+
+
+@pytest.mark.parametrize("rule", WRONG_PROGRAM)
+def test_a_wrong_fix_of_the_program_is_noticed(rule, before, after, tmp_path):
+    name, right, wrong = WRONG_PROGRAM[rule]
+    folder = proof.copy_of(after, tmp_path, "wrong")
+    replace_once(folder / name, right, wrong)
+    arguments = ("--output", "out-wrong", "--validate" if "without-workers" in rule else "--seed=7")
+    if "--validate" in arguments:
+        proof.run(folder, *arguments, succeeds=False)
+        return
+    assert not same(proof.run(before, *arguments), proof.run(folder, *arguments), "wrong")
+
+
+@pytest.mark.parametrize("rule", WRONG_LAUNCH)
+def test_a_wrong_fix_of_the_launch_is_noticed(rule, before, after, tmp_path):
+    folder = proof.copy_of(after, tmp_path, "wrong")
+    replace_once(folder / "launch.sh", *WRONG_LAUNCH[rule])
+    first, second = (launch(one, dry=True) for one in (before, folder))
+    assert variables(first, second) != VARIABLES
+
+
+def replace_once(path: Path, old: str, new: str) -> None:
+    """Replace a text that stands in a file exactly once."""
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1, (path.name, old)
+    path.write_text(text.replace(old, new), encoding="utf-8")

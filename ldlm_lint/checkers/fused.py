@@ -205,13 +205,19 @@ def _decided(source: Source, node: nodes.Call) -> Fix | None:
 
 
 def _set_again(source: Source, load: nodes.Call) -> Fix | None:
+    """Set the flag in the state before it is loaded: set afterwards, the step counts would stay on the CPU, where the
+    kernels of a GPU cannot read them."""
     statement = load.statement()
-    line = statement.end_lineno or 1
-    if not isinstance(statement, nodes.Expr) or line >= len(source.line_starts):
+    state = load.args[0] if len(load.args) == 1 else None
+    if not isinstance(statement, nodes.Expr) or not isinstance(state, (nodes.Name, nodes.Attribute, nodes.Subscript)):
         return None
-    start = source.line_starts[line]
-    indent = source.lines[(statement.lineno or 1) - 1][: statement.col_offset or 0]
-    owner, newline = load.func.expr.as_string(), source.newline
-    text = f'{indent}for group in {owner}.param_groups:{newline}{indent}    group["fused"] = True{newline}'
+    text, newline = source.slice(span_of(source, state)), source.newline
+    line = source.lines[(statement.lineno or 1) - 1]
+    indent = line[: len(line) - len(line.lstrip())]
+    start = source.line_starts[(statement.lineno or 1) - 1]
+    if "\n" in text or span_of(source, statement).start != start + len(indent):
+        return None
+    step = "\t" if indent.endswith("\t") else "    "
+    text = f'{indent}for group in {text}["param_groups"]:{newline}{indent}{step}group["fused"] = True{newline}'
     edit, reason = Edit(source.span(start, start), text), "older checkpoints may not exist"
-    return Fix("set fused again after loading", (edit,), Applicability.DISPLAY, reason)
+    return Fix("set fused in the state before loading it", (edit,), Applicability.DISPLAY, reason)

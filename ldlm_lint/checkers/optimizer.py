@@ -8,10 +8,11 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.names import is_named, meant, qualified
+from ldlm_lint.python.names import is_named, last_name, meant, qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
@@ -20,6 +21,15 @@ from ldlm_lint.source import Source
 
 _FUSABLE = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
+# The oldest torch that is supported, and the first one whose fused kernels take parameters on a CPU.
+_SUPPORTED, _ON_CPU = (2, 0), (2, 4)
+_PARAMETERS = {"parameters", "named_parameters"}
+# What the fused kernels do not take, where the file itself makes it.
+_UNSUPPORTED = (b"sparse=True", b"torch.cfloat", b"torch.complex64", b"torch.complex128", b"torch.cdouble")
+_REASON = (
+    "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning does not clip "
+    "for it in mixed precision, and an older checkpoint turns it off again when it is loaded"
+)
 
 
 class OptimizerChecker(LdlmChecker):
@@ -45,7 +55,7 @@ class OptimizerChecker(LdlmChecker):
             node,
             args={"optimizer": name},
             claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"),),
-            fix=lambda source: _fused_fix(source, node),
+            fix=lambda source: _fused_fix(source, node, self.option(OLDEST_TORCH)),
         )
 
     def _has_fused(self, optimizer: str) -> bool:
@@ -100,14 +110,48 @@ def _is_lightning_class(node: nodes.NodeNG) -> bool:
     )
 
 
-def _fused_fix(source: Source, call: nodes.Call) -> Fix | None:
-    torch = _name_of_torch(call)
-    if torch is None:
+def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None) -> Fix | None:
+    if any(word in source.data for word in _UNSUPPORTED):
         return None
-    value = f"{torch}.cuda.is_available()"
+    needed, torch = None, _name_of_torch(call)
+    if torch is None:
+        needed, cuda = ensure_import(source, "torch", "cuda")
+    value = f"{torch}.cuda.is_available()" if torch is not None else f"{cuda}.is_available()"
     edit = add_keyword(source, span_of(source, call), "fused", value)
-    reason = "last-bit numerics, Lightning's clipping and resuming from older checkpoints are affected"
-    return Fix(f"set fused={value}", (edit,), Applicability.UNSAFE, reason) if edit else None
+    if edit is None:
+        return None
+    obstacle = _obstacle(call, oldest)
+    level = Applicability.DISPLAY if obstacle else Applicability.UNSAFE
+    return Fix(f"set fused={value}", tuple(sorted(filter(None, (needed, edit)))), level, obstacle or _REASON)
+
+
+def _obstacle(call: nodes.Call, oldest: tuple[int, ...] | None) -> str:
+    """Why the constructor may raise on a torch that the project may run on; empty where it does not."""
+    unknown = oldest is None
+    for name in sorted(meant(call.func)):
+        since = tables.fused_since(name.rpartition(".")[2])
+        if since is None or (unknown and since > _SUPPORTED):
+            return f"torch before {'.'.join(map(str, since or ()))} has no fused {name.rpartition('.')[2]}: set target-torch"
+    if (unknown or oldest < _ON_CPU) and _is_moved_later(call):
+        return "torch before 2.4 refuses parameters that are not yet on the GPU: move the model before, or set target-torch"
+    return ""
+
+
+def _is_moved_later(call: nodes.Call) -> bool:
+    """Whether the function that makes an optimizer brings the model to its device only afterwards."""
+    model = next((one.func.expr.as_string() for one in nodes_of(call, nodes.Call) if last_name(one.func) in _PARAMETERS), None)
+    moves = [one for one in nodes_of(call.scope(), nodes.Call) if model is not None and _moves(one, model)]
+    lines = [one.lineno or 0 for one in moves]
+    return bool(lines) and min(lines) > (call.end_lineno or 0)
+
+
+def _moves(call: nodes.Call, model: str) -> bool:
+    if not isinstance(call.func, nodes.Attribute):
+        return False
+    name = call.func.attrname
+    if name == "prepare":
+        return any(one.as_string() == model for one in call.args)
+    return name in ("to", "cuda") and call.func.expr.as_string() == model
 
 
 def _name_of_torch(call: nodes.Call) -> str | None:

@@ -90,7 +90,8 @@ FUSED_LOST_ON_RESUME = Rule(
     requires=((b"optim",),),
     default=False,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: whether older checkpoints exist the code does not tell.",
+    fix_safety="Shown only: whether older checkpoints exist the code does not tell. The flag is set in the state before it is loaded; set on the "
+    "optimizer afterwards, the step counts would stay on the CPU, where the kernels of a GPU cannot read them.",
 )
 
 RULES = (FUSED_CONFLICT, FUSED_FALLBACK_INEFFECTIVE, FUSED_LOST_ON_RESUME)

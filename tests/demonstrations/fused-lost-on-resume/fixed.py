@@ -1,4 +1,4 @@
-"""A run resumes from a checkpoint that was written without fused, and sets it again."""
+"""A run resumes from a checkpoint that was written without fused, and sets it in there first."""
 
 # shows: fused: True
 import torch
@@ -6,7 +6,7 @@ import torch
 model = torch.nn.Linear(2, 2)
 checkpoint = torch.optim.AdamW(model.parameters(), lr=0.1).state_dict()
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
-optimizer.load_state_dict(checkpoint)
-for group in optimizer.param_groups:
+for group in checkpoint["param_groups"]:
     group["fused"] = True
+optimizer.load_state_dict(checkpoint)
 print("fused:", optimizer.param_groups[0].get("fused"))

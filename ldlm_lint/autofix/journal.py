@@ -31,7 +31,7 @@ MOST_RUNS = 20
 MOST_BYTES = 200_000_000
 LARGEST_FILE = 16_000_000
 LARGEST_JOURNAL = 64_000_000
-_JOURNAL, _STATE = "journal.json", "state"
+_JOURNAL, _STATE, _APPLIED = "journal.json", "state", "state.applied"
 
 
 class JournalError(Exception):
@@ -148,17 +148,24 @@ class Journal:
             for number, (_, before, _) in enumerate(changes):
                 disk.create(self.kept(run, number), before)
             disk.create(folder / _JOURNAL, render(run))
+            # The end of a run must not need room on the disk, since without it all files would have to go back.
+            disk.create(folder / _APPLIED, State.APPLIED.value.encode())
             disk.sync_folder(self.runs)
-            self.set_state(run, State.PREPARED)
+            disk.put(folder / _STATE, State.PREPARED.value.encode())
         except BaseException:
             self.discard(run.id)
             raise
         return run
 
-    def set_state(self, run: Run | str, state: State) -> None:
-        """Write down how far a run has come; raises OSError."""
-        identifier = run if isinstance(run, str) else run.id
-        disk.put(self.runs / identifier / _STATE, state.value.encode())
+    def set_applied(self, identifier: str) -> None:
+        """Write down that a run has written all its files; raises OSError."""
+        folder = self.runs / identifier
+        os.replace(folder / _APPLIED, folder / _STATE)
+        disk.sync_folder(folder)
+
+    def set_undone(self, identifier: str) -> None:
+        """Write down that the files of a run are as they were; raises OSError."""
+        disk.put(self.runs / identifier / _STATE, State.UNDONE.value.encode())
 
     def discard(self, identifier: str) -> None:
         """Forget a run; raises OSError."""

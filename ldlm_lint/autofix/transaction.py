@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +86,7 @@ def commit(
         raise JournalError(f"no journal can be kept in {journal.folder}: {error.strerror or error}") from error
     try:
         _carry_out([_step(journal, run, number, before, after) for number, (_, before, after) in enumerate(listed)])
-        journal.set_state(run, State.APPLIED)
+        journal.set_applied(run.id)
     except BaseException as error:
         _take_back(journal, run, error)
         if isinstance(error, OSError):
@@ -112,7 +113,7 @@ def finish_undo(journal: Journal, run: Run) -> None:
     """Mark the run undone that an applied undo took back, and forget the undo; raises JournalError."""
     try:
         if run.undoes in journal.states():
-            journal.set_state(run.undoes, State.UNDONE)
+            journal.set_undone(run.undoes)
         journal.discard(run.id)
     except OSError as error:
         raise JournalError(f"{journal.runs / run.id}: {error.strerror or error}") from error
@@ -121,12 +122,16 @@ def finish_undo(journal: Journal, run: Run) -> None:
 def content(journal: Journal, entry: Entry) -> tuple[Content, bytes]:
     """What a file of a run holds now, and the bytes where they are the new ones.
 
-    A link in the place of a file is a change like any other, and so is a file that no fix could be for.
+    A link in the place of a file is a change like any other, and so is a file that no fix could be for. Raises
+    JournalError for a file that is there and cannot be read.
     """
     real = journal.root / entry.path
-    if not os.path.lexists(real):
+    try:
+        data = _own_bytes(real, entry.path)
+    except (FileNotFoundError, NotADirectoryError):
         return Content.GONE, b""
-    data = _own_bytes(real, entry.path)
+    except OSError as error:
+        raise JournalError(f"{real} cannot be read: {error.strerror or error}") from error
     found = "" if data is None else digest(data)
     if data is not None and found == entry.after:
         return Content.NEW, data
@@ -134,14 +139,15 @@ def content(journal: Journal, entry: Entry) -> tuple[Content, bytes]:
 
 
 def _own_bytes(real: Path, relative: str) -> bytes | None:
+    """The bytes of a project's own file; None for what cannot have been fixed."""
     from ldlm_lint.discover import kind_of
 
-    if not is_inside(relative) or os.path.realpath(real) != str(real):
+    status = os.lstat(real)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
         return None
-    try:
-        return disk.read(real, LARGEST_FILE) if kind_of(real) is not None else None
-    except OSError:
+    if not is_inside(relative) or os.path.realpath(real) != str(real) or kind_of(real) is None:
         return None
+    return disk.read(real, LARGEST_FILE)
 
 
 def _relative(journal: Journal, path: Path) -> str:
@@ -206,7 +212,7 @@ def _recovered(journal: Journal, run: Run, keep_complete: bool = True) -> Recove
     try:
         if keep_complete and all(one is Content.NEW for one, _ in found):
             _remove_temporaries(journal, run)
-            journal.set_state(run, State.APPLIED)
+            journal.set_applied(run.id)
             return Recovered(run, True)
         steps = [
             _step(journal, run, number, data, journal.old_bytes(run, number))
@@ -217,7 +223,7 @@ def _recovered(journal: Journal, run: Run, keep_complete: bool = True) -> Recove
         _carry_out(steps)
         left = [number for number, (one, _) in enumerate(found) if one in (Content.CHANGED, Content.GONE)]
         if left and not run.undoes:
-            journal.set_state(run, State.UNDONE)
+            journal.set_undone(run.id)
         else:
             journal.discard(run.id)
     except (OSError, TransactionError) as error:

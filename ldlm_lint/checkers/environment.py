@@ -14,7 +14,7 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.requirements import NEWEST_TORCH
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.environment_view import Scene
@@ -43,12 +43,12 @@ class _Pair:
 
 
 def findings_of(module: nodes.Module, source: Source, option: Callable[[str], object]) -> Iterator[Finding]:
-    """The findings about the variables that a module sets; ``option`` looks up a rule option or ``newest-torch``."""
+    """The findings about the variables that a module sets; ``option`` looks up a rule option or an end of the range of torch."""
     settings = settings_of(module, source)
     if not settings:
         return
     names = [one.name for one in EXCESSIVE_HEARTBEAT_TIMEOUT.options]
-    options = {name: option(name) for name in (*names, NEWEST_TORCH)}
+    options = {name: option(name) for name in (*names, OLDEST_TORCH, NEWEST_TORCH)}
     yield from decide(settings, options, scene=_scene(source))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Reference, Related, Rule
-from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, drop, number, rewrite
+from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, drop, number, rewrite
 from ldlm_lint.rules.environment_watchdog import is_blocking
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -25,6 +25,8 @@ _WINNERS = {**RENAMED, **ALLOCATOR}
 NAMES = (*RENAMED, *RENAMED.values(), *ALLOCATOR, *ALLOCATOR.values())
 
 _RENAMED_IN = (2, 2)
+_ACTIVATED = "under torchrun it may activate a value that was not in force"
+_INHERITED = f"{_ACTIVATED}, or hide one that the job inherits"
 _NUMBERS = ("NCCL_ASYNC_ERROR_HANDLING",)
 _PROCESS_GROUP = Reference(
     "ProcessGroupNCCL environment variables",
@@ -58,7 +60,8 @@ DEPRECATED_NCCL_VARIABLE = Rule(
     triggers=tuple(name.encode() for name in RENAMED),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: torch up to 2.1 does not read the new name, and under torchrun the new name can activate a value "
-    "that the old one did not. There is no fix where the file mentions the name in other places.",
+    "that the old one did not. With a `target-torch` that includes torch before 2.2 both names are set, and files that set both are "
+    "not reported. There is no fix where the file mentions the name in other places, or sets the new name for some processes only.",
 )
 
 CONFLICTING_ENVIRONMENT_ALIAS = Rule(
@@ -94,7 +97,10 @@ def drafts(view: View) -> Iterator[Draft]:
             yield _conflicting(setting, winner)
         elif setting.name in RENAMED and not view.older_than(_RENAMED_IN):
             new = RENAMED[setting.name]
-            plans = () if is_blocking(setting) else _renaming(setting, new, [*view.named([new])])
+            present = [*view.named([new])]
+            if view.supports_older_than(_RENAMED_IN) and any(always_beside(one, setting) for one in present):
+                continue
+            plans = () if is_blocking(setting) else _renaming(setting, new, present, view)
             yield Draft(DEPRECATED_NCCL_VARIABLE, setting, (("new", new),), plans, confidence=Confidence.HIGH)
 
 
@@ -113,14 +119,20 @@ def _conflicting(setting: Setting, winner: Setting) -> Draft:
     )
 
 
-def _renaming(setting: Setting, new: str, present: list[Setting]) -> tuple[Plan, ...]:
+def _renaming(setting: Setting, new: str, present: list[Setting], view: View) -> tuple[Plan, ...]:
+    """Both names where an old torch is supported, else the new one; nothing where other processes get the new one."""
     if present:
-        return (drop(setting, f"torch up to 2.1 does not read {new}"),)
+        reason = _INHERITED if view.needs(_RENAMED_IN) else f"torch up to 2.1 does not read {new}"
+        return (drop(setting, reason),) if any(always_beside(one, setting) for one in present) else ()
+    if view.supports_older_than(_RENAMED_IN):
+        if setting.twin is None or setting.expanded:
+            return ()
+        twin = Edit(setting.twin.span, f"{setting.twin.before}{new}{setting.twin.after}")
+        return (Plan(f"set {new} too", (twin,), _ACTIVATED),)
     if setting.key is None or setting.expanded:
         return ()
-    edit = setting.key.rewritten(new)
-    reason = "torch up to 2.1 does not read the new name, and under torchrun it may activate a value that was not in force"
-    return (Plan(f"call it {new}", _edits(edit), reason),)
+    reason = _INHERITED if view.needs(_RENAMED_IN) else f"torch up to 2.1 does not read the new name, and {_ACTIVATED}"
+    return (Plan(f"call it {new}", _edits(setting.key.rewritten(new)), reason),)
 
 
 def _edits(edit: Edit | None) -> tuple[Edit, ...] | None:

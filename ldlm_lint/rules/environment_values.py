@@ -7,8 +7,15 @@ from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 from ldlm_lint.rules.environment_aliases import RENAMED
-from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, members, rewrite, rewrites
-from ldlm_lint.rules.environment_watchdog import HEARTBEAT, heartbeat_limit, is_excessive
+from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, members, rewrite, rewrites
+from ldlm_lint.rules.environment_watchdog import (
+    BLOCKING_WAIT,
+    HEARTBEAT,
+    MONITORING,
+    has_wrong_heartbeat,
+    heartbeat_limit,
+    is_excessive,
+)
 from ldlm_lint.rules.settings import Setting, Value
 
 # How ProcessGroupNCCL.cpp reads them: getCvarInt (std::stoi) and getCvarBool.
@@ -157,6 +164,9 @@ def _meant(setting: Setting, wrong: tuple[Value, ...], view: View) -> tuple[Plan
     text = _spelled_out(setting.name, wrong[0].text.strip())
     if text is None or (setting.name == HEARTBEAT and int(text) > heartbeat_limit(view)):
         return ()
+    # What comes to life here must not meet a heartbeat that is wrong too.
+    if setting.name in (MONITORING, *BLOCKING_WAIT) and has_wrong_heartbeat(view):
+        return ()
     reason = "the value comes into force as it seems to be meant"
     return (Plan(f"set {setting.name} to {text}", rewrites(setting, wrong, text), reason),)
 
@@ -191,14 +201,9 @@ def _clamped(view: View) -> Iterator[Draft]:
         # What a command sets for itself replaces what the script exports.
         nearest = sorted(view.beside(setting, [_THREADS]), key=lambda one: (len(one.place.scope), one.span))[-1:]
         for threads in filter(None, map(_count, nearest)):
-            sure = alone and nearest[0].confidence is Confidence.HIGH and _always_beside(nearest[0], setting)
+            sure = alone and nearest[0].confidence is Confidence.HIGH and always_beside(nearest[0], setting)
             reason = "" if sure else "the number of threads may be another one"
             yield from _lowered(setting, _MOST_SOCKETS // min(abs(threads), _MOST_THREADS), reason)
-
-
-def _always_beside(one: Setting, other: Setting) -> bool:
-    """Whether every process that gets the other setting gets this one too."""
-    return not one.place.conditional and other.place.scope[: len(one.place.scope)] == one.place.scope
 
 
 def _lowered(setting: Setting, most: int, reason: str) -> Iterator[Draft]:

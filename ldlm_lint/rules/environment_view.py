@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
-from ldlm_lint.requirements import NEWEST_TORCH
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
 
 TRUE = frozenset({"y", "yes", "1", "t", "true"})
@@ -57,6 +57,16 @@ class View:
     def older_than(self, version: tuple[int, int]) -> bool:
         """Whether the project runs on versions of torch before ``version`` only."""
         return self.target_torch is not None and self.target_torch < version
+
+    def supports_older_than(self, version: tuple[int, int]) -> bool:
+        """Whether the project says that it runs on versions of torch before ``version`` too."""
+        oldest = self.options.get(OLDEST_TORCH)
+        return isinstance(oldest, tuple) and oldest < version
+
+    def needs(self, version: tuple[int, int]) -> bool:
+        """Whether the project says that it runs on no torch before ``version``."""
+        oldest = self.options.get(OLDEST_TORCH)
+        return isinstance(oldest, tuple) and oldest >= version
 
     def named(self, names: Iterable[str]) -> Iterator[Setting]:
         """The settings of the given names, in the file's order."""
@@ -127,6 +137,11 @@ class Draft:
             next((fix for fix in fixes if fix is not None), None),
             self.claims,
         )
+
+
+def always_beside(one: Setting, other: Setting) -> bool:
+    """Whether every process that gets the other setting gets this one too."""
+    return not one.place.conditional and other.place.scope[: len(one.place.scope)] == one.place.scope
 
 
 def drop(setting: Setting, reason: str) -> Plan:

@@ -24,6 +24,8 @@ MONITORING = "TORCH_NCCL_ENABLE_MONITORING"
 BLOCKING_WAIT = ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT")
 NAMES = (HEARTBEAT, MONITORING, *BLOCKING_WAIT)
 LARGEST_SAFE_HEARTBEAT = (2**31 - 1) // 1000
+# Below this a healthy process is ended by a pause such as a checkpoint; `1e6` reads as 1.
+SHORTEST_SAFE_HEARTBEAT = 30
 
 _REASON = "the NCCL watchdog, its monitor and the heartbeat come into force together"
 _NO_WATCHDOG = (2, 6)
@@ -40,9 +42,20 @@ def is_excessive(setting: Setting, view: View) -> bool:
     return setting.name == HEARTBEAT and bool(members(setting, lambda one: (number(one) or 0) > limit))
 
 
+def has_wrong_heartbeat(view: View) -> bool:
+    """Whether the file sets a heartbeat timeout that is unknown, too short or overflows."""
+    found = view.named([HEARTBEAT])
+    return any(not one.values or not all(is_harmless(value.text) for value in one.values) for one in found)
+
+
 def is_blocking(setting: Setting) -> bool:
     """Whether a setting switches blocking wait on, under either name."""
     return setting.name in BLOCKING_WAIT and bool(members(setting, is_true))
+
+
+def is_harmless(text: str) -> bool:
+    """Whether a heartbeat timeout of a file can come into force: a plain number, not too short, that does not overflow."""
+    return text.isascii() and text.isdigit() and SHORTEST_SAFE_HEARTBEAT <= int(text) <= LARGEST_SAFE_HEARTBEAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +90,11 @@ class Block:
         for setting in self.excessive:
             yield self._heartbeat(setting)
         for setting in self.monitoring:
-            yield _found(NCCL_MONITORING_DISABLED, setting, _first(setting, is_false), fix=self._watched(setting))
+            yield _arming(_found(NCCL_MONITORING_DISABLED, setting, _first(setting, is_false), fix=self._watched(setting)))
         for setting in self.blocking:
             fix = self._unblocked(setting, removals.get(setting))
-            yield _found(NCCL_BLOCKING_WAIT, setting, _first(setting, is_true), fix=fix)
-        yield from self._inert(removals)
+            yield _arming(_found(NCCL_BLOCKING_WAIT, setting, _first(setting, is_true), fix=fix))
+        yield from map(_arming, self._inert(removals))
 
     def _inert(self, removals: Mapping[Setting, Removal]) -> Iterator[Finding]:
         """The heartbeat timeouts that a setting beside them keeps from ever counting."""
@@ -111,16 +124,14 @@ class Block:
 
     @property
     def _armed(self) -> bool:
-        """Whether a heartbeat that is unknown, 0 or overflows stays in the file even if the whole block is fixed."""
+        """Whether a heartbeat that is unknown, too short or overflows stays in the file even if the whole block is fixed."""
         return any(self._stays_dangerous(setting) for setting in self.heartbeats)
 
     def _stays_dangerous(self, setting: Setting) -> bool:
-        if setting.values is None or any(number(value) is None for value in setting.values):
-            return True
-        if setting in self.excessive:
-            return self._heartbeat_edits(setting) is None
-        # A timeout of 0 runs out at once.
-        return any(not 0 < (number(value) or 0) <= LARGEST_SAFE_HEARTBEAT for value in setting.values)
+        values = setting.values or ()
+        edits = self._heartbeat_edits(setting) if setting in self.excessive else ()
+        stay = [one for one in values if (number(one) or 0) <= self.limit]
+        return edits is None or not values or not all(is_harmless(one.text) for one in stay)
 
     def _heartbeat_edits(self, setting: Setting) -> tuple[Edit, ...] | None:
         # A replacement above the limit would be found, and replaced, again.
@@ -141,6 +152,13 @@ class Block:
             return None
         group = f"nccl-block:{setting.span.path}:{setting.span.cell}"
         return Fix(title, edits, Applicability.UNSAFE, _REASON, group, whole=True)
+
+
+def _arming(finding: Finding) -> Finding:
+    """A finding whose fix brings the heartbeat into force, with the question what other files make of it."""
+    if finding.fix is None:
+        return finding
+    return replace(finding, claims=(*finding.claims, Claim("no-heartbeat-elsewhere-is-wrong")))
 
 
 def candidates(settings: Iterable[Setting], found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ from ldlm_lint.project.questions import (
     data,
     ddp_graph,
     distributed,
+    environment,
     evaluation,
     frameworks,
     gradient_scaling,
@@ -39,7 +40,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 _ROOMS = (roles, data, distributed, optimizer, memory, checkpoint_files)
 _ROOMS += (host_time, autograd, evaluation, checkpoint_saving, amp, schedule)
 _ROOMS += (copies, ddp_graph, process_groups, segments, gradient_scaling, precision)
-_ROOMS += (configuration, configured_timeouts, frameworks, launches, sourcing)
+_ROOMS += (configuration, configured_timeouts, frameworks, launches, sourcing, environment)
 QUESTIONS: dict[str, Question] = {kind: question for room in _ROOMS for kind, question in room.QUESTIONS.items()}
 
 
@@ -53,7 +54,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             finding,
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
-            fix=_demoted(finding.fix, verdict.unsafe),
+            fix=None if verdict.withdraws else _demoted(finding.fix, verdict.unsafe),
         )
     return replace(finding, claims=(), confirmed=True)
 

@@ -13,6 +13,7 @@ from ldlm_lint.project.config_homes import Homes
 from ldlm_lint.project.config_reads import ConfigReads
 from ldlm_lint.project.datasets import Datasets
 from ldlm_lint.project.engines import Engines
+from ldlm_lint.project.environments import Environments
 from ldlm_lint.project.frameworks import Trainers
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
@@ -29,13 +30,14 @@ from ldlm_lint.project.wrapped import Wraps
 class Verdict:
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
-    ``unsafe`` says why a fix that looks safe in its own file is not.
+    ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix.
     """
 
     holds: bool
     related: tuple[Related, ...] = ()
     args: tuple[tuple[str, object], ...] = ()
     unsafe: str = ""
+    withdraws: bool = False
 
 
 class Context:
@@ -99,6 +101,11 @@ class Context:
     def sourcing(self) -> Sourcing:
         """The scripts that run in one shell with others."""
         return Sourcing(self.project)
+
+    @cached_property
+    def environments(self) -> Environments:
+        """Which files set the environment of the same processes."""
+        return Environments(self.project, self.launches, self.sourcing)
 
     @cached_property
     def trainers(self) -> Trainers:

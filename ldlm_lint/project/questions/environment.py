@@ -1,0 +1,33 @@
+"""What findings about variables ask of the files that set the environment of the same processes."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.model import Finding
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.rules.environment_watchdog import HEARTBEAT, is_harmless
+
+_COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
+# `NAME=5`, `NAME: "5"`, `environ["NAME"] = "5"`, and `name: NAME` above `value: 5`.
+_SET = re.compile(HEARTBEAT.encode() + rb"(?!\w)[\"']?\]?\s*(?:[:=,]|\bvalue\b\s*:?)\s*(?:value\s*:\s*)?[\"']?([^\s\"',;)}]*)")
+
+
+def _no_heartbeat_elsewhere_is_wrong(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The finding stands in any case; its fix does not where another file gives the same processes a wrong heartbeat."""
+    project, path = context.project, finding.span.path
+    if finding.fix is None:
+        return Verdict(True)
+    wrong = [one for one in (*project.files, *project.others) if one != path and _sets_wrong_heartbeat(project.data(one))]
+    return Verdict(True, withdraws=bool(wrong) and context.environments.related(path, wrong))
+
+
+def _sets_wrong_heartbeat(data: bytes) -> bool:
+    """Whether a file sets the heartbeat timeout to a value that is unknown, too short or overflows."""
+    if HEARTBEAT.encode() not in data:
+        return False
+    found = _SET.findall(_COMMENT.sub(b"", data))
+    return any(not is_harmless(text.decode(errors="replace")) for text in found)
+
+
+QUESTIONS: dict[str, Question] = {"no-heartbeat-elsewhere-is-wrong": _no_heartbeat_elsewhere_is_wrong}

@@ -259,7 +259,8 @@ def _is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
             if _mentions(statement.value, reached):
                 targets = statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
                 reached |= {text_of(one).partition("[")[0] for one in targets}
-    return any(_mentions(value, reached) for _, value in backward_passes(owner))
+    asked = [one.args[0] for one in nodes_of(owner, nodes.Call) if last_name(one.func) == "grad" and one.args]
+    return any(_mentions(value, reached) for value in [*(value for _, value in backward_passes(owner)), *asked])
 
 
 def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:

@@ -7,6 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.autofix.edits import delete_line
+from ldlm_lint.autofix.lines import block_of, stands_alone
 from ldlm_lint.checkers.autograd_graphs import backward_passes
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.model import Applicability, Edit, Fix
@@ -79,7 +80,7 @@ def anomaly_fix(source: Source, call: nodes.Call) -> Fix | None:
     if is_named(call.func, _CONTEXTS):
         return None
     statement = call.parent
-    if isinstance(statement, nodes.Expr) and len(_suite_of(statement)) > 1 and _stands_alone(source, statement):
+    if isinstance(statement, nodes.Expr) and len(block_of(statement)) > 1 and stands_alone(source, statement):
         edit = delete_line(source, span_of(source, statement))
         return Fix("remove the detection of anomalies", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
     value = Arguments(call, ("mode",))["detect_anomaly" if is_named(call.func, _TRAINERS) else "mode"].node
@@ -87,22 +88,6 @@ def anomaly_fix(source: Source, call: nodes.Call) -> Fix | None:
         return None
     edit = Edit(span_of(source, value), "False")
     return Fix("switch the detection of anomalies off", (edit,), Applicability.UNSAFE, _ANOMALY_REASON)
-
-
-def _suite_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
-    for name in ("body", "orelse", "handlers", "finalbody"):
-        block = getattr(statement.parent, name, None)
-        if isinstance(block, list) and statement in block:
-            return block
-    return [statement]
-
-
-def _stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
-    """Whether the lines of a statement hold nothing else but a comment."""
-    before = source.lines[statement.lineno - 1][: statement.col_offset]
-    end = statement.end_lineno or statement.lineno
-    after = source.lines[end - 1].encode()[statement.end_col_offset or 0 :].decode(errors="replace").strip()
-    return not before.strip() and (not after or after.startswith("#"))
 
 
 def retained_for_nobody(call: nodes.Call) -> bool:

@@ -10,8 +10,16 @@ from astroid import nodes
 from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.data_defaults import is_made_anew, is_zero, parameter_of, zero_by_default
-from ldlm_lint.checkers.data_fixes import amount_fix, guarded_fix, persistent_fix, pin_fix, prefetch_fix, workers_fix
-from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, removal_fix, worker_options
+from ldlm_lint.checkers.data_fixes import (
+    amount_fix,
+    guarded_fix,
+    persistent_fix,
+    pin_fix,
+    prefetch_fix,
+    useless_options_fix,
+    workers_fix,
+)
+from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, worker_options
 from ldlm_lint.checkers.data_workers import SETTING, flag_of, is_guarded, is_in_memory, too_many, zero_reason
 from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.python.calls import Argument, Arguments, State
@@ -129,7 +137,11 @@ class DataChecker(LdlmChecker):
         args = {"options": listed(list(options)), "error": error_of(options)}
         if _has_none(workers):
             self.report(
-                OPTIONS_WITHOUT_WORKERS, node, args=args, claims=_OUTSIDE_TESTS, fix=lambda source: removal_fix(source, node, list(options))
+                OPTIONS_WITHOUT_WORKERS,
+                node,
+                args=args,
+                claims=_OUTSIDE_TESTS,
+                fix=lambda source: useless_options_fix(source, node, options, workers),
             )
             return OPTIONS_WITHOUT_WORKERS
         reason = zero_reason(workers.node) if workers.node is not None and not is_guarded(node, workers.node) else ""

@@ -7,7 +7,8 @@ from astroid import nodes
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.checkers.data_options import guard_fix
+from ldlm_lint.checkers.data_options import guard_fix, removal_fix
+from ldlm_lint.checkers.data_repeats import can_be_repeated, is_positive
 from ldlm_lint.checkers.data_workers import Amount
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Argument, State
@@ -38,11 +39,10 @@ def _keyword_fix(
     """Add a keyword: as it is where the workers are a positive literal, guarded by their own expression elsewhere."""
     assert workers.node is not None
     plain, guarded = values
-    if not call.parent_of(workers.node) and workers.state is not State.KNOWN:
-        return None
-    if workers.state is State.KNOWN and all(isinstance(value, int) and value > 0 for value in workers.values):
+    own = call.parent_of(workers.node)
+    if is_positive(workers.node) or (not own and _all_positive(workers)):
         value = plain
-    elif _can_be_repeated(workers.node):
+    elif own and can_be_repeated(call, workers.node):
         value = guarded.format(_text_of(source, workers.node))
     else:
         return None
@@ -50,24 +50,14 @@ def _keyword_fix(
     return Fix(f"set {name}={value}", (edit,), Applicability.UNSAFE, reason, group=group) if edit else None
 
 
-def _can_be_repeated(node: nodes.NodeNG) -> bool:
-    """Whether writing an expression a second time computes the same and does nothing else: no calls but ``get`` and ``min``."""
-    if any(isinstance(inner, (nodes.NamedExpr, nodes.Await, nodes.Lambda)) for inner in nodes_of(node, nodes.NodeNG)):
-        return False
-    if (node.end_lineno or 0) != (node.lineno or 0):
-        return False
-    calls = list(nodes_of(node, nodes.Call))
-    return all(
-        (isinstance(call.func, nodes.Attribute) and call.func.attrname in ("get", "cpu_count"))
-        or (isinstance(call.func, nodes.Name) and call.func.name in ("min", "max", "int", "len"))
-        for call in calls
-    )
+def _all_positive(workers: Argument) -> bool:
+    return workers.state is State.KNOWN and all(isinstance(value, int) and value > 0 for value in workers.values)
 
 
 def _text_of(source: Source, node: nodes.NodeNG) -> str:
     """An expression as an operand of a comparison."""
     text = source.slice(span_of(source, node))
-    return text if isinstance(node, (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript)) else f"({text})"
+    return f"({text})" if isinstance(node, (nodes.IfExp, nodes.BoolOp, nodes.Compare)) else text
 
 
 def pin_fix(source: Source, call: nodes.Call, group: str) -> Fix | None:
@@ -76,7 +66,9 @@ def pin_fix(source: Source, call: nodes.Call, group: str) -> Fix | None:
     return Fix("set pin_memory=True", (edit,), Applicability.UNSAFE, _PIN_REASON, group=group) if edit else None
 
 
-def workers_fix(source: Source, call: nodes.Call, workers: Argument, count: int, name: str = "num_workers") -> Fix | None:
+def workers_fix(
+    source: Source, call: nodes.Call, workers: Argument, count: int, name: str = "num_workers"
+) -> Fix | None:
     """Add workers, or raise a 0 that stands in the call."""
     if workers.node is None:
         edit = add_keyword(source, span_of(source, call), name, str(count))
@@ -89,9 +81,18 @@ def workers_fix(source: Source, call: nodes.Call, workers: Argument, count: int,
 
 def guarded_fix(source: Source, call: nodes.Call, options: dict[str, Argument], workers: Argument) -> Fix | None:
     """Set the options only where there are workers."""
-    if workers.node is None or not call.parent_of(workers.node) or not _can_be_repeated(workers.node):
+    if workers.node is None or not call.parent_of(workers.node) or not can_be_repeated(call, workers.node):
         return None
     return guard_fix(source, call, options, _text_of(source, workers.node))
+
+
+def useless_options_fix(
+    source: Source, call: nodes.Call, options: dict[str, Argument], workers: Argument
+) -> Fix | None:
+    """Drop options that no worker hears; where a variable holds the 0, somebody may give it another value again."""
+    if workers.node is not None and not isinstance(workers.node, nodes.Const):
+        return guarded_fix(source, call, options, workers)
+    return removal_fix(source, call, list(options))
 
 
 def amount_fix(source: Source, amount: Amount, limit: int) -> Fix | None:
@@ -106,7 +107,18 @@ def amount_fix(source: Source, amount: Amount, limit: int) -> Fix | None:
     span = span_of(source, amount.place)
     text = source.slice(span)
     node = amount.place
-    operand = f"int({text})" if isinstance(node, nodes.BinOp) and node.op == "/" else f"({text})" if isinstance(node, nodes.BinOp) else text
+    operand = (
+        f"int({text})"
+        if isinstance(node, nodes.BinOp) and node.op == "/"
+        else f"({text})"
+        if isinstance(node, nodes.BinOp)
+        else text
+    )
     shared = Edit(span, f'max(1, {operand} // int({environ}.get("LOCAL_WORLD_SIZE", 1)))')
     reason = f"{_AMOUNT_REASON}; only torchrun and launchers built on it set LOCAL_WORLD_SIZE"
-    return Fix("share the CPUs between the ranks of the node", (shared, *([added] if added else [])), Applicability.UNSAFE, reason)
+    return Fix(
+        "share the CPUs between the ranks of the node",
+        (shared, *([added] if added else [])),
+        Applicability.UNSAFE,
+        reason,
+    )

@@ -58,7 +58,7 @@ def removal_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | Non
     """Drop options that raise; None where one of them does not stand in the call itself."""
     keywords = [keyword for keyword in call.keywords if keyword.arg in names]
     edits = remove_arguments(source, [span_of(source, keyword) for keyword in keywords]) if len(keywords) == len(names) else None
-    return Fix(f"drop {listed(names)}", edits, Applicability.SAFE) if edits else None
+    return _mended(f"drop {listed(names)}", edits, call) if edits else None
 
 
 def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], workers: str) -> Fix | None:
@@ -72,7 +72,14 @@ def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], wo
             edits.append(Edit(span, f"{workers} > 0" if plain else f"{source.slice(span)} if {workers} > 0 else {absent}"))
     if len(edits) != len(options):
         return None
-    return Fix(f"set {listed(list(options))} only with workers", tuple(edits), Applicability.SAFE)
+    return _mended(f"set {listed(list(options))} only with workers", tuple(edits), call)
+
+
+def _mended(title: str, edits: tuple[Edit, ...], call: nodes.Call) -> Fix:
+    """A fix of a call that raises: safe, unless the function around it expects that."""
+    caught = any(isinstance(one, nodes.Try) and one.handlers for one in call.node_ancestors())
+    reason = "code around it catches the error, and no longer does what it did then" if caught else ""
+    return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason)
 
 
 def conflicts(arguments: Arguments) -> Iterator[Conflict]:

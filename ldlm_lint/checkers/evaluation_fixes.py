@@ -5,6 +5,7 @@ from __future__ import annotations
 from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.autofix.lines import indent_at, indent_of, stands_alone, step_of
 from ldlm_lint.checkers.base import extent
 from ldlm_lint.checkers.evaluation_runs import Run
 from ldlm_lint.model import Applicability, Edit, Fix
@@ -22,7 +23,7 @@ def no_grad_fix(source: Source, run: Run) -> Fix | None:
     if isinstance(run.owner, nodes.AsyncFunctionDef):
         return None
     line = extent(run.owner)[0]
-    indent = _indent(source.lines[line - 1])
+    indent = indent_at(source, line)
     if not source.lines[line - 1].lstrip().startswith("def "):
         return None
     imported, name = ensure_import(source, "torch", "no_grad")
@@ -36,12 +37,11 @@ def _around(source: Source, place: nodes.NodeNG) -> Fix | None:
     if not isinstance(place, _PLACES) or isinstance(place, nodes.AsyncFor) or _has_long_text(place):
         return None
     last = place.end_lineno or place.lineno
-    indent = _indent(source.lines[place.lineno - 1])
-    rest = source.lines[last - 1].encode()[place.end_col_offset or 0 :].decode(errors="replace").strip()
-    if len(indent) != place.col_offset or (rest and not rest.startswith("#")):
+    indent = indent_of(source, place)
+    if not stands_alone(source, place):
         return None
     imported, name = ensure_import(source, "torch", "no_grad")
-    step = "\t" if "\t" in indent else "    "
+    step = step_of(source, place)
     edits = []
     for number in range(place.lineno, last + 1):
         if source.lines[number - 1].strip():
@@ -54,10 +54,6 @@ def _around(source: Source, place: nodes.NodeNG) -> Fix | None:
 def _has_long_text(loop: nodes.NodeNG) -> bool:
     texts = nodes_of(loop, (nodes.Const, nodes.JoinedStr))
     return any((one.end_lineno or 0) > (one.lineno or 0) for one in texts)
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
 
 
 def _fix(title: str, edits: list[Edit | None]) -> Fix:

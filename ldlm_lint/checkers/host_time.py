@@ -7,6 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.autofix.edits import delete_line
+from ldlm_lint.autofix.lines import block_of, stands_alone
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
@@ -26,6 +27,7 @@ from ldlm_lint.source import Source
 _DEVICES = ("cuda", "xpu", "mps", "npu", "accelerator")
 _EMPTIES = {f"torch.{one}.empty_cache" for one in _DEVICES}
 _SYNCHRONIZES = {f"torch.{one}.synchronize" for one in _DEVICES} | {"torch.cuda.current_stream.synchronize"}
+_AVAILABLE = {f"torch.{one}.is_available" for one in _DEVICES}
 _BACKWARD = {"backward", "manual_backward"}
 _MICRO = re.compile(r"accum|micro", re.I)
 _STEPS = {"step", "zero_grad", "optimizer_step"}
@@ -38,6 +40,7 @@ _WANTED = re.compile(
 _READS = "keep the tensor, and read it where something is logged"
 _BRANCHES = "decide on the device (torch.where), or once per interval"
 _READ_LATER = "the sum becomes a tensor, and what reads it must call .item() there"
+_CLOCK = re.compile(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
 _NEEDED = re.compile(r"\brace|deadlock|\bhangs?\b|required|necessary|\bmust\b|work-?around|correctness|undefined", re.I)
 _REASONS = {
     CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
@@ -167,7 +170,10 @@ def _measures(node: nodes.Call) -> bool:
         return False
     statement = node.statement()
     near = [one for one in (statement.next_sibling(), statement.previous_sibling()) if one is not None]
-    return any("elapsed_time" in one.as_string() for one in near)
+    plain = (nodes.Assign, nodes.AugAssign, nodes.Expr, nodes.Return)
+    return any("elapsed_time" in one.as_string() for one in near) or any(
+        _CLOCK.search(one.as_string()) for one in near if isinstance(one, plain)
+    )
 
 
 def _summed_on_device(source: Source, group: Group) -> Fix | None:
@@ -188,12 +194,23 @@ def _removal(source: Source, call: nodes.Call, rule: Rule) -> Fix | None:
     statement = call.parent
     if not isinstance(statement, nodes.Expr):
         return None
-    span = span_of(source, statement)
-    line = source.lines[statement.lineno - 1]
-    alone = line.partition("#")[0].strip() == source.slice(span).strip() and statement.lineno == statement.end_lineno
     name = last_name(call.func)
-    if not alone:
+    gone = _condition_of(statement)
+    if not stands_alone(source, gone) or (gone is statement and statement.lineno != statement.end_lineno):
         return None
-    single = any([statement] == getattr(statement.parent, part, None) for part in ("body", "orelse", "finalbody"))
-    edit = Edit(span, "pass") if single else delete_line(source, span)
+    edit = Edit(span_of(source, gone), "pass") if len(block_of(gone)) == 1 else delete_line(source, span_of(source, gone))
     return Fix(f"remove the call of {name}", (edit,), Applicability.UNSAFE, _REASONS[rule])
+
+
+def _condition_of(statement: nodes.Expr) -> nodes.NodeNG:
+    """The ``if`` that holds a statement alone, where asking its question does nothing else; else the statement itself."""
+    parent = statement.parent
+    if not isinstance(parent, nodes.If) or parent.body != [statement] or parent.orelse or parent in getattr(parent.parent, "orelse", ()):
+        return statement
+    calls = [parent.test, *nodes_of(parent.test, (nodes.Call, nodes.NamedExpr, nodes.Await))]
+    asks = all(not isinstance(one, (nodes.NamedExpr, nodes.Await)) and _only_asks(one) for one in calls)
+    return parent if asks else statement
+
+
+def _only_asks(node: nodes.NodeNG) -> bool:
+    return not isinstance(node, nodes.Call) or qualified(node.func) <= _AVAILABLE

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from astroid import nodes
 
-from ldlm_lint.checkers.base import span_of
-from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.autofix.lines import indent_of, insert_before, step_of
+from ldlm_lint.model import Applicability, Fix
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.slots import LOADERS
@@ -30,16 +30,12 @@ def set_epoch_fix(source: Source, call: nodes.Call) -> Fix | None:
         return None
     loop = loops[0]
     first = loop.body[0]
-    start = source.line_starts[first.lineno - 1]
-    indent = source.slice(source.span(start, span_of(source, first).start))
-    if indent.strip() or first.lineno == loop.lineno:
+    if first.lineno == loop.lineno:
         return None
-    step = "\t" if indent.endswith("\t") else "    "
-    statement = f"{holder}.set_epoch({loop.target.name}){source.newline}"
-    if not certain:
-        statement = f'if hasattr({holder}, "set_epoch"):{source.newline}{indent}{step}{statement}'
-    edit = Edit(source.span(start, start), indent + statement)
-    return Fix(f"call {holder}.set_epoch({loop.target.name}) in each epoch", (edit,), Applicability.UNSAFE, _REASON)
+    call_of_it = f"{holder}.set_epoch({loop.target.name})"
+    guard = f'if hasattr({holder}, "set_epoch"):{source.newline}{indent_of(source, first)}{step_of(source, loop)}'
+    edit = insert_before(source, first, call_of_it if certain else f"{guard}{call_of_it}")
+    return Fix(f"call {call_of_it} in each epoch", (edit,), Applicability.UNSAFE, _REASON) if edit else None
 
 
 def _holder(call: nodes.Call) -> tuple[str, nodes.NodeNG, bool] | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass
 
 from astroid import nodes
 from astroid.exceptions import AstroidError
 
-from ldlm_lint.checkers.base import span_of
+from ldlm_lint.autofix.lines import block_of, insert_before, insert_behind
 from ldlm_lint.model import Edit
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings
@@ -16,6 +17,9 @@ from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
+_SETS_UP = re.compile(
+    r"backends\.cudnn|cudnn\.\w+ = |manual_seed|random\.seed\(|seed_everything|(set|fix|init)\w*_seeds?\(|set_float32_matmul"
+)
 _PREPARES = re.compile(r"arg|pars|config|setup|seed|callback|^test", re.I)
 
 
@@ -64,15 +68,30 @@ def _first_statement(function: nodes.FunctionDef) -> nodes.NodeNG:
 
 
 def insert_at_entry(source: Source, entry: Entry, statement: str) -> Edit | None:
-    """The edit that makes a statement the first of a script; None where it cannot stand on a line of its own."""
-    if torch_at(entry.first) is None:
+    """The edit that puts a statement at the beginning of a script; None where it cannot stand on a line of its own.
+
+    It goes behind the lines that seed the run or set its backends, where there are any before the first loop, else behind
+    the assertions that the script begins with.
+    """
+    if torch_at(entry.first) is None or getattr(entry.first, "decorators", None):
         return None
-    start = span_of(source, entry.first).start
-    line = source.position(start)[0]
-    indent = source.lines[line - 1][: len(source.lines[line - 1]) - len(source.lines[line - 1].lstrip())]
-    if source.data[source.line_starts[line - 1] : start].strip() or getattr(entry.first, "decorators", None):
-        return None
-    return Edit(source.span(start, start), f"{statement}{source.newline}{indent}")
+    block = block_of(entry.first)
+    beginning = list(itertools.takewhile(_is_preparation, block[block.index(entry.first) :]))
+    similar = list(itertools.takewhile(_sets_up, itertools.dropwhile(lambda one: not _sets_up(one), beginning)))
+    if similar and (edit := insert_behind(source, similar[-1], statement)) is not None:
+        return edit
+    claimed = len(list(itertools.takewhile(lambda one: isinstance(one, nodes.Assert), beginning)))
+    if claimed:
+        return insert_behind(source, beginning[claimed - 1], statement)
+    return insert_before(source, entry.first, statement)
+
+
+def _sets_up(statement: nodes.NodeNG) -> bool:
+    return isinstance(statement, (nodes.Expr, nodes.Assign)) and _SETS_UP.search(statement.as_string()) is not None
+
+
+def _is_preparation(statement: nodes.NodeNG) -> bool:
+    return isinstance(statement, (nodes.Expr, nodes.Assign, nodes.AnnAssign, nodes.Assert, nodes.If, nodes.Import, nodes.ImportFrom))
 
 
 def torch_at(node: nodes.NodeNG) -> str | None:

@@ -1,0 +1,71 @@
+"""Whole lines of Python code: where a statement's own comments begin, and by how much its block is indented."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.model import Edit
+from ldlm_lint.source import Source
+
+_BLOCKS = ("body", "orelse", "handlers", "finalbody")
+
+
+def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The statements of the block that a statement stands in, itself among them."""
+    for name in _BLOCKS:
+        block = getattr(statement.parent, name, None)
+        if isinstance(block, list) and statement in block:
+            return block
+    return [statement]
+
+
+def stands_alone(source: Source, statement: nodes.NodeNG) -> bool:
+    """Whether the lines of a statement hold nothing else but a comment."""
+    before = source.lines[statement.lineno - 1].encode()[: statement.col_offset]
+    end = statement.end_lineno or statement.lineno
+    after = source.lines[end - 1].encode()[statement.end_col_offset or 0 :].decode(errors="replace").strip()
+    return not before.strip() and (not after or after.startswith("#"))
+
+
+def insert_before(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:
+    """Insert a line before a statement and the comments that stand right above it; None where it does not begin its line."""
+    indent = indent_of(source, statement)
+    if source.lines[statement.lineno - 1].encode()[: statement.col_offset].strip():
+        return None
+    number = statement.lineno
+    while number > 1 and source.lines[number - 2].strip().startswith("#") and indent_at(source, number - 1) == indent:
+        number -= 1
+    start = source.line_starts[number - 1]
+    return Edit(source.span(start, start), f"{indent}{line}{source.newline}")
+
+
+def insert_behind(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:
+    """Insert a line behind a statement; None where it shares its lines with others, or ends the file."""
+    end = statement.end_lineno or statement.lineno
+    if not stands_alone(source, statement) or end >= len(source.line_starts):
+        return None
+    start = source.line_starts[end]
+    return Edit(source.span(start, start), f"{indent_of(source, statement)}{line}{source.newline}")
+
+
+def indent_of(source: Source, statement: nodes.NodeNG) -> str:
+    """The blanks before a statement."""
+    return indent_at(source, statement.lineno)
+
+
+def indent_at(source: Source, number: int) -> str:
+    """The blanks that a line (by its 1-based number) begins with."""
+    line = source.lines[number - 1]
+    return line[: len(line) - len(line.lstrip())]
+
+
+def step_of(source: Source, statement: nodes.NodeNG) -> str:
+    """What one level of indentation is at a statement: that of its own block, else of the block that it stands in."""
+    pairs = [(statement, one) for one in getattr(statement, "body", [])[:1]]
+    if isinstance(statement.parent, nodes.NodeNG) and not isinstance(statement.parent, nodes.Module):
+        pairs.append((statement.parent, statement))
+    for outer, inner in pairs:
+        own, deeper = indent_of(source, outer), indent_of(source, inner)
+        if inner.lineno > outer.lineno and deeper.startswith(own) and deeper != own:
+            return deeper[len(own) :]
+    return "\t" if "\t" in indent_of(source, statement) else "    "

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.loss_fixes import unbounded_fix, width_fix
 from ldlm_lint.checkers.losses import bounded_loss, reaches_backward, trains
 from ldlm_lint.checkers.unit_vectors import unit_vector_error
 from ldlm_lint.model import Claim, Rule
@@ -45,14 +47,16 @@ class LossChecker(LdlmChecker):
         if clamped is not None and trains(node) and reaches_backward(node):
             operand, bound = clamped
             args = {"loss": _shown(operand, "a loss"), "bound": _shown(bound, "the bound")}
-            self.report(CLAMPED_LOSS, node, args=args, claims=_TRAINING)
+            fix = functools.partial(unbounded_fix, call=node, operand=operand, bound=bound)
+            self.report(CLAMPED_LOSS, node, args=args, claims=_TRAINING, fix=fix)
 
     def _check_error(self, node: nodes.Call) -> None:
         pair = unit_vector_error(node)
         if pair is not None and trains(node) and _stays_a_tensor(node):
             left, right = pair
             args = {"left": _shown(left, "a vector"), "right": _shown(right, "another")}
-            self.report(MSE_ON_UNIT_VECTORS, node, args=args, claims=_TRAINING)
+            fix = functools.partial(width_fix, call=node, left=left)
+            self.report(MSE_ON_UNIT_VECTORS, node, args=args, claims=_TRAINING, fix=fix)
 
 
 def _shown(node: nodes.NodeNG, otherwise: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 MSE_ON_UNIT_VECTORS = Rule(
     code="W7809",
@@ -37,6 +37,8 @@ MSE_ON_UNIT_VECTORS = Rule(
     reads=("py",),
     triggers=(b"normalize", b"norm("),
     requires=((b"mse", b"MSELoss", b"** 2", b"**2", b"pow(", b"square("),),
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: times D / 2 the term is the mean of 1 - cos, and counts that much more beside the others.",
     probe=Probe("loss-gradient-norm", "the gradient of this term is far below that of the others"),
 )
 
@@ -67,6 +69,8 @@ CLAMPED_LOSS = Rule(
     reads=("py",),
     triggers=(b"clamp", b"clip(", b"clip_(", b"minimum(", b"min("),
     requires=((b"loss", b"Loss", b"entropy"),),
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: without the bound large losses train at their full gradient, which is to be limited by its norm.",
     probe=Probe("gradient-norm", "steps with a gradient norm of zero"),
 )
 

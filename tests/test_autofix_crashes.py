@@ -14,7 +14,7 @@ from ldlm_lint.autofix.transaction import TransactionError
 from ldlm_lint.autofix.undo import undo
 from ldlm_lint.cli import main
 from ldlm_lint.writing import finish_interrupted, interrupted_note, write_changed
-from tests.faults import Disk, failing, faulty, interrupt, killed
+from faults import Disk, failing, faulty, interrupt, killed
 
 OLD = {
     "run.sh": b"export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\r\ntorchrun train.py\r\n",

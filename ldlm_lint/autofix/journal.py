@@ -63,12 +63,12 @@ class Journal:
         return self.folder / "runs"
 
     @contextlib.contextmanager
-    def held(self, patience: float = PATIENCE) -> Iterator[None]:
+    def held(self, patience: float | None = None) -> Iterator[None]:
         """Make the journal where there is none and hold its lock; raises JournalError."""
         stack = contextlib.ExitStack()
         try:
             self._make()
-            stack.enter_context(locked(self.folder / "lock", patience))
+            stack.enter_context(locked(self.folder / "lock", PATIENCE if patience is None else patience))
             self._sweep()
         except BaseException as error:
             stack.close()

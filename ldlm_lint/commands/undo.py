@@ -72,7 +72,7 @@ def _told(journal: Journal, done: Undone, base: Path) -> int:
         return NOTHING
     changed, gone = _paths(journal, done.changed, base), _paths(journal, done.gone, base)
     level = "error" if done.refused else "warning"
-    for one, reason in (*((one, "was changed since") for one in changed), *((one, "is gone") for one in gone)):
+    for one, reason in (*((one, "was changed since") for one in changed), *((one, "is gone since") for one in gone)):
         print(f"{level}: {one} {reason} the run of {done.run.time}, and is left alone", file=sys.stderr)
     if done.refused:
         return fail(FAILURE, "nothing undone; --partial undoes the other files")

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldlm_lint.autofix.apply import FixResult, fix_files
-from ldlm_lint.autofix.validate import validate_python, validate_shell
+from ldlm_lint.autofix.validate import validate_shell
+from ldlm_lint.autofix.validate_python import validate_python
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.source import Kind
 
@@ -38,9 +39,9 @@ def run(files: Contents, *rules: tuple[str, str, str], limit: Applicability = SA
 
 def test_nested_fixes_reach_the_fixed_point_and_stay_there() -> None:
     files = {"/a.py": b"f(f(f(1)))\n", "/b.py": b"x = 1\n"}
-    rule = ("inner", r"f\(([^f()]*)\)", r"g\1")
+    rule = ("inner", r"f\(([^f()]*)\)", r"+\1")
     result = run(files, rule)
-    assert result.changed == {"/a.py": b"ggg1\n"}
+    assert result.changed == {"/a.py": b"+++1\n"}
     assert (result.applied, result.rounds, result.converged) == ({"inner": 3}, 3, True)
     assert run({**files, **result.changed}, rule) == FixResult({}, {})
 
@@ -81,8 +82,8 @@ def test_a_round_that_breaks_a_file_is_taken_back_and_the_rule_named() -> None:
 
 def test_a_guilty_fix_that_moves_is_not_tried_again() -> None:
     files = {"/a.py": b"f(f(1))\nb = 2\n"}
-    result = run(files, ("inner", r"f\(([^f()]*)\)", r"g\1"), ("bad", r"b = 2", r"b = = 2"))
-    assert result.changed == {"/a.py": b"gg1\nb = 2\n"}
+    result = run(files, ("inner", r"f\(([^f()]*)\)", r"+\1"), ("bad", r"b = 2", r"b = = 2"))
+    assert result.changed == {"/a.py": b"++1\nb = 2\n"}
     assert len(result.rejected) == 1
 
 
@@ -164,7 +165,7 @@ def test_a_script_is_judged_by_its_own_validator() -> None:
     result = run(files, ("empty", r"  export A=1\n", ""), ("other", r"export B=2\n", ""))
     assert result.changed == {"/run.sh": b"if true; then\n  export A=1\nfi\n"}
     assert [rejection.rules for rejection in result.rejected] == [("empty",)]
-    strict = {Kind.SHELL: lambda before, after: "no"}
+    strict = {Kind.SHELL: lambda before, after, edits: "no"}
     assert fix_files(rewriter(files, ("r", "B", "C")), files, SAFE, validators=strict).changed == {}
 
 

@@ -39,9 +39,12 @@ def ensure(code: str | bytes, module: str = MODULE, name: str = NAME) -> tuple[s
         ('"""Doc."""', f'"""Doc."""\n\n{LINE}'),
         ('#!x\n"""Doc\n\nmore."""  # c\n\nx = 1\n', f'#!x\n"""Doc\n\nmore."""  # c\n\n{LINE}\n\nx = 1\n'),
         ("from __future__ import annotations\nx = 1\n", f"from __future__ import annotations\n\n{LINE}\n\nx = 1\n"),
-        ("from __future__ import annotations\nimport os\n", f"from __future__ import annotations\nimport os\n{LINE}\n"),
+        (
+            "from __future__ import annotations\nimport os\n",
+            f"from __future__ import annotations\nimport os\n\n{LINE}\n",
+        ),
         ("import torch\nx = 1\n", f"import torch\n{LINE}\nx = 1\n"),
-        ("import torch\n\nimport numpy as np\n\nx = 1\n", f"import torch\n\nimport numpy as np\n{LINE}\n\nx = 1\n"),
+        ("import torch\n\nimport numpy as np\n\nx = 1\n", f"import torch\n{LINE}\n\nimport numpy as np\n\nx = 1\n"),
         ("import torch", f"import torch\n{LINE}"),
         (
             "from torch import (\n    nn,\n    optim,\n)  # c\nx = 1\n",
@@ -52,7 +55,7 @@ def ensure(code: str | bytes, module: str = MODULE, name: str = NAME) -> tuple[s
             "import os\nos.environ['X'] = '1'\nimport torch\nx = 1\n",
             f"import os\nos.environ['X'] = '1'\nimport torch\n{LINE}\nx = 1\n",
         ),
-        ("import os\nx = 1\nimport sys\n", f"import os\n{LINE}\nx = 1\nimport sys\n"),
+        ("import os\nx = 1\nimport sys\n", f"import os\n\n{LINE}\n\nx = 1\nimport sys\n"),
         (
             "try:\n    import torch\nexcept ImportError:\n    pass\n",
             f"{LINE}\n\ntry:\n    import torch\nexcept ImportError:\n    pass\n",
@@ -91,7 +94,73 @@ def test_a_module_without_dots() -> None:
     assert ensure("import datetime as dt\n", "datetime", "timedelta") == ("import datetime as dt\n", "dt.timedelta")
     assert ensure("import torch.nn\n", "torch", "compile") == ("import torch.nn\n", "torch.compile")
     both = "from datetime import datetime\n"
-    assert ensure(both, "datetime", "timedelta") == (both + "from datetime import timedelta\n", "timedelta")
+    assert ensure(both, "datetime", "timedelta") == ("from datetime import datetime, timedelta\n", "timedelta")
+
+
+OLD, NEW = "from contextlib import nullcontext\n", "from datetime import timedelta\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # Grouped and sorted files stay so.
+        (
+            "import os\nimport sys\n\nimport torch\n",
+            "import os\nimport sys\nfrom datetime import timedelta\n\nimport torch\n",
+        ),
+        (f"import os\n{OLD}from pathlib import Path\n", f"import os\n{OLD}{NEW}from pathlib import Path\n"),
+        (f"{OLD}import os\nfrom pathlib import Path\n", f"{OLD}{NEW}import os\nfrom pathlib import Path\n"),
+        ("import torch\n", f"{NEW}\nimport torch\n"),
+        ("'Doc.'\n\nimport torch\n", f"'Doc.'\n\n{NEW}\nimport torch\n"),
+        (
+            "from __future__ import annotations\n\nimport torch\n",
+            f"from __future__ import annotations\n\n{NEW}\nimport torch\n",
+        ),
+        # Where nothing is grouped it goes behind its like.
+        ("import torch\nimport os\nimport numpy\n", f"import torch\nimport os\n{NEW}import numpy\n"),
+        ("import os; x = 1\nimport torch\n", f"import os; x = 1\n{NEW}import torch\n"),
+        ("x = 1; import torch\n", f"{NEW}\nx = 1; import torch\n"),
+        ("import os\r\nimport torch as t\r\n", "import os\r\n" + NEW.replace("\n", "\r\n") + "import torch as t\r\n"),
+        # Names join those of the same module, in their order.
+        ("from datetime import date, tzinfo\n", "from datetime import date, timedelta, tzinfo\n"),
+        ("from datetime import tzinfo, date\n", "from datetime import tzinfo, date, timedelta\n"),
+        ("from datetime import date  # c\n", f"from datetime import date  # c\n{NEW}"),
+        ("from datetime import (\n    date,\n)\n", f"from datetime import (\n    date,\n)\n{NEW}"),
+        ("from datetime import date as d\n", f"from datetime import date as d\n{NEW}"),
+        # Not usable as they are.
+        (
+            "try:\n    from datetime import date\nexcept E: ...\n",
+            f"{NEW}\ntry:\n    from datetime import date\nexcept E: ...\n",
+        ),
+        ("from .datetime import date\n", f"{NEW}\nfrom .datetime import date\n"),
+    ],
+)
+def test_where_a_line_of_the_standard_library_goes(before: str, after: str) -> None:
+    assert ensure(before, "datetime", "timedelta") == (after, "timedelta")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expression"),
+    [
+        ("import sys\n", "import os\nimport sys\n", "os.replace"),
+        ("from os import path\n", "import os\nfrom os import path\n", "os.replace"),
+        ("from os import replace\n", "from os import replace\n", "replace"),
+        ("os = 1\n", "from os import replace\n\nos = 1\n", "replace"),
+        ("import torch\n", "import os\n\nimport torch\n", "os.replace"),
+        ("from .a import b\n", "import os\n\nfrom .a import b\n", "os.replace"),
+    ],
+)
+def test_a_name_that_says_little_is_used_through_its_module(before: str, after: str, expression: str) -> None:
+    assert ensure(before, "os", "replace") == (after, expression)
+
+
+def test_packages_go_to_packages_and_stay_behind_what_runs_first() -> None:
+    code = "import os\n\nimport numpy\nimport torch\nimport yaml\n\nfrom .a import b\n"
+    assert ensure(code, "scipy", "fft")[0] == code.replace("import yaml\n", "import yaml\nfrom scipy import fft\n")
+    code = "import os\nfrom .a import b\n"
+    assert ensure(code, "scipy", "fft")[0] == f"{code}\nfrom scipy import fft\n"
+    code = "import numpy\n\nprepare()\nimport torch\nimport yaml\n"
+    assert ensure(code)[0] == code + LINE + "\n"
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,12 @@ class _Kinds:
     validators: Mapping[Kind, Validator]
     kind_of: Callable[[str, bytes], Kind]
 
-    def problem(self, current: Contents, new: Contents) -> tuple[str, str] | None:
-        """The first file that its new bytes break, and how."""
-        for path in sorted(new):
-            reason = self.validators[self.kind_of(path, current[path])](current[path], new[path])
+    def problem(self, current: Contents, fixes: Sequence[Fix], paths: Collection[str]) -> tuple[str, str] | None:
+        """The first of the files at ``paths`` that the fixes would break, and how."""
+        new = self.contents(fixes, current)
+        for path in sorted(paths):
+            edits = {edit for fix in fixes for edit in fix.edits if edit.span.path == path}
+            reason = self.validators[self.kind_of(path, current[path])](current[path], new[path], edits)
             if reason:
                 return path, reason
         return None
@@ -175,8 +177,7 @@ def _sift(
     ``kept`` are fixes that stay already. A group that breaks a file is halved until each guilty fix stands alone.
     """
     paths = {edit.span.path for fix in chosen for edit in fix.edits}
-    trial = kinds.contents([*kept, *chosen], current)
-    problem = kinds.problem(current, {path: trial[path] for path in paths})
+    problem = kinds.problem(current, [*kept, *chosen], paths)
     if problem is None:
         return [*kept, *chosen], []
     if len(chosen) == 1:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ldlm_lint.configs import instructions
 from ldlm_lint.configs.instructions import Instruction
+from ldlm_lint.model import Edit
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _VARIABLE = re.compile(r"[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*(?:=|$)")
@@ -14,7 +16,7 @@ _PAIRS_AND_BLANKS = re.compile(
 )
 
 
-def validate_dotenv(before: bytes, after: bytes) -> str | None:
+def validate_dotenv(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
     """What broke in a ``.env`` file: no more lines that set nothing than before."""
     return "a line would no longer set a variable" if _lost(after) > _lost(before) else None
 
@@ -25,7 +27,7 @@ def _lost(data: bytes) -> int:
     return sum(not _VARIABLE.match(line) for line in lines if line and not line.startswith("#"))
 
 
-def validate_dockerfile(before: bytes, after: bytes) -> str | None:
+def validate_dockerfile(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
     """What broke in a Dockerfile: instructions may go but not come, lists stay lists, ``ENV`` keeps its form."""
     old, new = _instructions(before), _instructions(after)
     waiting = iter(one.keyword for one in old)

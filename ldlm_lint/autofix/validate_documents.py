@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
 from ldlm_lint.configs.read import read
+from ldlm_lint.model import Edit
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 # Comparing lines with each other takes the square of their number.
@@ -17,12 +18,12 @@ _LONGEST = 500
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
-def validator(kind: Kind) -> Callable[[bytes, bytes], str | None]:
+def validator(kind: Kind) -> Callable[..., str | None]:
     """The validator of a kind of document; a file that could not be read before cannot get worse."""
     return functools.partial(_validate, kind)
 
 
-def _validate(kind: Kind, before: bytes, after: bytes) -> str | None:
+def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
     try:
         old = read(Source.from_bytes("", before, kind))
     except (DocumentError, UnreadableError):

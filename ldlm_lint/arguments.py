@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LEVELS = ("error", "warning", "refactor", "info")
 EXIT_CODES = (
     "exit codes: 0 nothing at or above the fail level; 1 findings; 2 wrong usage, configuration or baseline; "
-    "3 nothing to check, unreadable input or an internal error"
+    "3 nothing to check, unreadable input, a file that could not be fixed or an internal error"
 )
 
 
@@ -54,7 +54,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     _configure_baseline_file(known)
     known.add_argument("--no-baseline", action="store_true", help="show what the baseline knows too")
     fixes = parser.add_argument_group("fixes")
-    fixes.add_argument("--fix", action="store_true", help="apply safe fixes and show what remains")
+    fixes.add_argument("--fix", action="store_true", help="apply safe fixes and show what remains; `ldlm-lint undo` takes them back")
     fixes.add_argument(
         "--unsafe-fixes", action="store_true", help="with --fix or --diff: fixes that change behaviour too"
     )

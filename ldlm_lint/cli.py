@@ -1,8 +1,8 @@
 """The command: its parser, and how a run ends whatever happens; a subcommand's own room is in `ldlm_lint.commands`.
 
 Exit codes: 0 nothing at or above the fail level, or every named path excluded; 1 findings; 2 wrong usage,
-configuration or baseline; 3 nothing to check, unreadable input or an internal error (findings are printed all the
-same).
+configuration or baseline; 3 nothing to check, unreadable input, a file that could not be fixed or an internal error
+(findings are printed all the same). `undo` has its own, see `ldlm_lint.commands.undo`.
 """
 
 from __future__ import annotations

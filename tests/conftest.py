@@ -1,14 +1,40 @@
 """Property tests try the same examples in every run, so that a change is judged by what it changes.
 
 ``HYPOTHESIS_PROFILE=search python -m pytest`` looks for new ones; what it finds becomes an example of its own.
+With ``LDLM_LINT_ALL=1`` a test that would be skipped fails: where everything is installed, nothing may hide.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True)
 settings.register_profile("search")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Fail what was skipped in a test or its fixtures; an expected failure is reported as skipped, too, and stays."""
+    return (yield from _failed_if_skipped())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """Fail a module that was skipped as a whole."""
+    return (yield from _failed_if_skipped())
+
+
+def _failed_if_skipped():
+    report = yield
+    if NOTHING_IS_SKIPPED and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, though LDLM_LINT_ALL is set: {report.longrepr}"
+    return report

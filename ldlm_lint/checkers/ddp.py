@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Arguments
@@ -69,7 +70,7 @@ def check_broadcast_buffers(checker: LdlmChecker, node: nodes.Call) -> None:
             place,
             args={"problem": "is False"},
             claims=(Claim("wrapped-model-trains"), Claim("model-draws-buffers", " ".join(origins))),
-            fix=lambda source: _delete_fix(source, node, place),
+            fix=lambda source: _delete_fix(source, place),
         )
 
 
@@ -167,17 +168,9 @@ def _rename_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
     return Fix("rename it to forward_sync_buffers", (edit,), Applicability.UNSAFE, _RENAME_REASON)
 
 
-def _delete_fix(source: Source, call: nodes.Call, place: nodes.NodeNG) -> Fix | None:
-    """Take the keyword out together with the comma in front of it."""
-    if not isinstance(place, nodes.Keyword):
-        return None
-    whole = span_of(source, place)
-    before = [span_of(source, one).end for one in (*call.args, *call.keywords)]
-    start = max((end for end in before if end < whole.start), default=0)
-    if not start or source.slice(source.span(start, whole.start)).strip() != ",":
-        return None
-    edit = Edit(source.span(start, whole.end), "")
-    return Fix("leave broadcast_buffers at its default", (edit,), Applicability.UNSAFE, _DELETE_REASON)
+def _delete_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
+    edits = remove_arguments(source, [span_of(source, place)]) if isinstance(place, nodes.Keyword) else None
+    return Fix("leave broadcast_buffers at its default", edits, Applicability.UNSAFE, _DELETE_REASON) if edits else None
 
 
 __all__ = ["WRAPPER", "check_broadcast_buffers", "check_gradient_copy"]

@@ -8,6 +8,8 @@ from astroid import nodes
 
 from ldlm_lint.checkers.accumulating import MicroBatches
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.gradient_sync_boundaries import micro_boundary
+from ldlm_lint.checkers.gradient_sync_fix import indentation
 from ldlm_lint.checkers.scaled_loss import loss_of
 from ldlm_lint.checkers.scaler_steps import ScaledClip
 from ldlm_lint.checkers.step_events import Event, Kind
@@ -28,7 +30,8 @@ def unscale_fix(source: Source, found: ScaledClip, events: Sequence[Event]) -> F
         if holder is None:
             continue
         text = f"{step.func.expr.as_string()}.unscale_({step.args[0].as_string()})"
-        lines = _guarded(source, holder, step, text)
+        level = indentation(source.lines, clip.parent, clip)[1]
+        lines = _guarded(source, holder, step, text, level)
         start = source.line_starts[(clip.lineno or 1) - 1]
         if lines is None or source.lines[(clip.lineno or 1) - 1][: clip.col_offset or 0].strip():
             return None
@@ -39,13 +42,16 @@ def unscale_fix(source: Source, found: ScaledClip, events: Sequence[Event]) -> F
     return None
 
 
-def _guarded(source: Source, holder: nodes.NodeNG, step: nodes.Call, text: str) -> list[str] | None:
+def _guarded(source: Source, holder: nodes.NodeNG, step: nodes.Call, text: str, level: str) -> list[str] | None:
     """The lines that unscale under the test that the scaler's step stands under."""
     if holder is step.statement():
         return [text]
     if isinstance(holder, nodes.If) and step.statement() in holder.body:
+        if micro_boundary(holder.test, holder.body) is not None:
+            # Clipped with every micro-batch, stepped with the last: all but that one would still be clipped with their scale.
+            return None
         test = source.slice(span_of(source, holder.test))
-        return [f"if {test}:", f"    {text}"] if "\n" not in test and ":=" not in test else None
+        return [f"if {test}:", f"{level}{text}"] if "\n" not in test and ":=" not in test else None
     return None
 
 

@@ -23,6 +23,7 @@ _FUSABLE = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
 # The oldest torch that is supported, and the first one whose fused kernels take parameters on a CPU.
 _SUPPORTED, _ON_CPU = (2, 0), (2, 4)
+_RIGHT_UNDER_SCALERS = (2, 1)
 _PARAMETERS = {"parameters", "named_parameters"}
 # What the fused kernels do not take, where the file itself makes it.
 _UNSUPPORTED = (b"sparse=True", b"torch.cfloat", b"torch.complex64", b"torch.complex128", b"torch.cdouble")
@@ -128,6 +129,8 @@ def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None)
 def _obstacle(call: nodes.Call, oldest: tuple[int, ...] | None) -> str:
     """Why the constructor may raise on a torch that the project may run on; empty where it does not."""
     unknown = oldest is None
+    if not unknown and oldest < _RIGHT_UNDER_SCALERS:
+        return "torch 2.0.0 took wrong steps with it under a GradScaler (fixed in 2.0.1)"
     for name in sorted(meant(call.func)):
         since = tables.fused_since(name.rpartition(".")[2])
         if since is None or (unknown and since > _SUPPORTED):
@@ -138,8 +141,10 @@ def _obstacle(call: nodes.Call, oldest: tuple[int, ...] | None) -> str:
 
 
 def _is_moved_later(call: nodes.Call) -> bool:
-    """Whether the function that makes an optimizer brings the model to its device only afterwards."""
+    """Whether the function that makes an optimizer brings the model to its device only afterwards, or is its own constructor."""
     model = next((one.func.expr.as_string() for one in nodes_of(call, nodes.Call) if last_name(one.func) in _PARAMETERS), None)
+    if model == "self":
+        return isinstance(call.scope(), nodes.FunctionDef) and call.scope().name == "__init__"
     moves = [one for one in nodes_of(call.scope(), nodes.Call) if model is not None and _moves(one, model)]
     lines = [one.lineno or 0 for one in moves]
     return bool(lines) and min(lines) > (call.end_lineno or 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from astroid import nodes
 
 from ldlm_lint.autofix.edits import delete_line
@@ -9,37 +11,48 @@ from ldlm_lint.checkers.base import span_of
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.source import Source
 
-_REASON = "the learning rate of every step changes"
+_EARLY = "each step is taken with the learning rate that was meant for it, one earlier in the schedule than until now"
+_FREQUENT = "the schedule runs slower by the number of micro-batches: a length that counts them must be divided by it"
+# A comment in front that goes with the scheduler's step.
+_ABOUT = re.compile(r"sched|\blr\b|learning|warm|anneal|decay", re.I)
 
 
 def move_behind(source: Source, schedule: nodes.Call, step: nodes.Call, title: str) -> Fix | None:
     """The fix that takes the scheduler's statement out and puts it behind the optimizer's; None where it is not so simple."""
     unit = _unit(schedule)
     place = _place(unit, step) if unit is not None else None
-    return _moved(source, unit, place, title) if unit is not None and place is not None else None
+    return _moved(source, unit, place, title, _EARLY) if unit is not None and place is not None else None
 
 
 def move_into(source: Source, schedule: nodes.Call, step: nodes.Call, title: str) -> Fix | None:
     """The same where the optimizer's statement stands in a block of its own, such as the guard of an accumulation."""
     unit, place = _unit(schedule), step.statement()
-    return _moved(source, unit, place, title) if unit is not None and isinstance(place, nodes.Expr) else None
+    return _moved(source, unit, place, title, _FREQUENT) if unit is not None and isinstance(place, nodes.Expr) else None
 
 
-def _moved(source: Source, unit: nodes.NodeNG, place: nodes.NodeNG, title: str) -> Fix | None:
+def _moved(source: Source, unit: nodes.NodeNG, place: nodes.NodeNG, title: str, reason: str) -> Fix | None:
     first, last = unit.lineno or 1, unit.end_lineno or 1
     alone = not source.lines[first - 1][: unit.col_offset or 0].strip() and not _shares_a_line(source, unit)
     if not alone or _shares_a_line(source, place) or source.lines[first - 1].lstrip().startswith("elif"):
         return None
-    indent = _indent(source, place.lineno or 1)
-    before = _indent(source, first)
-    lines = [line.removeprefix(before) for line in source.lines[first - 1 : last]]
-    text = "".join(f"{indent}{line}{source.newline}" for line in lines)
+    indent, before = _indent(source, place.lineno or 1), _indent(source, first)
+    head = _first_comment(source, first, before)
+    lines = [line.removeprefix(before) for line in source.lines[head - 1 : last]]
+    text = "".join(f"{indent}{line}{source.newline}" if line.strip() else source.newline for line in lines)
     end = place.end_lineno or 1
     if end >= len(source.line_starts):
         return None
     start = source.line_starts[end]
-    edits = (delete_line(source, span_of(source, unit)), Edit(source.span(start, start), text))
-    return Fix(title, tuple(sorted(edits)), Applicability.UNSAFE, _REASON)
+    gone = delete_line(source, source.span(source.line_starts[head - 1], span_of(source, unit).end))
+    return Fix(title, tuple(sorted((gone, Edit(source.span(start, start), text)))), Applicability.UNSAFE, reason)
+
+
+def _first_comment(source: Source, line: int, indent: str) -> int:
+    """The line from which on comments right above a statement speak of it."""
+    head = line
+    while head > 1 and source.lines[head - 2].startswith(f"{indent}#"):
+        head -= 1
+    return head if _ABOUT.search("".join(source.lines[head - 1 : line - 1])) else line
 
 
 def _unit(schedule: nodes.Call) -> nodes.NodeNG | None:

@@ -54,9 +54,16 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     _configure_baseline_file(known)
     known.add_argument("--no-baseline", action="store_true", help="show what the baseline knows too")
     fixes = parser.add_argument_group("fixes")
-    fixes.add_argument("--fix", action="store_true", help="apply safe fixes and show what remains; `ldlm-lint undo` takes them back")
+    fixes.add_argument(
+        "--fix", action="store_true", help="apply safe fixes and show what remains; `ldlm-lint undo` takes them back"
+    )
     fixes.add_argument(
         "--unsafe-fixes", action="store_true", help="with --fix or --diff: fixes that change behaviour too"
+    )
+    fixes.add_argument(
+        "--interactive",
+        action="store_true",
+        help="with --fix: show each fix, unsafe ones too, and ask whether to apply it",
     )
     fixes.add_argument("--diff", action="store_true", help="print what --fix would write, and write nothing")
     fixes.add_argument(

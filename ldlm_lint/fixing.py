@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ldlm_lint.autofix.undo import journal_for
 from ldlm_lint.config import Config
 from ldlm_lint.discover import discover
 from ldlm_lint.gate import EVERYTHING, Gate
-from ldlm_lint.model import Applicability, Problem, Report
+from ldlm_lint.model import Applicability, Finding, Problem, Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source, UnreadableError
 from ldlm_lint.writing import NOT_FIXED, blocked, finish_interrupted, write_changed
@@ -41,10 +41,17 @@ class Outcome:
 
 
 def apply_fixes(
-    paths: Sequence[Path], config: Config, base: Path, limit: Applicability, write: bool, gate: Gate = EVERYTHING
+    paths: Sequence[Path],
+    config: Config,
+    base: Path,
+    limit: Applicability,
+    write: bool,
+    gate: Gate = EVERYTHING,
+    choose: Callable[[Report], Iterable[Finding]] | None = None,
 ) -> Outcome:
     """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory.
 
+    With ``choose``, which is asked in each round, those of the findings that it returns, whatever their level.
     What ``gate`` holds back is neither fixed nor reported. Files are written all or none, and a file that cannot be
     written keeps its fixes, those included that change other files too.
     """
@@ -60,8 +67,12 @@ def apply_fixes(
         return engine.run(paths, config, base=base, overlay=overlay, gate=gate.after(contents, overlay))
 
     free = {path: data for path, data in contents.items() if path not in faults}
-    result = fix_files(lambda overlay: lint(overlay).findings, free, limit)
-    options = ("--fix", *(("--unsafe-fixes",) if limit < Applicability.SAFE else ()))
+    if choose is None:
+        result = fix_files(lambda overlay: lint(overlay).findings, free, limit)
+        options = ("--fix", *(("--unsafe-fixes",) if limit < Applicability.SAFE else ()))
+    else:
+        result = fix_files(lambda overlay: choose(lint(overlay)), free, Applicability.DISPLAY)
+        options = ("--fix", "--interactive")
     failed = write_changed(journal, contents, result.changed, NOT_FIXED, options, result.applied) if write else ()
     changed = {} if failed else result.changed
     report = _with_problems(lint(changed), (*_left_out(result, faults), *failed))

@@ -17,7 +17,8 @@ MAX_ROUNDS = 20
 Contents = Mapping[str, bytes]
 """Paths, as `Span.path` has them, to the bytes of the files."""
 
-_Identity = tuple[tuple[str, bytes, bytes, str], ...]
+FixIdentity = tuple[tuple[str, bytes, bytes, str], ...]
+"""What `identity_of` knows a fix by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ def fix_files(
     kinds = _Kinds(validators, kind_of)
     current = dict(files)
     applied: Counter[str] = Counter()
-    rejected: dict[_Identity, Rejection] = {}
+    rejected: dict[FixIdentity, Rejection] = {}
     rounds = 0
     step = _Step()
     for attempt in range(max_rounds + 1):
@@ -119,11 +120,15 @@ class _Step:
 
     new: Contents = field(default_factory=dict)
     applied: Mapping[str, int] = field(default_factory=dict)
-    rejected: Mapping[_Identity, Rejection] = field(default_factory=dict)
+    rejected: Mapping[FixIdentity, Rejection] = field(default_factory=dict)
 
 
 def _step(
-    findings: Iterable[Finding], current: Contents, limit: Applicability, excluded: Collection[_Identity], kinds: _Kinds
+    findings: Iterable[Finding],
+    current: Contents,
+    limit: Applicability,
+    excluded: Collection[FixIdentity],
+    kinds: _Kinds,
 ) -> _Step:
     """One round: the usable fixes, of those the disjoint ones, of those the ones that break nothing."""
     rules: dict[frozenset[Edit], list[str]] = defaultdict(list)
@@ -133,14 +138,14 @@ def _step(
             rules[frozenset(finding.fix.edits)].append(finding.rule)
             fixes.append(finding.fix)
     usable: list[Fix] = []
-    rejected: dict[_Identity, Rejection] = {}
+    rejected: dict[FixIdentity, Rejection] = {}
 
     def reject(fix: Fix, path: str, reason: str) -> None:
         names = tuple(sorted(set(rules[frozenset(fix.edits)])))
-        rejected[_identity(fix, current)] = Rejection(names, path, fix.title, reason)
+        rejected[identity_of(fix, current)] = Rejection(names, path, fix.title, reason)
 
     for fix in fixes:
-        if _identity(fix, current) in excluded:
+        if identity_of(fix, current) in excluded:
             continue
         defect = _defect(fix, current, kinds)
         if defect:
@@ -188,7 +193,7 @@ def _sift(
     return stay, broken + more
 
 
-def _identity(fix: Fix, current: Contents) -> _Identity:
+def identity_of(fix: Fix, current: Contents) -> FixIdentity:
     """What a fix is known by in later rounds, when its bytes may have moved: what it does to which lines."""
     parts = []
     for edit in sorted(fix.edits, key=edit_key):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from ldlm_lint.commands.output import FINDINGS, OK, exit_code, print_notes, prin
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
     from ldlm_lint.gate import Gate
-    from ldlm_lint.model import Report
+    from ldlm_lint.model import Finding, Report
     from ldlm_lint.report.text import Fixed
 
 
@@ -27,6 +27,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--diff prints a patch and cannot be combined with --format")
     if arguments.add_ignores and (arguments.fix or arguments.diff):
         raise UsageError("--add-ignores cannot be combined with --fix or --diff; fix first, then ignore what remains")
+    if arguments.interactive and (not arguments.fix or arguments.diff or arguments.format != "text"):
+        raise UsageError(
+            "--interactive asks about each fix of --fix, and cannot be combined with --diff or --format json"
+        )
     base = Path.cwd()
     paths, config = arguments_of.configuration(arguments, base)
     gate = arguments_of.gate(arguments, paths, config, base)
@@ -47,7 +51,8 @@ def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config,
     from ldlm_lint.report.text import Fixed
 
     limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
-    outcome = apply_fixes(paths, config, base, limit, write=not arguments.diff, gate=gate)
+    choose = _asking(base) if arguments.interactive else None
+    outcome = apply_fixes(paths, config, base, limit, write=not arguments.diff, gate=gate, choose=choose)
     print_notes(outcome.notes, base)
     code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
     if not arguments.diff:
@@ -58,6 +63,13 @@ def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config,
     sys.stdout.buffer.flush()
     print_problems(outcome.report, base)
     return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
+
+
+def _asking(base: Path) -> Callable[[Report], Iterable[Finding]]:
+    from ldlm_lint.commands.interactive import asking
+    from ldlm_lint.rules import by_symbol
+
+    return asking(base, by_symbol).accepted
 
 
 def _warn_of_interrupted(paths: Sequence[Path], base: Path) -> None:

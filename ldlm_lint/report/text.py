@@ -52,13 +52,23 @@ def write(
     ``rules`` are by symbol, ``unsafe`` says that ``--unsafe-fixes`` was given, ``quiet`` leaves out the footer.
     Lines are never wrapped: what is long the terminal breaks by itself, and a pipe gets whole lines.
     """
-    console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = console_of(stream)
     blocks = _Blocks(report, base, rules, unsafe)
     for finding in report.findings:
         console.print(_joined(blocks.lines(finding)), soft_wrap=True)
         console.print()
     if not quiet:
         console.print(_joined(_footer(report, unsafe, fixed)), soft_wrap=True)
+
+
+def console_of(stream: TextIO) -> Console:
+    """What writes styled lines to a stream as they are, in colour where it is a terminal."""
+    return _Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def finding_lines(report: Report, finding: Finding, *, base: Path, rules: Mapping[str, Rule]) -> Iterator[Text]:
+    """The lines of one finding as the report shows them, without its fix."""
+    yield from _Blocks(report, base, rules, True).finding(finding)
 
 
 def _joined(lines: Iterator[Text]) -> Text:
@@ -76,7 +86,13 @@ class _Blocks:
     shown: dict[tuple[Edit, ...], str] = field(default_factory=dict)
 
     def lines(self, finding: Finding) -> Iterator[Text]:
-        """The lines of one finding."""
+        """The lines of one finding and its fix."""
+        yield from self.finding(finding)
+        if finding.fix is not None:
+            yield from self._help(finding, finding.fix, self._gutter(finding))
+
+    def finding(self, finding: Finding) -> Iterator[Text]:
+        """The lines of one finding without its fix."""
         gutter = self._gutter(finding)
         yield self._head(finding)
         yield Text.assemble(" " * gutter, ("--> ", _FRAME), self._place(finding.span))
@@ -84,8 +100,6 @@ class _Blocks:
         for related in finding.related:
             place = self._place(related.span, column=False)
             yield Text.assemble(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
-        if finding.fix is not None:
-            yield from self._help(finding, finding.fix, gutter)
 
     def _head(self, finding: Finding) -> Text:
         style = f"bold {_STYLES[finding.severity]}"

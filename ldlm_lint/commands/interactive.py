@@ -1,0 +1,145 @@
+"""``--fix --interactive``: each fix is shown with its reason and its diff, and applied if whoever reads it says so."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from ldlm_lint.autofix.apply import FixIdentity, identity_of
+from ldlm_lint.autofix.edits import OverlapError, apply_edits
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule
+from ldlm_lint.report.fix import write_fix
+from ldlm_lint.source import Source
+
+QUESTION = "Apply this fix? [y]es [n]o [a]ll of this rule [s]kip this rule [q]uit ? "
+HELP = """y  apply this fix
+n  leave it out; it is not asked about again in this run
+a  apply it and all further fixes of this rule, unsafe ones too, but not those that are only shown
+s  leave out this fix and all further ones of this rule
+q  ask no more, and apply what was accepted so far; so does the end of the input
+?  this help
+Ctrl-C leaves every file as it is.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A fix, the findings that share it, and the new bytes of the files that it changes."""
+
+    fix: Fix
+    findings: tuple[Finding, ...]
+    after: Mapping[str, bytes]
+    identity: FixIdentity
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The rules whose findings share the fix."""
+        return frozenset(finding.rule for finding in self.findings)
+
+
+@dataclass(slots=True)
+class Asking:
+    """The questions of one run: what was answered holds in later rounds, which ask about new fixes only.
+
+    ``answers`` and ``output`` are the streams of the conversation, ``rules`` are by symbol.
+    """
+
+    base: Path
+    rules: Mapping[str, Rule]
+    answers: TextIO | None
+    output: TextIO
+    _decided: dict[FixIdentity, bool] = field(default_factory=dict)
+    _all: set[str] = field(default_factory=set)
+    _skipped: set[str] = field(default_factory=set)
+    _ended: bool = False
+
+    def accepted(self, report: Report) -> list[Finding]:
+        """The findings of a report whose fixes are to be applied; raises KeyboardInterrupt at Ctrl-C."""
+        waiting = list(_proposals(report))
+        chosen: list[Finding] = []
+        for number, proposal in enumerate(waiting, 1):
+            if self._decide(report, proposal, f"fix {number} of {len(waiting)}"):
+                chosen.extend(proposal.findings)
+        return chosen
+
+    def _decide(self, report: Report, proposal: Proposal, title: str) -> bool:
+        known = self._decided.get(proposal.identity)
+        if known is not None:
+            return known
+        if proposal.rules <= self._skipped or self._ended:
+            return False
+        if proposal.rules <= self._all and proposal.fix.applicability > Applicability.DISPLAY:
+            return True
+        write_fix(report, proposal.findings, proposal.after, self.output, base=self.base, rules=self.rules, title=title)
+        decision = self._ask(proposal)
+        if decision is None:
+            self._ended = True
+            return False
+        self._decided[proposal.identity] = decision
+        return decision
+
+    def _ask(self, proposal: Proposal) -> bool | None:
+        """The answer to one question, None where there are to be no more."""
+        while True:
+            answer = self._answer()
+            if answer in ("", "q"):
+                return None
+            if answer == "a":
+                self._all |= proposal.rules
+                self._skipped -= proposal.rules
+            if answer == "s":
+                self._skipped |= proposal.rules
+            if answer in ("y", "a", "n", "s"):
+                self.output.write("\n")
+                return answer in ("y", "a")
+            self.output.write(HELP)
+
+    def _answer(self) -> str:
+        """The first letter of the next line, ``?`` for an empty line, nothing at the end of the input."""
+        self.output.write(QUESTION)
+        self.output.flush()
+        line = self.answers.readline() if self.answers is not None else ""
+        if not line or not (self.answers and self.answers.isatty()):
+            # What is typed at a terminal is seen there; what comes from elsewhere is repeated.
+            self.output.write(f"{line.strip() or ('q' if not line else '')}\n")
+        return (line.strip().lower() or "?")[0] if line else ""
+
+
+def asking(base: Path, rules: Mapping[str, Rule]) -> Asking:
+    """The questions of this process, asked on its streams."""
+    return Asking(base, rules, sys.stdin, sys.stdout)
+
+
+def _proposals(report: Report) -> Iterator[Proposal]:
+    """The fixes of a report that edit something, in the order of their first findings."""
+    shared: dict[tuple[Edit, ...], list[Finding]] = {}
+    for finding in report.findings:
+        if finding.fix is not None and finding.fix.edits:
+            shared.setdefault(finding.fix.edits, []).append(finding)
+    for findings in shared.values():
+        fix = findings[0].fix
+        sources = _sources(report, fix) if fix else None
+        if fix is None or sources is None:
+            continue
+        before = {path: source.data for path, source in sources.items()}
+        try:
+            after = {path: _after(source, fix.edits) for path, source in sources.items()}
+        except (OverlapError, UnicodeEncodeError):
+            # It could not be applied, so there is nothing to ask; without questions the run names it.
+            continue
+        if after != before:
+            yield Proposal(fix, tuple(findings), after, identity_of(fix, before))
+
+
+def _sources(report: Report, fix: Fix) -> dict[str, Source] | None:
+    """The files that a fix edits, None if the report does not hold all of them."""
+    found = {edit.span.path: report.sources.get(edit.span.path) for edit in fix.edits}
+    known = {path: source for path, source in found.items() if isinstance(source, Source)}
+    return known if len(known) == len(found) else None
+
+
+def _after(source: Source, edits: Sequence[Edit]) -> bytes:
+    return apply_edits(source.data, [edit for edit in edits if edit.span.path == source.path], source.encoding)

@@ -1,0 +1,72 @@
+"""One fix as a reader decides about it: its finding, what it does, how safe that is, who shares it, and its diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from rich.text import Text
+
+from ldlm_lint.autofix.diff import patch_base, unified_diff
+from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.common import positions, shown_path, source_of
+from ldlm_lint.report.text import console_of, finding_lines
+
+_LEVELS = {
+    Applicability.SAFE: ("safe fix", "green"),
+    Applicability.UNSAFE: ("unsafe fix", "yellow"),
+    Applicability.DISPLAY: ("not applied by --fix", "red"),
+}
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def write_fix(
+    report: Report,
+    findings: Sequence[Finding],
+    after: Mapping[str, bytes],
+    stream: TextIO,
+    *,
+    base: Path,
+    rules: Mapping[str, Rule],
+    title: str,
+) -> None:
+    """Show the fix that ``findings`` share and that makes ``after`` of its files; ``title`` says which one it is."""
+    first, fix = findings[0], findings[0].fix
+    if fix is None:
+        raise ValueError("findings without a fix")
+    console = console_of(stream)
+    lines = [
+        *finding_lines(report, first, base=base, rules=rules),
+        Text.assemble((f"{title}: ", "bold cyan"), clean(fix.title)),
+        _level(fix),
+        *_sharing(report, findings[1:], base),
+        *_diff(report, after, base),
+    ]
+    console.print(Text("\n").join(lines), soft_wrap=True)
+
+
+def _level(fix: Fix) -> Text:
+    label, style = _LEVELS[fix.applicability]
+    return Text.assemble((label, f"bold {style}"), f": {clean(fix.reason)}" if fix.reason else "")
+
+
+def _sharing(report: Report, others: Sequence[Finding], base: Path) -> Iterator[Text]:
+    for one in others:
+        (line, column), _ = positions(report, one.span)
+        place = f"{clean(shown_path(one.span.path, base))}:{line}:{column}"
+        yield Text.assemble(("also for: ", "bold"), f"{one.code} {one.rule} at {place}")
+
+
+def _diff(report: Report, after: Mapping[str, bytes], base: Path) -> Iterator[Text]:
+    top = patch_base(base)
+    for path in sorted(after):
+        source = source_of(report, path)
+        if source is None:
+            continue
+        patch = unified_diff(top, {path: source.data}, {path: after[path]}).split(b"\n")[1:-1]
+        for number, line in enumerate(patch):
+            text = clean(line.decode(source.encoding, errors="replace").removesuffix("\r"))
+            style = "bold" if number < 2 else _STYLES.get(text[:1], "")
+            yield Text(text, style)

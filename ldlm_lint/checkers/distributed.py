@@ -9,8 +9,8 @@ from astroid import nodes
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.collective_timeouts import check_field, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
-from ldlm_lint.checkers.environment import findings_of
-from ldlm_lint.checkers.environment_order import settings_after
+from ldlm_lint.checkers.environment import findings_of, options_of
+from ldlm_lint.checkers.environment_order import earlier, settings_after
 from ldlm_lint.checkers.gradient_sync import accumulation_of, called_slots
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
@@ -82,8 +82,7 @@ class DistributedChecker(LdlmChecker):
         name = next(iter(names))
         check_timeout(self, node, name)
         if name == "torch.distributed.init_process_group":
-            for place, variable in settings_after(node):
-                self.report(ENVIRONMENT_SET_TOO_LATE, place, args={"name": variable}, related=[(node, "made here")])
+            self._check_order(node)
         if name in _STRATEGY_TAKERS:
             self._check_strategy(node)
         if name in _UNUSED_PARAMETERS:
@@ -91,6 +90,17 @@ class DistributedChecker(LdlmChecker):
         if name == WRAPPER:
             check_gradient_copy(self, node)
             check_broadcast_buffers(self, node)
+
+    def _check_order(self, node: nodes.Call) -> None:
+        """Look at the variables that are set behind a process group."""
+        for place, variable in settings_after(node):
+            self.report(
+                ENVIRONMENT_SET_TOO_LATE,
+                place,
+                args={"name": variable},
+                related=[(node, "made here")],
+                fix=lambda source, place=place, name=variable: earlier(source, node, place, name, options_of(self.option)),
+            )
 
     def _check_accumulation(self, node: nodes.Call) -> None:
         """One loop is one defect, however many backward passes it has."""

@@ -47,9 +47,13 @@ def findings_of(module: nodes.Module, source: Source, option: Callable[[str], ob
     settings = settings_of(module, source)
     if not settings:
         return
+    yield from decide(settings, options_of(option), scene=_scene(source))
+
+
+def options_of(option: Callable[[str], object]) -> dict[str, object]:
+    """What the decisions about variables are told of the configuration."""
     names = [one.name for one in EXCESSIVE_HEARTBEAT_TIMEOUT.options]
-    options = {name: option(name) for name in (*names, OLDEST_TORCH, NEWEST_TORCH)}
-    yield from decide(settings, options, scene=_scene(source))
+    return {name: option(name) for name in (*names, OLDEST_TORCH, NEWEST_TORCH)}
 
 
 def settings_of(module: nodes.Module, source: Source) -> list[Setting]:

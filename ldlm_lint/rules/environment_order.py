@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Reference, Rule
+from ldlm_lint.model import Applicability, Reference, Rule
 
 ENVIRONMENT_SET_TOO_LATE = Rule(
     code="W7223",
@@ -25,6 +25,10 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
     reads=("py",),
     triggers=(b"init_process_group",),
     requires=((b"environ", b"putenv"), (b"NCCL_",)),
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: a setting that has had no effect so far comes into force. The assignment moves in front of the call with the comments "
+    "above it; there is no fix where its value may depend on what stands in between, where the file mentions the variable elsewhere, "
+    "or where another rule is against the value.",
 )
 
 RULES = (ENVIRONMENT_SET_TOO_LATE,)

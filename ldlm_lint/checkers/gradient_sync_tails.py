@@ -27,7 +27,8 @@ def steps_only_at(found: Accumulation, block: Sequence[nodes.NodeNG]) -> bool:
     calls = list(own_calls(found.loop))
     steps = [one for one in calls if is_step(one) and not exclude(one, found.backward)]
     # The other branch of a test that the block holds would step on what this one left local.
-    if any(is_step(one) and one not in steps and _is_in(block, one) for one in calls):
+    others = [one for one in calls if is_step(one) and one not in steps and _is_in(block, one)]
+    if not all(_is_under(one, found) for one in others):
         return False
     clips = [one for one in calls if last_name(one.func).startswith("clip_grad") and not exclude(one, found.backward)]
     if found.boundary is None or found.guard is found.loop:
@@ -35,13 +36,14 @@ def steps_only_at(found: Accumulation, block: Sequence[nodes.NodeNG]) -> bool:
         return not steps and not clips and not leaves and not getattr(found.loop, "orelse", None)
     if found.by_helper:
         return not steps and not clips and not _flushes(found)
-    wanted = found.boundary.as_string()
-    for call in (*steps, *clips):
-        guard = guard_of(call, found.loop)
-        if guard is None or guard[2].as_string() != wanted:
-            return False
     one_optimizer = len({_receiver(one) for one in steps}) == 1
-    return one_optimizer and not _flushes(found)
+    return one_optimizer and all(_is_under(one, found) for one in (*steps, *clips)) and not _flushes(found)
+
+
+def _is_under(call: nodes.Call, found: Accumulation) -> bool:
+    """Whether a call runs only where the very test of the accumulation says that the last micro-batch is reached."""
+    guard = guard_of(call, found.loop) if found.boundary is not None else None
+    return guard is not None and guard[2].as_string() == found.boundary.as_string() and guard[1].last is found.last
 
 
 def _is_in(block: Sequence[nodes.NodeNG], node: nodes.NodeNG) -> bool:

@@ -105,12 +105,22 @@ def _target(call: nodes.Call) -> str:
     return "the model"
 
 
-def _without_try(source: Source, statement: nodes.Try) -> Fix | None:
-    """The body alone, as it behaves today."""
+def _without_try(source: Source, statement: nodes.Try) -> Fix:
+    """The body alone, as it behaves today; with edits where it is all that the ``try`` holds."""
+    title = "take the try away, which changes nothing today"
+    return Fix(title, _body_alone(source, statement), Applicability.DISPLAY, _REASON)
+
+
+def _body_alone(source: Source, statement: nodes.Try) -> tuple[Edit, ...]:
     if statement.orelse or statement.finalbody:
-        return None
+        return ()
     whole, first, last = (span_of(source, one) for one in (statement, statement.body[0], statement.body[-1]))
     body = source.slice(source.span(first.start, last.end))
-    inner, outer = " " * statement.body[0].col_offset, " " * statement.col_offset
-    edit = Edit(whole, body.replace(f"\n{inner}", f"\n{outer}"))
-    return Fix("take the try away, which changes nothing today", (edit,), Applicability.DISPLAY, _REASON)
+    inner, outer = (_indent(source, one) for one in (statement.body[0], statement))
+    newline = source.newline
+    return (Edit(whole, body.replace(f"{newline}{inner}", f"{newline}{outer}")),)
+
+
+def _indent(source: Source, statement: nodes.NodeNG) -> str:
+    line = source.lines[statement.lineno - 1]
+    return line[: len(line) - len(line.lstrip())]

@@ -29,6 +29,13 @@ _TAKES_MODEL = {"accelerate": "prepare", "lightning": "fit"}
 _TRAINING_ARGUMENTS = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}
 _STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, are then errors"
 
+_CHECKPOINT = Fix(
+    "pass use_reentrant=False to the checkpoint, or to gradient_checkpointing_kwargs",
+    (),
+    Applicability.DISPLAY,
+    "the edit belongs to the checkpoint; where the argument is missing there, checkpoint-without-use-reentrant makes it",
+)
+
 
 class DdpGraphChecker(LdlmChecker):
     """What DDP allows a model and its parameters to do."""
@@ -92,6 +99,7 @@ class DdpGraphChecker(LdlmChecker):
                 place,
                 args={"where": ""},
                 claims=(Claim("model-checkpoints-reentrantly", _subject(slots)),),
+                fix=lambda _: _CHECKPOINT,
             )
 
     def _check_training_arguments(self, node: nodes.Call) -> None:
@@ -108,6 +116,7 @@ class DdpGraphChecker(LdlmChecker):
             args={"where": "gradient_checkpointing=True"},
             related=[(_keyword(node, "gradient_checkpointing"), "the reentrant checkpoint")],
             claims=(Claim("stands-outside-tests"), *([Claim("transformers-is-old")] if options.absent else ())),
+            fix=lambda _: _CHECKPOINT,
         )
 
 

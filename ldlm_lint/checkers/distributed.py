@@ -122,7 +122,7 @@ class DistributedChecker(LdlmChecker):
         """Lightning takes the flag inside the name of its strategy."""
         strategy = Arguments(node)["strategy"]
         if strategy.node is not None and strategy.is_only("ddp_find_unused_parameters_true"):
-            self.report(FIND_UNUSED_PARAMETERS, strategy.node)
+            self.report(FIND_UNUSED_PARAMETERS, strategy.node, fix=lambda source: _unused_fix(source, strategy))
 
     def _check_unused_parameters(self, node: nodes.Call, parameter: str) -> None:
         argument = Arguments(node)[parameter]
@@ -132,9 +132,11 @@ class DistributedChecker(LdlmChecker):
         self.report(FIND_UNUSED_PARAMETERS, place, fix=lambda source: _unused_fix(source, argument))
 
 
-def _unused_fix(source: Source, argument: Argument) -> Fix | None:
-    if not isinstance(argument.node, nodes.Const):
-        return None
-    edit = Edit(span_of(source, argument.node), "False")
+def _unused_fix(source: Source, argument: Argument) -> Fix:
+    """The other value, for the day on which every parameter was seen to get a gradient."""
+    node = argument.node
+    edits: tuple[Edit, ...] = ()
+    if isinstance(node, nodes.Const):
+        edits = (Edit(span_of(source, node), "False" if node.value is True else '"ddp"'),)
     reason = "a model with a parameter that gets no gradient crashes on its second step; verify first"
-    return Fix("find_unused_parameters=False, once no parameter was seen unused", (edit,), Applicability.DISPLAY, reason)
+    return Fix("find_unused_parameters=False, once no parameter was seen unused", edits, Applicability.DISPLAY, reason)

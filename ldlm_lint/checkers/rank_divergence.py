@@ -15,6 +15,8 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.rank_divergence import RANK_LOCAL_SKIP, RULES
 from ldlm_lint.source import Source
 
+_REASON = "a collective and a synchronisation in each step, which needs a process group"
+
 
 class RankDivergenceChecker(LdlmChecker):
     """Ranks that leave a step alone."""
@@ -41,25 +43,30 @@ class RankDivergenceChecker(LdlmChecker):
             skip.node,
             args={"cause": skip.cause},
             claims=claims,
-            fix=functools.partial(_flag_fix, skip=skip) if skip.test is not None else None,
+            fix=functools.partial(_flag_fix, skip=skip),
         )
 
 
-def _flag_fix(source: Source, skip: Skip) -> Fix | None:
+def _flag_fix(source: Source, skip: Skip) -> Fix:
+    """Let the ranks decide together; with edits where a test is asked in a line of its own."""
+    return Fix("decide it over all ranks", _flag(source, skip), Applicability.DISPLAY, _REASON)
+
+
+def _flag(source: Source, skip: Skip) -> tuple[Edit, ...]:
     """Put the decision into a tensor and take its maximum over the ranks before it is asked."""
     test, statement = skip.test, skip.where
-    if test is None or not isinstance(statement, nodes.If) or not source.text.split("\n")[statement.lineno - 1].lstrip().startswith("if"):
-        return None
+    if test is None or not isinstance(statement, nodes.If) or not source.lines[statement.lineno - 1].lstrip().startswith("if"):
+        return ()
     loss = next((one for one in nodes_of(test, nodes.Name) if "loss" in one.name.lower()), None)
     if loss is None or any(isinstance(one, nodes.Name) and one.name == "math" for one in nodes_of(test, nodes.Name)):
-        return None
+        return ()
     needed, distributed = ensure_import(source, "torch", "distributed")
-    span, whole = span_of(source, test), span_of(source, statement)
-    indent = " " * (statement.col_offset or 0)
+    span, whole, newline = span_of(source, test), span_of(source, statement), source.newline
+    line = source.lines[statement.lineno - 1]
+    indent = line[: len(line) - len(line.lstrip())]
     text = (
-        f"skip = {loss.name}.new_tensor(float(bool({source.slice(span)})))\n"
-        f"{indent}{distributed}.all_reduce(skip, op={distributed}.ReduceOp.MAX)\n{indent}"
+        f"skip = {loss.name}.new_tensor(float(bool({source.slice(span)}))){newline}"
+        f"{indent}{distributed}.all_reduce(skip, op={distributed}.ReduceOp.MAX){newline}{indent}"
     )
     edits = (Edit(source.span(whole.start, whole.start), text), Edit(span, "skip"))
-    reason = "a collective and a synchronisation in each step, which needs a process group"
-    return Fix("decide it over all ranks", tuple(filter(None, (needed, *edits))), Applicability.DISPLAY, reason)
+    return tuple(filter(None, (needed, *edits)))

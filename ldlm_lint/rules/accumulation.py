@@ -35,7 +35,9 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients are summed before they are averaged instead of after, which rounds differently, and code between backward "
-    "and step sees gradients of its own rank only.",
+    "and step sees gradients of its own rank only. The test is that of the optimizer's step, so that no step is taken on gradients that "
+    "stayed local; where a step may come at another time (what is left over after the last batch, a second test, two optimizers in turn), "
+    "where a backward pass may be left out, or every micro-batch is clipped, there is no fix.",
     probe=Probe("all-reduces-per-step", "more than one all-reduce of the same bucket ran between two optimizer steps"),
 )
 

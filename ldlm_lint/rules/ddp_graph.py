@@ -80,6 +80,8 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     triggers=(b"find_unused_parameters",),
     setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
     confidence=Confidence.MEDIUM,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: the edit belongs to the call of the checkpoint, where checkpoint-without-use-reentrant makes it.",
 )
 
 PARAMETERS_FROZEN_AFTER_WRAP = Rule(

@@ -30,7 +30,7 @@ NO_SYNC_OUTSIDE_FORWARD = Rule(
     requires=((b"backward",),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients that were averaged over the ranks for each micro-batch then stay local until one that is synchronised, "
-    "which must come before the optimizer steps.",
+    "which must come before the optimizer steps. Only shown where the test of `no_sync()` is not that of every step.",
 )
 
 RULES = (NO_SYNC_OUTSIDE_FORWARD,)

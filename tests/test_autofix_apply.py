@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ldlm_lint.autofix.apply import FixResult, fix_files
-from ldlm_lint.autofix.validate import validate_shell
 from ldlm_lint.autofix.validate_python import validate_python
+from ldlm_lint.autofix.validate_shell import validate_shell
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.source import Kind
 

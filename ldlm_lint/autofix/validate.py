@@ -9,32 +9,13 @@ from types import MappingProxyType
 from ldlm_lint.autofix import validate_documents
 from ldlm_lint.autofix.validate_containers import validate_dockerfile, validate_dotenv
 from ldlm_lint.autofix.validate_python import validate_python
+from ldlm_lint.autofix.validate_shell import validate_shell
 from ldlm_lint.configs.detect import config_kind
 from ldlm_lint.model import Edit
-from ldlm_lint.shell.tree import block_statements, parse, without_carriage_returns
 from ldlm_lint.source import Kind
-
-_NEVER_EMPTY = frozenset(("compound_statement", "subshell", "do_group", "if_statement", "elif_clause", "else_clause"))
 
 Validator = Callable[[bytes, bytes, Collection[Edit]], "str | None"]
 """Takes the bytes before and after, and the edits that make them so; returns what is worse now, None if nothing is."""
-
-
-def validate_shell(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:
-    """What broke in a shell script: it must not hold more errors than before."""
-    old, new = _shell_errors(before), _shell_errors(after)
-    return f"the script would hold {new} syntax errors instead of {old}" if new > old else None
-
-
-def _shell_errors(data: bytes) -> int:
-    """The places that tree-sitter could not read or had to make up, and the empty blocks, which bash refuses."""
-    errors, pending = 0, [parse(without_carriage_returns(data))]
-    while pending:
-        node = pending.pop()
-        errors += node.is_error or node.is_missing
-        errors += node.type in _NEVER_EMPTY and block_statements(node) == []
-        pending.extend(node.children)
-    return errors
 
 
 VALIDATORS: Mapping[Kind, Validator] = MappingProxyType(

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from astroid import nodes
 
+from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.model import Finding, Span
+from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT
 from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
+from ldlm_lint.rules.environment_names import why_ineffective
 from ldlm_lint.rules.environment_view import Scene
+from ldlm_lint.rules.process_groups import COLLECTIVE_MINIMUM
 from ldlm_lint.rules.roles import is_diagnostic, remark_at, speaks_of_debugging
-from ldlm_lint.rules.settings import Origin, Setting, Surroundings, Twin, Value
+from ldlm_lint.rules.settings import Origin, Removal, Setting, Surroundings, Twin, Value
 from ldlm_lint.source import Source
 
 _ENVIRON = {"os.environ"}
@@ -27,6 +31,7 @@ _SETTERS = {"os.environ.setdefault": Origin.DEFAULT, "os.putenv": Origin.LITERAL
 _REMOVED = re.compile(r"environ\.pop\(\s*[\"'](\w+)|del\s+os\.environ\[\s*[\"'](\w+)|unsetenv\(\s*[\"'](\w+)")
 _SEVERAL = re.compile(r"init_process_group|init_distributed|\bAccelerator\(|mp\.spawn|\.Fabric\(")
 # Branches of a statement: the field of its parent that a node stands in.
+_INHERITED = "a process that the program starts may read it"
 _BRANCHES = ("body", "orelse", "handlers", "finalbody")
 
 
@@ -47,13 +52,13 @@ def findings_of(module: nodes.Module, source: Source, option: Callable[[str], ob
     settings = settings_of(module, source)
     if not settings:
         return
-    yield from decide(settings, options_of(option), scene=_scene(source))
+    yield from decide(settings, options_of(option), _Editor(module, source), _scene(source))
 
 
 def options_of(option: Callable[[str], object]) -> dict[str, object]:
     """What the decisions about variables are told of the configuration."""
-    names = [one.name for one in EXCESSIVE_HEARTBEAT_TIMEOUT.options]
-    return {name: option(name) for name in (*names, OLDEST_TORCH, NEWEST_TORCH)}
+    options = (*EXCESSIVE_HEARTBEAT_TIMEOUT.options, COLLECTIVE_LIMIT, COLLECTIVE_MINIMUM)
+    return {name: option(name) for name in (*(one.name for one in options), OLDEST_TORCH, NEWEST_TORCH)}
 
 
 def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
@@ -65,6 +70,42 @@ def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
         pairs = _assigned(node) if isinstance(node, nodes.Assign) else _passed(node)
         found += [_setting(source, pair) for pair in pairs if is_relevant(pair.name)]
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Editor:
+    """Takes assignments out of Python that nothing reads; every other variable is rewritten in its place."""
+
+    module: nodes.Module
+    source: Source
+
+    def removals(self, groups: Mapping[Setting, str]) -> dict[Setting, Removal]:
+        """See `ldlm_lint.rules.settings.Editor`."""
+        useless = {one.span: one for one in groups if why_ineffective(one.name) is not None}
+        found: dict[Setting, Removal] = {}
+        for node in nodes_of(self.module, nodes.Assign) if useless else ():
+            setting = useless.get(span_of(self.source, node))
+            # A constant is all that goes: nothing is called, and the block keeps another statement.
+            if setting is None or len(node.targets) != 1 or not isinstance(node.value, nodes.Const):
+                continue
+            lines = lines_of(self.source, span_of(self.source, node))
+            others = any(span_of(self.source, one) not in useless for one in block_of(node))
+            if lines is not None and others:
+                found[setting] = Removal((Edit(lines, ""),), reason=_INHERITED)
+        return found
+
+
+def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The statements of the block that a statement stands in."""
+    parts = (getattr(statement.parent, name, None) for name in _BRANCHES)
+    return next((part for part in parts if isinstance(part, list) and statement in part), [])
+
+
+def lines_of(source: Source, span: Span) -> Span | None:
+    """The lines of a statement with the comment behind it, None where another statement stands on them."""
+    lines = delete_line(source, span).span
+    before, after = source.data[lines.start : span.start], source.data[span.end : lines.end].strip()
+    return lines if not before.strip() and (not after or after.startswith(b"#")) else None
 
 
 def _scene(source: Source) -> Scene:

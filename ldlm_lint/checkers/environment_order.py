@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from astroid import nodes
 
-from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.environment import lines_of
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
@@ -76,7 +76,7 @@ def earlier(source: Source, call: nodes.Call, place: nodes.Assign, name: str, op
         return None
     if not isinstance(group, (nodes.Expr, nodes.Assign)) or not _is_movable(group, place):
         return None
-    target, lines = _lines_of(source, span_of(source, group)), _lines_of(source, span_of(source, place))
+    target, lines = lines_of(source, span_of(source, group)), lines_of(source, span_of(source, place))
     if target is None or lines is None:
         return None
     moved = source.slice(_with_comments(source, lines))
@@ -112,13 +112,6 @@ def _bound_in(statement: nodes.NodeNG) -> set[str]:
     for one in nodes_of(statement, (nodes.FunctionDef, nodes.ClassDef)):
         found.add(one.name)
     return found
-
-
-def _lines_of(source: Source, span: Span) -> Span | None:
-    """The lines of a statement, None where another statement stands on them."""
-    lines = delete_line(source, span).span
-    before, after = source.data[lines.start : span.start], source.data[span.end : lines.end].strip()
-    return lines if not before.strip() and (not after or after.startswith(b"#")) else None
 
 
 def _with_comments(source: Source, lines: Span) -> Span:

@@ -25,6 +25,7 @@ _POSITIONAL = {
     "lightning.strategies.DDPStrategy": (),
     "lightning.strategies.FSDPStrategy": (),
 }
+POSITIONAL = _POSITIONAL[DEFAULT_GROUP]
 _SUBGROUPS = {name for name in _POSITIONAL if "new_" in name or "split_" in name}
 _MESHES = {"torch.distributed.init_device_mesh", "torch.distributed.device_mesh.init_device_mesh"}
 _IN_SECONDS = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}

@@ -78,8 +78,11 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
         environment_names.PREFIX.encode(),
     ),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where nothing in the file mentions the name again and something else stays around it (a command in its "
-    "block, a variable in its list); otherwise unsafe. A misspelt name is not removed: which of the two was meant is the author's to say.",
+    fix_safety="Safe where nothing in the file mentions the name again or prints all variables, and something else stays around it (a "
+    "command in its block, a variable in its list); otherwise unsafe, and where a command would fail without the variable (`set -u`) there is "
+    "none. A plain number of seconds, between `collective-minimum` and `collective-limit`, whose launches reach exactly one "
+    "`init_process_group` without a timeout is passed there as `timeout=timedelta(seconds=...)`, in one unsafe fix over both files: it "
+    "comes into force for every launch of that program. A misspelt name is not removed: which of the two was meant is the author's to say.",
 )
 
 INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
@@ -122,8 +125,9 @@ NCCL_MONITORING_DISABLED = Rule(
     reads=("sh", "py", "cfg"),
     triggers=(b"TORCH_NCCL_ENABLE_MONITORING",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: processes can be ended that were left alone before. There is no fix where the file's heartbeat "
-    "timeout is unknown or would still overflow. " + _UNIT,
+    fix_safety="Unsafe: processes can be ended that were left alone before. It is written as 1 and not removed, so that no 0 of a sourced file, "
+    "an image or a cluster's profile comes back into force. There is no fix where the heartbeat timeout of the file, or of another one that "
+    "the same processes get, is unknown, below 30 s or would still overflow. " + _UNIT,
 )
 
 NCCL_BLOCKING_WAIT = Rule(
@@ -145,7 +149,8 @@ NCCL_BLOCKING_WAIT = Rule(
     triggers=(b"NCCL_BLOCKING_WAIT",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the watchdog, its timeout and the heartbeat come back into force. Both names go at once; there is "
-    "no fix where the file's heartbeat timeout is unknown or would still overflow. " + _UNIT,
+    "no fix where the heartbeat timeout of the file, or of another one that the same processes get, is unknown, below 30 s or would still "
+    "overflow. " + _UNIT,
 )
 
 RULES = (

@@ -6,6 +6,7 @@ The watchdog's settings have one common fix (`environment_watchdog`); every othe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -21,9 +22,11 @@ from ldlm_lint.rules import (
     environment_values,
     environment_watchdog,
 )
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT
 from ldlm_lint.rules.environment import INEFFECTIVE_ENVIRONMENT_VARIABLE
 from ldlm_lint.rules.environment_view import Scene, View
-from ldlm_lint.rules.settings import Editor, Removal, Setting
+from ldlm_lint.rules.process_groups import COLLECTIVE_MINIMUM
+from ldlm_lint.rules.settings import Editor, Origin, Removal, Setting
 
 _TOPICS = (
     environment_error_handling,
@@ -34,6 +37,8 @@ _TOPICS = (
     environment_allocator,
     environment_connections,
 )
+# A comment that speaks of another unit than seconds.
+_OTHER_UNIT = re.compile(r"\bmin|\bms\b|milli|hour|\bhrs?\b|\bh\b", re.I)
 _NAMES = frozenset(name for topic in (environment_watchdog, *_TOPICS) for name in topic.NAMES)
 
 
@@ -64,7 +69,7 @@ def decide(
     removals = editor.removals(groups) if editor is not None else {}
     yield from block.findings(removals)
     for setting, why in useless:
-        yield _asking(_useless(setting, why, removals.get(setting), view), setting)
+        yield _promising(_asking(_useless(setting, why, removals.get(setting), view), setting), setting, view)
     for draft in drafts:
         yield _asking(draft.finding(removals.get(draft.setting)), draft.setting)
 
@@ -74,6 +79,21 @@ def _asking(finding: Finding, setting: Setting) -> Finding:
     if finding.fix is None or finding.fix.applicability is not Applicability.SAFE:
         return finding
     return replace(finding, claims=(*finding.claims, Claim("variable-is-read-nowhere-else", setting.name)))
+
+
+def _promising(finding: Finding, setting: Setting, view: View) -> Finding:
+    """A finding about a timeout in plain seconds, with the question whether a process group may take it."""
+    values = setting.values or ()
+    length = values[0].text if len(values) == 1 and values[0].origin is Origin.LITERAL else ""
+    known = setting.name in environment_names.TIMEOUTS and length.isascii() and length.isdigit()
+    if finding.fix is None or not known or setting.place.conditional or setting.expanded:
+        return finding
+    least, most = (view.options.get(one.name, one.default) for one in (COLLECTIVE_MINIMUM, COLLECTIVE_LIMIT))
+    if not isinstance(least, int) or not isinstance(most, int) or not least <= int(length) <= most:
+        return finding
+    if _OTHER_UNIT.search(setting.place.remark):
+        return finding
+    return replace(finding, claims=(*finding.claims, Claim("process-group-takes-timeout", str(int(length)))))
 
 
 def _why_useless(setting: Setting) -> str | None:

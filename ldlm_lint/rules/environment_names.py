@@ -26,6 +26,11 @@ UNREAD: dict[str, str] = {
     "TORCH_NCCL_FLIGHT_RECORDER_ENABLED": "the flight recorder is on when TORCH_NCCL_TRACE_BUFFER_SIZE is above 0",
 }
 
+# Those that people set in seconds for what `init_process_group` takes as `timeout`.
+TIMEOUTS = frozenset(
+    ("NCCL_TIMEOUT", "NCCL_COMM_TIMEOUT", "TORCH_DISTRIBUTED_TIMEOUT", "TORCH_DISTRIBUTED_DEFAULT_TIMEOUT", "TORCH_DDP_TIMEOUT")
+)
+
 REMOVED: dict[str, str] = {
     "NCCL_TREE_THRESHOLD": "2.5",
     "NCCL_LL_THRESHOLD": "2.5",

@@ -54,7 +54,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             finding,
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
-            fix=None if verdict.withdraws else _demoted(finding.fix, verdict.unsafe),
+            fix=None if verdict.withdraws else verdict.fix or _demoted(finding.fix, verdict.unsafe),
         )
     return replace(finding, claims=(), confirmed=True)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.configs.document import Path
-from ldlm_lint.model import Finding, Related, Span
+from ldlm_lint.model import Finding, Fix, Related, Span
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import Homes
 from ldlm_lint.project.config_reads import ConfigReads
@@ -30,7 +30,8 @@ from ldlm_lint.project.wrapped import Wraps
 class Verdict:
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
-    ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix.
+    ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
+    ``fix`` takes its place.
     """
 
     holds: bool
@@ -38,6 +39,7 @@ class Verdict:
     args: tuple[tuple[str, object], ...] = ()
     unsafe: str = ""
     withdraws: bool = False
+    fix: Fix | None = None
 
 
 class Context:

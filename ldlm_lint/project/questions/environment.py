@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Applicability, Finding, Fix, Related
+from ldlm_lint.project.group_timeouts import edits_for, maker_for
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT, is_harmless
 
 _COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
+_TAKES_EFFECT = "in every launch of this program collectives end after %d seconds, no longer after the default of their backend"
 # `NAME=5`, `NAME: "5"`, `environ["NAME"] = "5"`, and `name: NAME` above `value: 5`.
 _SET = re.compile(HEARTBEAT.encode() + rb"(?!\w)[\"']?\]?\s*(?:[:=,]|\bvalue\b\s*:?)\s*(?:value\s*:\s*)?[\"']?([^\s\"',;)}]*)")
 
@@ -30,4 +32,20 @@ def _sets_wrong_heartbeat(data: bytes) -> bool:
     return any(not is_harmless(text.decode(errors="replace")) for text in found)
 
 
-QUESTIONS: dict[str, Question] = {"no-heartbeat-elsewhere-is-wrong": _no_heartbeat_elsewhere_is_wrong}
+def _process_group_takes_timeout(context: Context, finding: Finding, length: str) -> Verdict:
+    """The finding stands in any case; where one process group is made without a timeout, its fix passes it there."""
+    fix, seconds = finding.fix, int(length)
+    maker = maker_for(context.project, context.launches, finding.span, seconds) if fix is not None else None
+    edits = edits_for(context.project, maker, seconds) if maker is not None else None
+    if fix is None or maker is None or edits is None:
+        return Verdict(True)
+    place = Related(context.line_span(maker.path, maker.call.lineno or 1), "this process group gets no timeout")
+    title = f"{fix.title} and pass timeout=timedelta(seconds={seconds}) to init_process_group"
+    both = Fix(title, (*fix.edits, *edits), Applicability.UNSAFE, _TAKES_EFFECT % seconds)
+    return Verdict(True, (place,), fix=both)
+
+
+QUESTIONS: dict[str, Question] = {
+    "no-heartbeat-elsewhere-is-wrong": _no_heartbeat_elsewhere_is_wrong,
+    "process-group-takes-timeout": _process_group_takes_timeout,
+}

@@ -1,0 +1,102 @@
+"""Giving a process group the timeout that a variable promised which nothing reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from astroid import nodes
+
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.autofix.imports import ensure_import
+from ldlm_lint.checkers.base import span_of
+from ldlm_lint.model import Edit, Span
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.launches import Launches
+from ldlm_lint.project.programs import Program
+from ldlm_lint.project.trees import tree_of
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group, sets_timeouts_later
+from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.environment_names import TIMEOUTS
+from ldlm_lint.source import Kind, Source
+
+# Who else makes the default group, with a timeout of its own.
+_OTHER_MAKERS = re.compile(
+    rb"init_distributed\b|InitProcessGroupKwargs|ddp_timeout|\bAccelerator\(|TrainingArguments|(?:DDP|FSDP)Strategy|\bFabric\("
+)
+_MAKER = b"init_process_group"
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """The one call of a program that makes its default group."""
+
+    path: str
+    call: nodes.Call
+
+
+def maker_for(project: Project, launches: Launches, setting: Span, seconds: int) -> Maker | None:
+    """The call that may take a timeout for the variable at a place; None where there is not exactly one.
+
+    It must be the only one of all programs that get the variable, take no timeout yet, and have no launch that
+    promises another one.
+    """
+    entries = _entries(project, launches, setting)
+    if not entries:
+        return None
+    makers: dict[tuple[str, int], Maker] = {}
+    for path in sorted(frozenset[str]().union(*(project.reach(entry) for entry in entries))):
+        data = project.data(path)
+        if _OTHER_MAKERS.search(data) or sets_timeouts_later(data):
+            return None
+        makers |= {(path, call.lineno or 0): Maker(path, call) for call in _calls(project, path)}
+    if len(makers) != 1:
+        return None
+    (maker,) = makers.values()
+    if not Arguments(maker.call, POSITIONAL)["timeout"].absent or not all(_makes(project, one, maker) for one in entries):
+        return None
+    return maker if all(_agrees(one, seconds) for one in launches.running(maker.path)) else None
+
+
+def edits_for(project: Project, maker: Maker, seconds: int) -> tuple[Edit, ...] | None:
+    """The edits that pass the timeout; None where the call or the file cannot be edited."""
+    source = Source.from_bytes(maker.path, project.data(maker.path), Kind.PYTHON)
+    try:
+        needed, timedelta = ensure_import(source, "datetime", "timedelta")
+    except SyntaxError:
+        return None
+    passed = add_keyword(source, span_of(source, maker.call), "timeout", f"{timedelta}(seconds={seconds})")
+    return None if passed is None else tuple(filter(None, (needed, passed)))
+
+
+def _entries(project: Project, launches: Launches, setting: Span) -> frozenset[str]:
+    """The Python files that are run with the variable; empty where one of them is unknown."""
+    if setting.path in project.files:
+        return frozenset({setting.path})
+    found = {one.entry for one in launches.programs if _gets(one, setting)}
+    return frozenset() if None in found else frozenset(filter(None, found))
+
+
+def _gets(program: Program, setting: Span) -> bool:
+    return any(
+        one.span.path == setting.path and setting.start <= one.span.start and one.span.end <= setting.end
+        for one in program.environment
+    )
+
+
+def _calls(project: Project, path: str) -> Iterable[nodes.Call]:
+    """The calls of a file that make a default group."""
+    module = tree_of(project, path) if _MAKER in project.data(path) and not project.is_test(path) else None
+    return [call for call in nodes_of(module, nodes.Call) if makes_default_group(call)] if module is not None else []
+
+
+def _makes(project: Project, entry: str, maker: Maker) -> bool:
+    return maker.path in project.reach(entry)
+
+
+def _agrees(program: Program, seconds: int) -> bool:
+    """Whether a launch promises no other timeout."""
+    given = [one for one in program.environment if one.keys and one.keys[0] in TIMEOUTS]
+    return all(one.texts == {str(seconds)} for one in given)

@@ -27,6 +27,7 @@ _WITHOUT_TARGET = "target-torch does not say that the project runs on torch 2.4 
 _BOUND_ELSEWHERE = "another file may import the names from here"
 _NESTED_DTYPE = "inside another autocast it takes that one's dtype"
 _SEEN_ELSEWHERE = "other code gets the scaler, and may check for the old class"
+_SCRIPTED = "TorchScript compiles autocast by the names of its classes"
 _TYPE_CHECK = "a type check for the old class in this file no longer holds"
 
 
@@ -143,6 +144,7 @@ class Rewriting:
     def _doubts(self, uses: Iterable[Use]) -> list[str]:
         """Why a rewriting may change what the file does."""
         found = [_WITHOUT_TARGET] if self.target is None or self.target < _SAFE_SINCE else []
+        found += [_SCRIPTED] if b"jit.script" in self.source.data or b"ScriptModule" in self.source.data else []
         for use in uses:
             if use.moved.name == "autocast":
                 arguments = Arguments(use.place, _AUTOCAST)

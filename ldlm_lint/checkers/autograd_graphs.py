@@ -131,7 +131,7 @@ def _kept(candidate: _Candidate) -> Kept | None:
         losses = [part for part in parts if text_of(part) in found]
         if losses:
             backward = found[text_of(losses[0])]
-            if _is_made_anew(into, step) or _is_differentiated(into, owner):
+            if _is_made_anew(into, step) or is_differentiated(into, owner):
                 return None
             lasts = direct or _lasts(losses, backward, node, step)
             return Kept(node, tuple(losses), into, backward, candidate.meter, step is owner) if lasts else None
@@ -250,7 +250,7 @@ def _is_made_anew(into: str, loop: nodes.NodeNG) -> bool:
     return any(dotted(one) == base for one in nodes_of(loop, nodes.AssignName) if one.parent is loop)
 
 
-def _is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
+def is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
     """Whether the sum is differentiated itself, or goes into something that is."""
     reached, before = {into.partition("[")[0]}, 0
     while len(reached) > before:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 _LONGEST = 40
+_CAPTURES = (b"CUDAGraph", b"cuda.graph", b"make_graphed_callables")
+_CAPTURE_REASON = "a copy that waits cannot be captured into a CUDA graph, which this file makes"
 _REASON = "the host may write into the pinned batch while it is being copied"
 
 
@@ -86,7 +88,11 @@ def _shown(node: nodes.NodeNG) -> str:
 def _wait_fix(source: Source, call: nodes.Call) -> Fix | None:
     keywords = [span_of(source, one) for one in call.keywords if one.arg == "non_blocking"]
     edits = remove_arguments(source, keywords)
-    return Fix("wait for the copy: drop non_blocking=True", edits, Applicability.SAFE) if edits else None
+    if not edits:
+        return None
+    reason = _CAPTURE_REASON if any(word in source.data for word in _CAPTURES) else ""
+    level = Applicability.UNSAFE if reason else Applicability.SAFE
+    return Fix("wait for the copy: drop non_blocking=True", edits, level, reason)
 
 
 def _asynchronous_fix(source: Source, copies: list[nodes.Call]) -> Fix | None:

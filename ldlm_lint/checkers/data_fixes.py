@@ -17,7 +17,10 @@ from ldlm_lint.source import Source
 
 _PERSISTENT_REASON = "workers keep their dataset copies and random streams between epochs"
 _PREFETCH_REASON = "more batches wait in host memory and /dev/shm"
-_WORKERS_REASON = "workers copy the dataset, draw other random numbers, and cannot take what does not fork or pickle"
+_WORKERS_REASON = (
+    "workers copy the dataset, draw other random numbers, repeat what an iterable dataset does not share out, and cannot "
+    "take what does not fork or pickle"
+)
 _PIN_REASON = "page-locked memory cannot be swapped out, and batches that are on the GPU already cannot be pinned"
 _AMOUNT_REASON = "fewer workers may be too few for a slow dataset"
 
@@ -42,7 +45,8 @@ def _keyword_fix(
     own = call.parent_of(workers.node)
     if is_positive(workers.node) or (not own and _all_positive(workers)):
         value = plain
-    elif own and can_be_repeated(call, workers.node):
+    elif own and can_be_repeated(call, workers.node) and all(one.arg is not None for one in call.keywords):
+        # Beside a dictionary of options, which is where the author decides on them, a condition would be misplaced.
         value = guarded.format(_text_of(source, workers.node))
     else:
         return None

@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.evaluation_fixes import no_grad_fix
+from ldlm_lint.checkers.evaluation_results import result_is_differentiated
 from ldlm_lint.checkers.evaluation_runs import Run, runs_of
 from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.rules.evaluation import EVALUATION_WITH_GRADIENTS, RULES
@@ -23,7 +24,8 @@ class EvaluationChecker(LdlmChecker):
         data = self.source.data
         if b"torch" in data and any(trigger in data for trigger in EVALUATION_WITH_GRADIENTS.triggers):
             for runs in _by_place(runs_of(node, self.source.text)):
-                self._report(runs)
+                if not result_is_differentiated(runs[0].owner):
+                    self._report(runs)
 
     def _report(self, runs: list[Run]) -> None:
         run = runs[0]

@@ -19,7 +19,7 @@ _DEPTH = 3
 _WRAPPERS = {"Subset", "ConcatDataset", "random_split", "train_test_split", "DatasetWrapper"}
 _IN_MEMORY = {"TensorDataset", "torch.load", "numpy.load", "pickle.load", "joblib.load", "numpy.memmap", "from_numpy"}
 _TOYS = re.compile(r"toy|dummy|fake|synthetic|mock|mnist|^random_?(?:data|tensor|token|image|text)", re.I)
-_STREAMS = re.compile(r"^(webdataset|wds|litdata|streaming|nvidia\.dali|torchdata)\.|IterableDataset|Streaming")
+_STREAMS = re.compile(r"^(webdataset|wds|litdata|streaming|nvidia\.dali|torchdata|torchtext\.datasets)\.|IterableDataset|Streaming")
 _STREAMED = re.compile(rb"streaming[ \t]*=[ \t]*True")
 _CHEAP = {
     *("len", "int", "float", "str", "dict", "list", "tuple", "range", "min", "max", "slice", "zip", "enumerate", "isinstance", "bool"),

@@ -35,7 +35,7 @@ DEPRECATED_AMP_API = Rule(
     "names, and an `autocast` that names no dtype gets the one that the old name stood for, since the new one takes that "
     "of an autocast around it. Unsafe without target-torch, and where names are imported by themselves "
     "in a file that is no script: the import changes too, and another file may import them from there. Unsafe for a scaler "
-    "that other code gets, which may check for the old class.",
+    "that other code gets, which may check for the old class, and beside TorchScript, which knows the classes by name.",
 )
 
 GRAD_SCALER_WITH_BFLOAT16 = Rule(

@@ -33,9 +33,9 @@ LOSS_GRAPH_ACCUMULATION = Rule(
     triggers=(b"+=", b".append(", b".update(", b".add(", b".push(", b".record(", b".log(", b" + "),
     requires=((b"backward",),),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where the sum is a variable of the function that is only divided or asked for its number. Elsewhere "
-    "unsafe: code that is not seen may differentiate it, and the printed text of a tensor names its graph. `.detach()` does not wait for the "
-    "device, as `.item()` would.",
+    fix_safety="Safe where the sum is a variable of the function that is only divided, compared, asked for its number or formatted "
+    "as one (`{total:.4f}`). Elsewhere unsafe: code that is not seen may differentiate it, and the printed text of a tensor names its "
+    "graph. `.detach()` does not wait for the device, as `.item()` would.",
     probe=Probe("live-autograd-nodes", "the number of autograd nodes that are alive grows with the steps"),
 )
 

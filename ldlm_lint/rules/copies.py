@@ -57,8 +57,8 @@ UNSYNCHRONIZED_COPY = Rule(
     reads=("py",),
     triggers=(b"non_blocking",),
     applicability=Applicability.SAFE,
-    fix_safety="Safe on every supported version: the copy then waits until the values have arrived, and they are the ones that were "
-    "meant.",
+    fix_safety="Safe on every supported version: the copy then waits until the values have arrived, as it does by default, and they "
+    "are the ones that were meant. Unsafe in a file that makes CUDA graphs, into which a copy that waits cannot be captured.",
 )
 
 RULES: tuple[Rule, ...] = (BLOCKING_COPY, UNSYNCHRONIZED_COPY)

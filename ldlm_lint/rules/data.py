@@ -51,7 +51,8 @@ PERSISTENT_WORKERS = Rule(
     setting_triggers=(b"persistent_workers", b"persistent-workers"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs, do not see later changes to the "
-    "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ.",
+    "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ from the "
+    "second iteration on. A sampler that is seeded with the epoch gives the same batches as before.",
     probe=Probe("loader-first-batch-wait", "the first batch of a later epoch waits for worker start-up"),
 )
 
@@ -102,7 +103,8 @@ IN_MAIN_PROCESS = Rule(
     setting_triggers=(b"workers",),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main process would, and fail "
+    fix_safety="Unsafe: workers take memory, get copies of the dataset, draw other random numbers than the main process would, repeat "
+    "the items of an iterable dataset that does not share them out, and fail "
     "with what cannot be forked or pickled (open files, CUDA tensors, lambdas where processes are spawned).",
     options=(NUM_WORKERS,),
     probe=Probe("loader-wait-share", "the step waits for the loader"),
@@ -125,8 +127,8 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     setting_triggers=(b"persistent_workers", b"prefetch_factor", b"persistent-workers", b"prefetch-factor"),
     applicability=Applicability.SAFE,
     fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "
-    "`num_workers=0` says. Where workers were meant, set `num_workers` instead. In a configuration the fix sets it, which is unsafe: "
-    "workers take memory and draw other random numbers.",
+    "`num_workers=0` says. Where a variable holds the 0 the options stay for its other values. Where workers were meant, set "
+    "`num_workers` instead. Unsafe where code around the call catches the error, and in a configuration: a launch may give workers.",
 )
 
 WORKERS_MAY_BE_ZERO = Rule(
@@ -149,7 +151,9 @@ WORKERS_MAY_BE_ZERO = Rule(
     triggers=(b"DataLoader",),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.SAFE,
-    fix_safety="Safe on torch >= 2.0: with workers the guarded values are those that were there, and without workers the call raised.",
+    fix_safety="Safe on torch >= 2.0: with workers the guarded values are those that were there, and without workers the call raised. "
+    "The constructor compares the number with 0 itself, so the comparison raises nothing new. No fix where the number comes from a call "
+    "that may not be made twice; unsafe where code around the loader catches the error.",
 )
 
 DATALOADER_TOO_MANY_WORKERS = Rule(

@@ -19,7 +19,8 @@ EVALUATION_WITH_GRADIENTS = Rule(
     "smaller batches than it could have, or runs out of memory where training does not. Time: the bookkeeping of "
     "autograd.",
     exceptions="Evaluations that differentiate: saliency maps, adversarial attacks, guidance by a classifier, "
-    "test-time training. They are not reported where a gradient is computed in the function or in what it calls. A "
+    "test-time training. They are not reported where a gradient is computed in the function or in what it calls, or where "
+    "the file differentiates what the function returns. A "
     "model whose parameters are all frozen records nothing. Lightning, ignite and the Hugging Face Trainer turn "
     "gradients off around their hooks.",
     versions="All versions of torch; `torch.inference_mode()` exists since 1.9.",

@@ -98,8 +98,8 @@ DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
     "explicit synchronization to be correct. With one, the host launches nothing while the device works, and the "
     "device has nothing to do while the host launches the next step. It is usually left from a measurement.",
     cost="The time to launch the first kernels of a step, in every step.",
-    exceptions="Measurements, which need the wait: they belong under a flag or an interval, where they are not "
-    "reported, or to `torch.cuda.Event`. Work on several streams or of other libraries needs an order, which "
+    exceptions="Measurements, which need the wait: they belong under a flag or an interval, or to "
+    "`torch.cuda.Event`; a wait right beside the reading of a clock is not reported. Work on several streams or of other libraries needs an order, which "
     "`wait_stream` gives without stopping the host.",
     versions="All versions of torch; also the `torch.xpu`, `torch.mps` and `torch.npu` calls of that name.",
     verification="A profile shows `cudaDeviceSynchronize` and a gap without kernels behind it in every step; without "

@@ -61,7 +61,7 @@ def _all_positive(workers: Argument) -> bool:
 def _text_of(source: Source, node: nodes.NodeNG) -> str:
     """An expression as an operand of a comparison."""
     text = source.slice(span_of(source, node))
-    return f"({text})" if isinstance(node, (nodes.IfExp, nodes.BoolOp, nodes.Compare)) else text
+    return f"({text})" if isinstance(node, (nodes.IfExp, nodes.BoolOp, nodes.Compare, nodes.UnaryOp)) else text
 
 
 def pin_fix(source: Source, call: nodes.Call, group: str) -> Fix | None:

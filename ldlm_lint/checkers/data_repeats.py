@@ -17,7 +17,11 @@ def can_be_repeated(call: nodes.Call, node: nodes.NodeNG) -> bool:
     """Whether writing an expression of a call a second time computes the same, does nothing else, and can be read."""
     if any(True for _ in nodes_of(call, (nodes.NamedExpr, nodes.Await, nodes.Yield, nodes.YieldFrom))):
         return False
-    if node.end_lineno != node.lineno or (node.end_col_offset or 0) - (node.col_offset or 0) > _LONGEST:
+    if (
+        isinstance(node, (nodes.Const, nodes.Lambda))
+        or node.end_lineno != node.lineno
+        or (node.end_col_offset or 0) - (node.col_offset or 0) > _LONGEST
+    ):
         return False
     return not any(True for _ in nodes_of(node, nodes.Lambda)) and all(
         _only_looks_up(one) for one in nodes_of(node, nodes.Call)
@@ -34,11 +38,14 @@ def _only_looks_up(call: nodes.Call) -> bool:
 
 
 def is_positive(node: nodes.NodeNG) -> bool:
-    """Whether an expression is above 0 by its own text: a number, either of two, or ``max(1, ...)``."""
+    """Whether an expression is above 0 by its own text: a number, either of two, ``n or 2``, ``max(1, ...)``."""
     if isinstance(node, nodes.Const):
         return type(node.value) is int and node.value > 0
     if isinstance(node, nodes.IfExp):
         return is_positive(node.body) and is_positive(node.orelse)
+    if isinstance(node, nodes.BoolOp):
+        # What is not 0 is more, since a loader takes no negative number.
+        return node.op == "or" and is_positive(node.values[-1])
     if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and scope_of(node.func) is None:
         several = len(node.args) > 1 and not any(isinstance(one, nodes.Starred) for one in node.args)
         least = {"max": any, "min": all}.get(node.func.name)

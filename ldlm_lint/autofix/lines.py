@@ -32,11 +32,16 @@ def insert_before(source: Source, statement: nodes.NodeNG, line: str) -> Edit | 
     indent = indent_of(source, statement)
     if source.lines[statement.lineno - 1].encode()[: statement.col_offset].strip():
         return None
-    number = statement.lineno
+    start = source.line_starts[first_of_comments(source, statement) - 1]
+    return Edit(source.span(start, start), f"{indent}{line}{source.newline}")
+
+
+def first_of_comments(source: Source, statement: nodes.NodeNG) -> int:
+    """The 1-based number of the first of the comment lines right above a statement, that of its own line without any."""
+    number, indent = statement.lineno, indent_of(source, statement)
     while number > 1 and source.lines[number - 2].strip().startswith("#") and indent_at(source, number - 1) == indent:
         number -= 1
-    start = source.line_starts[number - 1]
-    return Edit(source.span(start, start), f"{indent}{line}{source.newline}")
+    return number
 
 
 def insert_behind(source: Source, statement: nodes.NodeNG, line: str) -> Edit | None:

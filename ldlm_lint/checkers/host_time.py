@@ -7,7 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.autofix.edits import delete_line
-from ldlm_lint.autofix.lines import block_of, stands_alone
+from ldlm_lint.autofix.lines import block_of, first_of_comments, stands_alone
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
@@ -41,6 +41,7 @@ _READS = "keep the tensor, and read it where something is logged"
 _BRANCHES = "decide on the device (torch.where), or once per interval"
 _READ_LATER = "the sum becomes a tensor, and what reads it must call .item() there"
 _CLOCK = re.compile(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
+_REMARK = re.compile(r"empty|cache|memory|free|sync|wait", re.I)
 _NEEDED = re.compile(r"\brace|deadlock|\bhangs?\b|required|necessary|\bmust\b|work-?around|correctness|undefined", re.I)
 _REASONS = {
     CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
@@ -165,14 +166,19 @@ def _exchanges_weights(node: nodes.Call) -> bool:
 
 
 def _measures(node: nodes.Call) -> bool:
-    """A clock or an event read in the statement behind or before: the wait is what makes the figure right."""
+    """An event read in the statement behind or before, or a clock, or a clock read further down in each pass of the loop.
+
+    The wait is what makes such a figure right.
+    """
     if last_name(node.func) != "synchronize" or not isinstance(node.parent, nodes.Expr):
         return False
     statement = node.statement()
     near = [one for one in (statement.next_sibling(), statement.previous_sibling()) if one is not None]
     plain = (nodes.Assign, nodes.AugAssign, nodes.Expr, nodes.Return)
+    block = block_of(statement)
+    behind = block[block.index(statement) + 1 :] if statement in block else []
     return any("elapsed_time" in one.as_string() for one in near) or any(
-        _CLOCK.search(one.as_string()) for one in near if isinstance(one, plain)
+        _CLOCK.search(one.as_string()) for one in [*near, *behind] if isinstance(one, plain)
     )
 
 
@@ -198,8 +204,23 @@ def _removal(source: Source, call: nodes.Call, rule: Rule) -> Fix | None:
     gone = _condition_of(statement)
     if not stands_alone(source, gone) or (gone is statement and statement.lineno != statement.end_lineno):
         return None
-    edit = Edit(span_of(source, gone), "pass") if len(block_of(gone)) == 1 else delete_line(source, span_of(source, gone))
+    span = span_of(source, gone)
+    if len(block_of(gone)) == 1:
+        edit = Edit(span, "pass")
+    else:
+        edit = delete_line(source, source.span(_start_of_remark(source, gone), span.end))
     return Fix(f"remove the call of {name}", (edit,), Applicability.UNSAFE, _REASONS[rule])
+
+
+def _start_of_remark(source: Source, statement: nodes.NodeNG) -> int:
+    """Where a statement begins, or the comment right above it that explains this statement alone."""
+    start = source.line_starts[statement.lineno - 1]
+    following = statement.next_sibling()
+    if following is not None and following.lineno == (statement.end_lineno or statement.lineno) + 1:
+        return start
+    number = first_of_comments(source, statement)
+    remark = "\n".join(source.lines[number - 1 : statement.lineno - 1])
+    return source.line_starts[number - 1] if _REMARK.search(remark) else start
 
 
 def _condition_of(statement: nodes.Expr) -> nodes.NodeNG:

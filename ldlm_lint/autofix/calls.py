@@ -33,12 +33,16 @@ def add_keyword(source: Source, call: Span, name: str, value: str) -> Edit | Non
     layout = _Layout.of(text)
     if layout is None or layout.passes(name):
         return None
-    start, end, new = layout.insertion(f"{name}={value}")
+    return layout.edit(source, call, f"{name}={value}")
 
-    def byte(index: int) -> int:
-        return call.start + len(text[:index].encode(source.encoding))
 
-    return Edit(Span(call.path, byte(start), byte(end), call.cell), new)
+def append_to(source: Source, parentheses: Span, text: str) -> Edit | None:
+    """Add ``text`` as the last of what stands between the parentheses of a call or of a function's signature.
+
+    The layout is kept as `add_keyword` keeps it. ``parentheses`` spans the name before them as well.
+    """
+    layout = _Layout.of(source.slice(parentheses))
+    return layout.edit(source, parentheses, text) if layout is not None else None
 
 
 def _is_call(text: str) -> bool:
@@ -100,6 +104,15 @@ class _Layout:
             word.text == name and depth == 0 and after.text == "=" and (index == 0 or words[index - 1][0].text == ",")
             for index, ((word, depth), (after, _)) in enumerate(itertools.pairwise(words))
         )
+
+    def edit(self, source: Source, span: Span, argument: str) -> Edit:
+        """The edit that adds ``argument``, for the layout of what ``span`` covers."""
+        start, end, new = self.insertion(argument)
+
+        def byte(index: int) -> int:
+            return span.start + len(self.text[:index].encode(source.encoding))
+
+        return Edit(Span(span.path, byte(start), byte(end), span.cell), new)
 
     def insertion(self, argument: str) -> tuple[int, int, str]:
         """The range of characters to replace in order to add ``argument``, and what replaces it."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from astroid import nodes
 
-from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.activation_checkpointing import check_use_reentrant
-from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.checkers.block_stacks import (
+from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.freezing import toggles
+from ldlm_lint.model import Claim, Confidence
+from ldlm_lint.python.block_stacks import (
     Stack,
     enclosing_class,
     foreign_stack,
@@ -20,19 +19,16 @@ from ldlm_lint.checkers.block_stacks import (
     stacks_of,
     trained_from_hub,
 )
-from ldlm_lint.checkers.freezing import toggles
-from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.names import UNKNOWN, last_name, qualified
+from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING, REQUIRES_GRAD_TOGGLED_PER_STEP, RULES
-from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 # A stack inside of a block is a small part of another model.
 _PART = re.compile(r"(Block|Layer|Stage)$")
-_FIX_REASON = "each step computes the blocks' forward a second time, and blocks must be free of side effects"
 
 
 class MemoryChecker(LdlmChecker):
@@ -75,8 +71,7 @@ class MemoryChecker(LdlmChecker):
                 args={"model": model.name, "blocks": stack.what},
                 confidence=Confidence.MEDIUM,
                 related=[(stack.node, "the blocks are built here"), *((other, "and here") for other, _ in family[1:])],
-                claims=_claims(model, stack),
-                fix=functools.partial(_checkpoint_fix, model=model),
+                claims=(*_claims(model, stack), Claim("blocks-are-run", " ".join(one.name for one, _ in family))),
             )
 
     def visit_call(self, node: nodes.Call) -> None:
@@ -94,7 +89,11 @@ class MemoryChecker(LdlmChecker):
             node,
             args={"model": name, "blocks": what},
             confidence=Confidence.MEDIUM,
-            claims=(Claim("file-trains"), Claim("no-activation-checkpointing")),
+            claims=(
+                Claim("file-trains"),
+                Claim("no-activation-checkpointing"),
+                Claim("blocks-are-run", position_of(node)),
+            ),
         )
 
 
@@ -121,33 +120,3 @@ def _families(
             families.append(family)
             remaining = [entry for entry in remaining if entry not in family]
     return [*families, *([entry] for entry in remaining)]
-
-
-def _checkpoint_fix(source: Source, model: nodes.ClassDef) -> Fix | None:
-    """Wrap the one call of ``for block in self.blocks: x = block(x, …)`` in ``forward``."""
-    calls = [call for loop in _block_loops(model) for call in _calls_of_block(loop)]
-    if len(calls) != 1 or not calls[0].args or any(isinstance(argument, nodes.Starred) for argument in calls[0].args):
-        return None
-    call = calls[0]
-    edit, checkpoint = ensure_import(source, "torch.utils.checkpoint", "checkpoint")
-    callee, last = span_of(source, call.func), span_of(source, [*call.args, *call.keywords][-1])
-    first = span_of(source, call.args[0])
-    wrapper = Edit(callee, checkpoint)
-    block = Edit(source.span(first.start, first.start), f"{source.slice(callee)}, ")
-    closing = Edit(source.span(last.end, last.end), ", use_reentrant=False")
-    edits = tuple(sorted(filter(None, (edit, wrapper, block, closing))))
-    return Fix(f"checkpoint each {source.slice(callee)}", edits, Applicability.UNSAFE, _FIX_REASON)
-
-
-def _block_loops(model: nodes.ClassDef) -> Iterator[nodes.For]:
-    for method in model.mymethods():
-        if method.name == "forward":
-            for loop in nodes_of(method, nodes.For):
-                if isinstance(loop.target, nodes.AssignName) and isinstance(loop.iter, nodes.Attribute):
-                    yield loop
-
-
-def _calls_of_block(loop: nodes.For) -> Iterator[nodes.Call]:
-    for call in nodes_of(loop, nodes.Call):
-        if isinstance(call.func, nodes.Name) and call.func.name == loop.target.name:
-            yield call

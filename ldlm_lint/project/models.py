@@ -66,12 +66,16 @@ class Models:
     def __init__(self, project: Project, wraps: Wraps, trees: Trees) -> None:
         self._project = project
         self._wraps = wraps
-        self._trees = trees
+        self.trees = trees
         self._mentions: dict[Part, tuple[Part, ...] | None] = {}
 
     def parts(self, path: str, slots: Iterable[Slot]) -> Iterator[Part]:
         """Every class and function that the models in these places are made of, the outer ones first."""
-        waiting = list(dict.fromkeys(Part(*one) for slot in slots for one in self._made_of(path, slot)))
+        yield from self.inside(Part(*one) for slot in slots for one in self._made_of(path, slot))
+
+    def inside(self, parts: Iterable[Part]) -> Iterator[Part]:
+        """These classes and functions and every one of the project that they name, the outer ones first."""
+        waiting = list(dict.fromkeys(parts))
         seen = set(waiting)
         while waiting and len(seen) < _MOST:
             part = waiting.pop(0)
@@ -86,7 +90,7 @@ class Models:
 
     def definition(self, part: Part) -> _Definition | None:
         """The tree of a class or function; None where the file defines nothing of that name."""
-        module = self._trees.of(part.path)
+        module = self.trees.of(part.path)
         found = module.locals.get(part.name.partition(".")[0], ()) if module is not None else ()
         return next((one for one in found if isinstance(one, (nodes.ClassDef, nodes.FunctionDef))), None)
 
@@ -94,7 +98,7 @@ class Models:
         """The parts that a part names, None where it is no class or function of the project."""
         if part not in self._mentions:
             node = self.definition(part)
-            self._mentions[part] = None if node is None else tuple(dict.fromkeys(self._mentioned(part.path, node)))
+            self._mentions[part] = None if node is None else tuple(dict.fromkeys(self.mentioned(part.path, node)))
         return self._mentions[part]
 
     def _made_of(self, path: str, slot: Slot) -> Iterator[tuple[str, str]]:
@@ -107,8 +111,8 @@ class Models:
                 if resolved is not None and resolved[1]:
                     yield resolved
 
-    def _mentioned(self, path: str, node: nodes.NodeNG) -> Iterator[Part]:
-        """The definitions of the project that a class or function names."""
+    def mentioned(self, path: str, node: nodes.NodeNG) -> Iterator[Part]:
+        """The definitions of the project that an expression, a class or a function of a file names."""
         for one in nodes_of(node, (nodes.Name, nodes.Attribute)):
             names = qualified(one)
             name = next(iter(names))

@@ -16,7 +16,7 @@ from ldlm_lint.python.walks import nodes_of
 
 _CHECKPOINTS = {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
 _SWITCH = "gradient_checkpointing_enable"
-_PINS = ("requirements.txt", "requirements/base.txt", "pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "environment.yaml")
+PINS = ("requirements.txt", "requirements/base.txt", "pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "environment.yaml")
 # The default is reentrant before transformers 5 (PR 43203).
 _OLD_TRANSFORMERS = re.compile(rb"transformers[ \t\"']*(?:==|~=|<=|<|=)[ \t\"']*4\.")
 
@@ -52,7 +52,7 @@ def is_reentrant(options: Argument) -> bool:
 
 def has_old_transformers(project: Project) -> bool:
     """Whether the project pins a version of transformers below 5."""
-    return any(_OLD_TRANSFORMERS.search(project.data(posixpath.join(project.root, name))) for name in _PINS)
+    return any(_OLD_TRANSFORMERS.search(project.data(posixpath.join(project.root, name))) for name in PINS)
 
 
-__all__ = ["enables_reentrant", "has_old_transformers", "is_reentrant", "reentrant_call"]
+__all__ = ["PINS", "enables_reentrant", "has_old_transformers", "is_reentrant", "reentrant_call"]

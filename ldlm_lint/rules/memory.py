@@ -33,8 +33,13 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     ),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: every step becomes slower by about one more forward of the blocks, and a block that draws random numbers from a "
-    "generator other than torch's, or changes state in its forward, computes something else the second time.",
+    fix_safety="Unsafe: every step becomes slower by about one more forward of the blocks, and what a block does beside computing its "
+    "outputs happens twice. Each call of a block is checkpointed with `use_reentrant=False`, while training only, behind an option of the "
+    "kind that the class has already (a constructor parameter, a field of its config dataclass, a key of another config), on by default; "
+    "parameters and their names stay, so that older checkpoints load. A Sequential runs through `checkpoint_sequential`, a model of "
+    "transformers is told by `gradient_checkpointing_enable()`. No fix is offered for blocks that are given caches, update statistics or "
+    "counters (BatchNorm), draw from `random`, NumPy or a generator of their own or change their inputs in place; nor under FSDP, tensor or "
+    "pipeline parallelism, TorchScript, CUDA graphs or transforms of `torch.func`, nor for scripts that build another package's model.",
     probe=Probe("recomputed-blocks", "no block ran its forward again inside the backward"),
 )
 
@@ -65,7 +70,8 @@ CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
     requires=((b"checkpoint",),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it changes the implementation. A segment that saves other tensors when it is computed again raises, and gradients "
-    "that were silently missing appear.",
+    "that were silently missing appear. `use_reentrant=True` would be safe, and would only write the defect down: it is left to whoever "
+    "needs it.",
 )
 
 REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(

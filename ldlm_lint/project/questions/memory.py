@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding
+from ldlm_lint.project.activation_fix import checkpoint_fix
 from ldlm_lint.project.engines import checkpoints_activations
+from ldlm_lint.project.hub_models import enabling_fix
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 _MODELS = re.compile(rb"^class[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b", re.M)
@@ -40,7 +42,16 @@ def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
     return Verdict(not name.startswith(".") and _BLOCK_NAME.search(name.rpartition(".")[2]) is not None)
 
 
+def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
+    """Always true: the fix for the classes of these names, where they run their blocks in a way that is known."""
+    project, models, path = context.project, context.models, finding.span.path
+    classes = names.split()
+    fix = checkpoint_fix(project, models, path, classes, lambda name: _class_attends(context, finding, name).holds)
+    return Verdict(True, fix=fix or enabling_fix(project, models, path, classes))
+
+
 QUESTIONS: dict[str, Question] = {
     "no-activation-checkpointing": _no_activation_checkpointing,
     "class-attends": _class_attends,
+    "blocks-are-run": _blocks_are_run,
 }

@@ -14,7 +14,9 @@ from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
 
-_MODULE_BASES = re.compile(r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$")
+_MODULE_BASES = re.compile(
+    r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$"
+)
 _ATTENTION = re.compile(r"attn|attention|multihead", re.I)
 _TRANSFORMER = re.compile(r"transformer|dit|vit|gpt|llama|bert|attention|attn", re.I)
 _ENCODERS = {
@@ -38,7 +40,9 @@ _BLOCK = re.compile(r"block|layer", re.I)
 # What stands beside attention in the stages of a U-Net.
 _CONVOLUTIONAL = re.compile(r"res(net|block)|conv|down|up(sample)?(?![a-z])|resample", re.I)
 _PRETRAINED = re.compile(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
-_GENERATIVE = re.compile(r"(^|\.)transformers\.\w+For(CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)\.from_pretrained$")
+_GENERATIVE = re.compile(
+    r"(^|\.)transformers\.\w+For(CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)\.from_pretrained$"
+)
 # A model beside the one that learns.
 _BESIDE = re.compile(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
 _SHALLOW = 3
@@ -105,10 +109,14 @@ def repeated_block(call: nodes.Call) -> nodes.Call | None:
     name = last_name(call.func)
     if name in _CONTAINERS and call.args:
         inner = _listed(call.args[0])
-        if isinstance(inner, (nodes.ListComp, nodes.GeneratorExp, nodes.DictComp)) and not _few(inner.generators[0].iter):
+        if isinstance(inner, (nodes.ListComp, nodes.GeneratorExp, nodes.DictComp)) and not _few(
+            inner.generators[0].iter
+        ):
             return _built(inner.value if isinstance(inner, nodes.DictComp) else inner.elt)
     if name == "append" and len(call.args) == 1 and isinstance(call.func, nodes.Attribute):
-        loop = next((parent for parent in call.node_ancestors() if isinstance(parent, (nodes.For, nodes.FunctionDef))), None)
+        loop = next(
+            (parent for parent in call.node_ancestors() if isinstance(parent, (nodes.For, nodes.FunctionDef))), None
+        )
         if isinstance(loop, nodes.For) and not _few(loop.iter):
             return _built(call.args[0])
     return None
@@ -210,9 +218,16 @@ def foreign_stack(call: nodes.Call) -> str | None:
     if _PRETRAINED.search(name) and enclosing_class(call) is not None:
         return f"a pretrained {name.split('.')[-2]}"
     depth = next((arguments[key] for key in _DEPTHS if arguments[key].node is not None), None)
-    if depth is None or not _TRANSFORMER.search(name) or name.startswith("torch.") or not last_name(call.func)[:1].isupper():
+    if (
+        depth is None
+        or not _TRANSFORMER.search(name)
+        or name.startswith("torch.")
+        or not last_name(call.func)[:1].isupper()
+    ):
         return None
-    if name.rpartition(".")[2].endswith(("Config", "Args", "Arguments")) or (depth.state is State.KNOWN and _is_shallow(depth.values)):
+    if name.rpartition(".")[2].endswith(("Config", "Args", "Arguments")) or (
+        depth.state is State.KNOWN and _is_shallow(depth.values)
+    ):
         return None
     return f"the blocks of {name.partition('.')[0]}'s {name.rpartition('.')[2]}"
 
@@ -225,7 +240,11 @@ def trained_from_hub(call: nodes.Call) -> str | None:
     target = statement.targets[0]
     if not isinstance(target, nodes.AssignName) or _BESIDE.search(target.name):
         return None
-    uses = [one for one in nodes_of(call.root(), nodes.Attribute) if isinstance(one.expr, nodes.Name) and one.expr.name == target.name]
+    uses = [
+        one
+        for one in nodes_of(call.root(), nodes.Attribute)
+        if isinstance(one.expr, nodes.Name) and one.expr.name == target.name
+    ]
     named = {one.attrname for one in uses}
     return target.name if named & {"parameters", "named_parameters"} and "requires_grad_" not in named else None
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,15 @@ from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.checkpoint_counters import (
+    COUNTER,
+    bound_values,
+    counters_in,
+    identifiers,
+    is_text,
+    loop_counters,
+)
+from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.trainer_schedule import kept_by
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
@@ -24,17 +34,12 @@ from ldlm_lint.source import Source
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
-_COUNTER = re.compile(
-    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?)(_|\d|$)"
-)
 _SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
 _SAVE_HELPER = re.compile(r"(^|_)save(_|$)|snapshot$")
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
 _BY_PRODUCT = re.compile(r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output")
 _STATE = re.compile(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
-_COUNTING = {"range", "trange", "count", "enumerate"}
-_DEPTH = 6
 _REASON = "older checkpoints are deleted during the run"
 
 
@@ -73,6 +78,7 @@ class CheckpointFilesChecker(LdlmChecker):
                 confidence=Confidence.MEDIUM,
                 related=[(save.node, "saved together with it") for save in saves if save is not first],
                 claims=(Claim("stands-in-training-loop", first.place), Claim("nothing-prunes-checkpoints"), *first.claims),
+                fix=functools.partial(_rotation, saves=saves, keep=self.option("checkpoints-to-keep")),
             )
 
     def visit_call(self, node: nodes.Call) -> None:
@@ -86,7 +92,7 @@ class CheckpointFilesChecker(LdlmChecker):
             self._check_save(node, target, names)
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
-        counters = sorted({*_counters(target), *_loop_counters(node, target)})
+        counters = sorted({*counters_in(target), *loop_counters(node, target)})
         if not counters or _only_at_milestones(node, counters) or _is_by_product(node):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
@@ -126,6 +132,10 @@ class CheckpointFilesChecker(LdlmChecker):
         )
 
 
+def _rotation(source: Source, saves: Sequence[_Save], keep: int) -> Fix | None:
+    return rotation_fix(source, [save.node for save in saves], keep)
+
+
 def _outermost_function(node: nodes.NodeNG) -> str:
     """The outermost function around a node; a helper defined inside a function saves on its behalf."""
     functions = [parent for parent in node.node_ancestors() if isinstance(parent, nodes.FunctionDef)]
@@ -141,7 +151,7 @@ def _guard(node: nodes.NodeNG) -> int:
     for parent in node.node_ancestors():
         if isinstance(parent, (nodes.For, nodes.While, nodes.FunctionDef)):
             break
-        if isinstance(parent, nodes.If) and any(_COUNTER.search(name.lower()) for name in _all_names(parent.test)):
+        if isinstance(parent, nodes.If) and any(COUNTER.search(name.lower()) for name in _all_names(parent.test)):
             line = parent.lineno or 0
     return line
 
@@ -166,7 +176,7 @@ def _is_milestone(test: nodes.NodeNG, counters: list[str]) -> bool:
 def _counts(compare: nodes.Compare, counters: list[str]) -> bool:
     """A counter itself is compared, not a remainder of it."""
     sides = [compare.left, *(side for _, side in compare.ops)]
-    return any(name in counters for side in sides for name in _identifiers(side))
+    return any(name in counters for side in sides for name in identifiers(side))
 
 
 def _is_by_product(node: nodes.Call) -> bool:
@@ -203,140 +213,20 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
     if not _SAVE_HELPER.search(last):
         return None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return next((argument for argument in arguments if _looks_like_path(argument) and any(_counters(argument))), None)
+    return next((argument for argument in arguments if _looks_like_path(argument) and any(counters_in(argument))), None)
 
 
 def _looks_like_path(node: nodes.NodeNG) -> bool:
     """A formatted string, a path expression, or a name bound to one."""
     if isinstance(node, nodes.Name):
-        return any(_looks_like_path(value) for value in _bound(node) if not isinstance(value, nodes.Name))
+        return any(_looks_like_path(value) for value in bound_values(node) if not isinstance(value, nodes.Name))
     if isinstance(node, nodes.JoinedStr):
         return True
     if isinstance(node, nodes.BinOp):
-        return node.op in ("/", "%", "+") and (_looks_like_path(node.left) or _looks_like_path(node.right) or _is_text(node.left))
+        return node.op in ("/", "%", "+") and (_looks_like_path(node.left) or _looks_like_path(node.right) or is_text(node.left))
     if isinstance(node, nodes.Call):
         last = last_name(node.func)
         return last in ("join", "format", "str", "Path", "joinpath") and (
             last in ("join", "format", "joinpath") or any(map(_looks_like_path, node.args))
         )
     return False
-
-
-def _is_text(node: nodes.NodeNG) -> bool:
-    return isinstance(node, nodes.Const) and isinstance(node.value, str)
-
-
-def _counters(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
-    """The step or epoch counters that a path expression formats into its name."""
-    if depth > _DEPTH:
-        return
-    if isinstance(node, nodes.FormattedValue):
-        yield from (name for name in _identifiers(node.value) if _COUNTER.search(name.lower()))
-        if isinstance(node.value, nodes.Name):
-            yield from _of_bindings(node.value, depth)
-    elif isinstance(node, nodes.JoinedStr):
-        for part in node.values:
-            yield from _counters(part, depth + 1)
-    elif isinstance(node, nodes.BinOp):
-        yield from _counters(node.left, depth + 1)
-        yield from _formatted_by_percent(node) if node.op == "%" and _is_text(node.left) else _counters(node.right, depth + 1)
-    elif isinstance(node, nodes.Call):
-        yield from _of_call(node, depth)
-    elif isinstance(node, nodes.Name):
-        yield from _of_bindings(node, depth)
-
-
-def _loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
-    """The variables of counting loops around a save, or sums made of them there, that its path formats."""
-    counting = {name for loop in loops_around(call) for name in _counted(loop)}
-    for loop in loops_around(call):
-        for assign in nodes_of(loop, nodes.Assign):
-            if isinstance(assign.value, nodes.BinOp) and counting.intersection(_identifiers(assign.value)):
-                counting.update(target.name for target in assign.targets if isinstance(target, nodes.AssignName))
-    return counting.intersection(name for part in _formatted(path) for name in _identifiers(part))
-
-
-def _counted(loop: nodes.NodeNG) -> Iterator[str]:
-    """The variable of ``for i in range(…)`` or ``for i, x in enumerate(…)``, also where the iterable has a name."""
-    target = getattr(loop, "target", None)
-    iterables = list(_bound(loop.iter)) if isinstance(getattr(loop, "iter", None), nodes.Name) else [getattr(loop, "iter", None)]
-    if any(isinstance(one, nodes.Call) and last_name(one.func) in _COUNTING for one in iterables):
-        first = target.elts[0] if isinstance(target, nodes.Tuple) and target.elts else target
-        if isinstance(first, nodes.AssignName):
-            yield first.name
-
-
-def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """The expressions that a path written in place puts into its name."""
-    for node in nodes_of(path, (nodes.FormattedValue, nodes.Call, nodes.BinOp)):
-        if isinstance(node, nodes.FormattedValue):
-            yield node.value
-        elif isinstance(node, nodes.BinOp) and node.op == "%":
-            yield node.right
-        elif isinstance(node, nodes.Call) and last_name(node.func) in ("format", "str"):
-            yield from node.args
-
-
-def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
-    for value in _bound(node):
-        yield from _counters(value, depth + 1)
-
-
-def _bound(node: nodes.Name) -> Iterator[nodes.NodeNG]:
-    """What a name may hold where it is used: assigned, opened by a ``with``, or an element of the list it loops over."""
-    for binding in node.lookup(node.name)[1]:
-        parent = binding.parent
-        if isinstance(parent, (nodes.Assign, nodes.AnnAssign)) and parent.value is not None:
-            yield parent.value
-        elif isinstance(parent, nodes.With):
-            yield from (context.args[0] for context, target in parent.items if target is binding and _opens(context))
-        elif isinstance(parent, nodes.For) and isinstance(parent.iter, nodes.Name):
-            yield from _elements(parent.iter)
-
-
-def _opens(context: nodes.NodeNG) -> bool:
-    return isinstance(context, nodes.Call) and bool(context.args)
-
-
-def _elements(node: nodes.Name) -> Iterator[nodes.NodeNG]:
-    """The elements of a list that a function builds from a literal and by appending."""
-    for value in _bound(node):
-        if isinstance(value, (nodes.List, nodes.Tuple)):
-            yield from value.elts
-    for call in nodes_of(enclosing_function(node), nodes.Call):
-        owner = call.func.expr if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" else None
-        if isinstance(owner, nodes.Name) and owner.name == node.name and call.args:
-            yield call.args[0]
-
-
-def _formatted_by_percent(node: nodes.BinOp) -> Iterator[str]:
-    yield from (name for name in _identifiers(node.right) if _COUNTER.search(name.lower()))
-
-
-def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
-    last = last_name(node.func)
-    if last in ("format", "str", "zfill"):
-        values = [*node.args, *(keyword.value for keyword in node.keywords)]
-        for value in values:
-            yield from (name for name in _identifiers(value) if _COUNTER.search(name.lower()))
-    if last in ("join", "joinpath", "Path", "str", "abspath", "with_name", "format", "with_suffix"):
-        for value in node.args:
-            yield from _counters(value, depth + 1)
-    if isinstance(node.func, nodes.Attribute) and last in ("joinpath", "zfill", "with_suffix"):
-        yield from _counters(node.func.expr, depth + 1)
-
-
-def _identifiers(node: nodes.NodeNG) -> Iterator[str]:
-    """The variable names of an expression that counts; a call in it (``strftime``) is no counter."""
-    if isinstance(node, nodes.Name):
-        yield node.name
-    elif isinstance(node, nodes.Attribute):
-        yield node.attrname
-    elif isinstance(node, nodes.BinOp) and node.op != "%":
-        yield from _identifiers(node.left)
-        yield from _identifiers(node.right)
-    elif isinstance(node, nodes.Tuple):
-        for element in node.elts:
-            yield from _identifiers(element)
-    elif isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and node.func.name in ("int", "str") and node.args:
-        yield from _identifiers(node.args[0])

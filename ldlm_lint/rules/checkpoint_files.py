@@ -42,8 +42,11 @@ UNBOUNDED_CHECKPOINTS = Rule(
     ),
     setting_triggers=(b"save_", b"save-", b"num_train_epochs", b"num-train-epochs"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: it deletes files later. Offered where a framework does the rotation (`save_total_limit`, `save_top_k`); a hand-written "
-    "save has no fix, since what may be deleted is not for a linter to decide.",
+    fix_safety="Unsafe: it deletes files later, those of earlier runs in the same folder included. Where a framework does the rotation its "
+    "setting is used (`save_total_limit`, `save_top_k`). A hand-written `torch.save` gets a function that runs behind it, on the rank that "
+    "saved, and deletes files of the same name with a lower number, but for the last ones; a higher number, a link and what a link leads to "
+    "stay. It is offered only where one running number is all that tells the names apart, the loop or the calls stand in the same file, and "
+    "nothing there keeps the best of them, averages them or reads one by its number; not for folders.",
     options=(CHECKPOINTS_TO_KEEP,),
     probe=Probe("checkpoint-files", "every save wrote a new file and none was removed"),
 )

@@ -1,0 +1,140 @@
+"""The counters in the name of a file: steps and epochs that an expression of a path formats into it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.python.names import last_name
+from ldlm_lint.python.places import function_of as enclosing_function
+from ldlm_lint.python.places import loops_around
+from ldlm_lint.python.walks import nodes_of
+
+COUNTER = re.compile(
+    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?)(_|\d|$)"
+)
+_COUNTING = {"range", "trange", "count", "enumerate"}
+_DEPTH = 6
+
+
+def is_text(node: nodes.NodeNG) -> bool:
+    """Whether an expression is a string written out."""
+    return isinstance(node, nodes.Const) and isinstance(node.value, str)
+
+
+def counters_in(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
+    """The step or epoch counters that a path expression formats into its name."""
+    if depth > _DEPTH:
+        return
+    if isinstance(node, nodes.FormattedValue):
+        yield from (name for name in identifiers(node.value) if COUNTER.search(name.lower()))
+        if isinstance(node.value, nodes.Name):
+            yield from _of_bindings(node.value, depth)
+    elif isinstance(node, nodes.JoinedStr):
+        for part in node.values:
+            yield from counters_in(part, depth + 1)
+    elif isinstance(node, nodes.BinOp):
+        yield from counters_in(node.left, depth + 1)
+        yield from _formatted_by_percent(node) if node.op == "%" and is_text(node.left) else counters_in(node.right, depth + 1)
+    elif isinstance(node, nodes.Call):
+        yield from _of_call(node, depth)
+    elif isinstance(node, nodes.Name):
+        yield from _of_bindings(node, depth)
+
+
+def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
+    """The variables of counting loops around a save, or sums made of them there, that its path formats."""
+    counting = {name for loop in loops_around(call) for name in _counted(loop)}
+    for loop in loops_around(call):
+        for assign in nodes_of(loop, nodes.Assign):
+            if isinstance(assign.value, nodes.BinOp) and counting.intersection(identifiers(assign.value)):
+                counting.update(target.name for target in assign.targets if isinstance(target, nodes.AssignName))
+    return counting.intersection(name for part in _formatted(path) for name in identifiers(part))
+
+
+def _counted(loop: nodes.NodeNG) -> Iterator[str]:
+    """The variable of ``for i in range(…)`` or ``for i, x in enumerate(…)``, also where the iterable has a name."""
+    target = getattr(loop, "target", None)
+    iterables = list(bound_values(loop.iter)) if isinstance(getattr(loop, "iter", None), nodes.Name) else [getattr(loop, "iter", None)]
+    if any(isinstance(one, nodes.Call) and last_name(one.func) in _COUNTING for one in iterables):
+        first = target.elts[0] if isinstance(target, nodes.Tuple) and target.elts else target
+        if isinstance(first, nodes.AssignName):
+            yield first.name
+
+
+def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
+    """The expressions that a path written in place puts into its name."""
+    for node in nodes_of(path, (nodes.FormattedValue, nodes.Call, nodes.BinOp)):
+        if isinstance(node, nodes.FormattedValue):
+            yield node.value
+        elif isinstance(node, nodes.BinOp) and node.op == "%":
+            yield node.right
+        elif isinstance(node, nodes.Call) and last_name(node.func) in ("format", "str"):
+            yield from node.args
+
+
+def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
+    for value in bound_values(node):
+        yield from counters_in(value, depth + 1)
+
+
+def bound_values(node: nodes.Name) -> Iterator[nodes.NodeNG]:
+    """What a name may hold where it is used: assigned, opened by a ``with``, or an element of the list it loops over."""
+    for binding in node.lookup(node.name)[1]:
+        parent = binding.parent
+        if isinstance(parent, (nodes.Assign, nodes.AnnAssign)) and parent.value is not None:
+            yield parent.value
+        elif isinstance(parent, nodes.With):
+            yield from (context.args[0] for context, target in parent.items if target is binding and _opens(context))
+        elif isinstance(parent, nodes.For) and isinstance(parent.iter, nodes.Name):
+            yield from _elements(parent.iter)
+
+
+def _opens(context: nodes.NodeNG) -> bool:
+    return isinstance(context, nodes.Call) and bool(context.args)
+
+
+def _elements(node: nodes.Name) -> Iterator[nodes.NodeNG]:
+    """The elements of a list that a function builds from a literal and by appending."""
+    for value in bound_values(node):
+        if isinstance(value, (nodes.List, nodes.Tuple)):
+            yield from value.elts
+    for call in nodes_of(enclosing_function(node), nodes.Call):
+        owner = call.func.expr if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" else None
+        if isinstance(owner, nodes.Name) and owner.name == node.name and call.args:
+            yield call.args[0]
+
+
+def _formatted_by_percent(node: nodes.BinOp) -> Iterator[str]:
+    yield from (name for name in identifiers(node.right) if COUNTER.search(name.lower()))
+
+
+def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
+    last = last_name(node.func)
+    if last in ("format", "str", "zfill"):
+        values = [*node.args, *(keyword.value for keyword in node.keywords)]
+        for value in values:
+            yield from (name for name in identifiers(value) if COUNTER.search(name.lower()))
+    if last in ("join", "joinpath", "Path", "str", "abspath", "with_name", "format", "with_suffix"):
+        for value in node.args:
+            yield from counters_in(value, depth + 1)
+    if isinstance(node.func, nodes.Attribute) and last in ("joinpath", "zfill", "with_suffix"):
+        yield from counters_in(node.func.expr, depth + 1)
+
+
+def identifiers(node: nodes.NodeNG) -> Iterator[str]:
+    """The variable names of an expression that counts; a call in it (``strftime``) is no counter."""
+    if isinstance(node, nodes.Name):
+        yield node.name
+    elif isinstance(node, nodes.Attribute):
+        yield node.attrname
+    elif isinstance(node, nodes.BinOp) and node.op != "%":
+        yield from identifiers(node.left)
+        yield from identifiers(node.right)
+    elif isinstance(node, nodes.Tuple):
+        for element in node.elts:
+            yield from identifiers(element)
+    elif isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and node.func.name in ("int", "str") and node.args:
+        yield from identifiers(node.args[0])

@@ -11,12 +11,13 @@ from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
-from ldlm_lint.python.names import bindings, is_named, qualified
+from ldlm_lint.python.names import bindings, is_named, last_name, qualified
 from ldlm_lint.source import Source
 
 # What each option is where there are no workers; the first three are checked by the constructor, the last when iterated.
 _WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
 _SAMPLER_MODULES = ("torch.utils.data.", "torch.utils.data.sampler.", "torch.utils.data.distributed.")
+_CATCHERS = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
 _ITERABLE = {"torch.utils.data.IterableDataset"}
 
 
@@ -77,9 +78,15 @@ def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], wo
 
 def _mended(title: str, edits: tuple[Edit, ...], call: nodes.Call) -> Fix:
     """A fix of a call that raises: safe, unless the function around it expects that."""
-    caught = any(isinstance(one, nodes.Try) and one.handlers for one in call.node_ancestors())
+    caught = any(_catches(one) for one in call.node_ancestors())
     reason = "code around it catches the error, and no longer does what it did then" if caught else ""
     return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason)
+
+
+def _catches(node: nodes.NodeNG) -> bool:
+    if isinstance(node, nodes.With):
+        return any(isinstance(one, nodes.Call) and last_name(one.func) in _CATCHERS for one, _ in node.items)
+    return isinstance(node, nodes.Try) and bool(node.handlers)
 
 
 def conflicts(arguments: Arguments) -> Iterator[Conflict]:

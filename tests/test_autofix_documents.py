@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.validate import VALIDATORS, kind_of
+from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Kind
 
 YAML = "a: 1  # c\nb:\n  c: [1, 2]\n  d: x\ne: &e {f: 1}\ng: *e\n"
@@ -39,13 +41,71 @@ def test_sound(before: str, after: str, kind: Kind) -> None:
         pytest.param("a = 1\n", "a = \n", Kind.TOML, "no longer load", id="toml"),
         pytest.param("a: 1\n", "a: 1\n---\n", Kind.YAML, "2 documents instead of 1", id="document-more"),
         pytest.param("a: 1\nb:\n  c: 2\n", "a: 1\nb: |\n  c: 2\n", Kind.YAML, "`b.c` would change", id="swallowed"),
-        pytest.param("a:\n  b: 1\nc:\n  d: 2\n", "a:\n  b: 1\n  d: 2\n", Kind.YAML, "`c.d` would change", id="key-gone-above"),
-        pytest.param("a:\n  b:\n    c: 2\n", "a:\n  b:\n    z: 1\nq:\n    c: 2\n", Kind.YAML, "`a.b.c` would change", id="other-parent"),
+        pytest.param(
+            "a:\n  b: 1\nc:\n  d: 2\n", "a:\n  b: 1\n  d: 2\n", Kind.YAML, "`c.d` would change", id="key-gone-above"
+        ),
+        pytest.param(
+            "a:\n  b:\n    c: 2\n",
+            "a:\n  b:\n    z: 1\nq:\n    c: 2\n",
+            Kind.YAML,
+            "`a.b.c` would change",
+            id="other-parent",
+        ),
         pytest.param("a: 'x'\nb: 2\n", "a: 'x\nb: 2\n'\n", Kind.YAML, "would change", id="in-a-string"),
     ],
 )
 def test_unsound(before: str, after: str, kind: Kind, words: str) -> None:
     assert words in (VALIDATORS[kind](before.encode(), after.encode()) or "")
+
+
+def judge(before: str, kind: Kind, *changes: tuple[str, str]) -> str | None:
+    """The verdict on replacing texts, each the first of its kind."""
+    data = before.encode()
+    edits = [
+        Edit(Span("", data.index(old.encode()), data.index(old.encode()) + len(old.encode())), new)
+        for old, new in changes
+    ]
+    return VALIDATORS[kind](data, apply_edits(data, edits), edits)
+
+
+@pytest.mark.parametrize(
+    "before, kind, changes",
+    [
+        pytest.param(YAML, Kind.YAML, [("f: 1", "f: 2")], id="in-an-anchor"),
+        pytest.param("a: {b: 1, c: 2}  # x\n", Kind.YAML, [("b: 1, ", "")], id="flow"),
+        pytest.param("a:\nb: 1\n", Kind.YAML, [("a:", "a: 2")], id="filled"),
+        pytest.param("a:\n  b: 1\nc: 2\n", Kind.YAML, [("a", "d")], id="renamed"),
+        pytest.param('{"a": 1, "b": [1, 2]}', Kind.JSON, [(', "b": [1, 2]', "")], id="json"),
+        pytest.param('a = 1\n[t]\nb = "x"\n', Kind.TOML, [("[t]\n", "[t]\nc = true\n")], id="toml"),
+        pytest.param("a: x  # c\na: y\n", Kind.YAML, [("y", "z")], id="double-before"),
+    ],
+)
+def test_sound_outside_of_the_edits(before: str, kind: Kind, changes: list[tuple[str, str]]) -> None:
+    assert judge(before, kind, *changes) is None
+
+
+@pytest.mark.parametrize(
+    "before, kind, changes, words",
+    [
+        pytest.param(
+            "a: {b: 1, c: 2}\n", Kind.YAML, [("{b: 1, c: 2}", "{b: 1, b: 2}")], "`a.b` would be set twice", id="double"
+        ),
+        pytest.param("a: 1\nb: 2\n", Kind.YAML, [("b", "a")], "twice", id="double-key"),
+        pytest.param('{"a": 1, "b": 2}', Kind.JSON, [('{"a"', '{"b"')], "twice", id="json-double"),
+        pytest.param(
+            "a: {b: 1, c: 2}\n",
+            Kind.YAML,
+            [("b: 1,", "b: 1, d: {"), ("}", "}}")],
+            "`a.c` would change",
+            id="flow-nested",
+        ),
+        pytest.param(
+            "a:\n  b: 1\n  c: 2\n", Kind.YAML, [("  b: 1\n", "  b: 1\nd:\n")], "`a.c` would change", id="other-parent"
+        ),
+    ],
+)
+def test_unsound_outside_of_the_edits(before: str, kind: Kind, changes: list[tuple[str, str]], words: str) -> None:
+    assert words in (judge(before, kind, *changes) or "")
 
 
 @pytest.mark.parametrize(

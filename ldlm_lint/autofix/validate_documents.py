@@ -6,8 +6,10 @@ import bisect
 import difflib
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
+from ldlm_lint.autofix.moves import Moves
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
 from ldlm_lint.configs.read import read
 from ldlm_lint.model import Edit
@@ -36,6 +38,11 @@ def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] =
         return f"it would no longer load: {error}"
     if old.documents != new.documents:
         return f"it would hold {new.documents} documents instead of {old.documents}"
+    doubled = _doubled(new) - _doubled(old)
+    if doubled:
+        return f"`{'.'.join(map(str, min(doubled, key=str)))}` would be set twice"
+    if edits:
+        return _changed(old, new, Moves(before, edits, "utf-8"))
     lines, new_lines = _Lines(before), _Lines(after)
     # Where lines repeat, either way of telling which of them are new may be the right one.
     problems = [
@@ -43,6 +50,43 @@ def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] =
         for head_first in (True, False)
     ]
     return problems[0] if all(problems) else None
+
+
+def _doubled(document: Document) -> set[tuple[object, ...]]:
+    """The places that hold more than one value."""
+    counts = Counter((one.document, *one.path) for one in document.entries if not one.shared)
+    return {place[1:] for place, count in counts.items() if count > 1}
+
+
+def _changed(old: Document, new: Document, moves: Moves) -> str | None:
+    """The first value outside of the edits that is another one now, or is held by other keys."""
+    found = {(one.span.start, one.span.end): one for one in new.entries if not one.shared}
+    for entry in old.entries:
+        start, end = entry.span.start, entry.span.end
+        if entry.shape is not Shape.SCALAR or entry.shared or moves.touching(start, end):
+            continue
+        place = moves.place(start, behind=True)
+        now = None if place is None else found.get((place, place + end - start))
+        if now is None and moves.beside(start, end):
+            # Text beside a value that belongs to it now: an empty one that is filled, for instance.
+            continue
+        if now is None or now.text != entry.text or not _same_keys(_above(old, entry), _above(new, now), moves):
+            return f"`{'.'.join(map(str, entry.path))}` would change, which the fix does not mean to"
+    return None
+
+
+def _same_keys(old: list[Entry], new: list[Entry], moves: Moves) -> bool:
+    """Whether a value is held by the keys that held it, but for those that an edit renames."""
+    return len(old) == len(new) and all(
+        one.name == other.name or bool(moves.touching(one.key_span.start, one.key_span.end))
+        for one, other in zip(old, new, strict=True)
+    )
+
+
+def _above(document: Document, entry: Entry) -> list[Entry]:
+    """The entries with keys that hold a value, itself included, from the outermost on."""
+    above = (document.get(*entry.path[:depth], document=entry.document) for depth in range(1, len(entry.path) + 1))
+    return [one for one in above if one is not None and one.key_span is not None]
 
 
 class _Lines:
@@ -84,12 +128,7 @@ def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document, moved:
 
 def _keys(lines: _Lines, document: Document, entry: Entry, unchanged: Collection[int]) -> list[str]:
     """The keys above a value that stand on unchanged lines; items of a list move when one before them goes."""
-    above = (document.get(*entry.path[:depth], document=entry.document) for depth in range(1, len(entry.path) + 1))
-    return [
-        one.name
-        for one in above
-        if one is not None and one.key_span is not None and lines.of(one.key_span.start) in unchanged
-    ]
+    return [one.name for one in _above(document, entry) if lines.of(one.key_span.start) in unchanged]
 
 
 def _moved(before: list[bytes], after: list[bytes], head_first: bool) -> dict[int, int]:

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 export TOKENIZERS_PARALLELISM=false
-export NCCL_TIMEOUT=1800
+export NCCL_TREE_THRESHOLD=0
 export NCCL_DEBUG=INFO
 export NCCL_SOCKET_NTHREADS=32
 

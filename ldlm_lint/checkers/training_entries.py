@@ -12,7 +12,7 @@ from astroid.exceptions import AstroidError
 from ldlm_lint.autofix.lines import block_of, insert_before, insert_behind
 from ldlm_lint.model import Edit
 from ldlm_lint.python.flow import is_backward
-from ldlm_lint.python.names import bindings
+from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
@@ -20,6 +20,7 @@ from ldlm_lint.source import Source
 _SETS_UP = re.compile(
     r"backends\.cudnn|cudnn\.\w+ = |manual_seed|random\.seed\(|seed_everything|(set|fix|init)\w*_seeds?\(|set_float32_matmul"
 )
+_STARTS = re.compile(r"^(train|fit|run|main|spawn|launch|eval|test)(_|$)", re.I)
 _PREPARES = re.compile(r"arg|pars|config|setup|seed|callback|^test", re.I)
 
 
@@ -91,7 +92,9 @@ def _sets_up(statement: nodes.NodeNG) -> bool:
 
 
 def _is_preparation(statement: nodes.NodeNG) -> bool:
-    return isinstance(statement, (nodes.Expr, nodes.Assign, nodes.AnnAssign, nodes.Assert, nodes.If, nodes.Import, nodes.ImportFrom))
+    """A statement without a loop of its own that calls nothing which may be the training."""
+    plain = (nodes.Expr, nodes.Assign, nodes.AnnAssign, nodes.Assert, nodes.If, nodes.Import, nodes.ImportFrom)
+    return isinstance(statement, plain) and not any(_STARTS.search(last_name(one.func)) for one in nodes_of(statement, nodes.Call))
 
 
 def torch_at(node: nodes.NodeNG) -> str | None:

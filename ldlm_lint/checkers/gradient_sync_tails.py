@@ -42,8 +42,13 @@ def steps_only_at(found: Accumulation, block: Sequence[nodes.NodeNG]) -> bool:
 
 def _is_under(call: nodes.Call, found: Accumulation) -> bool:
     """Whether a call runs only where the very test of the accumulation says that the last micro-batch is reached."""
-    guard = guard_of(call, found.loop) if found.boundary is not None else None
-    return guard is not None and guard[2].as_string() == found.boundary.as_string() and guard[1].last is found.last
+    guard = guard_of(call, found.loop)
+    return (
+        guard is not None
+        and found.boundary is not None
+        and guard[2].as_string() == found.boundary.as_string()
+        and guard[1].last is found.last
+    )
 
 
 def _is_in(block: Sequence[nodes.NodeNG], node: nodes.NodeNG) -> bool:

@@ -128,14 +128,13 @@ def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None)
 
 def _obstacle(call: nodes.Call, oldest: tuple[int, ...] | None) -> str:
     """Why the constructor may raise on a torch that the project may run on; empty where it does not."""
-    unknown = oldest is None
-    if not unknown and oldest < _RIGHT_UNDER_SCALERS:
+    if oldest is not None and oldest < _RIGHT_UNDER_SCALERS:
         return "torch 2.0.0 took wrong steps with it under a GradScaler (fixed in 2.0.1)"
     for name in sorted(meant(call.func)):
         since = tables.fused_since(name.rpartition(".")[2])
-        if since is None or (unknown and since > _SUPPORTED):
+        if since is None or (oldest is None and since > _SUPPORTED):
             return f"torch before {'.'.join(map(str, since or ()))} has no fused {name.rpartition('.')[2]}: set target-torch"
-    if (unknown or oldest < _ON_CPU) and _is_moved_later(call):
+    if (oldest is None or oldest < _ON_CPU) and _is_moved_later(call):
         return "torch before 2.4 refuses parameters that are not yet on the GPU: move the model before, or set target-torch"
     return ""
 

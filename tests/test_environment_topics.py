@@ -277,3 +277,62 @@ def test_both_front_ends_are_told_the_target(tmp_path: Path):
 def test_names_that_no_rule_speaks_of():
     assert not is_relevant("NCCL_NET")
     assert is_relevant("CUDA_LAUNCH_BLOCKING")
+
+
+# What the range of torch makes of a fix: the oldest and the newest that the project runs on
+
+OLD_NAME = "export NCCL_DESYNC_DEBUG=1\n" + LAUNCH
+BOTH_NAMES = "export NCCL_DESYNC_DEBUG=1\nexport TORCH_NCCL_DESYNC_DEBUG=1\n" + LAUNCH
+ALLOCATOR = "export PYTORCH_ALLOC_CONF=expandable_segments:True\n" + LAUNCH
+RANGES = [
+    (OLD_NAME, (2, 0), (2, 1), None),
+    (OLD_NAME, (2, 0), (2, 6), "set TORCH_NCCL_DESYNC_DEBUG too"),
+    (OLD_NAME, (2, 1), None, "set TORCH_NCCL_DESYNC_DEBUG too"),
+    (OLD_NAME, (2, 2), None, "call it TORCH_NCCL_DESYNC_DEBUG"),
+    (OLD_NAME, None, None, "call it TORCH_NCCL_DESYNC_DEBUG"),
+    (BOTH_NAMES, (2, 0), (2, 6), None),
+    (BOTH_NAMES, (2, 2), None, "remove NCCL_DESYNC_DEBUG"),
+    (BOTH_NAMES, None, None, "remove NCCL_DESYNC_DEBUG"),
+    (ALLOCATOR, None, None, None),
+    (ALLOCATOR, (2, 4), (2, 8), "set PYTORCH_CUDA_ALLOC_CONF too"),
+    (ALLOCATOR, (2, 9), (2, 9), "set PYTORCH_CUDA_ALLOC_CONF too"),
+    (ALLOCATOR, (2, 9), (2, 10), None),
+]
+
+
+@pytest.mark.parametrize(("script", "oldest", "newest", "title"), RANGES)
+def test_the_range_of_torch_decides_on_the_fix(script, oldest, newest, title):
+    found = shell(script, target_torch=oldest, newest_torch=newest).findings
+    assert [one.fix.title for one in found if one.fix] == ([title] if title else [])
+
+
+@pytest.mark.parametrize("oldest", [None, (2, 0), (2, 2)])
+def test_no_reason_speaks_of_a_torch_that_the_project_does_not_run_on(oldest):
+    reason = only(shell(OLD_NAME, target_torch=oldest)).fix.reason
+    assert ("torch up to 2.1" in reason) is (oldest is None)
+
+
+def test_a_new_name_for_some_processes_does_not_replace_the_old_one():
+    script = "export NCCL_DESYNC_DEBUG=1\nTORCH_NCCL_DESYNC_DEBUG=1 " + LAUNCH + LAUNCH
+    assert only(shell(script)).fix is None
+
+
+def test_the_number_of_sockets_is_lowered_safely_only_beside_a_certain_number_of_threads():
+    sockets = "export NCCL_NSOCKS_PERTHREAD=16\n"
+    levels = []
+    for threads in ("export NCCL_SOCKET_NTHREADS=8\n", "export NCCL_SOCKET_NTHREADS=${T:-8}\n", "[ $A ] && export NCCL_SOCKET_NTHREADS=8\n"):
+        levels.append(only(shell(threads + sockets + LAUNCH)).fix.applicability)
+    assert levels == [Applicability.SAFE, Applicability.UNSAFE, Applicability.UNSAFE]
+
+
+def test_a_script_that_searches_the_log_of_nccl_keeps_its_level_unless_asked():
+    silent = only(shell("export NCCL_DEBUG=INFO\n" + LAUNCH)).fix
+    search = only(shell("export NCCL_DEBUG=INFO\n" + LAUNCH.strip() + " > log\ngrep -q 'NET/IB' log || exit 1\n")).fix
+    assert (silent.applicability, search.applicability) == (Applicability.SAFE, Applicability.UNSAFE)
+
+
+def test_error_handling_that_torchrun_sets_is_removed_only_where_it_has_one_value():
+    line = "export TORCH_NCCL_ASYNC_ERROR_HANDLING={}\n"
+    assert only(shell(line.format(1) + LAUNCH)).fix.applicability is Applicability.UNSAFE
+    found = shell(line.format(3) + line.format(1) + LAUNCH).findings
+    assert [one.fix for one in found if one.rule == "redundant-error-handling-variable"] == [None]

@@ -170,3 +170,8 @@ def test_monitoring_that_python_switches_off_waits_for_the_heartbeat_of_its_scri
         "run.sh": f"export {SILENCED}\n{LAUNCH}\n",
     }
     assert fixed(tmp_path, files)["train.py"] == files["train.py"]
+
+
+def test_a_script_that_only_speaks_of_a_wrong_heartbeat_sets_none(tmp_path: Path) -> None:
+    mend = f"sed -i 's/{HEARTBEAT}=12000000/{HEARTBEAT}=1800/' run.sh\n"
+    assert [values(fixed(tmp_path, {"mend.sh": mend, "run.sh": BLOCK})["run.sh"]).get(name) for name in NAMES] == ["1", None, None]

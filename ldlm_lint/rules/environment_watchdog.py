@@ -44,8 +44,12 @@ def is_excessive(setting: Setting, view: View) -> bool:
 
 def has_wrong_heartbeat(view: View) -> bool:
     """Whether the file sets a heartbeat timeout that is unknown, too short or overflows."""
-    found = view.named([HEARTBEAT])
-    return any(not one.values or not all(is_harmless(value.text) for value in one.values) for one in found)
+    return any(map(is_wrong_heartbeat, view.settings))
+
+
+def is_wrong_heartbeat(setting: Setting) -> bool:
+    """Whether a setting is a heartbeat timeout that is unknown, too short or overflows."""
+    return setting.name == HEARTBEAT and not (setting.values and all(is_harmless(one.text) for one in setting.values))
 
 
 def is_blocking(setting: Setting) -> bool:

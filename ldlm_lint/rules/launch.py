@@ -85,7 +85,8 @@ DEPRECATED_LAUNCHER = Rule(
     reads=("sh", "cfg"),
     triggers=(b"torch.distributed.launch",),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: the script no longer gets a rank argument and has to read `LOCAL_RANK` from its environment; "
+    fix_safety="Unsafe: the script no longer gets a rank argument and has to read `LOCAL_RANK` from its environment; there is no fix where "
+    "it is known to take `--local_rank` and not to read the variable, since every rank would then train as if it were alone; "
     "torchrun has to be on the PATH of the same environment.",
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from ldlm_lint.model import Applicability, Edit, Finding, Fix
+from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix
 from ldlm_lint.rules.launch import DEPRECATED_LAUNCHER
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.launch_code import Code
@@ -31,7 +31,9 @@ def deprecated(code: Code) -> Iterator[Finding]:
         home = node and _home(code, node, match.start(1))
         if home is not None:
             span = code.text.span(match.start(), match.end())
-            yield Finding(rule.symbol, rule.code, span, fix=_fix(code.text, match, home))
+            environment = _USE_ENV.search(code.text.data, match.end(), home.end_byte)
+            claims = () if environment else (Claim("program-needs-no-rank-argument"),)
+            yield Finding(rule.symbol, rule.code, span, fix=_fix(code.text, match, home), claims=claims)
 
 
 def _home(code: Code, node: Node, module: int) -> Node | None:

@@ -7,7 +7,9 @@ import re
 from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.project.group_timeouts import edits_for, maker_for
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.rules.environment_watchdog import HEARTBEAT, is_harmless
+from ldlm_lint.rules.environment_watchdog import HEARTBEAT, is_harmless, is_wrong_heartbeat
+from ldlm_lint.shell.lint import settings
+from ldlm_lint.source import Kind
 
 _COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
 _TAKES_EFFECT = "in every launch of this program collectives end after %d seconds, no longer after the default of their backend"
@@ -20,16 +22,21 @@ def _no_heartbeat_elsewhere_is_wrong(context: Context, finding: Finding, _subjec
     project, path = context.project, finding.span.path
     if finding.fix is None:
         return Verdict(True)
-    wrong = [one for one in (*project.files, *project.others) if one != path and _sets_wrong_heartbeat(project.data(one))]
+    wrong = [one for one in (*project.files, *project.others) if one != path and _sets_wrong_heartbeat(context, one)]
     return Verdict(True, withdraws=bool(wrong) and context.environments.related(path, wrong))
 
 
-def _sets_wrong_heartbeat(data: bytes) -> bool:
+def _sets_wrong_heartbeat(context: Context, path: str) -> bool:
     """Whether a file sets the heartbeat timeout to a value that is unknown, too short or overflows."""
+    data = context.project.data(path)
     if HEARTBEAT.encode() not in data:
         return False
-    found = _SET.findall(_COMMENT.sub(b"", data))
-    return any(not is_harmless(text.decode(errors="replace")) for text in found)
+    texts = [text.decode(errors="replace") for text in _SET.findall(_COMMENT.sub(b"", data))]
+    if all(map(is_harmless, texts)):
+        return False
+    source = context.project.source(path) if context.project.others.get(path) is Kind.SHELL else None
+    # A script may only speak of it, as one that edits others does.
+    return source is None or any(map(is_wrong_heartbeat, settings(source, context.sourcing.codes(path))))
 
 
 def _process_group_takes_timeout(context: Context, finding: Finding, length: str) -> Verdict:

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.programs import Given, Program
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+
+_RANK_OPTION = re.compile(rb"[\"']--local[-_]rank[\"']")
+# By itself, or by what reads it: the arguments of transformers, accelerate, DeepSpeed's and Lightning's set-up.
+_RANK_VARIABLE = re.compile(
+    rb"LOCAL_RANK|TrainingArguments|HfArgumentParser|\bAccelerator\(|\bPartialState\(|init_distributed\b|get_node_local_rank|\bFabric\("
+)
 
 
 def _passes_to_training(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -33,4 +41,21 @@ def _comes_from(given: Given, finding: Finding) -> bool:
     )
 
 
-QUESTIONS: dict[str, Question] = {"script-passes-to-training": _passes_to_training}
+def _needs_no_rank_argument(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The finding stands in any case; its fix does not where a program takes its rank only as an argument."""
+    place = finding.span
+    programs = (one for one in context.launches.programs if one.span.path == place.path)
+    entries = [one.entry for one in programs if one.span.start <= place.start < one.span.end and one.entry is not None]
+    return Verdict(True, withdraws=any(_takes_rank_as_argument(context, entry) for entry in entries))
+
+
+def _takes_rank_as_argument(context: Context, entry: str) -> bool:
+    """Whether a program has an option for its rank, and nothing that looks for it in the environment."""
+    files = [context.project.data(one) for one in context.project.reach(entry)]
+    return any(map(_RANK_OPTION.search, files)) and not any(map(_RANK_VARIABLE.search, files))
+
+
+QUESTIONS: dict[str, Question] = {
+    "script-passes-to-training": _passes_to_training,
+    "program-needs-no-rank-argument": _needs_no_rank_argument,
+}

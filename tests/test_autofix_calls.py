@@ -83,7 +83,11 @@ def test_layouts(before: str, after: str) -> None:
 def test_a_long_line_is_continued_where_the_arguments_begin() -> None:
     long = ", ".join(f"argument_{number}=1" for number in range(7))
     assert add(f"f(\n    {long}\n)") == f"f(\n    {long},\n    fused=True\n)"
-    assert add(f"f({long})") == f"f({long}, fused=True)"
+    assert add(f"f({long})") == f"f({long},\n  fused=True)"
+    assert add(f"f({long[:80]}=1)") == f"f({long[:80]}=1, fused=True)"
+    far = f"name_{'x' * 60} = f({long})"
+    assert add(f"name_{'x' * 90} = f({long})").endswith(", fused=True)")
+    assert add(far).endswith(f",\n{' ' * (far.index('(') + 1)}fused=True)")
 
 
 def test_bom_and_other_encodings_keep_their_bytes() -> None:

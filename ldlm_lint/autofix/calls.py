@@ -108,11 +108,25 @@ class _Layout:
     def edit(self, source: Source, span: Span, argument: str) -> Edit:
         """The edit that adds ``argument``, for the layout of what ``span`` covers."""
         start, end, new = self.insertion(argument)
+        if new == f", {argument}":
+            new = self._broken(source, span, argument) or new
 
         def byte(index: int) -> int:
             return span.start + len(self.text[:index].encode(source.encoding))
 
         return Edit(Span(span.path, byte(start), byte(end), span.cell), new)
+
+    def _broken(self, source: Source, span: Span, argument: str) -> str | None:
+        """The argument on a line of its own below the first one, where the call's only line would grow too long."""
+        row, column = source.position(span.start)
+        line = source.lines[row - 1]
+        if _NEWLINE.search(self.text) or len(line) + len(f", {argument}") <= MAX_LINE:
+            return None
+        indent = line[: len(line) - len(line.lstrip())]
+        margin = indent + " " * (column - 1 + self.opening - len(indent))
+        rest = len(line) - (column - 1 + len(self.text))
+        fits = len(margin) + len(argument) + 1 + rest <= MAX_LINE
+        return f",{source.newline}{margin}{argument}" if fits else None
 
     def insertion(self, argument: str) -> tuple[int, int, str]:
         """The range of characters to replace in order to add ``argument``, and what replaces it."""

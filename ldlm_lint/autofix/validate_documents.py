@@ -9,6 +9,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
+import yaml
+
 from ldlm_lint.autofix.moves import Moves
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
 from ldlm_lint.configs.read import read
@@ -38,6 +40,8 @@ def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] =
         return f"it would no longer load: {error}"
     if old.documents != new.documents:
         return f"it would hold {new.documents} documents instead of {old.documents}"
+    if kind is Kind.YAML and _constructs(before) and not _constructs(after):
+        return "it would no longer load: its values could not be made"
     doubled = _doubled(new) - _doubled(old)
     if doubled:
         return f"`{'.'.join(map(str, min(doubled, key=str)))}` would be set twice"
@@ -50,6 +54,15 @@ def _validate(kind: Kind, before: bytes, after: bytes, edits: Collection[Edit] =
         for head_first in (True, False)
     ]
     return problems[0] if all(problems) else None
+
+
+def _constructs(data: bytes) -> bool:
+    """Whether plain YAML makes values of the nodes: of a merge key, for one, whose value must be a mapping."""
+    try:
+        return all(True for _ in yaml.safe_load_all(data))
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError):
+        # Not all errors of the constructors are YAML's own: an impossible date is a ValueError.
+        return False
 
 
 def _doubled(document: Document) -> set[tuple[object, ...]]:

@@ -41,10 +41,13 @@ def _sets_wrong_heartbeat(context: Context, path: str) -> bool:
 
 def _process_group_takes_timeout(context: Context, finding: Finding, length: str) -> Verdict:
     """The finding stands in any case; where one process group is made without a timeout, its fix passes it there."""
-    fix, seconds = finding.fix, int(length)
-    maker = maker_for(context.project, context.launches, finding.span, seconds) if fix is not None else None
+    fix = finding.fix
+    if fix is None:
+        return Verdict(True)
+    seconds = int(length)
+    maker = maker_for(context.project, context.launches, finding.span, seconds)
     edits = edits_for(context.project, maker, seconds) if maker is not None else None
-    if fix is None or maker is None or edits is None:
+    if maker is None or edits is None:
         return Verdict(True)
     place = Related(context.line_span(maker.path, maker.call.lineno or 1), "this process group gets no timeout")
     title = f"{fix.title} and pass timeout=timedelta(seconds={seconds}) to init_process_group"

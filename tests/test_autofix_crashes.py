@@ -8,13 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from faults import Disk, failing, faulty, interrupt, killed
 
 from ldlm_lint.autofix.journal import Journal, JournalError
 from ldlm_lint.autofix.transaction import TransactionError
 from ldlm_lint.autofix.undo import undo
 from ldlm_lint.cli import main
 from ldlm_lint.writing import finish_interrupted, interrupted_note, write_changed
-from faults import Disk, failing, faulty, interrupt, killed
 
 OLD = {
     "run.sh": b"export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\r\ntorchrun train.py\r\n",
@@ -123,6 +123,36 @@ def test_a_recovery_that_is_killed(project: Project) -> None:
         assert contents(root) == OLD
         assert no_leftovers(root)
     assert 5 < at < POINTS - 1
+
+
+def test_a_run_that_comes_too_late(project: Project) -> None:
+    """The same change, made by another run meanwhile: refused, and not taken back with what was refused."""
+    root = project("late")
+    before, after = ({str(root / path): data for path, data in one.items()} for one in (OLD, NEW))
+    assert write_changed(Journal(root), before, after) == ()
+    (problem,) = write_changed(Journal(root), before, after)
+    assert problem.message == "not fixed, and no other file either: changed since it was read"
+    assert contents(root) == NEW
+    assert len(Journal(root).states()) == 1
+
+
+@posix
+def test_a_run_that_is_killed_when_all_is_written(project: Project) -> None:
+    """Nothing is taken back that is whole; an undo then does what it was called for."""
+    last = half_way(project) + 1
+    for then in (finish_interrupted, undo):
+        root = project(then.__name__)
+        assert killed(lambda root=root: fix(root), last)
+        assert contents(root) == NEW
+        assert interrupted_note(Journal(root))
+        done = then(Journal(root))
+        if then is finish_interrupted:
+            (note,) = done
+            assert note.message.endswith("had written all its files and counts as done")
+            assert contents(root) == NEW
+            done = undo(Journal(root))
+        assert done.restored == tuple(OLD)
+        assert contents(root) == OLD
 
 
 def half_way(project: Project) -> int:

@@ -15,6 +15,7 @@ from ldlm_lint.autofix.journal import Journal
 from ldlm_lint.autofix.lock import LockedError, locked
 from ldlm_lint.autofix.runs import digest, is_inside
 from ldlm_lint.cli import main
+from ldlm_lint.writing import write_changed
 
 NAME = "000001-0123456789ab"
 OLD, NEW = b"export NCCL_TIMEOUT=7200\ntorchrun train.py\n", b"torchrun train.py\n"
@@ -247,8 +248,9 @@ def test_the_next_number_is_the_largest_yet(project: Path) -> None:
 
 def test_a_name_that_is_no_text(project: Path) -> None:
     name = os.fsdecode(b"caf\xe9 \xf0\x9f\x98\x80.sh") if os.name != "nt" else "caf\u00e9.sh"
-    (project / name).write_bytes(OLD)
-    assert main(["--fix", "--unsafe-fixes", "--quiet"]) == 0
-    assert (project / name).read_bytes() == NEW
+    path = project / name
+    path.write_bytes(OLD)
+    assert write_changed(Journal(project), {str(path): OLD}, {str(path): NEW}) == ()
+    assert path.read_bytes() == NEW
     assert main(["undo"]) == 0
-    assert (project / name).read_bytes() == OLD
+    assert path.read_bytes() == OLD

@@ -6,16 +6,24 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from faults import Disk, faulty
 from harness import Case, cases, contents, strip
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from ldlm_lint import cli
 from ldlm_lint.autofix import journal as journal_module
+from ldlm_lint.autofix.journal import Journal
+from ldlm_lint.autofix.undo import undo
 from ldlm_lint.cli import main
 from ldlm_lint.config import Config
 from ldlm_lint.discover import discover
+from ldlm_lint.writing import write_changed
 
 BEAT = b"export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\n"
 IGNORED = b"export NCCL_TIMEOUT=7200\n"
@@ -250,6 +258,25 @@ def test_another_run_is_waited_for(project: Path, run: Command, monkeypatch: pyt
             assert (got, err) == (0, "")
 
 
+def test_several_runs_at_once(project: Path, run: Command) -> None:
+    """One of them fixes; whoever comes later finds nothing to do, or files that changed since it read them."""
+    before = tree(project)
+    command = [sys.executable, "-m", "ldlm_lint", *FIX, "."]
+    environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    processes = [subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    said = [process.communicate(timeout=300)[1] for process in processes]
+    codes = [process.returncode for process in processes]
+    assert 0 in codes, said
+    assert all(
+        code == 0 if not err else code == 3 and "changed since it was read" in err
+        for code, err in zip(codes, said, strict=True)
+    )
+    # One that was refused must not take back what another has done in the same way.
+    assert [line.split()[4] for line in run("undo", "--list")[1].splitlines()] == ["applied"]
+    assert run("undo")[0] == 0
+    assert tree(project) == before
+
+
 def test_old_runs_are_forgotten(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "MOST_RUNS", 3)
     for number in range(5):
@@ -355,6 +382,36 @@ def test_every_rule_there_and_back(tmp_path: Path, run: Command) -> None:
     lay_out(root, [(case, names[number % len(names)]) for number, case in enumerate(first)])
     (root / "pyproject.toml").write_text("")
     assert round_trip(root, run) > len(first) // 3
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(("a.sh", "b/c.py", "b/d.yaml")), st.binary(max_size=40), min_size=1),
+        min_size=1,
+        max_size=4,
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_any_bytes_and_any_runs_there_and_back(runs: list[dict[str, bytes]]) -> None:
+    """Whatever runs wrote, undoing them one by one gives each state before, byte by byte."""
+    # Without its fsync, which takes all the time.
+    with tempfile.TemporaryDirectory() as name, faulty(Disk()):
+        root = Path(name).resolve()
+        (root / "b").mkdir()
+        for path in ("a.sh", "b/c.py", "b/d.yaml"):
+            (root / path).write_bytes(b"# begin\r\n")
+        states = []
+        for new in runs:
+            before = {path: (root / path).read_bytes() for path in new}
+            changed = {path: data for path, data in new.items() if data != before[path]}
+            if changed:
+                states.append(tree(root))
+                old = {str(root / path): before[path] for path in changed}
+                assert write_changed(Journal(root), old, {str(root / path): new[path] for path in changed}) == ()
+        for state in reversed(states):
+            assert undo(Journal(root)).run is not None
+            assert tree(root) == state
+        assert undo(Journal(root)).run is None
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ class Journal:
         try:
             self._make()
             stack.enter_context(locked(self.folder / "lock", PATIENCE if patience is None else patience))
-            self._sweep()
+            self._tidy()
         except BaseException as error:
             stack.close()
             if isinstance(error, OSError):
@@ -92,9 +92,9 @@ class Journal:
 
     def states(self) -> dict[str, State]:
         """The states of all runs, the oldest first; raises JournalError."""
-        if not self.exists():
-            return {}
         try:
+            if not self.exists():
+                return {}
             names = sorted(filter(is_id, os.listdir(self.runs)), key=number_of)
             return {name: state for name in names if (state := self._state(name))}
         except OSError as error:
@@ -193,11 +193,12 @@ class Journal:
         """The state of a run; None for one that never began."""
         folder = self.runs / identifier
         path = folder / _STATE
-        _check_folder(folder, self.root)
-        if not os.path.lexists(path):
-            return None
         try:
+            _check_folder(folder, self.root)
             return State(disk.read(path, 100).decode("ascii", errors="replace"))
+        except FileNotFoundError:
+            # Whoever holds the lock may be removing it.
+            return None
         except ValueError as error:
             raise JournalError(f"{path} is no state of a run; remove {folder} if it is not yours") from error
 
@@ -211,21 +212,26 @@ class Journal:
                 os.mkdir(folder, 0o700)
                 disk.sync_folder(folder.parent)
             _check_folder(folder, self.root)
+
+    def _tidy(self) -> None:
+        """Keep git away, and remove what was begun and never got a state; the lock must be held."""
         ignore = self.folder / ".gitignore"
         if not os.path.lexists(ignore):
             disk.put(ignore, b"*\n")
-
-    def _sweep(self) -> None:
-        """Remove what was begun and never got a state."""
         for name in os.listdir(self.runs):
             if is_id(name) and self._state(name) is None:
                 self.discard(name)
 
 
 def _check_folder(folder: Path, root: Path) -> None:
-    """Raise JournalError for what is no folder, or was put there by somebody who owns neither the project nor this run."""
+    """Raise JournalError for what is no folder, or was put there by somebody who owns neither the project nor this run.
+
+    Raises FileNotFoundError where nothing is there.
+    """
     try:
         status, owner = os.lstat(folder), os.stat(root).st_uid
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise JournalError(f"{folder} cannot be read: {error.strerror or error}") from error
     if not stat.S_ISDIR(status.st_mode):

@@ -78,8 +78,7 @@ def commit(
     """
     if unfinished(journal):
         raise JournalError(f"an interrupted run waits in {journal.runs}; try again")
-    steps = {_relative(journal, path): (path, before, after) for path, (before, after) in changes.items()}
-    listed = [(relative, before, after) for relative, (_, before, after) in sorted(steps.items())]
+    listed = sorted((_relative(journal, path, before), before, after) for path, (before, after) in changes.items())
     try:
         run = journal.begin(listed, options, rules or {}, undoes)
     except OSError as error:
@@ -150,11 +149,18 @@ def _own_bytes(real: Path, relative: str) -> bytes | None:
     return disk.read(real, LARGEST_FILE)
 
 
-def _relative(journal: Journal, path: Path) -> str:
+def _relative(journal: Journal, path: Path, before: bytes) -> str:
     try:
         real = real_file(path, journal.root)
+        # Before anything is written down: what another run has just changed in the same way must not be taken for the
+        # work of this one, and be taken back with it.
+        expect(real, before)
+    except FileChangedError as error:
+        raise TransactionError(path, "changed since it was read") from error
     except WriteError as error:
         raise TransactionError(path, str(error)) from error
+    except OSError as error:
+        raise TransactionError(path, f"cannot be read: {error.strerror or error}") from error
     fault = refusal(real)
     relative = real.relative_to(journal.root).as_posix()
     if fault or not is_inside(relative):

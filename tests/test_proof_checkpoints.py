@@ -157,3 +157,47 @@ def is_whole(path: Path) -> bool:
 
     # torch's own files are zip archives, whose directory is written last.
     return zipfile.is_zipfile(path) and loads(path)
+
+
+KILLER = """
+import io, os, runpy, signal, sys
+import torch
+
+whole = torch.save
+
+
+def save(obj, path):
+    data = io.BytesIO()
+    whole(obj, data)
+    second = "best.pt" in str(path) and os.path.exists("runs/torn/best.pt")
+    with open(path, "wb") as file:
+        if second:
+            file.write(data.getvalue()[: len(data.getvalue()) // 2])
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        file.write(data.getvalue())
+
+
+torch.save = save
+sys.argv = ["train.py", "--output", "runs/torn"]
+runpy.run_path("train.py", run_name="__main__")
+"""
+
+
+def test_a_run_that_is_killed_during_a_save_keeps_the_old_file(tmp_path):
+    import torch
+
+    before, after = copy_of("numbered", tmp_path, "before"), copy_of("numbered", tmp_path, "after")
+    fix(after, unsafe=True, select=["non-atomic-checkpoint"])
+    for project in (before, after):
+        (project / "killer.py").write_text(KILLER)
+    torn, kept = (run(project, entry="killer.py", succeeds=False) for project in (before, after))
+    assert torn.losses == kept.losses and kept.losses
+    with pytest.raises((RuntimeError, OSError)):
+        torch.load(before / "runs/torn/best.pt", weights_only=True)
+    state = torch.load(after / "runs/torn/best.pt", weights_only=True)
+    assert set(state) == {"0.weight", "0.bias", "2.weight", "2.bias"}
+    # The run that goes on writes over what the killed one left beside it.
+    whole = run(after, "--output", "runs/torn")
+    assert whole.losses[: len(kept.losses)] == kept.losses
+    assert not (after / "runs/torn/best.pt.tmp").exists()

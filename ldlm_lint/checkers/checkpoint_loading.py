@@ -9,6 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.checkpoint_state import fills_only
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
@@ -73,12 +74,14 @@ class CheckpointLoadingChecker(LdlmChecker):
             return
         if not _loads_state(node) or RANK in guards_of(node):
             return
-        reason = "a tensor that is used without load_state_dict stays on the CPU"
+        reason = "what the file holds beside the arguments of load_state_dict() stays on the CPU"
         self.report(
             CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION,
             node,
             claims=(Claim("stands-outside-tests"), Claim("runs-many-ranks")),
-            fix=lambda source: _fix(source, node, "map_location", '"cpu"', Applicability.UNSAFE, reason),
+            fix=lambda source: (
+                _fix(source, node, "map_location", '"cpu"', Applicability.UNSAFE, reason) if fills_only(node) else None
+            ),
         )
 
     def _is_replaced(self, node: nodes.NodeNG) -> bool:
@@ -92,9 +95,7 @@ class CheckpointLoadingChecker(LdlmChecker):
 def _asks_for_version(node: nodes.Call) -> bool:
     """Whether the function passes weights_only in one branch, and chooses the branch by what torch knows of it."""
     function = function_of(node)
-    passes = any(
-        keyword.arg == "weights_only" for call in nodes_of(function, nodes.Call) for keyword in call.keywords
-    )
+    passes = any(keyword.arg == "weights_only" for call in nodes_of(function, nodes.Call) for keyword in call.keywords)
     if not passes:
         return False
     tests = [branch.test for branch in nodes_of(function, nodes.If)]

@@ -26,6 +26,21 @@ _VARYING = re.compile(
     re.I,
 )
 _DEPTH = 6
+_PURE = {
+    "join",
+    "joinpath",
+    "format",
+    "str",
+    "zfill",
+    "int",
+    "Path",
+    "PurePath",
+    "abspath",
+    "expanduser",
+    "normpath",
+    "fspath",
+    "realpath",
+}
 
 
 @dataclass(frozen=True)
@@ -93,6 +108,17 @@ def is_textual(node: nodes.NodeNG) -> bool:
             or qualified(node.func) <= _AS_IS
         )
     return is_text(node) or isinstance(node, nodes.JoinedStr)
+
+
+def is_plain(path: nodes.NodeNG) -> bool:
+    """Whether an expression may be evaluated again."""
+    if isinstance(path, nodes.Name):
+        # What a `with` opens is still being written.
+        return all(isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) for one in path.lookup(path.name)[1])
+    calls = (one.func for one in nodes_of(path, nodes.Call))
+    return all(getattr(one, "attrname", getattr(one, "name", "")) in _PURE for one in calls) and not any(
+        nodes_of(path, (nodes.NamedExpr, nodes.Await, nodes.Yield))
+    )
 
 
 def is_fixed(node: nodes.NodeNG) -> bool:

@@ -23,12 +23,12 @@ def removed_before(save: Save) -> nodes.Call | None:
     function = function_of(save.node)
     if isinstance(function, nodes.Module) or _OTHER_FILE.search(save.path.as_string()):
         return None
-    target = _resolved(save.path)
+    target = names_of_path(save.path)
     for call in _earlier_calls(save.node):
-        removed = _removed(call)
-        if removed is None or _OTHER_FILE.search(removed.as_string()):
+        old = removed(call)
+        if old is None or _OTHER_FILE.search(old.as_string()):
             continue
-        if _resolved(removed) & target or _holds(removed, save.path) or _takes_its_place(save, removed):
+        if names_of_path(old) & target or _holds(old, save.path) or _takes_its_place(save, old):
             return None if _is_kept(function, save) else call
     return None
 
@@ -48,7 +48,7 @@ def _earlier_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
         child = child.parent
 
 
-def _removed(call: nodes.Call) -> nodes.NodeNG | None:
+def removed(call: nodes.Call) -> nodes.NodeNG | None:
     """What a call deletes."""
     if qualified(call.func) <= _REMOVALS:
         return call.args[0] if call.args else None
@@ -57,7 +57,7 @@ def _removed(call: nodes.Call) -> nodes.NodeNG | None:
     return None
 
 
-def _resolved(expression: nodes.NodeNG) -> set[str]:
+def names_of_path(expression: nodes.NodeNG) -> set[str]:
     """The texts that stand for an expression: its own, and that of the one value of a variable."""
     found = {expression.as_string()}
     if isinstance(expression, nodes.Name):
@@ -69,18 +69,18 @@ def _resolved(expression: nodes.NodeNG) -> set[str]:
 
 def _holds(folder: nodes.NodeNG, path: nodes.NodeNG) -> bool:
     """Whether a path is written as something inside a deleted folder."""
-    text, inner = folder.as_string(), max(_resolved(path), key=len)
+    text, inner = folder.as_string(), max(names_of_path(path), key=len)
     if len(text) < 2 or not isinstance(folder, (nodes.Name, nodes.Attribute)):
         return False
     deletes_folder = isinstance(folder.parent, nodes.Call) and qualified(folder.parent.func) <= {"shutil.rmtree"}
     return deletes_folder and re.search(rf"(?:join\(|Path\(|^|{{){re.escape(text)}(?:\)? ?[,/]|}}/)", inner) is not None
 
 
-def _takes_its_place(save: Save, removed: nodes.NodeNG) -> bool:
+def _takes_its_place(save: Save, old: nodes.NodeNG) -> bool:
     """``os.remove(previous); torch.save(state, path); previous = path``."""
-    if not isinstance(removed, (nodes.Name, nodes.Attribute)):
+    if not isinstance(old, (nodes.Name, nodes.Attribute)):
         return False
-    name, path = removed.as_string(), save.path.as_string()
+    name, path = old.as_string(), save.path.as_string()
     later = (one for one in nodes_of(function_of(save.node), nodes.Assign) if one.lineno > save.node.lineno)
     return any(
         one.value.as_string() == path and any(target.as_string() == name for target in one.targets) for one in later
@@ -94,6 +94,6 @@ def _is_kept(function: nodes.NodeNG, save: Save) -> bool:
         if last in _KEEPS and call.args:
             return True
         other = save_of(call)
-        if other is not None and call is not save.node and not _resolved(other.path) & _resolved(save.path):
+        if other is not None and call is not save.node and not names_of_path(other.path) & names_of_path(save.path):
             return True
     return False

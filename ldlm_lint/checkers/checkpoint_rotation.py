@@ -10,7 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.checkers.checkpoint_names import Numbered, Part, Value, numbered
+from ldlm_lint.checkers.checkpoint_names import Numbered, Part, Value, is_plain, numbered
 from ldlm_lint.checkers.checkpoint_uses import read_by_number, saved_on_several_ranks, saved_when_best
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.python.calls import Arguments
@@ -33,21 +33,6 @@ _BY_PRODUCT = re.compile(
 _CHECKPOINTS = re.compile(r"ckpt|checkpoint|model|weight|snapshot", re.I)
 _FOLDER = re.compile(r"dir|path|folder|out|root|prefix|save", re.I)
 _REMOTE = re.compile(r"\w+://")
-_PURE = {
-    "join",
-    "joinpath",
-    "format",
-    "str",
-    "zfill",
-    "int",
-    "Path",
-    "PurePath",
-    "abspath",
-    "expanduser",
-    "normpath",
-    "fspath",
-    "realpath",
-}
 _FUNCTION = '''\
 def {name}(path, before, after, keep={keep}):
     """Delete old checkpoints: of the files numbered like ``path``, just saved, the last ``keep`` stay.
@@ -113,22 +98,11 @@ def _rotated(save: nodes.Call) -> _Rotated | None:
     """The save if it writes one file whose older ones may go."""
     path = Arguments(save, ("obj", "f"))["f"].node if qualified(save.func) == {"torch.save"} else None
     name = numbered(path, save) if path is not None else None
-    if path is None or name is None or not (_is_plain(path) and _is_checkpoint(name)):
+    if path is None or name is None or not (is_plain(path) and _is_checkpoint(name)):
         return None
     if saved_when_best(save) or saved_on_several_ranks(save) or read_by_number(save, name):
         return None
     return _Rotated(save, path, name)
-
-
-def _is_plain(path: nodes.NodeNG) -> bool:
-    """Whether an expression may be evaluated again."""
-    if isinstance(path, nodes.Name):
-        # What a `with` opens is still being written.
-        return all(isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) for one in path.lookup(path.name)[1])
-    calls = (one.func for one in nodes_of(path, nodes.Call))
-    return all(getattr(one, "attrname", getattr(one, "name", "")) in _PURE for one in calls) and not any(
-        nodes_of(path, (nodes.NamedExpr, nodes.Await, nodes.Yield))
-    )
 
 
 def _is_checkpoint(name: Numbered) -> bool:

@@ -10,7 +10,7 @@ from astroid import nodes
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.checkpoint_paths import Save, save_of, saves_state, words_of
 from ldlm_lint.checkers.checkpoint_removal import removed_before
-from ldlm_lint.checkers.checkpoint_saving_fixes import atomic_fix, guard_fix
+from ldlm_lint.checkers.checkpoint_saving_fixes import atomic_fix, copy_fix, guard_fix, replacement_fix
 from ldlm_lint.checkers.live_state import LiveState, live_states
 from ldlm_lint.model import Claim
 from ldlm_lint.python.guards import RANK, guards_of
@@ -73,6 +73,7 @@ class CheckpointSavingChecker(LdlmChecker):
                 removal,
                 related=[(node, "its replacement is written here")],
                 claims=(Claim("stands-in-training-loop", _place(removal)),),
+                fix=lambda source: replacement_fix(source, save, removal),
             )
         elif _overwrites(save):
             self.report(
@@ -100,6 +101,7 @@ class CheckpointSavingChecker(LdlmChecker):
             args={"how": found.how},
             related=[(found.use, found.note)] if found.use is not None else [],
             claims=(Claim("belongs-to-training"),),
+            fix=lambda source: copy_fix(source, found.states),
         )
 
 

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.checkpoint_counters import is_text
+from ldlm_lint.checkers.checkpoint_names import is_plain, is_textual, parts_of
 from ldlm_lint.checkers.checkpoint_paths import Save
+from ldlm_lint.checkers.checkpoint_removal import names_of_path, removed
+from ldlm_lint.checkers.checkpoint_uses import is_repeated, saved_on_several_ranks
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _COLLECTIVE = "a state_dict() that gathers shards must be called by every rank, and get_rank() needs a process group"
-_SPACE = "for a moment both files lie on the disk, and what watches the folder sees a second name"
+_SPACE = (
+    "for a moment both files lie on the disk, what watches the folder sees a second name, and a link in the file's place "
+    "becomes a file"
+)
 
 
 def guard_fix(source: Source, saves: list[nodes.Call]) -> Fix | None:
@@ -35,30 +47,115 @@ def guard_fix(source: Source, saves: list[nodes.Call]) -> Fix | None:
 
 def atomic_fix(source: Source, save: Save) -> Fix | None:
     """Save beside the file, then take its place in one step."""
-    statement = save.node.statement()
-    temporary = _beside(save.path)
-    if temporary is None or save.node.parent is not statement or not _stands_alone(source, statement):
+    # Two ranks that rename one temporary file: the second one finds none.
+    if not is_repeated(save.node) or saved_on_several_ranks(save.node):
         return None
+    edits = _atomic_edits(source, save)
+    return Fix("write a temporary file and rename it", edits, Applicability.UNSAFE, _SPACE) if edits else None
+
+
+def _atomic_edits(source: Source, save: Save) -> tuple[Edit, ...]:
+    statement = save.node.statement()
+    temporary = _beside(source, save.path)
+    if temporary is None or save.node.parent is not statement or not _stands_alone(source, statement):
+        return ()
     edit, replace = ensure_import(source, "os", "replace")
     span, path = span_of(source, statement), span_of(source, save.path)
     line = source.position(span.start)[0] - 1
     indent = source.slice(source.span(source.line_starts[line], span.start))
-    edits = [Edit(path, temporary)]
     move = f"{source.newline}{indent}{replace}({temporary}, {source.slice(path)})"
-    edits.append(Edit(source.span(span.end, span.end), move))
-    edits += [edit] if edit else []
-    return Fix("write a temporary file and rename it", tuple(sorted(edits)), Applicability.UNSAFE, _SPACE)
+    # Behind the comment that may stand there, which is the save's.
+    last = source.position(span.end)[0] - 1
+    end = source.line_starts[last] + len(source.lines[last].encode(source.encoding))
+    edits = [Edit(path, temporary), Edit(source.span(end, end), move)]
+    return tuple(sorted([*edits, *([edit] if edit is not None else [])]))
 
 
-def _beside(path: nodes.NodeNG) -> str | None:
+def _beside(source: Source, path: nodes.NodeNG) -> str | None:
     """The expression of a name beside a path that may be evaluated twice."""
-    if isinstance(path, nodes.Const) and isinstance(path.value, str):
-        return f'"{path.value}.tmp"' if path.value.isprintable() and not set(path.value) & set('"\\') else None
+    parts = parts_of(path)
+    if any(isinstance(part, str) and "://" in part for part in parts) or path.lineno != path.end_lineno:
+        return None
     if isinstance(path, nodes.Name):
-        return f'f"{{{path.name}}}.tmp"'
-    if isinstance(path, nodes.Attribute) and isinstance(path.expr, nodes.Name):
-        return f'f"{{{path.as_string()}}}.tmp"'
-    return None
+        return f'f"{{{path.name}}}.tmp"' if _holds_paths(path) else None
+    if isinstance(path, nodes.Attribute):
+        return f'f"{{{path.as_string()}}}.tmp"' if isinstance(path.expr, nodes.Name) and _holds_paths(path) else None
+    last = _last_text(path)
+    if last is None or not is_plain(path):
+        return None
+    start, end = span_of(source, path).start, span_of(source, last).end
+    text = source.slice(source.span(start, end))
+    rest = source.slice(source.span(end, span_of(source, path).end))
+    # The closing quote of a plain string, which no escape can precede.
+    return f"{text[:-1]}.tmp{text[-1]}{rest}" if re.search(r"[\w.]([\"'])\Z(?<!\1\1)", text) else None
+
+
+def _holds_paths(node: nodes.Name | nodes.Attribute) -> bool:
+    """Whether all that the file gives a variable or attribute are paths, and no open file."""
+    if isinstance(node, nodes.Name):
+        values = [getattr(one.parent, "value", None) for one in bindings(node)]
+    else:
+        targets = (one for one in nodes_of(node.root(), nodes.AssignAttr) if one.attrname == node.attrname)
+        values = [getattr(one.parent, "value", None) for one in targets]
+    return bool(values) and all(value is not None and is_textual(value) for value in values)
+
+
+def _last_text(path: nodes.NodeNG) -> nodes.NodeNG | None:
+    """The string that the name of the file ends with."""
+    if isinstance(path, nodes.BinOp):
+        return _last_text(path.left if path.op == "%" else path.right)
+    if isinstance(path, nodes.Call):
+        inner = path.func.expr if isinstance(path.func, nodes.Attribute) and path.func.attrname == "format" else None
+        return _last_text(inner or path.args[-1]) if inner or (path.args and not path.keywords) else None
+    if isinstance(path, nodes.JoinedStr):
+        return path if path.values and is_text(path.values[-1]) else None
+    return path if is_text(path) else None
+
+
+def replacement_fix(source: Source, save: Save, removal: nodes.Call) -> Fix | None:
+    """Delete the old checkpoint behind the save of the new one; where both have one name, let the new one take its place."""
+    statement = removal.statement()
+    block, number = source.lines, statement.lineno
+    if isinstance(statement.parent, nodes.If) and statement.parent.body == [statement] and not statement.parent.orelse:
+        statement = statement.parent
+    kept = save.node.statement()
+    if statement.parent is not kept.parent or not all(
+        _stands_alone(source, one) for one in (removal.statement(), kept)
+    ):
+        return None
+    if block[number - 1] != block[statement.lineno - 1] and statement.lineno + 1 != number:
+        return None
+    first, last = source.line_starts[statement.lineno - 1], source.line_starts[statement.end_lineno or statement.lineno]
+    lines = source.span(first, last)
+    if names_of_path(save.path) & names_of_path(removed(removal)):
+        edits = _atomic_edits(source, save)
+        title, reason = "write a temporary file and rename it", "what else uses the old file until then must be known"
+        return Fix(title, tuple(sorted([Edit(lines, ""), *edits])), Applicability.DISPLAY, reason) if edits else None
+    if isinstance(removed(removal), (nodes.Name, nodes.Attribute)) and _is_tree(removal):
+        return None
+    end = span_of(source, kept).end
+    moved = Edit(source.span(end, end), source.newline + source.slice(lines).rstrip("\r\n"))
+    reason = "both checkpoints lie on the disk for a moment, and the two must have different names"
+    return Fix(
+        "delete the old one behind the save", tuple(sorted([Edit(lines, ""), moved])), Applicability.DISPLAY, reason
+    )
+
+
+def _is_tree(removal: nodes.Call) -> bool:
+    """A folder may be the one that is saved to."""
+    return qualified(removal.func) <= {"shutil.rmtree"}
+
+
+def copy_fix(source: Source, states: Sequence[nodes.NodeNG]) -> Fix | None:
+    """``copy.deepcopy`` around states that go on changing."""
+    if not states:
+        return None
+    edit, deepcopy = ensure_import(source, "copy", "deepcopy")
+    edits = [edit] if edit is not None else []
+    for span in (span_of(source, state) for state in states):
+        edits += [Edit(source.span(span.start, span.start), f"{deepcopy}("), Edit(source.span(span.end, span.end), ")")]
+    reason = "the copy needs the memory of the state once more, on the device that it is on"
+    return Fix("copy the state first", tuple(sorted(set(edits))), Applicability.DISPLAY, reason)
 
 
 def _stands_alone(source: Source, statement: nodes.NodeNG) -> bool:

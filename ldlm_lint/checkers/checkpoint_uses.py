@@ -38,12 +38,17 @@ def saved_when_best(save: nodes.Call) -> bool:
     True as well where nothing in the file repeats it: what decides about it then stands in a file that is not seen here.
     """
     places = list(_places(save))
-    if not any(loops_around(one) for one in places):
+    if not is_repeated(save):
         return True
     return (
         any(_is_choice(test) for one in places for test in _conditions(one))
         or _BEST.search(getattr(function_of(save), "name", "")) is not None
     )
+
+
+def is_repeated(save: nodes.Call) -> bool:
+    """Whether the file itself repeats a save: in a loop, or by calls in one."""
+    return any(loops_around(one) for one in _places(save))
 
 
 def saved_on_several_ranks(save: nodes.Call) -> bool:

@@ -27,12 +27,13 @@ _DEPTH = 4
 
 @dataclass(frozen=True)
 class LiveState:
-    """A state that is no copy: where it is handed on or kept, in words how, and where it is used later."""
+    """A state that is no copy: where it is handed on or kept, in words how, where it is used later; ``states`` are its expressions."""
 
     node: nodes.NodeNG
     how: str
     use: nodes.NodeNG | None = None
     note: str = ""
+    states: tuple[nodes.NodeNG, ...] = ()
 
 
 def live_states(module: nodes.Module) -> Iterator[LiveState]:
@@ -40,7 +41,8 @@ def live_states(module: nodes.Module) -> Iterator[LiveState]:
     for call in nodes_of(module, nodes.Call):
         handed = _handed_on(call)
         if handed and any(map(_is_live, handed)) and not _waits(call):
-            yield LiveState(call, "a thread writes it while the next steps change the tensors")
+            states = tuple(_made(one) for one in handed if _is_live(one))
+            yield LiveState(call, "a thread writes it while the next steps change the tensors", states=states)
     for assign in nodes_of(module, nodes.Assign):
         found = _kept(assign)
         if found is not None:
@@ -101,6 +103,13 @@ def _is_live(node: nodes.NodeNG, depth: int = 0) -> bool:
     return False
 
 
+def _made(node: nodes.NodeNG) -> nodes.NodeNG:
+    """Where the state is made: the value of a variable that `_is_live` went through."""
+    while isinstance(node, nodes.Name):
+        node = next(iter(bindings(node))).parent.value
+    return node
+
+
 def _may_copy(call: nodes.Call) -> bool:
     """An object of another kind, such as one of FSDP or DeepSpeed, may gather its state into new tensors."""
     return bool(call.args or call.keywords)
@@ -151,7 +160,7 @@ def _kept(assign: nodes.Assign) -> LiveState | None:
     if use is None:
         return None
     how = "it is kept while further steps change the tensors"
-    return LiveState(assign, how, use, "by now it holds the last state")
+    return LiveState(assign, how, use, "by now it holds the last state", (assign.value,))
 
 
 def _trains(loop: nodes.NodeNG) -> bool:

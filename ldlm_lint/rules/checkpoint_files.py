@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
 
-CHECKPOINTS_TO_KEEP = Option("checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps")
+CHECKPOINTS_TO_KEEP = Option(
+    "checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps"
+)
 
 UNBOUNDED_CHECKPOINTS = Rule(
     code="W7601",

@@ -70,7 +70,8 @@ CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
     confidence=Confidence.MEDIUM,
     default=False,
     applicability=Applicability.UNSAFE,
-    fix_safety='Unsafe: with `map_location="cpu"` a tensor that is used without `load_state_dict` stays on the CPU.',
+    fix_safety='Unsafe: with `map_location="cpu"` what does not go into `load_state_dict` stays on the CPU. Offered where the '
+    "function does nothing with the file but that, and reads plain values such as the epoch.",
 )
 
 RULES: tuple[Rule, ...] = (CHECKPOINT_LOAD_UNSPECIFIED, CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION)

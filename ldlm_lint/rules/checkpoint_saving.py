@@ -53,7 +53,8 @@ NON_ATOMIC_CHECKPOINT = Rule(
     confidence=Confidence.MEDIUM,
     default=False,
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: for a moment both files lie on the disk, and whatever watches the folder sees a second name.",
+    fix_safety="Unsafe: for a moment both files lie on the disk, whatever watches the folder sees a second name, and a link "
+    "in the file's place becomes a file. None where the path may be an open file or remote, or several ranks save.",
 )
 
 CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
@@ -74,6 +75,8 @@ CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
     triggers=(b"remove(", b"unlink(", b"rmtree("),
     requires=((b"save",),),
     confidence=Confidence.MEDIUM,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: which files are the old checkpoint, and whether both fit on the disk, is for you to say.",
 )
 
 CHECKPOINT_SAVES_LIVE_STATE = Rule(
@@ -103,6 +106,9 @@ CHECKPOINT_SAVES_LIVE_STATE = Rule(
     reads=("py",),
     triggers=(b"state_dict(",),
     confidence=Confidence.MEDIUM,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: `copy.deepcopy` needs the memory of the state once more, on the GPU where it lies there; a copy "
+    "to the CPU of tensor by tensor may be the better one.",
 )
 
 RULES: tuple[Rule, ...] = (

@@ -198,7 +198,9 @@ class DataChecker(LdlmChecker):
         workers = arguments["num_workers"]
         confidence = Confidence.HIGH if workers.state is State.KNOWN else Confidence.MEDIUM
         group = f"{self.source.path}:{position_of(node)}:workers"
-        if arguments["pin_memory"].absent and arguments["pin_memory_device"].absent and not _evaluates(node, arguments):
+        unpinned = arguments["pin_memory"].absent and arguments["pin_memory_device"].absent
+        # A driver of Ray hands its batches to other processes, and has no GPU itself.
+        if unpinned and not _evaluates(node, arguments) and b"import ray" not in self.source.data:
             self.report(
                 WITHOUT_PIN_MEMORY,
                 node,

@@ -197,7 +197,7 @@ WITHOUT_PIN_MEMORY = Rule(
     "`pin_memory=True` a thread of the loader moves each batch to page-locked memory while the step runs, and "
     "`batch.to(device, non_blocking=True)` can then copy asynchronously.",
     cost="The copy of each batch to the GPU, in every step; it matters for large batches such as images. Not measured here.",
-    exceptions="Training on CPU; batches of a type of the project's own without a `pin_memory()` method, which stay as they are; little "
+    exceptions="Training on CPU; a driver of Ray that hands its batches to other processes; batches of a type of the project's own without a `pin_memory()` method, which stay as they are; little "
     "host memory to lock. Without workers pinning would happen in the training process and may cost more than it gains, so "
     "dataloader-in-main-process speaks alone there.",
     versions="All. Without an accelerator torch >= 2.7 warns and pins nothing.",

@@ -24,15 +24,13 @@ def unified_diff(base: Path, before: Mapping[str, bytes], after: Mapping[str, by
     """One unified diff over the files that ``after`` changes, in the order of their paths.
 
     The keys are absolute paths with forward slashes; names in the patch are relative to ``base`` (see `patch_base`;
-    a file outside of it keeps its whole path, for ``patch -p1`` at the root).
+    a file outside of it keeps its whole path, for ``patch -p1`` at the root). Git patches nothing through a link: what
+    a path leads to is named, once.
     Lines end at ``\\n`` alone, as git sees them, so carriage returns and any encoding pass through unchanged.
     """
-    return b"".join(
-        line
-        for path in sorted(after)
-        if before[path] != after[path]
-        for line in _file_diff(_name(base, path), before[path], after[path])
-    )
+    names = {_name(base, path): path for path in sorted(after, reverse=True) if before[path] != after[path]}
+    ordered = sorted(names, key=names.__getitem__)
+    return b"".join(line for name in ordered for line in _file_diff(name, before[names[name]], after[names[name]]))
 
 
 def _file_diff(name: str, before: bytes, after: bytes) -> Iterator[bytes]:
@@ -53,6 +51,9 @@ def _lines(data: bytes) -> list[bytes]:
 
 
 def _name(base: Path, path: str) -> str:
+    real, top = PurePath(os.path.realpath(path)), os.path.realpath(base)
+    if real.is_relative_to(top):
+        return real.relative_to(top).as_posix()
     pure = PurePath(path)
     if pure.is_relative_to(base):
         return pure.relative_to(base).as_posix()

@@ -81,6 +81,7 @@ class Evidence:
 
 
 _BITS = "test_proof_safe.py::test_safe_fixes_change_no_bit_of_twenty_steps"
+_PAIR = "test_proof_safe.py::test_safe_fixes_change_no_bit_of_two_ranks_and_their_launch"
 _TRAINER = "test_proof_trainer.py::test_safe_fixes_change_no_bit_of_twenty_steps"
 _SUMS = "test_proof_host_time.py::test_sums_without_graphs_change_no_bit"
 _WRONG_SUM = "test_proof_host_time.py::test_a_sum_that_loses_its_value_is_noticed"
@@ -93,15 +94,15 @@ SAFE = {
     "dataloader-worker-count-may-be-zero": Evidence((_BITS, _RAISED)),
     "dataloader-worker-options-without-workers": Evidence((_RAISED,)),
     "debug-environment-left-on": Evidence(
-        (_BITS, _SCRIPTS), f"{_NCCL}#nccl-debug", "NCCL_DEBUG only chooses what NCCL prints, and WARN prints less"
+        (_PAIR, _SCRIPTS), f"{_NCCL}#nccl-debug", "NCCL_DEBUG only chooses what NCCL prints, and WARN prints less"
     ),
     "deprecated-amp-api": Evidence((_BITS, _TRAINER)),
     "ineffective-environment-variable": Evidence(
-        (_BITS, _EXAMPLE, _SCRIPTS), _NCCL, "the variable is in no list of those that NCCL or torch reads"
+        (_PAIR, _EXAMPLE, _SCRIPTS), _NCCL, "the variable is in no list of those that NCCL or torch reads"
     ),
     "loss-graph-accumulation": Evidence((_BITS, _SUMS, _WRONG_SUM)),
     "nccl-socket-threads-clamped": Evidence(
-        (_BITS, _SCRIPTS),
+        (_PAIR, _SCRIPTS),
         "https://github.com/NVIDIA/nccl/blob/master/src/transport/net_socket.cc",
         "NCCL clamps the number to the one that the fix writes",
     ),

@@ -39,6 +39,8 @@ def judge(code: str, *changes: tuple[str, str]) -> str | None:
         ("cat <<E\nx\nE\nb\n", [("b", "c")]),
         # A comment behind a backslash cuts the command; without it the next line is meant to belong to it.
         ("run \\ # why\n  --a\nb\n", [(" # why", "")]),
+        ("run x¦\n  --a b\nc\n", [("¦", " \\")]),
+        ("run x\n  --a b\nc\n", [("\n  ", " \\\n  ")]),
     ],
 )
 def test_what_is_meant_is_accepted(code: str, changes: list[tuple[str, str]]) -> None:

@@ -101,7 +101,10 @@ class _Comparison:
         )
 
     def _continues(self, piece: Piece) -> bool:
-        """Whether an edit leaves a backslash at the end of its line that was none."""
+        """Whether an edit ends its line with a backslash, by writing it or by taking away what stands behind it."""
+        following = piece.new + self._before[piece.end : piece.end + 2]
+        if re.search(rb"\\\r?\n", following) and b"\\" in piece.new:
+            return True
         gone = _JOINED.fullmatch(self._before[piece.start : piece.end])
         return bool(gone) and not piece.new.strip(b"\r\n") and self._before[: piece.start].endswith(b"\\")
 

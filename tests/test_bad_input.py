@@ -264,6 +264,18 @@ def test_name_that_is_no_text(project: Path, run: Run) -> None:
     assert "W7226" in out
 
 
+def test_script_whose_name_is_no_text(project: Path, run: Run) -> None:
+    script = b"export NCCL_TIMEOUT=1800\nbash ./caf*.sh\ntorchrun --nproc_per_node=2 train.py\n"
+    try:
+        (project / os.fsdecode(b"caf\xe9.sh")).write_bytes(script)
+    except OSError:
+        pytest.skip("this file system takes only names that are text")
+    (project / "train.py").write_text(WRAP)
+    code, out, _ = run(".")
+    assert code == 1
+    assert "W7204" in out
+
+
 def test_name_with_control_characters_stays_on_its_line(project: Path, run: Run) -> None:
     try:
         (project / "a\n\x1b[31mb.py").write_bytes(b"\0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
@@ -106,7 +107,7 @@ class Scripts:
                     continue
                 call = launch_grammar.call_of(words_of(text, node))
                 if call is None or (
-                    "$" not in call.script.text and posixpath.basename(call.script.text).encode() not in wanted
+                    "$" not in call.script.text and os.fsencode(posixpath.basename(call.script.text)) not in wanted
                 ):
                     continue
                 span = text.span(node.start_byte, node.end_byte)
@@ -130,9 +131,9 @@ class Scripts:
         scripts = self.project.of_kind(Kind.SHELL)
         if len(scripts) > _MOST_SCRIPTS:
             return frozenset()
-        names = {posixpath.basename(path).encode() for path in scripts if self._may_launch(path)}
+        names = {os.fsencode(posixpath.basename(path)) for path in scripts if self._may_launch(path)}
         for _ in range(_DEPTH - 1):
-            names |= {posixpath.basename(path).encode() for path in scripts if names & self._mentions(path)}
+            names |= {os.fsencode(posixpath.basename(path)) for path in scripts if names & self._mentions(path)}
         return frozenset(names)
 
     def _may_launch(self, path: str) -> bool:

@@ -9,9 +9,9 @@ from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.python.block_stacks import foreign_stack, repeated_block
 from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of, refused_keywords, subject_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.python.block_stacks import foreign_stack, repeated_block
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import loops_around, scope_name
 from ldlm_lint.python.signatures import assigned_to, local_class, method_of

@@ -45,7 +45,13 @@ def checkpoint_fix(
         return None
     edits = {edit for one, _ in parts for edit in one}
     title = "; ".join(told for _, told in parts)
-    return Fix(f"checkpoint {title}", tuple(sorted(edits, key=edit_key)), Applicability.UNSAFE, _REASON, isolation=path)
+    return Fix(
+        f"checkpoint {title}",
+        tuple(sorted(edits, key=edit_key)),
+        Applicability.UNSAFE,
+        _REASON,
+        group=f"activation-checkpointing:{path}",
+    )
 
 
 def _source(project: Project, path: str) -> Source | None:

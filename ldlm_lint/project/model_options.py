@@ -156,9 +156,11 @@ def _class_default(subject: Subject) -> tuple[Edit, ...]:
     first = model.body[0]
     if first.lineno == model.lineno:
         return ()
-    line = model.doc_node.end_lineno if model.doc_node is not None else model.blockstart_tolineno
     text = f"{indentation(source, first)}{NAME} = True  # also of objects that were made without __init__"
-    return (new_line_after(source, line, text),)
+    if model.doc_node is not None:
+        return (new_line_after(source, model.doc_node.end_lineno, f"{source.newline}{text}"),)
+    apart = source.newline if isinstance(first, nodes.FunctionDef) else ""
+    return (new_line_after(source, model.blockstart_tolineno, f"{text}{apart}"),)
 
 
 def _subclasses(model: nodes.ClassDef) -> Iterator[nodes.ClassDef]:

@@ -120,3 +120,12 @@ def test_the_option_switches_other_shapes_off(blocks):
     assert same(before, done)
     kept, without = saved(before, 4), saved(done, 4)
     assert (without[0], *without[2:]) == (kept[0], *kept[2:])
+
+
+def test_a_model_of_transformers_is_told_to(tmp_path):
+    pytest.importorskip("transformers")
+    before = run(prepared("hub", tmp_path, "before", fixed=False))
+    done = run(prepared("hub", tmp_path, "after", fixed=True))
+    assert same(before, done)
+    (one,), (other,) = saved(before, 4), saved(done, 4)
+    assert other * 2 < one, (one, other)

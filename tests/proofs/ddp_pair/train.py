@@ -3,6 +3,7 @@
 import argparse
 import hashlib
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -20,7 +21,6 @@ def batches_of(rank, count):
 def counting(reductions):
     """A hook of DDP that counts the buckets which it averages, as DDP itself does."""
 
-    # Waits for each average: a callback in Python that ends while the process group does may block both for good.
     def average(world, bucket):
         reductions.append(bucket.index())
         dist.all_reduce(bucket.buffer().div_(world))
@@ -82,7 +82,10 @@ def main():
             print(f"rank {one} ends with {known.item():x}, fused {optimizer.param_groups[0].get('fused')}")
         torch.save(plain.state_dict(), "last.pt")
     if world > 1:
-        dist.destroy_process_group()
+        dist.barrier()
+        sys.stdout.flush()
+        # gloo's process group waits for its threads when it is freed, with the lock of the interpreter that they may wait for.
+        os._exit(0)
 
 
 if __name__ == "__main__":

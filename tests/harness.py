@@ -151,11 +151,11 @@ def announced(path: Path) -> Counter[Place]:
 
 def expected_to_remain(case: Case) -> Counter[Place]:
     """The places that are announced on lines of the fixed form which are those of the case."""
-    before = {(name, line) for name, data in contents(case.path).items() for line in data.splitlines()}
-    fixed = contents(case.fixed)
+    before = {(name, line) for name, data in contents(case.path).items() for line in strip(data).splitlines()}
+    fixed = {name: strip(data).splitlines() for name, data in contents(case.fixed).items()}
     untouched = announced(case.fixed)
     for name, line, symbol in list(untouched):
-        if (name, fixed[name].splitlines()[line - 1]) not in before:
+        if (name, fixed[name][line - 1]) not in before:
             del untouched[name, line, symbol]
     return untouched
 

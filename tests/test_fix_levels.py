@@ -61,7 +61,6 @@ LIMITS: dict[Applicability | None, str] = {
 LESS = {
     "allocator-variable-ignored": "unsafe: the old name takes effect on torch <= 2.9, which changes how memory is allocated",
     "checkpoint-without-use-reentrant": "unsafe: only use_reentrant=False is offered, True would keep what is deprecated",
-    "find-unused-with-reentrant-checkpoint": "none: no edit of the checkpointing call is built yet",
     "redundant-error-handling-variable": "unsafe: a value that the job inherits from its user's shell would come into force",
     "whole-model-checkpoint": "none: where the blocks are called is not shown yet",
 }

@@ -8,7 +8,7 @@ from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.ddp_freezing import late_changes
 from ldlm_lint.model import Applicability, Claim, Fix
-from ldlm_lint.project.reentrant import is_reentrant
+from ldlm_lint.project.reentrant import NON_REENTRANT, is_reentrant, with_options
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.slots import Slot, slots_of
@@ -33,7 +33,7 @@ _CHECKPOINT = Fix(
     "pass use_reentrant=False to the checkpoint, or to gradient_checkpointing_kwargs",
     (),
     Applicability.DISPLAY,
-    "the edit belongs to the checkpoint; where the argument is missing there, checkpoint-without-use-reentrant makes it",
+    "what chooses the implementation there is not written out in the call",
 )
 
 
@@ -105,7 +105,9 @@ class DdpGraphChecker(LdlmChecker):
     def _check_training_arguments(self, node: nodes.Call) -> None:
         """The Trainer of transformers takes both settings in one call."""
         arguments = Arguments(node)
-        if not arguments["ddp_find_unused_parameters"].is_only(True) or not arguments["gradient_checkpointing"].is_only(True):
+        if not arguments["ddp_find_unused_parameters"].is_only(True) or not arguments["gradient_checkpointing"].is_only(
+            True
+        ):
             return
         options = arguments["gradient_checkpointing_kwargs"]
         if not options.absent and not is_reentrant(options):
@@ -116,7 +118,7 @@ class DdpGraphChecker(LdlmChecker):
             args={"where": "gradient_checkpointing=True"},
             related=[(_keyword(node, "gradient_checkpointing"), "the reentrant checkpoint")],
             claims=(Claim("stands-outside-tests"), *([Claim("transformers-is-old")] if options.absent else ())),
-            fix=lambda _: _CHECKPOINT,
+            fix=lambda source: _options_fix(source, node, options.node),
         )
 
 
@@ -137,6 +139,12 @@ def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
 
 def _keyword(call: nodes.Call, name: str) -> nodes.NodeNG:
     return next((keyword for keyword in call.keywords if keyword.arg == name), call)
+
+
+def _options_fix(source: Source, call: nodes.Call, options: nodes.NodeNG | None) -> Fix | None:
+    edit = with_options(source, call, options)
+    title = "choose use_reentrant=False in gradient_checkpointing_kwargs"
+    return Fix(title, (edit,), Applicability.UNSAFE, NON_REENTRANT) if edit is not None else _CHECKPOINT
 
 
 def _drop_fix(source: Source, place: nodes.NodeNG) -> Fix | None:

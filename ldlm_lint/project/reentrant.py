@@ -8,35 +8,84 @@ from collections.abc import Iterable
 
 from astroid import nodes
 
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.model import Edit, Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.slots import Slot, slots_of
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.source import Source
 
 _CHECKPOINTS = {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
 _SWITCH = "gradient_checkpointing_enable"
-PINS = ("requirements.txt", "requirements/base.txt", "pyproject.toml", "setup.py", "setup.cfg", "environment.yml", "environment.yaml")
+_OPTIONS = "gradient_checkpointing_kwargs"
+NON_REENTRANT = "the other implementation computes the backward pass, and gradients that were silently missing appear"
+PINS = (
+    "requirements.txt",
+    "requirements/base.txt",
+    "pyproject.toml",
+    "setup.py",
+    "setup.cfg",
+    "environment.yml",
+    "environment.yaml",
+)
 # The default is reentrant before transformers 5 (PR 43203).
 _OLD_TRANSFORMERS = re.compile(rb"transformers[ \t\"']*(?:==|~=|<=|<|=)[ \t\"']*4\.")
 
 
-def reentrant_call(part: nodes.NodeNG) -> nodes.Call | None:
-    """The first call of torch's ``checkpoint`` in a class or function that is reentrant for certain."""
+def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:
+    """The calls of torch's ``checkpoint`` in a class or function that are reentrant for certain."""
+    found = []
     for call in nodes_of(part, nodes.Call):
         if is_named(call.func, _CHECKPOINTS):
             argument = Arguments(call)["use_reentrant"]
             if argument.absent or argument.is_only(True):
-                return call
-    return None
+                found.append(call)
+    return found
+
+
+def as_non_reentrant(source: Source, call: nodes.Call) -> Edit | None:
+    """The edit that makes such a call, or one of the switch of transformers, take the other implementation.
+
+    None where what chooses the implementation is not written out in the call.
+    """
+    if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH:
+        return with_options(source, call, Arguments(call, (_OPTIONS,))[_OPTIONS].node)
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
+    if given is not None:
+        return _false_for(source, given)
+    open_ended = any(keyword.arg is None for keyword in call.keywords)
+    return None if open_ended else add_keyword(source, _span(source, call), "use_reentrant", "False")
+
+
+def with_options(source: Source, call: nodes.Call, options: nodes.NodeNG | None) -> Edit | None:
+    """The edit that makes ``gradient_checkpointing_kwargs`` of a call of transformers choose the other implementation."""
+    if options is None:
+        return add_keyword(source, _span(source, call), _OPTIONS, '{"use_reentrant": False}')
+    items = options.items if isinstance(options, nodes.Dict) else []
+    chosen = [value for key, value in items if isinstance(key, nodes.Const) and key.value == "use_reentrant"]
+    return _false_for(source, chosen[0]) if len(chosen) == 1 else None
+
+
+def _false_for(source: Source, value: nodes.NodeNG) -> Edit | None:
+    return Edit(_span(source, value), "False") if isinstance(value, nodes.Const) else None
+
+
+def _span(source: Source, node: nodes.NodeNG) -> Span:
+    return source.span_of(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
 
 
 def enables_reentrant(project: Project, module: nodes.Module | None, slots: Iterable[Slot]) -> nodes.Call | None:
     """The call in a file that switches reentrant checkpointing on for a transformers model in one of these places."""
     wanted = set(slots)
     for call in nodes_of(module, nodes.Call) if module is not None else ():
-        if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH and wanted & set(slots_of(call.func.expr)):
-            options = Arguments(call, ("gradient_checkpointing_kwargs",))["gradient_checkpointing_kwargs"]
+        if (
+            isinstance(call.func, nodes.Attribute)
+            and call.func.attrname == _SWITCH
+            and wanted & set(slots_of(call.func.expr))
+        ):
+            options = Arguments(call, (_OPTIONS,))[_OPTIONS]
             if is_reentrant(options) or (options.absent and has_old_transformers(project)):
                 return call
     return None
@@ -55,4 +104,13 @@ def has_old_transformers(project: Project) -> bool:
     return any(_OLD_TRANSFORMERS.search(project.data(posixpath.join(project.root, name))) for name in PINS)
 
 
-__all__ = ["PINS", "enables_reentrant", "has_old_transformers", "is_reentrant", "reentrant_call"]
+__all__ = [
+    "NON_REENTRANT",
+    "PINS",
+    "as_non_reentrant",
+    "enables_reentrant",
+    "has_old_transformers",
+    "is_reentrant",
+    "reentrant_calls",
+    "with_options",
+]

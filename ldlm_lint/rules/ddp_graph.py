@@ -80,8 +80,10 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     triggers=(b"find_unused_parameters",),
     setting_triggers=(b"find_unused_parameters", b"find-unused-parameters"),
     confidence=Confidence.MEDIUM,
-    applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: the edit belongs to the call of the checkpoint, where checkpoint-without-use-reentrant makes it.",
+    applicability=Applicability.UNSAFE,
+    fix_safety="Unsafe: it changes the implementation of every reentrant checkpoint of the model, in whatever file. Gradients that were "
+    "silently missing appear, and a segment that saves other tensors when it is computed again raises. Shown only where the "
+    "implementation is not chosen by a literal in the call.",
 )
 
 PARAMETERS_FROZEN_AFTER_WRAP = Rule(

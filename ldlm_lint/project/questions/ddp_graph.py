@@ -6,11 +6,18 @@ import re
 
 from astroid import nodes
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.autofix.resolve import edit_key
+from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.reentrant import enables_reentrant, has_old_transformers, reentrant_call
+from ldlm_lint.project.reentrant import (
+    NON_REENTRANT,
+    as_non_reentrant,
+    enables_reentrant,
+    has_old_transformers,
+    reentrant_calls,
+)
 from ldlm_lint.project.steps import Steps
 from ldlm_lint.project.sync_scopes import engine_accumulates, local_passes
 from ldlm_lint.project.training import trainings_of
@@ -19,11 +26,16 @@ from ldlm_lint.python.names import is_named
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.source import Kind, Source
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _SHARDED = re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize")
-_DISTRIBUTED = re.compile(rb"DistributedDataParallel\(|\bDDP\(|fully_shard|deepspeed\.initialize|\bAccelerator\(|hvd\.init")
-_MEASURES = re.compile(r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)")
+_DISTRIBUTED = re.compile(
+    rb"DistributedDataParallel\(|\bDDP\(|fully_shard|deepspeed\.initialize|\bAccelerator\(|hvd\.init"
+)
+_MEASURES = re.compile(
+    r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)"
+)
 
 
 def _slots(text: str) -> list[Slot]:
@@ -77,21 +89,30 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    trees = context.trees
-    found = enables_reentrant(project, trees.of(path), _slots(slots))
+    found = enables_reentrant(project, context.trees.of(path), _slots(slots))
     if found is not None:
-        return _reentrant_at(context, path, found)
+        return _reentrant_at(context, [(path, found)])
+    calls = []
     for part in context.models.parts(path, _slots(slots)):
         node = context.models.definition(part) if b"checkpoint" in project.data(part.path) else None
-        call = reentrant_call(node) if node is not None else None
-        if call is not None:
-            return _reentrant_at(context, part.path, call)
-    return Verdict(False)
+        calls += [(part.path, call) for call in reentrant_calls(node)] if node is not None else []
+    return _reentrant_at(context, calls) if calls else Verdict(False)
 
 
-def _reentrant_at(context: Context, path: str, call: nodes.Call) -> Verdict:
+def _reentrant_at(context: Context, calls: list[tuple[str, nodes.Call]]) -> Verdict:
+    """The finding with the first of the reentrant checkpoints, and the fix that turns all of them, if all can be."""
+    path, call = calls[0]
     related = Related(context.line_span(path, call.lineno or 1), "the reentrant checkpoint")
-    return Verdict(True, (related,), (("where", f"{_name(path)}:{call.lineno}"),))
+    edits = [as_non_reentrant(_source(context, where), one) for where, one in calls]
+    written = tuple(sorted({edit for edit in edits if edit is not None}, key=edit_key))
+    fix = Fix("pass use_reentrant=False to the checkpoint", written, Applicability.UNSAFE, NON_REENTRANT)
+    return Verdict(
+        True, (related,), (("where", f"{_name(path)}:{call.lineno}"),), fix=fix if None not in edits else None
+    )
+
+
+def _source(context: Context, path: str) -> Source:
+    return Source.from_bytes(path, context.project.data(path), Kind.PYTHON)
 
 
 def _transformers_is_old(context: Context, _finding: Finding, _subject: str) -> Verdict:

@@ -129,3 +129,12 @@ def test_a_model_of_transformers_is_told_to(tmp_path):
     assert same(before, done)
     (one,), (other,) = saved(before, 4), saved(done, 4)
     assert other * 2 < one, (one, other)
+
+
+def test_ddp_searches_unused_parameters_of_a_checkpointed_model(tmp_path):
+    project = copy_of(PROGRAMS.parent / "demonstrations" / "find-unused-with-reentrant-checkpoint", tmp_path)
+    (project / "fixed.py").unlink()
+    run(project, entry="bad.py", succeeds=False)
+    (project / "store").unlink(missing_ok=True)
+    fix(project, unsafe=True, select=["find-unused-with-reentrant-checkpoint"])
+    assert "steps: 2" in run(project, entry="bad.py").output

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from astroid import nodes
 
+from ldlm_lint.autofix.calls import MAX_LINE
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.gradient_sync import Accumulation
@@ -31,23 +32,35 @@ def no_sync_fix(source: Source, found: Accumulation, wrapper: str) -> Fix | None
     if test is None or not steps_only_at(found, block):
         return None
     imported, nullcontext = ensure_import(source, "contextlib", "nullcontext")
-    contexts = ", ".join(_context(model, test, nullcontext) for model in models)
-    edit = indented_under(source, found.loop, block, f"with {contexts}:")
+    header = _header(source, found.loop, block, [_context(model, test, nullcontext) for model in models])
+    edit = indented_under(source, found.loop, block, header)
     sure = all(model.always_wrapped for model in models)
     title = f"run all but the last micro-batch under {' and '.join(f'{one.text}.no_sync()' for one in models)}"
     edits = tuple(sorted(filter(None, (imported, edit))))
     return Fix(title, edits, Applicability.UNSAFE, _REASON if sure else f"{_REASON}; {_UNSURE}")
 
 
-def _context(model: Model, test: EarlyTest, nullcontext: str) -> str:
-    """What is entered for one model, whatever the run wraps it in."""
+def _header(
+    source: Source, outer: nodes.NodeNG, block: Sequence[nodes.NodeNG], contexts: Sequence[tuple[str, str, str]]
+) -> str:
+    """The line that enters the contexts; a single one that is too long for it gets a line for each of its parts."""
+    line = f"with {', '.join(map(' '.join, contexts))}:"
+    indent, step = indentation(source.lines, outer, block[0])
+    if len(contexts) > 1 or len(indent.expandtabs()) + len(line) <= MAX_LINE:
+        return line
+    inner = "".join(f"{source.newline}{indent}{step}{part}" for part in contexts[0])
+    return f"with ({inner}{source.newline}{indent}):"
+
+
+def _context(model: Model, test: EarlyTest, nullcontext: str) -> tuple[str, str, str]:
+    """What is entered for one model, whatever the run wraps it in: a value, its condition, and the other value."""
     known = f'hasattr({model.text}, "no_sync")'
     if test.last:
         condition = test.text if model.always_wrapped else f"{test.text} or not {known}"
-        return f"{nullcontext}() if {condition} else {model.text}.no_sync()"
+        return f"{nullcontext}()", f"if {condition}", f"else {model.text}.no_sync()"
     inner = f"({test.text})" if test.loose and not model.always_wrapped else test.text
     condition = inner if model.always_wrapped else f"{known} and {inner}"
-    return f"{model.text}.no_sync() if {condition} else {nullcontext}()"
+    return f"{model.text}.no_sync()", f"if {condition}", f"else {nullcontext}()"
 
 
 def indented_under(source: Source, outer: nodes.NodeNG, block: Sequence[nodes.NodeNG], header: str) -> Edit:

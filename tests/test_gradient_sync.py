@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -129,7 +130,9 @@ def fixed(root: Path, text: str) -> str:
     ],
 )
 def test_the_micro_batches_before_the_last_stay_local(parts, expected, tmp_path):
-    assert expected in fixed(tmp_path, PROGRAM.format(**PARTS | parts))
+    text = fixed(tmp_path, PROGRAM.format(**PARTS | parts))
+    # A context that is too long for a line has one for each of its parts.
+    assert expected in re.sub(r"with \(\n +(.+)\n +(if .+)\n +(else .+)\n +\):", r"with \1 \2 \3:", text)
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,6 @@ LESS = {
     "allocator-variable-ignored": "unsafe: the old name takes effect on torch <= 2.9, which changes how memory is allocated",
     "checkpoint-without-use-reentrant": "unsafe: only use_reentrant=False is offered, True would keep what is deprecated",
     "redundant-error-handling-variable": "unsafe: a value that the job inherits from its user's shell would come into force",
-    "whole-model-checkpoint": "none: where the blocks are called is not shown yet",
 }
 
 

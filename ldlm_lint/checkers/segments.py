@@ -27,6 +27,9 @@ from ldlm_lint.source import Source
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 _SWITCH = re.compile(r"checkpoint|remat|recompute")
 _REASON = "the other implementation computes the backward pass, and gradients that were silently missing appear"
+_OWN_KEYWORDS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
+_BLOCKWISE = "checkpoint each of its blocks where they are called, and call the module itself here"
+_BLOCKWISE_REASON = "until the blocks are checkpointed, all activations are kept"
 _NAMED_REASON = "code that raised now runs, with the non-reentrant implementation"
 
 
@@ -85,6 +88,7 @@ class SegmentsChecker(LdlmChecker):
             args={"model": attribute.attrname, "blocks": blocks},
             related=[(values[0], "the blocks are built here")],
             claims=(*_OUTSIDE_TESTS, Claim("class-is-built-once", scope_name(model))),
+            fix=functools.partial(_whole_fix, call=node),
         )
 
 
@@ -135,3 +139,11 @@ def _keyword_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | No
     else:
         edits.append(Edit(span_of(source, flag.value), "False"))
     return Fix("pass the arguments by keyword", tuple(edits), Applicability.UNSAFE, _NAMED_REASON)
+
+
+def _whole_fix(source: Source, call: nodes.Call) -> Fix:
+    """The call without its segment, and in words what has to be done at another place first."""
+    arguments = [*call.args[1:], *(one for one in call.keywords if one.arg not in _OWN_KEYWORDS)]
+    texts = [source.slice(span_of(source, one)) for one in (call.args[0], *arguments)]
+    edit = Edit(span_of(source, call), f"{texts[0]}({', '.join(texts[1:])})")
+    return Fix(_BLOCKWISE, (edit,), Applicability.DISPLAY, _BLOCKWISE_REASON)

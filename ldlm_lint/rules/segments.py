@@ -53,6 +53,9 @@ WHOLE_MODEL_CHECKPOINT = Rule(
     requires=(_IMPORTS,),
     confidence=Confidence.MEDIUM,
     default=False,
+    applicability=Applicability.DISPLAY,
+    fix_safety="Shown only: taking the segment away without checkpointing the blocks, which are called in another class, would save as "
+    "little and no longer recompute.",
 )
 
 CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(

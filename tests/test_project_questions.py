@@ -269,7 +269,8 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
     subjects |= {"callee-is-keyword-only": callee, "callee-takes-arguments": callee}
     subjects |= {"scales-gradients": "var:main:scaler", "schedules-learning-rate": "any|var:main:scheduler"}
     held = {kind for kind in QUESTIONS if ask(kind, {"other.py": ""}, subjects.get(kind, "1:0"), at="gone.py").holds}
-    assert held == absences
+    # What only says which fix there is forbids nothing.
+    assert held == absences | {"blocks-are-run", "old-checkpoints-may-go"}
 
 
 def test_every_claim_in_the_package_has_an_answer():

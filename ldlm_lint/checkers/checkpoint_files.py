@@ -21,12 +21,13 @@ from ldlm_lint.checkers.checkpoint_counters import (
     loop_counters,
 )
 from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
+from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.trainer_schedule import kept_by
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of as enclosing_function
-from ldlm_lint.python.places import loops_around, scope_name
+from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
@@ -77,7 +78,12 @@ class CheckpointFilesChecker(LdlmChecker):
                 args={"what": f"every save gets a new name (it holds {' and '.join(counters)})"},
                 confidence=Confidence.MEDIUM,
                 related=[(save.node, "saved together with it") for save in saves if save is not first],
-                claims=(Claim("stands-in-training-loop", first.place), Claim("nothing-prunes-checkpoints"), *first.claims),
+                claims=(
+                    Claim("stands-in-training-loop", first.place),
+                    Claim("nothing-prunes-checkpoints"),
+                    *first.claims,
+                    Claim("old-checkpoints-may-go", " ".join(position_of(save.node) for save in saves)),
+                ),
                 fix=functools.partial(_rotation, saves=saves, keep=self.option("checkpoints-to-keep")),
             )
 
@@ -93,7 +99,7 @@ class CheckpointFilesChecker(LdlmChecker):
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
         counters = sorted({*counters_in(target), *loop_counters(node, target)})
-        if not counters or _only_at_milestones(node, counters) or _is_by_product(node):
+        if not counters or _only_at_milestones(node, counters) or _is_by_product(node) or is_rotated(node, target):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"

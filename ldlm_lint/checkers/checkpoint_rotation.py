@@ -11,14 +11,13 @@ from astroid import nodes
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.checkpoint_names import Numbered, Part, Value, is_plain, numbered
-from ldlm_lint.checkers.checkpoint_uses import read_by_number, saved_on_several_ranks, saved_when_best
+from ldlm_lint.checkers.checkpoint_uses import ROTATION, own_rotation, read_by_number, saved_when_best
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
-_NAME = "_keep_last"
 _REASON = (
     "old checkpoints are deleted, those that earlier runs left in the folder included; what reads one by its number later "
     "does not find it"
@@ -70,9 +69,9 @@ class _Rotated:
 
 
 def rotation_fix(source: Source, saves: Sequence[nodes.Call], keep: int) -> Fix | None:
-    """Keep the last ``keep`` files of each of the saves; None unless that is right for all of them.
+    """Keep the last ``keep`` files of each of the saves; None unless that is right for all of them, as far as the file tells.
 
-    They are saves of one place. A set of which one part stays and another goes would be worse than a full disk.
+    Who else comes to the saves is for the project to say (`ldlm_lint.project.rotation`). They are saves of one place. A set of which one part stays and another goes would be worse than a full disk.
     """
     found = [one for save in saves if (one := _rotated(save)) is not None]
     if len(found) < len(saves) or keep < 1 or not all(_stands_alone(source, one.node) for one in found):
@@ -82,11 +81,11 @@ def rotation_fix(source: Source, saves: Sequence[nodes.Call], keep: int) -> Fix 
     lines: dict[Span, str] = {}
     for one in found:
         call = _call(source, one)
-        if call is None or _NAME in used:
+        if call is None or (ROTATION in used and own_rotation(module) is None):
             return None
         place = _line_behind(source, _last_of_set(one, found))
         lines[place] = lines.get(place, "") + call
-    helper = _helper(source, module, keep)
+    helper = [] if own_rotation(module) is not None else _helper(source, module, keep)
     if helper is None:
         return None
     title = f"keep the last {keep} of these checkpoints and delete older ones after each save"
@@ -100,7 +99,7 @@ def _rotated(save: nodes.Call) -> _Rotated | None:
     name = numbered(path, save) if path is not None else None
     if path is None or name is None or not (is_plain(path) and _is_checkpoint(name)):
         return None
-    if saved_when_best(save) or saved_on_several_ranks(save) or read_by_number(save, name):
+    if saved_when_best(save) or read_by_number(save, name):
         return None
     return _Rotated(save, path, name)
 
@@ -167,7 +166,7 @@ def _call(source: Source, save: _Rotated) -> str | None:
         return None
     first = source.lines[source.position(span_of(source, save.node.statement()).start)[0] - 1]
     indent = first[: len(first) - len(first.lstrip())]
-    return f"{source.newline}{indent}{_NAME}({path}, {before}, {after})"
+    return f"{source.newline}{indent}{ROTATION}({path}, {before}, {after})"
 
 
 def _text(parts: Sequence[Part], quote: str) -> str | None:
@@ -197,7 +196,7 @@ def _helper(source: Source, module: nodes.Module, keep: int) -> list[Edit] | Non
     number = min([first.fromlineno, *(one.lineno for one in getattr(getattr(first, "decorators", None), "nodes", ()))])
     while number > 1 and source.lines[number - 2].startswith("#"):
         number -= 1
-    text = _FUNCTION.format(name=_NAME, keep=keep, Path=path)
+    text = _FUNCTION.format(name=ROTATION, keep=keep, Path=path)
     text = _in_style(text, _step(source, module), _quote(source))
     blank = 2 - sum(not line.strip() for line in source.lines[max(number - 3, 0) : number - 1]) if number > 1 else 0
     text = "\n" * blank + text + "\n\n"

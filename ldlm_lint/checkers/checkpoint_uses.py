@@ -8,20 +8,12 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.checkers.checkpoint_names import Numbered
+from ldlm_lint.python.choices import CHOSEN_LATER, is_chosen
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
 
-_BEST = re.compile(r"best|improv|better|lowest|highest|record|is_(max|min)|patience|early_?stop", re.I)
-_MEASURE = re.compile(
-    r"loss|acc(?!um|el)|metric|score|fid|psnr|ssim|bleu|rouge|m?iou|(?<![a-z])m?ap(?![a-z])|f1|wer|ppl|perplexity|reward|auc|mse|error",
-    re.I,
-)
-_CHOSEN_LATER = re.compile(
-    r"best_?(epoch|step|iter|ckpt|checkpoint)|averag\w*_?(ckpt|checkpoint|model|weight)|(ckpt|checkpoint|model|weight)s?_?averag",
-    re.I,
-)
 _DISTRIBUTED = re.compile(
     r"torch\.distributed|\bdist\.|DistributedDataParallel|init_process_group|\baccelerate\b|\bAccelerator\(|deepspeed|LOCAL_RANK|\bDDP\("
 )
@@ -30,20 +22,29 @@ _SAYS = re.compile(
 )
 _NEWEST = re.compile(r"resume|restart|latest|newest|last|continue|restore|auto_?load|find_|prev", re.I)
 _DEPTH = 2
+ROTATION = "_keep_last"
 
 
 def saved_when_best(save: nodes.Call) -> bool:
-    """Whether a save may be of the best state so far, where it stands or where its function is called.
+    """Whether a save may be of the best state so far, where it stands or where its function is called in the file."""
+    return any(map(is_chosen, _places(save)))
 
-    True as well where nothing in the file repeats it: what decides about it then stands in a file that is not seen here.
-    """
-    places = list(_places(save))
-    if not is_repeated(save):
-        return True
-    return (
-        any(_is_choice(test) for one in places for test in _conditions(one))
-        or _BEST.search(getattr(function_of(save), "name", "")) is not None
-    )
+
+def own_rotation(module: nodes.Module) -> nodes.FunctionDef | None:
+    """The function that the fix of unbounded-checkpoints writes, where a file has it."""
+    found = (one for one in module.body if isinstance(one, nodes.FunctionDef) and one.name == ROTATION)
+    return next((one for one in found if one.argnames() == ["path", "before", "after", "keep"]), None)
+
+
+def is_rotated(save: nodes.Call, path: nodes.NodeNG) -> bool:
+    """Whether that function is called behind a save, with its path."""
+    statement = save.statement() if own_rotation(save.root()) is not None else None
+    while statement is not None and (statement := statement.next_sibling()) is not None:
+        call = statement.value if isinstance(statement, nodes.Expr) else None
+        named = isinstance(call, nodes.Call) and last_name(call.func) == ROTATION and call.args
+        if named and call.args[0].as_string() == path.as_string():
+            return True
+    return False
 
 
 def is_repeated(save: nodes.Call) -> bool:
@@ -69,7 +70,7 @@ def _is_guarded(call: nodes.Call, depth: int = 0) -> bool:
 def read_by_number(save: nodes.Call, name: Numbered) -> bool:
     """Whether the file chooses among numbered checkpoints later: by a number, or to average them."""
     module = save.root()
-    if any(_CHOSEN_LATER.search(one) for one in _identifiers(module)):
+    if any(CHOSEN_LATER.search(one) for one in _identifiers(module)):
         return True
     texts = [part.strip("/") for part in (*name.before[-1:], *name.after[:1]) if isinstance(part, str)]
     words = [text for text in texts if re.search("[a-z]{3}", text, re.I) and not text.startswith(".")]
@@ -100,22 +101,6 @@ def _callers(node: nodes.Call) -> Iterator[nodes.Call]:
         for call in nodes_of(node.root(), nodes.Call):
             if last_name(call.func) == function.name and function_of(call) is not function:
                 yield call
-
-
-def _conditions(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
-    """The tests around a node in its own function."""
-    for parent in node.node_ancestors():
-        if isinstance(parent, nodes.FunctionDef):
-            return
-        if isinstance(parent, (nodes.If, nodes.IfExp, nodes.While)):
-            yield parent.test
-
-
-def _is_choice(test: nodes.NodeNG) -> bool:
-    """``if is_best``, ``if loss < lowest``: a state is saved for what it is, not for when it is."""
-    if _BEST.search(test.as_string()):
-        return True
-    return any(_MEASURE.search(one.as_string()) for one in nodes_of(test, nodes.Compare))
 
 
 def _is_read(text: nodes.Const) -> bool:

@@ -80,7 +80,7 @@ class Ranks:
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
         """The ways on which every process of a training's group comes to a call."""
-        if self._guarded(path, call.guards):
+        if self.guarded(path, call.guards):
             return
         for way in self._up((path, call.scope), None, frozenset()):
             if self._trains_in_group(way.start):
@@ -95,7 +95,7 @@ class Ranks:
             return
         callers = [one for one in self._calls.callers(path, scope) if not self._project.is_test(one[0])]
         for caller, call in callers:
-            if not self._guarded(caller, call.guards):
+            if not self.guarded(caller, call.guards):
                 yield from self._up((caller, call.scope), last or (caller, call), seen | {place})
         if (not callers and scope in _ENTRIES) or self._is_spawned(place):
             yield Way(place, last)
@@ -111,7 +111,8 @@ class Ranks:
             scope.encode() in self._project.data(one) and pattern.search(self._project.data(one)) for one in users
         )
 
-    def _guarded(self, path: str, guards: Iterable[str]) -> bool:
+    def guarded(self, path: str, guards: Iterable[str]) -> bool:
+        """Whether one of the conditions on a call of a file singles a process out."""
         return any(guard == RANK or self._means_rank(path, guard) for guard in guards)
 
     def _means_rank(self, path: str, name: str) -> bool:

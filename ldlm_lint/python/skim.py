@@ -43,6 +43,10 @@ _ROTATION = re.compile(
     rb"|max_checkpoints|checkpoint_history|rotate_checkpoint|cleanup_checkpoint|cleanup_old|remove_old|delete_old|prune_checkpoint|n_saved"
     rb"|clean_checkpoint|num_keep|save_last_n|keep_every"
 )
+# What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others.
+_OWN_ROTATION = re.compile(
+    rb"^def _keep_last\(path, before, after, keep=\d+\):\r?\n(?:[ \t]+[^\n]*\n|[ \t\r]*\n)*", re.M
+)
 _REPLACES_LOAD = re.compile(rb"\b(?:torch|th)\.load[ \t]*=(?!=)")
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
@@ -105,7 +109,9 @@ class Skim:
     @cached_property
     def prunes(self) -> bool:
         """Whether it deletes checkpoints or sets how many are kept."""
-        return _ROTATION.search(self._code) is not None or _removes_checkpoints(self._code)
+        code, own = _OWN_ROTATION.subn(b"", self._code)
+        code = code.replace(b"_keep_last(", b"(") if own else code
+        return _ROTATION.search(code) is not None or _removes_checkpoints(code)
 
     @cached_property
     def replaces_load(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ldlm_lint.model import Finding
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.rotation import may_go
 
 
 def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -19,7 +20,17 @@ def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
     return Verdict(any(context.calls.saves(path, call.callee) for call in calls))
 
 
+def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verdict:
+    """Always true; the fix, which deletes old files behind these saves, stays where the ways to all of them allow it."""
+    path = finding.span.path
+    wanted = finding.fix is not None and all(
+        may_go(context.calls, context.trees, path, position) for position in positions.split()
+    )
+    return Verdict(True, withdraws=not wanted)
+
+
 QUESTIONS: dict[str, Question] = {
     "nothing-prunes-checkpoints": _nothing_prunes,
     "callee-saves": _callee_saves,
+    "old-checkpoints-may-go": _old_ones_may_go,
 }

@@ -1,0 +1,77 @@
+"""Whether the older ones of numbered checkpoints may be deleted behind a save, judged by all who come to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.models import Trees
+from ldlm_lint.project.ranks import Ranks
+from ldlm_lint.project.training import trainings_of
+from ldlm_lint.python.choices import CHOSEN_LATER, is_chosen
+from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.places import position_of
+from ldlm_lint.python.walks import nodes_of
+
+_DISTRIBUTED = re.compile(
+    rb"torch\.distributed|\bdist\.|DistributedDataParallel|init_process_group|\baccelerate\b|\bAccelerator\(|deepspeed|LOCAL_RANK|\bDDP\("
+)
+_CHOSEN_LATER = re.compile(CHOSEN_LATER.pattern.encode(), re.I)
+_DEPTH = 4
+
+Place = tuple[str, CallSite]
+"""A call and the file that it stands in."""
+
+
+def may_go(calls: Calls, trees: Trees, path: str, position: str) -> bool:
+    """Whether all that is known of the ways to a save allows it: none is taken for the sake of the best state, nothing
+    chooses among the files later, and where several processes train one of them alone comes here."""
+    project = calls.project
+    save = next((one for one in project.flow(path).calls if one.position == position), None)
+    if save is None:
+        return False
+    places = list(_places(calls, (path, save)))
+    files = {path, *trainings_of(project, path), *(one for one, _ in places)}
+    if any(_CHOSEN_LATER.search(project.data(one)) for one in files):
+        return False
+    if any(_is_chosen(trees, place) for place in places):
+        return False
+    if not any(_DISTRIBUTED.search(project.data(one)) for one in files):
+        return True
+    return _is_of_one_rank(calls, Ranks(calls), (path, save))
+
+
+def _callers(calls: Calls, place: Place) -> list[Place]:
+    path, call = place
+    found = calls.callers(path, call.scope) if call.scope else ()
+    return [one for one in found if not calls.project.is_test(one[0])]
+
+
+def _places(calls: Calls, place: Place, depth: int = 0) -> Iterator[Place]:
+    """A call, and those that lead to it."""
+    yield place
+    for caller in _callers(calls, place) if depth < _DEPTH else ():
+        yield from _places(calls, caller, depth + 1)
+
+
+def _is_chosen(trees: Trees, place: Place) -> bool:
+    """Whether a call is made for what a state is worth; true as well for a call that cannot be looked at."""
+    path, call = place
+    module = trees.of(path)
+    found = (one for one in nodes_of(module, nodes.Call) if position_of(one) == call.position) if module else ()
+    node = next(iter(found), None)
+    return node is None or is_chosen(node)
+
+
+def _is_of_one_rank(calls: Calls, ranks: Ranks, place: Place, depth: int = 0) -> bool:
+    path, call = place
+    if ranks.guarded(path, call.guards):
+        return True
+    callers = _callers(calls, place) if depth < _DEPTH else []
+    return bool(callers) and all(_is_of_one_rank(calls, ranks, one, depth + 1) for one in callers)
+
+
+__all__ = ["may_go"]

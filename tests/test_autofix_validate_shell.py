@@ -39,6 +39,7 @@ def judge(code: str, *changes: tuple[str, str]) -> str | None:
         ("cat <<E\nx\nE\nb\n", [("b", "c")]),
         # A comment behind a backslash cuts the command; without it the next line is meant to belong to it.
         ("run \\ # why\n  --a\nb\n", [(" # why", "")]),
+        ("run \\\n  # why\n  +a=1 \\\n  b=2\nc\n", [("  # why\n", "")]),
         ("run x¦\n  --a b\nc\n", [("¦", " \\")]),
         ("run x\n  --a b\nc\n", [("\n  ", " \\\n  ")]),
     ],

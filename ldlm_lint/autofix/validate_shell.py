@@ -14,7 +14,8 @@ from ldlm_lint.shell.words import read_command
 
 _NEVER_EMPTY = frozenset(("compound_statement", "subshell", "do_group", "if_statement", "elif_clause", "else_clause"))
 _LONGEST_SHOWN = 60
-# Blanks or a comment behind a backslash: without them the next line belongs to the command.
+# Below a backslash, and behind one: without them the next line belongs to the command.
+_COMMENTS = re.compile(rb"(?:[ \t]*#[^\n]*\n)+")
 _JOINED = re.compile(rb"[ \t]*(#[^\n]*)?\r?\n?")
 
 
@@ -102,11 +103,13 @@ class _Comparison:
 
     def _continues(self, piece: Piece) -> bool:
         """Whether an edit ends its line with a backslash, by writing it or by taking away what stands behind it."""
+        old, above = self._before[piece.start : piece.end], self._before[: piece.start]
+        if not piece.new and _COMMENTS.fullmatch(old) and above.endswith((b"\\\n", b"\\\r\n")):
+            return True
         following = piece.new + self._before[piece.end : piece.end + 2]
         if re.search(rb"\\\r?\n", following) and b"\\" in piece.new:
             return True
-        gone = _JOINED.fullmatch(self._before[piece.start : piece.end])
-        return bool(gone) and not piece.new.strip(b"\r\n") and self._before[: piece.start].endswith(b"\\")
+        return bool(_JOINED.fullmatch(old)) and not piece.new.strip(b"\r\n") and above.endswith(b"\\")
 
     def _same(self, old: Node, new: Node) -> bool:
         """Whether two nodes have the same text but for the indentation between their parts."""

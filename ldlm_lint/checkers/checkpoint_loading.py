@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STRICT_BY_DEFAULT = (2, 6)
 _STATE = re.compile(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
+# Shards belong to the device mesh that they were saved from.
+_SHARDED = re.compile(r"FSDP|FullySharded|fully_shard|DTensor|ShardedTensor|sharded_state|SHARDED_STATE", re.I)
 _VERSION = re.compile(r"version|signature|TypeError", re.I)
 
 
@@ -80,7 +82,9 @@ class CheckpointLoadingChecker(LdlmChecker):
             node,
             claims=(Claim("stands-outside-tests"), Claim("runs-many-ranks")),
             fix=lambda source: (
-                _fix(source, node, "map_location", '"cpu"', Applicability.UNSAFE, reason) if fills_only(node) else None
+                _fix(source, node, "map_location", '"cpu"', Applicability.UNSAFE, reason)
+                if fills_only(node) and not _SHARDED.search(source.text)
+                else None
             ),
         )
 

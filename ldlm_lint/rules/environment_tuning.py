@@ -34,6 +34,8 @@ _EXPLAINED = re.compile(
     r"|slow|crash|error|fail|remove it|https?://",
     re.I,
 )
+# RCCL reads the same names, and AMD recommends values for some of its machines.
+_ROCM = re.compile(r"rocm|\brccl|\bHIP_VISIBLE|\bHSA_", re.I)
 _DETERMINISTIC = re.compile(r"determinis", re.I)
 
 _DEBUGGING = Reference(
@@ -77,7 +79,8 @@ NCCL_DEBUGGING_TUNABLE = Rule(
     "documentation lists these variables under debugging and says that they may result in sub-optimal behavior, crashes or "
     "hangs; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are deprecated since NCCL 2.17 for NCCL_MIN_CTAS and NCCL_MAX_CTAS.",
     cost="Was not measured here; a value that was right for one machine and one NCCL may be wrong for the next.",
-    exceptions="Runs that have to be deterministic, vendors' images, and settings behind a condition. Opt-in, since a tuned value may "
+    exceptions="Runs that have to be deterministic, files for AMD's machines (ROCm), and settings behind a condition, none of which is "
+    "reported; vendors' images. Opt-in, since a tuned value may "
     "well be right where it was measured.",
     versions="Every NCCL; the deprecations are those of 2.9 (NCCL_LAUNCH_MODE) and 2.17.",
     verification="Compare `all_reduce_perf` (nccl-tests) with and without the variable for the sizes that the model sends.",
@@ -112,7 +115,7 @@ def drafts(view: View) -> Iterator[Draft]:
                 claims=(OUTSIDE_TESTS,),
                 confidence=Confidence.MEDIUM,
             )
-    if _DETERMINISTIC.search(view.scene.text):
+    if _DETERMINISTIC.search(view.scene.text) or _ROCM.search(view.scene.text):
         return
     for setting in view.lasting(_TUNABLES):
         if not setting.place.conditional:

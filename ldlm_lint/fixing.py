@@ -71,7 +71,7 @@ def apply_fixes(
         result = fix_files(lambda overlay: lint(overlay).findings, free, limit)
         options = ("--fix", *(("--unsafe-fixes",) if limit < Applicability.SAFE else ()))
     else:
-        result = fix_files(lambda overlay: choose(lint(overlay)), free, Applicability.DISPLAY)
+        result = fix_files(lambda overlay: choose(lint(overlay)), free, Applicability.UNSAFE)
         options = ("--fix", "--interactive")
     failed = write_changed(journal, contents, result.changed, NOT_FIXED, options, result.applied) if write else ()
     changed = {} if failed else result.changed

@@ -17,7 +17,7 @@ from ldlm_lint.source import Source
 QUESTION = "Apply this fix? [y]es [n]o [a]ll of this rule [s]kip this rule [q]uit ? "
 HELP = """y  apply this fix
 n  leave it out; it is not asked about again in this run
-a  apply it and all further fixes of this rule, unsafe ones too, but not those that are only shown
+a  apply it and all further fixes of this rule, unsafe ones too
 s  leave out this fix and all further ones of this rule
 q  ask no more, and apply what was accepted so far; so does the end of the input
 ?  this help
@@ -71,7 +71,7 @@ class Asking:
             return known
         if proposal.rules <= self._skipped or self._ended:
             return False
-        if proposal.rules <= self._all and proposal.fix.applicability > Applicability.DISPLAY:
+        if proposal.rules <= self._all:
             return True
         write_fix(report, proposal.findings, proposal.after, self.output, base=self.base, rules=self.rules, title=title)
         decision = self._ask(proposal)
@@ -114,10 +114,13 @@ def asking(base: Path, rules: Mapping[str, Rule]) -> Asking:
 
 
 def _proposals(report: Report) -> Iterator[Proposal]:
-    """The fixes of a report that edit something, in the order of their first findings."""
+    """The fixes of a report that can be applied, in the order of their first findings.
+
+    Those that are only shown are not asked about: their edits may hold names that stand for the project's own numbers.
+    """
     shared: dict[tuple[Edit, ...], list[Finding]] = {}
     for finding in report.findings:
-        if finding.fix is not None and finding.fix.edits:
+        if finding.fix is not None and finding.fix.edits and finding.fix.applicability > Applicability.DISPLAY:
             shared.setdefault(finding.fix.edits, []).append(finding)
     for findings in shared.values():
         fix = findings[0].fix

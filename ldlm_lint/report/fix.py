@@ -17,7 +17,6 @@ from ldlm_lint.report.text import console_of, finding_lines
 _LEVELS = {
     Applicability.SAFE: ("safe fix", "green"),
     Applicability.UNSAFE: ("unsafe fix", "yellow"),
-    Applicability.DISPLAY: ("not applied by --fix", "red"),
 }
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 

@@ -20,6 +20,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--dist loadgroup`` one process takes a file, whose tests share runs; demonstrations share nothing."""
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            if item.path.name != "test_demonstrations.py":
+                item.add_marker(pytest.mark.xdist_group(item.path.name))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
     """Fail what was skipped in a test or its fixtures; an expected failure is reported as skipped, too, and stays."""

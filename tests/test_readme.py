@@ -57,4 +57,4 @@ def test_the_commands_of_ci_are_the_readme_s():
     ).stdout.splitlines()
     assert len(printed) == 2
     assert "ldlm-lint examples/latent-captions" in printed[0]
-    assert printed[1].endswith("python -m pytest -n auto --dist loadfile")
+    assert printed[1].endswith("python -m pytest -n auto --dist loadgroup")

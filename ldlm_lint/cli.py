@@ -19,7 +19,7 @@ from typing import NoReturn
 from ldlm_lint import __version__
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands import baseline, check, explain, graph, rules, undo
+from ldlm_lint.commands import baseline, bench, check, explain, graph, monitor, probe, rules, undo
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PIPE_CLOSED, PROGRAM, USAGE, fail
 
 # Syntax trees are many small objects that point at each other; the collector's own pace costs a third of a run.
@@ -72,6 +72,8 @@ def _dispatch(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in (*names, "-h", "--help", "--version"):
         # Without a subcommand it is a check; a directory that is called like one is written ./name.
         arguments = ["check", *arguments]
+    if arguments[0] == "probe":
+        arguments = ["probe", *probe.spelt_out(arguments[1:])]
     parsed = _parser().parse_args(arguments)
     try:
         return parsed.command.run(parsed)
@@ -137,6 +139,24 @@ COMMANDS = (
         "show the launches of a project: script, entry file, configuration files, and the values that rules speak of",
         arguments_of.configure_graph,
         graph.run,
+    ),
+    Command(
+        "probe",
+        "measure on this machine what the rules claim, or watch the first steps of a training program",
+        probe.configure,
+        probe.run,
+    ),
+    Command(
+        "bench",
+        "run a command on the tree as it is and with the fixes applied, and compare: bench -- CMD...",
+        bench.configure,
+        bench.run,
+    ),
+    Command(
+        "monitor",
+        "read training logs, live or afterwards, and say what is wrong with the run",
+        monitor.configure,
+        monitor.run,
     ),
     Command("rules", "list the rules", rules.configure, rules.run),
     Command("explain", "print everything about one rule", explain.configure, explain.run),

@@ -1,0 +1,16 @@
+"""``ldlm-lint probe memory``."""
+
+from __future__ import annotations
+
+import argparse
+
+from ldlm_lint.arguments import UsageError
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``probe memory``."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run it, print what came out, and return the exit code."""
+    raise UsageError("not built yet")

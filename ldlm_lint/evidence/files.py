@@ -1,0 +1,54 @@
+"""Evidence on disk: one JSON file per process, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from ldlm_lint.evidence.model import Evidence, EvidenceError, from_json, to_json
+
+PATTERN = "evidence-*.json"
+MOST_BYTES = 64_000_000
+
+
+def name_of(evidence: Evidence) -> str:
+    """The file's name: ``evidence-rank0-4711.json``, or ``evidence-micro-4711.json`` for an experiment."""
+    run = evidence.run
+    return f"evidence-{f'rank{run.rank}' if run.kind == 'watch' else run.kind}-{run.pid}.json"
+
+
+def write(evidence: Evidence, folder: Path) -> Path:
+    """Write one file into a folder (made if missing), atomically, and return its path; raises OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name_of(evidence)
+    part = path.with_name(f".{path.name}.part")
+    # NaN and infinities are values here (a loss, a norm); they are written the way Python reads them.
+    part.write_text(json.dumps(to_json(evidence), indent=1) + "\n", encoding="utf-8")
+    os.replace(part, path)
+    return path
+
+
+def read(place: Path) -> list[Evidence]:
+    """The evidence of a file, or of all evidence files of a folder, in the order of run and rank.
+
+    Raises EvidenceError, naming the file, for what is missing, too large or not evidence.
+    """
+    paths = sorted(place.glob(PATTERN)) if place.is_dir() else [place]
+    if not paths:
+        raise EvidenceError(f"{place}: no evidence here (no {PATTERN})")
+    found = [_read(path) for path in paths]
+    return sorted(found, key=lambda one: (one.run.started, one.run.run_id, one.run.rank, one.run.pid))
+
+
+def _read(path: Path) -> Evidence:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise EvidenceError(f"{path}: larger than {MOST_BYTES} bytes")
+        return from_json(json.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise EvidenceError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{path}: not JSON ({error})") from error
+    except EvidenceError as error:
+        raise EvidenceError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from error

@@ -1,0 +1,272 @@
+"""The values of evidence, schema ``ldlm-evidence/1``: what a probe saw, where, and what follows for a rule.
+
+One file is one process of one run (`Evidence`): raw `observations` by topic, and judgements where an experiment
+made them itself. Judgements about a watched program are made from the files of all its ranks by
+`ldlm_lint.evidence.verdicts.judge`, whenever they are asked for, so that a better judge needs no new run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+SCHEMA = "ldlm-evidence/1"
+
+
+class EvidenceError(Exception):
+    """Evidence that cannot be used; the text names the file and what is wrong with it."""
+
+
+class Verdict(enum.Enum):
+    """What evidence says of a static claim.
+
+    VERIFIED: it was seen to hold. REFUTED: it was seen not to hold, and the linter was wrong here. INCONCLUSIVE: not
+    observable, too few samples, too noisy or the wrong device. What was not seen in N steps is worded so, never "safe".
+    """
+
+    VERIFIED = "verified"
+    REFUTED = "refuted"
+    INCONCLUSIVE = "inconclusive"
+
+
+class Status(enum.Enum):
+    """How a watched process ended."""
+
+    STOPPED = "stopped_after_steps"
+    FINISHED = "finished"
+    CRASHED = "crashed"
+    INTERRUPTED = "interrupted"
+    TIMEOUT = "timeout"
+    NOT_INJECTED = "not_injected"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's code that an observation is about.
+
+    ``path`` is relative to `Run.root` with forward slashes, absolute where it lies outside. Lines are 1-based and
+    inclusive; ``end_line`` 0 means the same line. ``sha256`` is of the file's bytes at that time, in hex.
+    """
+
+    path: str
+    line: int
+    end_line: int = 0
+    sha256: str = ""
+    function: str = ""
+
+    @property
+    def lines(self) -> range:
+        """The lines of the place, 1-based."""
+        return range(self.line, max(self.end_line, self.line) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One side of an experiment: the quartiles of ``n`` samples in ``unit``, of ``inner`` repetitions each."""
+
+    name: str
+    median: float
+    q1: float
+    q3: float
+    n: int
+    unit: str
+    inner: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A figure with what it takes to trust it.
+
+    ``ci95`` is the bootstrap interval of ``value``; ``threshold`` the least effect that matters in practice;
+    ``noise_band`` what the thing differs from itself (A/A) in the same run; ``clock`` is ``process_time``,
+    ``perf_counter`` or ``cuda_event``, empty for counts and bytes. ``detail`` are further plain values (kernel names).
+    """
+
+    metric: str
+    value: float | None
+    unit: str = ""
+    ci95: tuple[float, float] | None = None
+    n: int = 0
+    threshold: float | None = None
+    noise_band: float | None = None
+    clock: str = ""
+    arms: tuple[Arm, ...] = ()
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """For what a judgement was seen: the device it ran on (``cpu``, ``cuda``), the one it is about, steps and ranks."""
+
+    device: str
+    target: str = ""
+    steps: int = 0
+    ranks: tuple[int, ...] = ()
+    world_size: int = 1
+
+    @property
+    def words(self) -> str:
+        """The scope as the end of a sentence: ``in 50 steps on 2 ranks (cpu)``."""
+        parts = [f"in {self.steps} step{'' if self.steps == 1 else 's'}"] if self.steps else []
+        if self.ranks:
+            seen = f"on {len(self.ranks)} rank{'' if len(self.ranks) == 1 else 's'}"
+            parts.append(seen if len(self.ranks) >= self.world_size else f"{seen} of {self.world_size}")
+        return " ".join([*parts, f"({self.device})"])
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What evidence says of one rule, at one place or (no ``sites``) of this machine in general.
+
+    ``sites`` are places that the finding may have, the likeliest first (the call, the class, the loop). ``lifts`` says
+    that a verified claim makes the fix better by one level (find_unused_parameters: from display to unsafe).
+    ``reason`` is a sentence that holds the figures and the scope in words.
+    """
+
+    rule: str
+    claim: str
+    verdict: Verdict
+    reason: str
+    scope: Scope
+    sites: tuple[Site, ...] = ()
+    measured: Measurement | None = None
+    lifts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One watched or measuring process. ``root`` (absolute, forward slashes) is what `Site.path` is relative to.
+
+    ``kind`` is ``watch``, ``micro`` or ``memory``; ``world_size`` is the process group's where there is one, else the
+    environment's; ``exception`` the last line of a traceback; ``run_id`` is shared by the processes of one command.
+    """
+
+    kind: str
+    run_id: str
+    command: tuple[str, ...] = ()
+    root: str = ""
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    pid: int = 0
+    host: str = ""
+    status: Status = Status.FINISHED
+    steps: int = 0
+    seconds: float = 0.0
+    started: str = ""
+    exception: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The machine and its software; ``device`` is what the parameters were on: ``cpu``, ``cuda``, ``mps`` ...
+
+    ``load`` is the load average over 1, 5, 15 minutes, ``cpu_pressure`` PSI's some-avg10 in percent, ``variables``
+    the NCCL_*, TORCH_*, PYTORCH_*, CUDA_*, OMP_* variables (never others: they may hold secrets).
+    """
+
+    python: str = ""
+    torch: str = ""
+    device: str = "cpu"
+    device_name: str = ""
+    cuda: str = ""
+    nccl: str = ""
+    driver: str = ""
+    cpu_capability: str = ""
+    cpus: float = 0.0
+    threads: int = 0
+    load: tuple[float, ...] = ()
+    cpu_pressure: float | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One evidence file.
+
+    ``observations`` are raw facts by topic, plain JSON values (a place is a `Site` as a mapping under ``site``);
+    ``unavailable`` says what could not be seen, by topic, and why; ``notes`` are for people; ``overhead_seconds`` is
+    the time spent in the probe's own hooks.
+    """
+
+    run: Run
+    environment: Environment
+    observations: Mapping[str, Any] = field(default_factory=dict)
+    judgements: tuple[Judgement, ...] = ()
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    overhead_seconds: float = 0.0
+
+
+def to_json(evidence: Evidence) -> dict[str, Any]:
+    """The evidence as plain JSON values, with the schema's name first."""
+    return {"schema": SCHEMA, **plain(evidence)}
+
+
+def plain(value: Any) -> Any:
+    """A value of this module, or a container of such, as plain JSON values."""
+    if isinstance(value, enum.Enum):
+        return value.value
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(one) for one in value]
+    return value
+
+
+def site_of(values: Mapping[str, Any] | None) -> Site | None:
+    """The place that an observation's ``site`` mapping stands for; None where it has none."""
+    return Site(**{key: values[key] for key in _names(Site) if key in values}) if values else None
+
+
+def from_json(values: Any) -> Evidence:
+    """The evidence that plain values stand for; raises EvidenceError where they are of another schema or shape."""
+    if not isinstance(values, Mapping) or values.get("schema") != SCHEMA:
+        found = values.get("schema") if isinstance(values, Mapping) else type(values).__name__
+        raise EvidenceError(f"not evidence of schema {SCHEMA} (found {found!r})")
+    try:
+        run = _made(Run, values["run"])
+        environment = _made(Environment, values["environment"])
+        return Evidence(
+            dataclasses.replace(run, command=tuple(run.command), status=Status(run.status)),
+            dataclasses.replace(environment, load=tuple(environment.load)),
+            dict(values["observations"]),
+            tuple(_judgement(one) for one in values["judgements"]),
+            dict(values["unavailable"]),
+            tuple(values["notes"]),
+            float(values["overhead_seconds"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise EvidenceError(f"not evidence of schema {SCHEMA} ({type(error).__name__}: {error})") from error
+
+
+def _judgement(values: Mapping[str, Any]) -> Judgement:
+    judgement = _made(Judgement, values)
+    measured = _made(Measurement, values["measured"]) if values.get("measured") else None
+    if measured is not None:
+        interval = tuple(measured.ci95) if measured.ci95 is not None else None
+        arms = tuple(_made(Arm, one) for one in measured.arms)
+        measured = dataclasses.replace(measured, ci95=interval, arms=arms)
+    scope = _made(Scope, values["scope"])
+    return dataclasses.replace(
+        judgement,
+        verdict=Verdict(judgement.verdict),
+        scope=dataclasses.replace(scope, ranks=tuple(scope.ranks)),
+        sites=tuple(_made(Site, one) for one in values["sites"]),
+        measured=measured,
+    )
+
+
+def _made(kind: type, values: Mapping[str, Any]) -> Any:
+    """A dataclass from a mapping; unknown keys are of a later minor version and are left out."""
+    names = _names(kind)
+    return kind(**{key: value for key, value in values.items() if key in names})
+
+
+def _names(kind: type) -> Sequence[str]:
+    return [one.name for one in dataclasses.fields(kind)]

@@ -1,0 +1,71 @@
+"""A watched run as its judges see it: the evidence of all of its ranks, and the device the verdicts are about."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ldlm_lint.evidence.model import Evidence, Judgement, Scope, Verdict
+
+ACCELERATORS = frozenset({"cuda", "xpu", "mps", "hpu", "mtia"})
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """The processes of one command.
+
+    ``target`` is ``cpu`` or ``cuda`` where the user named it, else empty: then training is taken to happen on an
+    accelerator, and a run on a CPU settles no rule that is bound to the device.
+    """
+
+    ranks: tuple[Evidence, ...]
+    target: str = ""
+
+    @property
+    def device(self) -> str:
+        """The device the run was on; the accelerator if any rank used one."""
+        devices = [one.environment.device for one in self.ranks]
+        return next((one for one in devices if one in ACCELERATORS), devices[0])
+
+    @property
+    def complete(self) -> bool:
+        """Whether each rank of the process group left evidence; a claim that needs all ranks asks for it."""
+        return {one.run.rank for one in self.ranks} >= set(range(self._world_size))
+
+    @property
+    def _world_size(self) -> int:
+        return max((one.run.world_size for one in self.ranks), default=1)
+
+    def of(self, topic: str) -> Iterator[tuple[Evidence, Any]]:
+        """The observations of a topic with the process that made them; a list's records one by one."""
+        for one in self.ranks:
+            found = one.observations.get(topic)
+            for record in found if isinstance(found, list) else [] if found is None else [found]:
+                yield one, record
+
+    def scope(self) -> Scope:
+        """The scope of a judgement over all ranks."""
+        return Scope(
+            self.device,
+            self.target or self.device,
+            min((one.run.steps for one in self.ranks), default=0),
+            tuple(sorted({one.run.rank for one in self.ranks})),
+            self._world_size,
+        )
+
+    def wrong_device(self) -> str:
+        """Why a device-bound rule cannot be settled by this run, as a sentence; empty where it can."""
+        target = self.target or (self.device if self.device in ACCELERATORS else "an accelerator")
+        return "" if self.device == target else f"observed on {self.device}, and the rule is about {target}"
+
+
+def device_bound(run: WatchedRun, judgement: Judgement) -> Judgement:
+    """The judgement if the run was on the device that it is about, else inconclusive with the figure kept."""
+    reason = run.wrong_device()
+    if not reason:
+        return judgement
+    return dataclasses.replace(
+        judgement, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; {judgement.reason}", lifts=False
+    )

@@ -1,0 +1,1 @@
+"""The log formats that are known exactly, one room a family."""

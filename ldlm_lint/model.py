@@ -13,10 +13,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ldlm_lint.evidence.join import Joined
+    from ldlm_lint.evidence.support import Support
     from ldlm_lint.python.flow import ModuleFlow
 
 
 _FIGURE = re.compile(r"\d|[Mm]easured")
+# The name of the argument that a finding has which no line of code showed: what the probe saw.
+SEEN = "seen-at-run-time"
 
 
 class Severity(enum.IntEnum):
@@ -130,8 +134,8 @@ class Finding:
     """One defect at one place.
 
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it
-    waits for (empty: it stands on its own file), ``confirmed`` tells that the project has answered them. Findings are
-    ordered by (path, start, code).
+    waits for (empty: it stands on its own file), ``confirmed`` tells that the project has answered them, ``evidence``
+    is what a probe saw of it. Findings are ordered by (path, start, code).
     """
 
     rule: str
@@ -143,11 +147,17 @@ class Finding:
     fix: Fix | None = None
     claims: tuple[Claim, ...] = ()
     confirmed: bool = False
+    evidence: Support | None = None
 
     @property
     def severity(self) -> Severity:
         """The severity of the rule's letter."""
         return Severity.of_code(self.code)
+
+    @property
+    def weight(self) -> Severity:
+        """What it counts for the exit code: its severity, unless evidence settled the matter."""
+        return self.severity if self.evidence is None else self.evidence.weight(self.severity)
 
     @property
     def order(self) -> tuple[str, int, int, str]:
@@ -178,10 +188,27 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The observation of the runtime probe that confirms or refutes a rule's findings."""
+    """The observation of the runtime probe that confirms or refutes a rule's findings.
+
+    ``confirms`` continues "it confirms a finding where ...". ``device_bound``: a run on another device than the one
+    that trains settles nothing. ``experiment`` names the micro-experiment of `ldlm-lint probe --only` that measures the
+    claim on a machine, ``watched`` says that watching the program itself can settle it. ``whole_run``: what is observed
+    is true of a run as a whole (a switch, a wrapped model), so that it may be told at another place than the finding's.
+    """
 
     metric: str
     confirms: str
+    device_bound: bool = False
+    experiment: str = ""
+    watched: bool = True
+    whole_run: bool = False
+
+    @property
+    def command(self) -> str:
+        """What to run to settle a finding."""
+        if self.watched:
+            return "ldlm-lint probe run -- <your launch command>"
+        return f"ldlm-lint probe --only {self.experiment}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +264,11 @@ class Rule:
         return Severity.of_code(self.code)
 
     def text(self, args: tuple[tuple[str, object], ...]) -> str:
-        """The message with its named fields filled."""
-        return self.message % dict(args) if args else self.message
+        """The message with its named fields filled; that of a finding which only a probe saw is what it saw."""
+        fields = dict(args)
+        if SEEN in fields:
+            return f"seen at run time: {fields[SEEN]}"
+        return self.message % fields if args else self.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +314,7 @@ class Report:
 
     ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
     knows, ``unchanged`` those on lines that did not change; ``stale`` are the baseline's defects that are gone, with
-    how many of each.
+    how many of each. ``evidence`` is what became of the judgements of probes, None where none were given.
     """
 
     findings: tuple[Finding, ...]
@@ -299,3 +329,4 @@ class Report:
     baselined: int = 0
     unchanged: int = 0
     stale: tuple[tuple[Identity, int], ...] = ()
+    evidence: Joined | None = None

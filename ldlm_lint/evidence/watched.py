@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Scope, Verdict
+from ldlm_lint.rules import by_symbol
 
 ACCELERATORS = frozenset({"cuda", "xpu", "mps", "hpu", "mtia"})
 
@@ -57,15 +58,32 @@ class WatchedRun:
 
     def wrong_device(self) -> str:
         """Why a device-bound rule cannot be settled by this run, as a sentence; empty where it can."""
-        target = self.target or (self.device if self.device in ACCELERATORS else "an accelerator")
-        return "" if self.device == target else f"observed on {self.device}, and the rule is about {target}"
+        return wrong_device(self.device, self.target)
+
+
+def wrong_device(device: str, target: str) -> str:
+    """Why what was observed on a device settles nothing about the target (empty: any accelerator); empty where it does."""
+    target = target or (device if device in ACCELERATORS else "an accelerator")
+    return "" if device == target else f"observed on {device}, and the rule is about {target}"
+
+
+def on_its_device(judgement: Judgement, target: str) -> Judgement:
+    """A judgement, inconclusive where its rule is bound to a device and it was made on another one."""
+    rule = by_symbol.get(judgement.rule)
+    reason = wrong_device(judgement.scope.device, target)
+    settled = judgement.verdict is not Verdict.INCONCLUSIVE
+    if not reason or not settled or rule is None or rule.probe is None or not rule.probe.device_bound:
+        return judgement
+    return _inconclusive(judgement, reason)
 
 
 def device_bound(run: WatchedRun, judgement: Judgement) -> Judgement:
     """The judgement if the run was on the device that it is about, else inconclusive with the figure kept."""
     reason = run.wrong_device()
-    if not reason:
-        return judgement
+    return _inconclusive(judgement, reason) if reason else judgement
+
+
+def _inconclusive(judgement: Judgement, reason: str) -> Judgement:
     return dataclasses.replace(
         judgement, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; {judgement.reason}", lifts=False
     )

@@ -7,22 +7,39 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ldlm_lint.evidence.model import Evidence, Judgement
-from ldlm_lint.evidence.watched import WatchedRun
+from ldlm_lint.evidence.watched import WatchedRun, on_its_device
 
 # The rooms, in the order of the report. Each is a module of this folder with a function `judge`.
 ROOMS: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Assessed:
+    """The judgements of evidence files, and what could not be judged, for people."""
+
+    judgements: tuple[Judgement, ...]
+    notes: tuple[str, ...]
+
+
 def judge(evidence: Sequence[Evidence], target: str = "") -> list[Judgement]:
+    """The judgements of `assess` alone."""
+    return list(assess(evidence, target).judgements)
+
+
+def assess(evidence: Sequence[Evidence], target: str = "") -> Assessed:
     """The judgements of evidence files: the experiments' own, and those about watched runs, each run by itself.
 
-    ``target`` is ``cpu`` or ``cuda`` where the user named the device that the verdicts are about.
+    ``target`` is ``cpu`` or ``cuda`` where the user named the device that the verdicts are about; what was seen on
+    another one settles no rule that is bound to it, whoever judged. Evidence comes from elsewhere: observations of a
+    shape that a room does not expect end that room with a note.
     """
     from importlib import import_module
 
     judged = [judgement for one in evidence for judgement in one.judgements]
+    notes: list[str] = []
     runs: dict[str, list[Evidence]] = {}
     for one in evidence:
         if one.run.kind == "watch" and one.observations:
@@ -30,5 +47,10 @@ def judge(evidence: Sequence[Evidence], target: str = "") -> list[Judgement]:
     rooms = [import_module(f"{__name__}.{room}") for room in ROOMS]
     for ranks in runs.values():
         run = WatchedRun(tuple(ranks), target)
-        judged.extend(judgement for room in rooms for judgement in room.judge(run))
-    return judged
+        for room in rooms:
+            try:
+                judged.extend(room.judge(run))
+            except (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
+                topic = room.__name__.rpartition(".")[2].replace("_", " ")
+                notes.append(f"{topic}: observations that cannot be judged ({type(error).__name__}: {error})")
+    return Assessed(tuple(on_its_device(one, target) for one in judged), tuple(notes))

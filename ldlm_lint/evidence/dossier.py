@@ -1,0 +1,94 @@
+"""Evidence as a check is given it: every judgement with the run it comes from, and the files that run was made of."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ldlm_lint.evidence import files
+from ldlm_lint.evidence.model import Evidence, Judgement
+from ldlm_lint.evidence.verdicts import assess
+
+MOST_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A judgement and where it is from: the root that its paths are relative to, and the kind of the run.
+
+    ``hashes`` are the files that the run is known to have used, by path: what is said of the run as a whole is stale
+    as soon as one of them has changed.
+    """
+
+    judgement: Judgement
+    root: str = ""
+    kind: str = "watch"
+    hashes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Dossier:
+    """All evidence of one check.
+
+    ``notes`` say what could not be judged. ``started`` are the contents of files (by absolute path) before this run
+    changed them: while fixes are made, evidence is held against these, and its lines move with the edits.
+    ``answered`` are the judgements (by index) that findings had before the fixes: they make no finding of their own
+    once their defect is gone.
+    """
+
+    judged: tuple[Judged, ...] = ()
+    notes: tuple[str, ...] = ()
+    started: Mapping[str, bytes] = field(default_factory=dict)
+    answered: frozenset[int] = frozenset()
+
+    def before(self, contents: Mapping[str, bytes]) -> Dossier:
+        """The dossier for rounds of fixes that begin with these contents."""
+        return dataclasses.replace(self, started=contents)
+
+    def without(self, answered: frozenset[int]) -> Dossier:
+        """The dossier for what remains after fixes, when these judgements had findings before."""
+        return dataclasses.replace(self, answered=answered)
+
+
+def load(places: Sequence[Path], target: str = "") -> Dossier:
+    """Read and judge evidence files or folders of them; raises EvidenceError for one that cannot be used.
+
+    ``target`` is the device that the verdicts are about, ``cpu`` or ``cuda``; empty: an accelerator.
+    """
+    unique = {
+        (one.run.run_id, one.run.host, one.run.pid, one.run.kind): one for place in places for one in files.read(place)
+    }
+    return dossier(list(unique.values()), target)
+
+
+def dossier(evidence: Sequence[Evidence], target: str = "") -> Dossier:
+    """The judgements of evidence, run by run, so that each knows where its paths begin."""
+    runs: dict[tuple[str, str], list[Evidence]] = {}
+    for one in evidence:
+        runs.setdefault((one.run.kind, one.run.run_id), []).append(one)
+    judged: list[Judged] = []
+    notes: list[str] = []
+    for (kind, _), ranks in runs.items():
+        assessed = assess(ranks, target)
+        hashes = {path: sha for one in ranks for path, sha in _hashes(one.observations, 0)}
+        judged += [Judged(judgement, ranks[0].run.root, kind, hashes) for judgement in assessed.judgements]
+        notes += assessed.notes
+    return Dossier(tuple(judged), tuple(dict.fromkeys(notes)))
+
+
+def _hashes(value: Any, depth: int) -> Iterator[tuple[str, str]]:
+    """The paths and hashes of all sites inside of observations; what is nested deeper than ours ever are is left."""
+    if depth > MOST_DEPTH:
+        return
+    if isinstance(value, Mapping):
+        path, sha = value.get("path"), value.get("sha256")
+        if isinstance(path, str) and isinstance(sha, str) and path and sha:
+            yield path, sha
+        for one in value.values():
+            yield from _hashes(one, depth + 1)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _hashes(one, depth + 1)

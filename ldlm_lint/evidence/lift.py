@@ -1,0 +1,52 @@
+"""What a verdict does to a finding: how sure it is, what its fix may do, and the finding that only a probe saw."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ldlm_lint.evidence.model import Judgement, Verdict
+from ldlm_lint.evidence.support import Support
+from ldlm_lint.model import SEEN, Applicability, Confidence, Finding, Fix, Rule, Span
+
+REFUTED = "refuted by the probe"
+LIFTED = "the probe lifts it"
+
+
+def with_support(finding: Finding, support: Support) -> Finding:
+    """The finding with its evidence: verified ones are sure, refuted ones are not and lose their fix."""
+    if support.verdict is Verdict.VERIFIED:
+        lifting = support.lifting
+        fix = lifted(finding.fix, lifting) if finding.fix is not None and lifting is not None else finding.fix
+        return replace(finding, confidence=Confidence.HIGH, fix=fix, evidence=support)
+    if support.verdict is Verdict.REFUTED:
+        fix = withdrawn(finding.fix, support.reason) if finding.fix is not None else None
+        return replace(finding, confidence=Confidence.LOW, fix=fix, evidence=support)
+    return replace(finding, evidence=support)
+
+
+def lifted(fix: Fix, judgement: Judgement) -> Fix:
+    """A fix that was only shown becomes an unsafe one, with the scope of the evidence in its reason.
+
+    Never more: what was not seen in some steps may come in a later one, so that no run makes a fix safe.
+    """
+    if fix.applicability is not Applicability.DISPLAY or not fix.edits:
+        return fix
+    reason = f"{LIFTED}: {judgement.reason}" + (f"; {fix.reason}" if fix.reason else "")
+    return replace(fix, applicability=Applicability.UNSAFE, reason=reason)
+
+
+def withdrawn(fix: Fix, reason: str) -> Fix:
+    """A fix that is only shown, since the defect was seen not to be there.
+
+    It leaves the group that it shares with other findings, unless a part of that would be dangerous: then the whole
+    group is only shown.
+    """
+    said = f"{REFUTED}: {reason}"
+    group = fix.group if fix.whole else ""
+    return replace(fix, applicability=Applicability.DISPLAY, reason=said, group=group)
+
+
+def own_finding(rule: Rule, span: Span, support: Support) -> Finding:
+    """A defect that was verified at a place where the linter saw none: its message is the claim, and it has no fix."""
+    claim = support.judgements[0].claim
+    return Finding(rule.symbol, rule.code, span, ((SEEN, claim),), Confidence.HIGH, evidence=support)

@@ -1,0 +1,134 @@
+"""Where the places of evidence are in the files that are linted now: other checkouts, other roots, moved lines.
+
+Paths of evidence are never opened. They only choose among the files that the run reads anyway.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
+
+from ldlm_lint.config import relative_to
+from ldlm_lint.evidence.model import Site
+from ldlm_lint.source import Source
+
+MOST_LINES = 100_000
+
+
+class Linted:
+    """The files of a run, as the places of evidence ask for them.
+
+    ``root`` is the project that the paths are relative to, ``source`` gives the text of a file (None: it cannot be
+    read), ``started`` the contents that evidence is held against, where these are not the present ones.
+    """
+
+    def __init__(
+        self, root: str, paths: Iterable[str], source: Callable[[str], Source | None], started: Mapping[str, bytes]
+    ) -> None:
+        self._root = root
+        self._source = source
+        self._started = started
+        self._by_name: dict[str, list[str]] = defaultdict(list)
+        for path in sorted(set(paths)):
+            self._by_name[path.rpartition("/")[2]].append(path)
+        self._found: dict[tuple[str, str, str], str | None] = {}
+        self._digests: dict[str, str] = {}
+        self._maps: dict[str, list[int]] = {}
+
+    def source(self, path: str) -> Source | None:
+        """The text of a linted file."""
+        return self._source(path)
+
+    def file_of(self, path: str, root: str, sha256: str) -> str | None:
+        """The linted file that a path of evidence means, None where none or several could be meant.
+
+        The file itself; else the one of the same path relative to the project; else the one that agrees with it from
+        its end on for the most folders, among equals the one with the same contents.
+        """
+        key = (path, root, sha256)
+        if key not in self._found:
+            self._found[key] = self._match(path, root, sha256)
+        return self._found[key]
+
+    def is_stale(self, path: str, sha256: str) -> bool:
+        """Whether a linted file has other contents than evidence was made of; without a hash nobody can tell: True."""
+        return not sha256 or self._digest(path) != sha256.lower()
+
+    def lines(self, path: str, site: Site) -> range:
+        """The lines of a site in the file as it is now."""
+        first, last = site.line, min(max(site.end_line, site.line), site.line + MOST_LINES)
+        lines = self._moved(path)
+        if lines is None or not 0 < first < len(lines):
+            return range(first, last + 1)
+        last = min(last, len(lines) - 1)
+        return range(lines[first], max(lines[first], lines[last]) + 1)
+
+    def _match(self, path: str, root: str, sha256: str) -> str | None:
+        parts = _parts(path)
+        candidates = self._by_name.get(parts[-1], []) if parts else []
+        if not candidates:
+            return None
+        whole = parts if path.startswith("/") or path[1:2] == ":" else (*_parts(root), *parts)
+        for one in candidates:
+            if _parts(one) == whole:
+                return one
+        same = [one for one in candidates if _parts(relative_to(one, self._root) or "") == parts]
+        if len(same) == 1:
+            return same[0]
+        near = {one: _agreement(_parts(one), whole) for one in candidates}
+        most = max(near.values())
+        # A bare file name agrees with every other file of that name, and tells something only if it is all there is.
+        best = [one for one, count in near.items() if count == most and self._is_whole(one, parts, count)]
+        if len(best) > 1:
+            best = [one for one in best if not self.is_stale(one, sha256)]
+        return best[0] if len(best) == 1 else None
+
+    def _is_whole(self, candidate: str, parts: tuple[str, ...], count: int) -> bool:
+        """Whether one path is the end of the other: the evidence's below its root, or the file's below the project."""
+        relative = _parts(relative_to(candidate, self._root) or "")
+        return count >= len(parts) or bool(relative and count >= len(relative))
+
+    def _digest(self, path: str) -> str:
+        if path not in self._digests:
+            self._digests[path] = self._hashed(path)
+        return self._digests[path]
+
+    def _hashed(self, path: str) -> str:
+        if path in self._started:
+            return hashlib.sha256(self._started[path]).hexdigest()
+        source = self._source(path)
+        return hashlib.sha256(source.data).hexdigest() if source is not None else ""
+
+    def _moved(self, path: str) -> list[int] | None:
+        """The present line of each line that the file had at the start; None where it has not changed."""
+        if path not in self._maps:
+            source = self._source(path) if path in self._started else None
+            same = source is None or source.data == self._started[path]
+            self._maps[path] = [] if same else _moves(self._started[path], source.data)
+        return self._maps[path] or None
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """The names of a path; none for one that climbs, which evidence of a project has no use for."""
+    parts = PurePosixPath(path.replace("\\", "/")).parts
+    return () if ".." in parts else tuple(part for part in parts if part not in ("/", "//"))
+
+
+def _agreement(one: tuple[str, ...], other: tuple[str, ...]) -> int:
+    """How many names two paths share, counted from their ends."""
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return next((count for count, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(one), len(other)))
+
+
+def _moves(before: bytes, after: bytes) -> list[int]:
+    """For each 1-based line of ``before`` its line in ``after``: that of what took its place where it was rewritten."""
+    old, new = before.split(b"\n"), after.split(b"\n")
+    moved = [0] * (len(old) + 1)
+    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        for line in range(start, end):
+            into = new_start + line - start
+            moved[line + 1] = (into if tag == "equal" else min(into, max(new_end - 1, new_start))) + 1
+    return moved

@@ -52,7 +52,13 @@ class Observer:
 
 @dataclass
 class Session:
-    """One watched process. `step` counts the anchor optimizer's finished steps, `phase` is where the watcher is."""
+    """One watched process. `step` counts the anchor optimizer's finished steps, `phase` is where the watcher is.
+
+    `root` (absolute) is the project's; `device` the type of the device that the anchor's parameters are on, known from
+    the first `before_step` on; rank and world size are the process group's from then on, before it the environment's
+    (`group` has them where there was a group).
+    A program without optimizer steps is counted by its top-level backward passes: then `before_step` is never called.
+    """
 
     torch: Any
     root: str
@@ -63,36 +69,53 @@ class Session:
     overhead_seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
     unavailable: dict[str, str] = field(default_factory=dict)
+    rank: int = 0
+    local_rank: int = 0
+    world_size: int = 1
+    group: tuple[int, int] | None = None
+    backwards: int = 0
+    overhead: dict[str, list[float]] = field(default_factory=dict)
+    disturbances: set[str] = field(default_factory=set)
     _undo: list[Callable[[], None]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
+    _guards: int = 0
 
     def patch(self, owner: Any, name: str, wrap: Callable[[Any], Any], topic: str) -> Callable[[], None]:
         """Replace ``owner.name`` by ``wrap(original)`` and return what takes it back (also done at the end).
 
-        A name that this torch does not have is noted as unavailable for ``topic`` and nothing happens.
+        A name that this torch does not have is noted as unavailable for ``topic`` and nothing happens. Static and
+        class methods stay what they are: ``wrap`` gets the plain function behind them.
         """
-        original = getattr(owner, name, None)
-        if original is None:
+        if getattr(owner, name, None) is None:
             where = getattr(owner, "__name__", type(owner).__name__)
             self.unavailable.setdefault(topic, f"{where}.{name} does not exist in torch {self.torch.__version__}")
             return lambda: None
-        replaced = functools.wraps(original)(wrap(original)) if callable(original) else wrap(original)
         own = name in vars(owner)
+        kept = vars(owner)[name] if own else getattr(owner, name)
+        kind = type(kept) if isinstance(kept, (staticmethod, classmethod)) else None
+        original = kept.__func__ if kind else kept
+        wrapped = functools.wraps(original)(wrap(original)) if callable(original) else wrap(original)
+        replaced = kind(wrapped) if kind else wrapped
         setattr(owner, name, replaced)
 
         def undo() -> None:
             # Somebody may have wrapped our wrapper meanwhile; taking it away would take theirs away, too.
-            if getattr(owner, name, None) is replaced:
-                setattr(owner, name, original) if own else delattr(owner, name)
+            if vars(owner).get(name) is replaced:
+                setattr(owner, name, kept) if own else delattr(owner, name)
 
         self._undo.append(undo)
         return undo
+
+    def on_take_back(self, undo: Callable[[], None]) -> None:
+        """Have ``undo`` called with the patches when all is taken back (a hook handle's ``remove``)."""
+        self._undo.append(undo)
 
     def guard(self, topic: str, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run the probe's own code: an error in it ends this topic with a note, and the time it takes is counted."""
         if topic in self._dead:
             return None
         began = time.perf_counter()
+        self._guards += 1
         try:
             return work(*arguments)
         except Exception as error:
@@ -100,11 +123,25 @@ class Session:
             self.unavailable[topic] = f"the probe's own error ({type(error).__name__}: {error})"
             return None
         finally:
-            self.overhead_seconds += time.perf_counter() - began
+            self._guards -= 1
+            if not self._guards:
+                self._spent(topic, time.perf_counter() - began)
+
+    def _spent(self, topic: str, seconds: float) -> None:
+        self.overhead_seconds += seconds
+        spent = self.overhead.setdefault(topic, [0, 0.0])
+        spent[0] += 1
+        spent[1] += seconds
+
+    def disturb(self, why: str) -> None:
+        """The running iteration is no example of the others (an iterator's first batch, a saved file): keep its time
+        apart."""
+        self.disturbances.add(why)
 
     def compiling(self) -> bool:
         """Whether torch.compile is tracing: a hook must then return at once, or the user's graph breaks."""
-        return bool(self.torch.compiler.is_compiling()) if hasattr(self.torch, "compiler") else False
+        compiler = getattr(self.torch, "compiler", None)
+        return bool(compiler.is_compiling()) if hasattr(compiler, "is_compiling") else False
 
     def take_back(self) -> None:
         """Take all patches back, the last one first."""

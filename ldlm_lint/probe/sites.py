@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import os
 import sys
 import sysconfig
 from typing import Any
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_LIBRARIES = tuple({os.path.realpath(path) + os.sep for path in sysconfig.get_paths().values() if path})
+# Not "data" and "scripts": they are the prefix itself, and a container keeps projects below /usr or /opt.
+_LIBRARIES = tuple(
+    {os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+)
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+# A program may change its folder (Hydra does); what Python calls its files is relative to the one it started in.
+try:
+    _START = os.getcwd()
+except OSError:  # the folder was removed
+    _START = os.sep
 _digests: dict[str, str] = {}
 
 
@@ -39,19 +50,31 @@ def foreign_site(depth: int = 2) -> str:
     return ""
 
 
+@functools.lru_cache(maxsize=None)
 def is_project(path: str, root: str) -> bool:
     """Whether a code object's file is the user's: below the root, and not in an environment of installed packages."""
     if path.startswith("<"):
         return False
-    full = os.path.realpath(path)
-    below = full.startswith(os.path.realpath(root).rstrip(os.sep) + os.sep)
-    return below and not full.startswith((_OWN + os.sep, *_LIBRARIES)) and f"{os.sep}site-packages{os.sep}" not in full
+    full = real(path)
+    return full.startswith(_top(root)) and not (
+        full.startswith((_OWN + os.sep, *_LIBRARIES)) or any(name in full for name in _INSTALLED)
+    )
+
+
+@functools.lru_cache(maxsize=None)
+def real(path: str) -> str:
+    """The absolute path without links that a code object's file name stood for when the program started."""
+    return os.path.realpath(os.path.join(_START, path))
+
+
+@functools.lru_cache(maxsize=None)
+def _top(root: str) -> str:
+    return os.path.realpath(root).rstrip(os.sep) + os.sep
 
 
 def source_site(path: str, first: int, last: int, root: str, function: str = "") -> dict[str, Any]:
     """A `Site` mapping for lines of a file, such as a class definition's."""
-    full = os.path.realpath(path)
-    top = os.path.realpath(root).rstrip(os.sep) + os.sep
+    full, top = real(path), _top(root)
     shown = full[len(top) :] if full.startswith(top) else full
     return {
         "path": shown.replace(os.sep, "/"),
@@ -66,9 +89,9 @@ def _site(frame: Any, path: str, root: str) -> dict[str, Any]:
     first = last = frame.f_lineno
     positions = getattr(frame.f_code, "co_positions", None)
     if positions is not None:
-        found = [one for index, one in enumerate(positions()) if index == frame.f_lasti // 2]
-        if found and found[0][0] is not None:
-            first, last = found[0][0], found[0][1] or found[0][0]
+        begin, end, *_ = next(itertools.islice(positions(), frame.f_lasti // 2, None), (None, None))
+        if begin is not None:
+            first, last = begin, end or begin
     name = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
     return source_site(path, first, last, root, name)
 

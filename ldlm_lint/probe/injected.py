@@ -1,0 +1,201 @@
+"""The watcher of a process of ``ldlm-lint probe run``: started behind ``import torch``, it ends the program after the
+last step and leaves one evidence file however the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import os
+import socket
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ldlm_lint.evidence.files import write
+from ldlm_lint.evidence.model import Evidence, Run, Status
+from ldlm_lint.probe.machine import environment
+from ldlm_lint.probe.settings import IDLE, Settings
+from ldlm_lint.probe.watcher import Watcher
+
+# A program that catches the end goes on; after so many times the process is left at once.
+MOST_SWALLOWED = 3
+MOST_TEXT = 2000
+# Seconds that a thread's end has to reach the main thread before the process is left.
+THREAD_GRACE = 10.0
+# What torch.compile says of any module hook; the watcher's are gone after the first steps and compile to nothing.
+_GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
+
+
+class ProbeStop(SystemExit):
+    """Ends the program after the last watched step; without a code, which torchelastic's ``record`` passes on."""
+
+
+def start(torch: Any) -> None:
+    """Watch this process as the launcher said; called once, right after torch was imported."""
+    process = Process(torch, Settings.from_environment())
+    process.start()
+
+
+class Process:
+    """This process: its watcher, and the ways it may end."""
+
+    def __init__(self, torch: Any, settings: Settings) -> None:
+        self.settings = settings
+        self.watcher = Watcher(
+            torch, settings.root, settings.steps if settings.stop else sys.maxsize, on_done=self._stop
+        )
+        self._torch = torch
+        self._lock = threading.RLock()
+        self._written = False
+        self._raised = 0
+        self._failure = ""
+        self._forked_at = -1
+        self._pid = os.getpid()
+        self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+    def start(self) -> None:
+        """Install everything; nothing of it is seen by the program."""
+        warnings.filterwarnings("ignore", message=_GLOBAL_HOOKS)
+        self.watcher.start()
+        atexit.register(self._at_exit)
+        self._wrap_exit()
+        os.register_at_fork(after_in_child=self._forked)
+        self._watch_children()
+        if self.settings.deadline:
+            self._wait_for_deadline()
+
+    def write(self, status: Status) -> None:
+        """Write what was seen, once; what happens later in this process is not part of it."""
+        with self._lock:
+            if self._written:
+                return
+            self._written = True
+            if self._forked_at != self._worked():
+                self._write(status)
+
+    def _worked(self) -> int:
+        return self.watcher.session.step + self.watcher.session.backwards
+
+    def _write(self, status: Status) -> None:
+        found = self.watcher.finish()
+        session, settings = self.watcher.session, self.settings
+        run = Run(
+            kind="watch",
+            run_id=settings.run_id,
+            command=settings.command,
+            root=(settings.shown_root or settings.root).replace(os.sep, "/"),
+            rank=session.rank,
+            local_rank=session.local_rank,
+            world_size=session.world_size,
+            pid=self._pid,
+            host=socket.gethostname(),
+            status=status,
+            steps=session.step,
+            seconds=self.watcher.seconds,
+            started=self._started,
+            exception=self._failure,
+        )
+        machine = environment(self._torch, session.device)
+        notes, unavailable = tuple(session.notes), dict(session.unavailable)
+        evidence = Evidence(run, machine, found, (), unavailable, notes, session.overhead_seconds)
+        try:
+            write(evidence, Path(settings.out) if self._worked() else Path(settings.out, IDLE))
+        except (OSError, TypeError, ValueError) as error:
+            print(f"ldlm-lint probe: evidence of process {self._pid} could not be written: {error}", file=sys.stderr)
+
+    def _stop(self) -> None:
+        """After the last step: write, then end the program, again and again if it does not listen."""
+        self.write(Status.STOPPED)
+        self._raised += 1
+        if self._raised > MOST_SWALLOWED:
+            os._exit(0)
+        if threading.current_thread() is not threading.main_thread() and self._raised == 1:
+            timer = threading.Timer(THREAD_GRACE, os._exit, (0,))
+            timer.daemon = True
+            timer.start()
+        raise ProbeStop
+
+    def _at_exit(self) -> None:
+        """The interpreter ends: normally, or with the exception that Python has just reported."""
+        self.write(self._ending(getattr(sys, "last_value", None)))
+
+    def _ending(self, error: BaseException | None) -> Status:
+        if error is not None and not isinstance(error, SystemExit):
+            self._failure = self._failure or described(error)
+        if self._late():
+            return Status.TIMEOUT
+        if isinstance(error, KeyboardInterrupt):
+            return Status.INTERRUPTED
+        return Status.CRASHED if self._failure else Status.FINISHED
+
+    def _late(self) -> bool:
+        return bool(self.settings.deadline) and time.time() >= self.settings.deadline
+
+    def _wrap_exit(self) -> None:
+        """Children of multiprocessing that were forked, and programs in a hurry, leave without running exit hooks."""
+        original = os._exit
+
+        def leave(status: int) -> None:
+            if status and not self._failure:
+                self._failure = f"exit code {status}"
+            self.write(self._ending(None))
+            original(status)
+
+        os._exit = leave
+
+    def _forked(self) -> None:
+        """In a forked child: it has evidence of its own if it trains itself (a loader's worker does not)."""
+        self._lock = threading.RLock()
+        self._pid = os.getpid()
+        self._written = False
+        self._raised = 0
+        self._failure = ""
+        self._forked_at = self._worked()
+        self.watcher.forked()
+
+    def _watch_children(self) -> None:
+        """An exception in a child process is caught by multiprocessing: note it on its way."""
+        import multiprocessing.process
+
+        session = self.watcher.session
+        session.patch(multiprocessing.process.BaseProcess, "run", self._noting, "child processes")
+        spawn = getattr(self._torch.multiprocessing, "spawn", None)
+        module = sys.modules.get("torch.multiprocessing.spawn", spawn)
+        session.patch(module, "_wrap", self._noting_in_wrap, "child processes")
+
+    def _noting(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*arguments: Any, **options: Any) -> Any:
+            try:
+                return original(*arguments, **options)
+            except Exception as error:
+                self._failure = described(error)
+                raise
+
+        return noting
+
+    def _noting_in_wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def wrap(function: Callable[..., Any], *arguments: Any) -> Any:
+            return original(self._noting(function), *arguments)
+
+        return wrap
+
+    def _wait_for_deadline(self) -> None:
+        thread = threading.Thread(target=self._at_deadline, name="ldlm-probe-deadline", daemon=True)
+        thread.start()
+
+    def _at_deadline(self) -> None:
+        time.sleep(max(0.0, self.settings.deadline - time.time()))
+        with contextlib.suppress(OSError), open(Path(self.settings.out, f"stacks-{self._pid}.txt"), "w") as file:
+            faulthandler.dump_traceback(file)
+        self.write(Status.TIMEOUT)
+
+
+def described(error: BaseException) -> str:
+    """``ValueError: the first line of its text``, of bounded length."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}"[:MOST_TEXT] if lines else type(error).__name__

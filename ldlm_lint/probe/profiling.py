@@ -1,0 +1,91 @@
+"""The window in which one whole iteration is profiled; it gives way to a profiler of the program's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ldlm_lint.probe.session import Phase, Session
+
+TOPIC = "profiled step"
+
+
+class Window:
+    """A torch.profiler window over one iteration: operators, memory, and kernels where there is an accelerator."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._profile: Any = None
+        self._starting = False
+
+    def watch_for_others(self) -> None:
+        """Have a profiler that the program starts close the window first: two at a time spoil the program's result."""
+        module = self._session.torch.autograd.profiler
+        for owner, name in ((module.profile, "_prepare_trace"), (module.profile, "__enter__")):
+            self._session.patch(owner, name, self._giving_way, TOPIC)
+        for name in ("emit_nvtx", "emit_itt"):
+            if hasattr(module, name):
+                self._session.patch(getattr(module, name), "__enter__", self._giving_way, TOPIC)
+
+    def _giving_way(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def enter(*arguments: Any, **options: Any) -> Any:
+            if self._profile is not None and not self._starting:
+                self.drop("the program started a profiler of its own")
+            return original(*arguments, **options)
+
+        return enter
+
+    def open(self) -> bool:
+        """Begin to profile; False, with the reason noted, where it cannot be done."""
+        session = self._session
+        if TOPIC in session.unavailable:
+            return False
+        if getattr(session.torch.autograd.profiler, "_is_profiler_enabled", False):
+            session.unavailable[TOPIC] = "the program runs a profiler of its own"
+            return False
+        session.guard(TOPIC, self._start)
+        return self._profile is not None
+
+    def _start(self) -> None:
+        profiler = self._session.torch.profiler
+        activities = [profiler.ProfilerActivity.CPU]
+        if self._session.device == "cuda":
+            activities.append(profiler.ProfilerActivity.CUDA)
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+        self._starting = True
+        try:
+            profile = profiler.profile(activities=activities, profile_memory=True)
+            profile.start()
+            self._profile = profile
+        finally:
+            self._starting = False
+
+    def close(self) -> None:
+        """End the window and hand the profile to the observers."""
+        session, profile = self._session, self._profile
+        if profile is None:
+            return
+        self._profile = None
+        if session.guard(TOPIC, self._stop, profile):
+            for observer in session.observers:
+                session.guard(observer.topic, observer.profiled, session, profile)
+
+    def drop(self, reason: str) -> None:
+        """End the window without a result."""
+        session, profile = self._session, self._profile
+        if profile is None:
+            return
+        self._profile = None
+        session.guard(TOPIC, self._stop, profile)
+        session.unavailable[TOPIC] = reason
+        session.phase = Phase.TIME
+
+    def forget(self) -> None:
+        """Leave an open window to the process that this one was forked from."""
+        self._profile = None
+
+    @staticmethod
+    def _stop(profile: Any) -> bool:
+        profile.stop()
+        return True

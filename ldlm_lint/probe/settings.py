@@ -1,0 +1,44 @@
+"""What the launcher tells the watcher in each process of a command: one environment variable of JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+VARIABLE = "LDLM_PROBE"
+# Files of the folder for evidence: one line for each Python process; evidence of processes that did not train.
+PROCESSES = ".processes"
+IDLE = ".idle"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How one run is watched.
+
+    ``out`` is the folder for evidence; ``root`` the project that call sites are relative to, as it lies where the
+    program runs, and ``shown_root`` the tree that it is (or is a copy of). ``steps`` are watched, and with ``stop`` the
+    program is ended after them. ``deadline`` (seconds since the epoch, 0 for none) is when a process that still runs
+    writes what it has.
+    """
+
+    out: str
+    root: str
+    shown_root: str = ""
+    run_id: str = ""
+    command: tuple[str, ...] = ()
+    steps: int = 20
+    stop: bool = True
+    deadline: float = 0.0
+
+    def to_environment(self) -> str:
+        """The value of the variable."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Settings:
+        """What the launcher said; raises KeyError or ValueError outside of a watched command."""
+        values = json.loads(environ[VARIABLE])
+        return cls(**{**values, "command": tuple(values["command"])})

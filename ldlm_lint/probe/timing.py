@@ -1,0 +1,71 @@
+"""How long the iterations of a watched program took: by phase, those that are no example of the others apart."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from ldlm_lint.probe.session import Phase, Session
+
+MOST_KEPT = 10_000
+
+
+class Clock:
+    """The durations of iterations in seconds of wall time, host side; the first one has no beginning and is left out."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._seconds: dict[str, list[float]] = {}
+        self._disturbed: Counter[str] = Counter()
+        self._backwards: Counter[int] = Counter()
+        self._pending = 0
+
+    def backward(self) -> None:
+        """A top-level backward pass begins."""
+        self._pending += 1
+
+    def iteration(self, phase: Phase, disturbances: Collection[str]) -> None:
+        """An iteration is over; ``disturbances`` say why it is no example of the others."""
+        now = time.perf_counter()
+        self._backwards[self._pending] += 1
+        self._pending = 0
+        if self._since is None:
+            return
+        self._disturbed.update(disturbances)
+        kept = self._seconds.setdefault("disturbed" if disturbances else phase.value, [])
+        if len(kept) < MOST_KEPT:
+            kept.append(now - self._since)
+
+    def restart(self) -> None:
+        """The probe's own work after an iteration is done: the next one begins now."""
+        self._since = time.perf_counter()
+
+    def summary(self, session: Session, unit: str) -> dict[str, Any]:
+        """What there is to say of the iterations, as plain values."""
+        return {
+            "unit": unit,
+            "count": session.step,
+            "backward_passes": session.backwards,
+            "backward_passes_per_step": {str(count): steps for count, steps in sorted(self._backwards.items())},
+            "seconds": {phase: quartiles(found) for phase, found in self._seconds.items()},
+            "disturbed_by": dict(self._disturbed),
+        }
+
+
+def quartiles(values: Sequence[float]) -> dict[str, float]:
+    """Count, median and quartiles (linear interpolation) of a sample that is not empty.
+
+    >>> quartiles([3.0, 1.0, 2.0])
+    {'n': 3, 'median': 2.0, 'q1': 1.5, 'q3': 2.5}
+    """
+    ordered = sorted(values)
+
+    def at(share: float) -> float:
+        place = share * (len(ordered) - 1)
+        low = int(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+    return {"n": len(ordered), "median": at(0.5), "q1": at(0.25), "q3": at(0.75)}

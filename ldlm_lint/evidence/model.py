@@ -236,7 +236,7 @@ def from_json(values: Any) -> Evidence:
             dataclasses.replace(run, command=tuple(run.command), status=Status(run.status)),
             dataclasses.replace(environment, load=tuple(environment.load)),
             dict(values["observations"]),
-            tuple(_judgement(one) for one in values["judgements"]),
+            tuple(judgement_of(one) for one in values["judgements"]),
             dict(values["unavailable"]),
             tuple(values["notes"]),
             float(values["overhead_seconds"]),
@@ -245,7 +245,8 @@ def from_json(values: Any) -> Evidence:
         raise EvidenceError(f"not evidence of schema {SCHEMA} ({type(error).__name__}: {error})") from error
 
 
-def _judgement(values: Mapping[str, Any]) -> Judgement:
+def judgement_of(values: Mapping[str, Any]) -> Judgement:
+    """The judgement that plain values stand for; raises KeyError, TypeError or ValueError where they are of another shape."""
     judgement = _made(Judgement, values)
     measured = _made(Measurement, values["measured"]) if values.get("measured") else None
     if measured is not None:

@@ -17,6 +17,8 @@ from ldlm_lint.evidence.model import Verdict
 
 RESAMPLES = 2000
 FEWEST_ROUNDS = 15
+# Claims about loaders are made on the wall clock, where a round is an epoch.
+FEWEST_EPOCHS = 9
 BAR = 1.05
 
 
@@ -71,13 +73,13 @@ def band(one: Ratio) -> float:
     return max(one.high, 1 / one.low, 1.0)
 
 
-def verdict(ratio: Ratio, noise_band: float, bar: float = BAR) -> Verdict:
+def verdict(ratio: Ratio, noise_band: float, bar: float = BAR, *, fewest: int = FEWEST_ROUNDS) -> Verdict:
     """VERIFIED if the whole interval is above both the bar and the A/A band, REFUTED if it is below the bar.
 
-    Fewer than `FEWEST_ROUNDS` rounds decide nothing, and neither does a band that is itself above twice the bar's excess:
+    Fewer than ``fewest`` rounds decide nothing, and neither does a band that is itself above twice the bar's excess:
     such a machine cannot tell.
     """
-    if ratio.n < FEWEST_ROUNDS:
+    if ratio.n < fewest:
         return Verdict.INCONCLUSIVE
     if ratio.low >= max(bar, noise_band):
         return Verdict.VERIFIED

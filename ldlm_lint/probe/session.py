@@ -74,9 +74,11 @@ class Session:
     world_size: int = 1
     group: tuple[int, int] | None = None
     backwards: int = 0
+    uses_compile: bool = False
     overhead: dict[str, list[float]] = field(default_factory=dict)
     disturbances: set[str] = field(default_factory=set)
     _undo: list[Callable[[], None]] = field(default_factory=list)
+    _before_compile: list[Callable[[], None]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
     _guards: int = 0
 
@@ -109,6 +111,16 @@ class Session:
     def on_take_back(self, undo: Callable[[], None]) -> None:
         """Have ``undo`` called with the patches when all is taken back (a hook handle's ``remove``)."""
         self._undo.append(undo)
+
+    def before_compile(self, undo: Callable[[], None]) -> None:
+        """Have ``undo`` called when the program first calls torch.compile: it ends what dynamo would trace otherwise."""
+        self._before_compile.append(undo)
+
+    def compiles(self) -> None:
+        """The program is about to call torch.compile."""
+        self.uses_compile = True
+        while self._before_compile:
+            self._before_compile.pop()()
 
     def guard(self, topic: str, work: Callable[..., Any], *arguments: Any) -> Any:
         """Run the probe's own code: an error in it ends this topic with a note, and the time it takes is counted."""

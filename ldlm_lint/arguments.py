@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
+    from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
 
 LEVELS = ("error", "warning", "refactor", "info")
@@ -46,6 +47,15 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     )
     shown.add_argument("--exit-zero", action="store_true", help="exit with 0 in spite of findings")
     shown.add_argument("--quiet", action="store_true", help="findings only, no footer")
+    proof = parser.add_argument_group("evidence: what `ldlm-lint probe` saw")
+    proof.add_argument(
+        "--evidence",
+        action="append",
+        type=Path,
+        metavar="DIR",
+        help="a folder or file that a probe wrote: verified findings count, refuted ones do not; may be repeated",
+    )
+    configure_target(proof)
     gate = parser.add_argument_group("the gate: what is held back")
     gate.add_argument(
         "--since", metavar="REF", help="only findings on lines changed since a git revision, new files included"
@@ -70,6 +80,16 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
         "--add-ignores", action="store_true", help="write an ignore comment, with a reason to fill in, for each finding"
     )
     parser.add_argument("--no-cache", action="store_true", help="do not use a cache (there is none yet)")
+
+
+def configure_target(parser: argparse._ActionsContainer) -> None:
+    """Add the device that verdicts are about."""
+    parser.add_argument(
+        "--target",
+        choices=("cpu", "cuda"),
+        help="the device that the training is for; a run on another one settles nothing that depends on it "
+        "(default: an accelerator)",
+    )
 
 
 def configure_baseline(parser: argparse.ArgumentParser) -> None:
@@ -155,6 +175,21 @@ def baseline_file(arguments: argparse.Namespace, config: Config, base: Path) -> 
     if arguments.baseline:
         return Path(os.path.abspath(base / arguments.baseline)), None
     return Path(config.root, config.baseline or FILE_NAME), Path(config.root)
+
+
+def evidence(arguments: argparse.Namespace, base: Path) -> Dossier | None:
+    """What probes saw, None where no evidence was named; raises UsageError for what cannot be used."""
+    if not arguments.evidence:
+        if arguments.target:
+            raise UsageError("--target says what evidence is about, and needs --evidence")
+        return None
+    from ldlm_lint.evidence.dossier import load
+    from ldlm_lint.evidence.model import EvidenceError
+
+    try:
+        return load([Path(os.path.abspath(base / place)) for place in arguments.evidence], arguments.target or "")
+    except EvidenceError as error:
+        raise UsageError(f"--evidence: {error}") from error
 
 
 def gate(arguments: argparse.Namespace, paths: list[Path], config: Config, base: Path) -> Gate:

@@ -25,6 +25,8 @@ from ldlm_lint.source import Kind, Source, UnreadableError
 from ldlm_lint.suppress import suppressions
 
 if TYPE_CHECKING:
+    from ldlm_lint.evidence.dossier import Dossier
+    from ldlm_lint.evidence.join import Joined
     from ldlm_lint.project.questions import Context
     from ldlm_lint.python.flow import ModuleFlow
 
@@ -32,19 +34,27 @@ Overlay = Mapping[str, bytes]
 
 
 def run(
-    paths: Sequence[Path], config: Config, *, base: Path, overlay: Overlay | None = None, gate: Gate = EVERYTHING
+    paths: Sequence[Path],
+    config: Config,
+    *,
+    base: Path,
+    overlay: Overlay | None = None,
+    gate: Gate = EVERYTHING,
+    evidence: Dossier | None = None,
 ) -> Report:
     """Lint the files below ``paths`` (absolute) and return what was found, decided, selected and sorted.
 
     ``base`` is the directory that bounds symbolic links where a path has no project of its own. ``overlay`` gives
     contents (by absolute path with forward slashes) that take the place of what is on disk. What ``gate`` holds back
-    is counted, and for fixes it is as good as suppressed.
+    is counted, and for fixes it is as good as suppressed. ``evidence`` is what probes saw of the findings.
     """
     overlay = overlay or {}
     found = discover(paths, config, Path(config.root) if config.root else base)
     sources: dict[str, Source] = {}
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
     decided = list(_once(_decide(results, config, overlay)))
+    joined = _joined(decided, evidence, dict(found.files), config, overlay, sources) if evidence is not None else None
+    decided = list(joined.findings) if joined is not None else decided
     kept, withdrawn, suppressed = _select(decided, config, sources)
     sifted = gate.sift(kept, sources, config.root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
@@ -64,7 +74,44 @@ def run(
         baselined=sifted.baselined,
         unchanged=len(sifted.held) - sifted.baselined,
         stale=stale(sifted.gone, config.root, paths, checked, functools.partial(_applies, config)),
+        evidence=joined,
     )
+
+
+def _joined(
+    findings: Sequence[Finding],
+    evidence: Dossier,
+    files: Mapping[Path, Kind],
+    config: Config,
+    overlay: Overlay,
+    sources: dict[str, Source],
+) -> Joined:
+    """The findings with their evidence; the sources of files that only evidence has a finding in are added."""
+    from ldlm_lint.evidence.join import join
+    from ldlm_lint.evidence.places import Linted
+
+    kinds = {path.as_posix(): kind for path, kind in files.items()}
+    pointed = {related.span.path for finding in findings for related in finding.related}
+
+    @functools.cache
+    def source_of(path: str) -> Source | None:
+        if path in sources:
+            return sources[path]
+        try:
+            return _source(path, kinds.get(path) or kind_of_name(path) or Kind.SHELL, overlay)
+        except UnreadableError:
+            return None
+
+    joined = join(
+        findings, evidence, Linted(config.root, kinds.keys() | pointed, source_of, evidence.started), by_symbol
+    )
+    for path in {finding.span.path for finding in joined.findings} - sources.keys():
+        sources[path] = source_of(path)
+    return joined
+
+
+def _source(path: str, kind: Kind, overlay: Overlay) -> Source:
+    return Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
 
 
 def _problems(findings: Iterable[Finding], sources: Mapping[str, Source]) -> Iterator[Problem]:
@@ -80,7 +127,7 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
     """The result of one file; the source of a file with findings is put into ``sources``."""
     name = path.as_posix()
     try:
-        source = Source.from_bytes(name, overlay[name], kind) if name in overlay else Source.read(path, kind)
+        source = _source(name, kind, overlay)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
     at_risk = rules_at_risk(source.data, kind) - _idle(config)
@@ -201,8 +248,7 @@ def _context(
 def _add_related(findings: Iterable[Finding], overlay: Overlay, sources: dict[str, Source]) -> None:
     """Add the sources of the files that findings point to, for their lines and columns."""
     for path in {related.span.path for finding in findings for related in finding.related} - sources.keys():
-        kind = kind_of_name(path) or Kind.SHELL
-        sources[path] = Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
+        sources[path] = _source(path, kind_of_name(path) or Kind.SHELL, overlay)
 
 
 def _select(

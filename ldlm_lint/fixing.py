@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint import engine
 from ldlm_lint.add_ignores import add_ignores
@@ -19,6 +20,9 @@ from ldlm_lint.model import Applicability, Finding, Problem, Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source, UnreadableError
 from ldlm_lint.writing import NOT_FIXED, blocked, finish_interrupted, write_changed
+
+if TYPE_CHECKING:
+    from ldlm_lint.evidence.dossier import Dossier
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +52,33 @@ def apply_fixes(
     write: bool,
     gate: Gate = EVERYTHING,
     choose: Callable[[Report], Iterable[Finding]] | None = None,
+    evidence: Dossier | None = None,
 ) -> Outcome:
     """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory.
 
     With ``choose``, which is asked in each round, those of the findings that it returns, whatever their level.
     What ``gate`` holds back is neither fixed nor reported. Files are written all or none, and a file that cannot be
-    written keeps its fixes, those included that change other files too.
+    written keeps its fixes, those included that change other files too. What ``evidence`` says of the files as they are
+    now holds for all fixes; of those that were changed it is stale in the report of what remains.
     """
     journal = journal_for(paths, base)
     try:
         interrupted = finish_interrupted(journal) if write else ()
     except JournalError as error:
-        return _nothing(engine.run(paths, config, base=base, gate=gate), f"{NOT_FIXED}: {error}")
+        return _nothing(engine.run(paths, config, base=base, gate=gate, evidence=evidence), f"{NOT_FIXED}: {error}")
     contents = _contents(paths, config, base)
     faults = blocked(contents, journal) if write else {}
+    begun = evidence.before(contents) if evidence is not None else None
+    answered: list[frozenset[int]] = []
+
+    def run(overlay: engine.Overlay, known: Dossier | None) -> Report:
+        return engine.run(paths, config, base=base, overlay=overlay, gate=gate.after(contents, overlay), evidence=known)
 
     def lint(overlay: engine.Overlay) -> Report:
-        return engine.run(paths, config, base=base, overlay=overlay, gate=gate.after(contents, overlay))
+        report = run(overlay, begun)
+        if report.evidence is not None:
+            answered.append(report.evidence.answered)
+        return report
 
     free = {path: data for path, data in contents.items() if path not in faults}
     if choose is None:
@@ -75,7 +89,8 @@ def apply_fixes(
         options = ("--fix", "--interactive")
     failed = write_changed(journal, contents, result.changed, NOT_FIXED, options, result.applied) if write else ()
     changed = {} if failed else result.changed
-    report = _with_problems(lint(changed), (*_left_out(result, faults), *failed))
+    remaining = evidence.without(answered[0]) if evidence is not None and answered else evidence
+    report = _with_problems(run(changed, remaining), (*_left_out(result, faults), *failed))
     return Outcome(
         report,
         sum(result.applied.values()) if not failed else 0,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FINDINGS, OK, exit_code, print_notes, print_problems, print_stale
+from ldlm_lint.commands.output import FINDINGS, OK, exit_code, print_evidence, print_notes, print_problems, print_stale
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
+    from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
     from ldlm_lint.model import Finding, Report
     from ldlm_lint.report.text import Fixed
@@ -31,28 +32,40 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "--interactive asks about each fix of --fix, and cannot be combined with --diff or --format json"
         )
+    if arguments.add_ignores and arguments.evidence:
+        raise UsageError("--add-ignores cannot be combined with --evidence; a comment would outlive what was seen")
     base = Path.cwd()
+    evidence = arguments_of.evidence(arguments, base)
     paths, config = arguments_of.configuration(arguments, base)
     gate = arguments_of.gate(arguments, paths, config, base)
     if arguments.diff or not (arguments.fix or arguments.add_ignores):
         _warn_of_interrupted(paths, base)
     if arguments.fix or arguments.diff:
-        return _fixed(arguments, paths, config, gate, base)
+        return _fixed(arguments, paths, config, gate, base, evidence)
     if arguments.add_ignores:
         return _ignored(arguments, paths, config, gate, base)
-    report = engine.run(paths, config, base=base, gate=gate)
+    report = engine.run(paths, config, base=base, gate=gate, evidence=evidence)
     _show(arguments, report, base)
     return exit_code(report, config.fail_level, exit_zero=arguments.exit_zero)
 
 
-def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, gate: Gate, base: Path) -> int:
+def _fixed(
+    arguments: argparse.Namespace,
+    paths: Sequence[Path],
+    config: Config,
+    gate: Gate,
+    base: Path,
+    evidence: Dossier | None,
+) -> int:
     from ldlm_lint.fixing import apply_fixes
     from ldlm_lint.model import Applicability
     from ldlm_lint.report.text import Fixed
 
     limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     choose = _asking(base) if arguments.interactive else None
-    outcome = apply_fixes(paths, config, base, limit, write=not arguments.diff, gate=gate, choose=choose)
+    outcome = apply_fixes(
+        paths, config, base, limit, write=not arguments.diff, gate=gate, choose=choose, evidence=evidence
+    )
     print_notes(outcome.notes, base)
     code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
     if not arguments.diff:
@@ -62,6 +75,7 @@ def _fixed(arguments: argparse.Namespace, paths: Sequence[Path], config: Config,
     sys.stdout.buffer.write(outcome.diff)
     sys.stdout.buffer.flush()
     print_problems(outcome.report, base)
+    print_evidence(outcome.report, base)
     return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
 
 
@@ -110,5 +124,6 @@ def _show(arguments: argparse.Namespace, report: Report, base: Path, fixed: Fixe
     )
     sys.stdout.flush()
     print_problems(report, base)
+    print_evidence(report, base)
     if not arguments.quiet:
         print_stale(report, base)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ def exit_code(report: Report, fail_level: Severity, *, exit_zero: bool = False) 
     """The exit code that a report stands for; ``exit_zero`` forgives findings, and nothing else."""
     if report.problems or (report.files == 0 and report.excluded < report.requested):
         return FAILURE
-    if not exit_zero and any(finding.severity >= fail_level for finding in report.findings):
+    if not exit_zero and any(finding.weight >= fail_level for finding in report.findings):
         return FINDINGS
     return OK
 
@@ -42,6 +43,23 @@ def print_stale(report: Report, base: Path) -> None:
         print(f"note: {clean(f'{path}: {identity.rule}{where}')}{times} is in the baseline, but gone", file=sys.stderr)
     if len(report.stale) > MOST_STALE:
         print(f"note: and {len(report.stale) - MOST_STALE} more", file=sys.stderr)
+
+
+def print_evidence(report: Report, base: Path) -> None:
+    """One line on stderr for each file that has changed since a probe saw it, and for what could not be judged."""
+    from ldlm_lint.report.cells import clean
+    from ldlm_lint.report.common import shown_path
+
+    if report.evidence is None:
+        return
+    changed = Counter(one.path for one in report.evidence.stale)
+    for path, count in sorted(changed.items()):
+        rules = ", ".join(sorted({one.rule for one in report.evidence.stale if one.path == path}))
+        shown = clean(shown_path(path, base))
+        verdicts = f"{count} verdict{'s' if count > 1 else ''}"
+        print(f"note: {shown} has changed since the probe saw it: {verdicts} left out ({rules})", file=sys.stderr)
+    for note in report.evidence.notes:
+        print(f"note: {clean(note)}", file=sys.stderr)
 
 
 def print_problems(report: Report, base: Path, *, everything: bool = False) -> None:

@@ -54,3 +54,15 @@ def fixable(findings: Iterable[Finding], applicability: Applicability) -> int:
 def has_edits(fix: Fix | None) -> bool:
     """Whether a fix changes a file at all; one without edits is advice in words."""
     return fix is not None and bool(fix.edits)
+
+
+def is_open(finding: Finding) -> bool:
+    """Whether a probe could still settle a finding."""
+    return finding.evidence is None or finding.evidence.verdict.value == "inconclusive"
+
+
+def verdicts(report: Report) -> dict[str, int]:
+    """How many findings of a report each verdict has, and how many judgements were left out as stale."""
+    counts = Counter(one.evidence.verdict.value for one in report.findings if one.evidence is not None)
+    stale = len(report.evidence.stale) if report.evidence is not None else 0
+    return {**{word: counts[word] for word in ("verified", "refuted", "inconclusive")}, "stale": stale}

@@ -5,10 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.identity import Identifier, fingerprint
 from ldlm_lint.model import Applicability, Finding, Fix, Identity, Problem, Related, Report, Rule
-from ldlm_lint.report.common import fixable, positions, rule_url, severities, shown_path
+from ldlm_lint.report.common import fixable, positions, rule_url, severities, shown_path, verdicts
+
+if TYPE_CHECKING:
+    from ldlm_lint.evidence.join import Joined
+    from ldlm_lint.evidence.support import Support
 
 SCHEMA = "ldlm-lint/1"
 
@@ -29,9 +34,7 @@ def document(report: Report, *, base: Path, rules: Mapping[str, Rule]) -> dict[s
     }
 
 
-def _finding(
-    report: Report, finding: Finding, base: Path, rule: Rule, identifier: Identifier
-) -> dict[str, object]:
+def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifier: Identifier) -> dict[str, object]:
     (line, column), (end_line, end_column) = positions(report, finding.span)
     return {
         "rule": finding.rule,
@@ -48,7 +51,8 @@ def _finding(
         "fix": _fix(finding.fix, base),
         "cell": finding.span.cell,
         "fingerprint": fingerprint(identifier.of(finding)),
-        "evidence": None,
+        "evidence": _evidence(finding.evidence),
+        **({"probe": rule.probe.command} if rule.probe is not None else {}),
         "url": rule_url(finding.rule),
     }
 
@@ -93,6 +97,36 @@ def _summary(report: Report, base: Path) -> dict[str, object]:
         "unseen": report.unseen,
         "excluded": report.excluded,
         "stale": [_stale(report, identity, count, base) for identity, count in report.stale],
+        **({"evidence": _joined(report.evidence, report, base)} if report.evidence is not None else {}),
+    }
+
+
+def _evidence(support: Support | None) -> dict[str, object] | None:
+    """The verdict on a finding with the judgements behind it, those that decided first."""
+    if support is None:
+        return None
+    from ldlm_lint.evidence.model import plain
+    from ldlm_lint.report.verdicts_json import finite
+
+    return {
+        "verdict": support.verdict.value,
+        "reason": support.reason,
+        "level": support.level.label,
+        "judgements": [finite(plain(one)) for one in support.judgements],
+    }
+
+
+def _joined(joined: Joined, report: Report, base: Path) -> dict[str, object]:
+    """What became of the evidence: verdicts on the findings shown, what is stale, what no finding is about."""
+    from ldlm_lint.evidence.model import plain
+    from ldlm_lint.report.verdicts_json import finite
+
+    stale = [{"rule": one.rule, "path": shown_path(one.path, base), "line": one.line} for one in joined.stale]
+    return {
+        **verdicts(report),
+        "stale": stale,
+        "unmatched": [finite(plain(one)) for one in joined.unmatched],
+        "notes": list(joined.notes),
     }
 
 

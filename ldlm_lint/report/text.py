@@ -12,13 +12,27 @@ from rich.text import Text
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule, Severity, Span
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.common import fixable, has_edits, positions, severities, shown_path, source_of
+from ldlm_lint.report.common import (
+    fixable,
+    has_edits,
+    is_open,
+    positions,
+    severities,
+    shown_path,
+    source_of,
+    verdicts,
+)
 from ldlm_lint.report.excerpt import excerpt
 from ldlm_lint.report.patch import Change, patch
 
 MOST_CHANGES = 24
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
 _FRAME = "blue"
+_VERDICTS = {
+    "verified": "verified",
+    "refuted": "refuted (the linter was wrong here)",
+    "inconclusive": "inconclusive",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +63,12 @@ def write(
 ) -> None:
     """Write a report to a stream, in colour where it is a terminal and NO_COLOR is not set.
 
-    ``rules`` are by symbol, ``unsafe`` says that ``--unsafe-fixes`` was given, ``quiet`` leaves out the footer.
+    ``rules`` are by symbol, ``unsafe`` says that ``--unsafe-fixes`` was given, ``quiet`` leaves out the footer and the
+    commands that would settle findings.
     Lines are never wrapped: what is long the terminal breaks by itself, and a pipe gets whole lines.
     """
     console = console_of(stream)
-    blocks = _Blocks(report, base, rules, unsafe)
+    blocks = _Blocks(report, base, rules, unsafe, quiet)
     for finding in report.findings:
         console.print(_joined(blocks.lines(finding)), soft_wrap=True)
         console.print()
@@ -83,6 +98,7 @@ class _Blocks:
     base: Path
     rules: Mapping[str, Rule]
     unsafe: bool
+    quiet: bool = False
     shown: dict[tuple[Edit, ...], str] = field(default_factory=dict)
 
     def lines(self, finding: Finding) -> Iterator[Text]:
@@ -90,6 +106,7 @@ class _Blocks:
         yield from self.finding(finding)
         if finding.fix is not None:
             yield from self._help(finding, finding.fix, self._gutter(finding))
+        yield from self._settling(finding)
 
     def finding(self, finding: Finding) -> Iterator[Text]:
         """The lines of one finding without its fix."""
@@ -100,6 +117,14 @@ class _Blocks:
         for related in finding.related:
             place = self._place(related.span, column=False)
             yield Text.assemble(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
+        if finding.evidence is not None:
+            said = f"{_VERDICTS[finding.evidence.verdict.value]}: {clean(finding.evidence.reason)}"
+            yield Text.assemble(("probe: ", "bold magenta"), said)
+
+    def _settling(self, finding: Finding) -> Iterator[Text]:
+        """The command that would settle the finding, until one has."""
+        if not self.quiet and is_open(finding) and (probe := self.rules[finding.rule].probe) is not None:
+            yield Text.assemble(("probe: ", "bold magenta"), f"settle it with {probe.command}")
 
     def _head(self, finding: Finding) -> Text:
         style = f"bold {_STYLES[finding.severity]}"
@@ -232,6 +257,10 @@ def _counts(report: Report) -> Iterator[str]:
         yield f"{_count(report.excluded, 'named path')} excluded"
     if report.problems:
         yield f"{_count(len(report.problems), 'problem')}"
+    if report.evidence is not None:
+        settled = {word: count for word, count in verdicts(report).items() if count}
+        listed = ", ".join(f"{count} {word}" for word, count in settled.items()) or "no verdict on them"
+        yield f"probe: {listed}"
 
 
 def _count(number: int, one: str, many: str = "") -> str:

@@ -1,16 +1,202 @@
-"""``ldlm-lint probe run``."""
+"""``ldlm-lint probe run -- CMD...``: watch the first optimizer steps of a program, and say what they mean for the rules."""
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import os
+import secrets
+import shlex
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
+from ldlm_lint.commands.output import FAILURE, FINDINGS, INTERRUPTED, OK, fail
+
+if TYPE_CHECKING:
+    from ldlm_lint.probe.outcome import Outcome
+
+WARNING = (
+    "the program runs as it always does, with all it does beside training: it writes checkpoints and logs, deletes old "
+    "ones, reports to trackers (W&B) and hubs. --scratch runs it in a copy of the project, --offline keeps trackers and "
+    "hubs out."
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe run``."""
+    parser.epilog = (
+        "Exit codes: 0 nothing verified, 1 a rule's claim was verified, 2 wrong usage, 3 the program crashed, hung or "
+        "left no evidence (what there is of it is kept)."
+    )
+    add = parser.add_argument
+    add("--steps", type=_count, default=20, metavar="N", help="optimizer steps to watch (default 20)")
+    add("--no-stop", action="store_true", help="watch the program to its own end, instead of ending it after N steps")
+    add("--max-seconds", type=_seconds, metavar="S", help="end the program after S seconds, whatever it is doing")
+    add("--out", type=Path, metavar="DIR", help="folder for evidence (default: a new one in .ldlm-lint/evidence)")
+    add("--target", choices=("cpu", "cuda"), default="", help="the device that the verdicts are about")
+    add("--json", metavar="FILE", help="write the verdicts as JSON; - is stdout, the program's output goes to stderr")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--scratch", action="store_true", help="run in a copy of the project that is removed afterwards")
+    place.add_argument("--copy", type=Path, metavar="DIR", help="run in a copy of the project at DIR, which is kept")
+    add("--link", action="append", default=[], metavar="PATH", help="an ignored path that the copy needs, as a link")
+    add(
+        "--offline", action="store_true", help="switch W&B, Neptune, ClearML, Comet and the Hugging Face hub to offline"
+    )
+    add("--yes", action="store_true", help="do not ask before the program is run")
+    add(
+        "words",
+        nargs=argparse.REMAINDER,
+        metavar="-- CMD...",
+        help="what to run: python, torchrun, accelerate launch",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it, print what came out, and return the exit code."""
-    raise UsageError("not built yet")
+    """Run and watch the command, print what came out, and return the exit code."""
+    from ldlm_lint.probe import launch, outcome, projects
+    from ldlm_lint.probe.settings import Settings
+
+    cwd = Path.cwd()
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    try:
+        command = projects.command_of(words, cwd)
+    except projects.CommandError as error:
+        raise UsageError(str(error)) from error
+    root = projects.root_of(command, cwd)
+    run_id = secrets.token_hex(8)
+    out = _folder(arguments.out, root)
+    if not _agreed(command, arguments):
+        return fail(INTERRUPTED, "not run")
+    with _place(arguments, root, cwd) as (where, inside):
+        settings = Settings(
+            out=str(out),
+            root=str(where),
+            shown_root=str(root),
+            run_id=run_id,
+            command=tuple(command),
+            steps=arguments.steps,
+            stop=not arguments.no_stop,
+            deadline=time.time() + arguments.max_seconds if arguments.max_seconds else 0.0,
+        )
+        environ = launch.environment_of(settings, os.environ, offline=arguments.offline)
+        stdout = launch.output_of(arguments.json == "-")
+        try:
+            ended = launch.run(command, inside, environ, run_id=run_id, seconds=arguments.max_seconds, stdout=stdout)
+        except OSError as error:
+            return fail(FAILURE, f"{command[0]}: {error.strerror or error}")
+    return _report(outcome.outcome_of(out, run_id, ended), out, arguments)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
+    return found
+
+
+def _folder(named: Path | None, root: Path) -> Path:
+    """The folder for evidence, made if missing; raises UsageError where it cannot be written."""
+    now = datetime.datetime.now()
+    folder = named.absolute() if named else root / ".ldlm-lint" / "evidence" / f"{now:%Y%m%d-%H%M%S}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if named is None and not (ignore := root / ".ldlm-lint" / ".gitignore").exists():
+            ignore.write_text("*\n", encoding="utf-8")
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        (folder / ".processes").unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise UsageError(f"{folder}: evidence cannot be written here ({reason}); name a folder with --out") from error
+    return folder
+
+
+def _agreed(command: list[str], arguments: argparse.Namespace) -> bool:
+    """Warn of what running the program does; on a terminal, ask."""
+    print(f"warning: {WARNING}", file=sys.stderr)
+    print(f"runs: {shlex.join(command)}", file=sys.stderr)
+    asked = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    if arguments.yes or not asked:
+        return True
+    print("run it? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+@contextmanager
+def _place(arguments: argparse.Namespace, root: Path, cwd: Path) -> Iterator[tuple[Path, Path]]:
+    """The project's root and the working directory for the program: the user's own, or those in a copy."""
+    from ldlm_lint.probe import copies
+
+    if not (arguments.scratch or arguments.copy):
+        if arguments.link:
+            raise UsageError("--link is for --scratch and --copy")
+        yield root, cwd
+        return
+    with tempfile.TemporaryDirectory(prefix="ldlm-probe-", ignore_cleanup_errors=True) as folder:
+        where = arguments.copy.absolute() if arguments.copy else Path(folder).resolve() / root.name
+        try:
+            made = copies.make(root, where, arguments.link)
+        except (copies.CopyError, OSError) as error:
+            raise UsageError(f"the copy cannot be made: {error}") from error
+        _say_copy(made, root, arguments.words)
+        inside = where / cwd.resolve().relative_to(root) if cwd.resolve().is_relative_to(root) else where
+        inside.mkdir(parents=True, exist_ok=True)
+        yield where, inside
+
+
+def _say_copy(made, root: Path, words: list[str]) -> None:
+    print(f"copy: {made.files} files, {made.bytes:,} bytes in {made.root}", file=sys.stderr)
+    if made.left_out:
+        shown = ", ".join(made.left_out[:8]) + (f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else "")
+        print(f"note: ignored by git and not in the copy: {shown}; --link PATH links one into it", file=sys.stderr)
+    for word in words:
+        if str(root) in word:
+            print(f"warning: {word} names the original, not the copy", file=sys.stderr)
+
+
+def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
+    """Print the verdicts, what could not be seen and what the probe cost; return the exit code."""
+    from ldlm_lint.evidence.model import Verdict
+    from ldlm_lint.evidence.verdicts import assess
+    from ldlm_lint.probe.account import notes_of
+    from ldlm_lint.report.verdicts import write_verdicts
+
+    assessed = assess(found.evidence, arguments.target)
+    notes = (*found.notes, *notes_of(found.evidence), *assessed.notes)
+    if arguments.json:
+        _write_json(arguments.json, assessed.judgements, found, notes)
+    if found.evidence:
+        write_verdicts(assessed.judgements, sys.stderr, notes=notes)
+        print(f"evidence: {out} (ldlm-lint check --evidence {shlex.quote(str(out))})", file=sys.stderr)
+    if found.problem:
+        return fail(found.code, found.problem)
+    return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in assessed.judgements) else OK
+
+
+def _write_json(place: str, judgements, found: Outcome, notes: tuple[str, ...]) -> None:
+    from ldlm_lint.report.verdicts_json import render
+
+    problems = (found.problem,) if found.problem else ()
+    text = render(judgements, evidence=found.evidence, notes=(*problems, *notes))
+    if place == "-":
+        print(text, end="")
+        return
+    try:
+        Path(place).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{place}: {error.strerror or error}") from error

@@ -50,7 +50,7 @@ def foreign_site(depth: int = 2) -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_project(path: str, root: str) -> bool:
     """Whether a code object's file is the user's: below the root, and not in an environment of installed packages."""
     if path.startswith("<"):
@@ -61,13 +61,13 @@ def is_project(path: str, root: str) -> bool:
     )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def real(path: str) -> str:
     """The absolute path without links that a code object's file name stood for when the program started."""
     return os.path.realpath(os.path.join(_START, path))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _top(root: str) -> str:
     return os.path.realpath(root).rstrip(os.sep) + os.sep
 

@@ -3,6 +3,7 @@
 It runs in every Python process of the command, whatever its version and its packages: plain syntax, standard library
 only, and nothing is done but to note the process until torch is imported.
 """
+# ruff: noqa: UP032, UP036
 
 import json
 import os

@@ -1,0 +1,57 @@
+"""The account that the watcher gives of itself: what it saw how much of, what it could not see, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ldlm_lint.evidence.model import Evidence, Status
+
+_ENDS = {
+    Status.STOPPED: "ended by the probe",
+    Status.FINISHED: "ran to the program's end",
+    Status.CRASHED: "crashed",
+    Status.INTERRUPTED: "was interrupted",
+    Status.TIMEOUT: "ran out of time",
+    Status.NOT_INJECTED: "was not seen",
+}
+
+
+def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """Sentences about the processes of a run, one for what is the same in all of them."""
+    yield from _grouped(evidence, _watched)
+    for topic in sorted({topic for one in evidence for topic in one.unavailable}):
+        yield from _grouped(evidence, lambda one, topic=topic: _unseen(one, topic))
+    yield from dict.fromkeys(note for one in evidence for note in one.notes)
+    yield from _cost(evidence)
+
+
+def _watched(one: Evidence) -> str:
+    steps = one.observations.get("steps", {})
+    unit = steps.get("unit", "optimizer step")
+    plural = {"backward": "backward passes (no optimizer stepped)"}.get(unit, "optimizer steps")
+    timed = steps.get("seconds", {}).get("time")
+    pace = f", {timed['median'] * 1000:.3g} ms a step (median of {timed['n']})" if timed else ""
+    return f"watched {one.run.steps} {plural} on {one.environment.device}{pace}; {_ENDS[one.run.status]}"
+
+
+def _unseen(one: Evidence, topic: str) -> str:
+    reason = one.unavailable.get(topic)
+    return f"could not be seen: {topic.replace('_', ' ')}: {reason}" if reason else ""
+
+
+def _grouped(evidence: Sequence[Evidence], text: Any) -> Iterator[str]:
+    ranks: dict[str, list[int]] = {}
+    for one in evidence:
+        ranks.setdefault(text(one), []).append(one.run.rank)
+    several = len(evidence) > 1
+    for sentence, which in ranks.items():
+        if sentence:
+            yield f"rank {', '.join(map(str, which))}: {sentence}" if several else sentence
+
+
+def _cost(evidence: Sequence[Evidence]) -> Iterator[str]:
+    if evidence:
+        most = max(evidence, key=lambda one: one.overhead_seconds)
+        share = most.overhead_seconds / most.run.seconds if most.run.seconds else 0.0
+        yield f"the probe's own work took {most.overhead_seconds:.3f} s, {share:.1%} of the run"

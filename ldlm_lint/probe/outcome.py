@@ -1,0 +1,124 @@
+"""What a watched command left behind: its evidence, and what is to be said of how it went."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ldlm_lint.evidence import files
+from ldlm_lint.evidence.model import Evidence, EvidenceError, Status
+from ldlm_lint.probe.launch import Ended
+from ldlm_lint.probe.settings import IDLE, PROCESSES
+
+OK, FAILURE, INTERRUPTED = 0, 3, 130
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The evidence of one run, and a sentence about what kept it from being whole (empty if nothing did).
+
+    ``code`` is the exit code that the run itself asks for: 0 for one whose verdicts count.
+    """
+
+    evidence: tuple[Evidence, ...]
+    code: int = OK
+    problem: str = ""
+    notes: tuple[str, ...] = ()
+
+
+def outcome_of(out: Path, run_id: str, ended: Ended) -> Outcome:
+    """What became of a run; processes that mattered although they never trained get their evidence into ``out``."""
+    found, notes = gathered(out, run_id)
+    idle, _ = gathered(out / IDLE, run_id)
+    promoted = [one for one in idle if _matters(one, found)]
+    for one in promoted:
+        os.replace(out / IDLE / files.name_of(one), out / files.name_of(one))
+    whole = tuple(sorted((*found, *promoted), key=lambda one: (one.run.rank, one.run.pid)))
+    code, problem = judged(whole, ended, lambda: absence(out, idle))
+    return Outcome(whole, code, problem, tuple(notes))
+
+
+def gathered(folder: Path, run_id: str) -> tuple[list[Evidence], list[str]]:
+    """The evidence of a run in a folder, and what was unreadable there."""
+    found, notes = [], []
+    for path in sorted(folder.glob(files.PATTERN)):
+        try:
+            found += [one for one in files.read(path) if one.run.run_id == run_id]
+        except EvidenceError as error:
+            notes.append(str(error))
+    return found, notes
+
+
+def _matters(idle: Evidence, found: Sequence[Evidence]) -> bool:
+    """A process that never trained: a rank of the group that failed, or all there is to say why nobody trained."""
+    if found:
+        return bool(idle.run.exception) and idle.run.world_size > 1
+    return bool(idle.run.exception) or idle.run.world_size > 1 or idle.run.status is Status.TIMEOUT
+
+
+def judged(evidence: Sequence[Evidence], ended: Ended, why_absent: Any) -> tuple[int, str]:
+    """The exit code that the run's end asks for, and the sentence that explains it."""
+    steps = max((one.run.steps for one in evidence), default=0)
+    worked = any(one.run.steps or one.observations.get("steps", {}).get("backward_passes") for one in evidence)
+    kept = f"; the evidence of {steps} steps is kept" if steps else ""
+    if ended.interrupted:
+        return INTERRUPTED, f"interrupted{kept}"
+    if ended.timed_out:
+        return FAILURE, f"still running after {ended.seconds:.0f} s, it was ended{kept or '; no step was seen'}"
+    crashed = [one for one in evidence if one.run.exception and one.run.status is Status.CRASHED]
+    if crashed:
+        return FAILURE, f"the program crashed {_when(crashed)}: {_failures(crashed)}{kept}"
+    if not worked:
+        return FAILURE, f"no evidence: {why_absent()}{_exit(ended)}"
+    if ended.code and not all(one.run.status is Status.STOPPED for one in evidence):
+        return FAILURE, f"the command ended{_exit(ended, ' ')}{kept}"
+    return OK, ""
+
+
+def _when(crashed: Sequence[Evidence]) -> str:
+    steps = max(one.run.steps for one in crashed)
+    return f"after {steps} steps" if steps else "before its first optimizer step"
+
+
+def _failures(crashed: Iterable[Evidence]) -> str:
+    by_text: dict[str, list[int]] = {}
+    for one in crashed:
+        by_text.setdefault(one.run.exception, []).append(one.run.rank)
+    several = any(one.run.world_size > 1 for one in crashed)
+    return "; ".join(
+        f"{text} (rank {', '.join(map(str, sorted(ranks)))})" if several else text for text, ranks in by_text.items()
+    )
+
+
+def _exit(ended: Ended, before: str = "; the command ended ") -> str:
+    if not ended.code:
+        return ""
+    return f"{before}with exit code {ended.code}" if ended.code > 0 else f"{before}by signal {-ended.code}"
+
+
+def absence(out: Path, idle: Sequence[Evidence]) -> str:
+    """Why no process left evidence of training."""
+    lines = _processes(out)
+    failed = [one["text"] for one in lines if one.get("event") == "failed"]
+    if failed:
+        return f"the watcher could not be started ({failed[0]})"
+    if idle:
+        return "torch was imported, but no optimizer stepped and no backward pass ran"
+    if lines:
+        return "Python ran, but it never imported torch, or it left without its exit hooks"
+    return (
+        "the probe was not injected: no Python process of the command read PYTHONPATH "
+        "(python -I, -E and -S ignore it, containers and remote shells start without it)"
+    )
+
+
+def _processes(out: Path) -> list[dict[str, Any]]:
+    with contextlib.suppress(OSError, ValueError):
+        lines = (out / PROCESSES).read_text(encoding="utf-8", errors="replace").splitlines()
+        return [json.loads(line) for line in lines]
+    return []

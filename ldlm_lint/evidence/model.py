@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping, Sequence
+import functools
+import types
+import typing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,7 +224,7 @@ def plain(value: Any) -> Any:
 
 def site_of(values: Mapping[str, Any] | None) -> Site | None:
     """The place that an observation's ``site`` mapping stands for; None where it has none."""
-    return Site(**{key: values[key] for key in _names(Site) if key in values}) if values else None
+    return _made(Site, values) if values else None
 
 
 def from_json(values: Any) -> Evidence:
@@ -230,6 +233,13 @@ def from_json(values: Any) -> Evidence:
         found = values.get("schema") if isinstance(values, Mapping) else type(values).__name__
         raise EvidenceError(f"not evidence of schema {SCHEMA} (found {found!r})")
     try:
+        for key, kind in (
+            ("unavailable", Mapping[str, str]),
+            ("notes", tuple[str, ...]),
+            ("observations", Mapping[str, Any]),
+        ):
+            if not _fits(values[key], kind):
+                raise TypeError(f"{key} cannot be {str(values[key])[:40]!r}")
         run = _made(Run, values["run"])
         environment = _made(Environment, values["environment"])
         return Evidence(
@@ -264,10 +274,39 @@ def judgement_of(values: Mapping[str, Any]) -> Judgement:
 
 
 def _made(kind: type, values: Mapping[str, Any]) -> Any:
-    """A dataclass from a mapping; unknown keys are of a later minor version and are left out."""
-    names = _names(kind)
-    return kind(**{key: value for key, value in values.items() if key in names})
+    """A dataclass from a mapping; unknown keys are of a later minor version and are left out.
+
+    Raises TypeError for a value of another type than the field's: evidence comes from elsewhere.
+    """
+    hints = _hints(kind)
+    known = {key: value for key, value in values.items() if key in hints}
+    for key, value in known.items():
+        if not _fits(value, hints[key]):
+            raise TypeError(f"{kind.__name__}.{key} cannot be {str(value)[:40]!r}")
+    return kind(**known)
 
 
-def _names(kind: type) -> Sequence[str]:
-    return [one.name for one in dataclasses.fields(kind)]
+@functools.cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a plain value may stand for a field; parts that are values of this module are checked when they are made."""
+    arguments = typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, one) for one in arguments)
+    if origin is tuple:
+        several = arguments[-1] is ...
+        each = arguments[:1] * len(value) if several and isinstance(value, (list, tuple)) else arguments
+        listed = isinstance(value, (list, tuple)) and len(value) == len(each)
+        return listed and all(_fits(one, part) for one, part in zip(value, each, strict=True))
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(_fits(one, arguments[1]) for one in value.values())
+    if isinstance(value, bool):
+        return hint in (bool, Any)
+    return hint not in _PLAIN or isinstance(value, _PLAIN[hint])
+
+
+_PLAIN = {str: str, int: int, float: (int, float), bool: bool, type(None): type(None)}

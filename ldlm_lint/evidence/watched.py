@@ -33,7 +33,7 @@ class WatchedRun:
     @property
     def complete(self) -> bool:
         """Whether each rank of the process group left evidence; a claim that needs all ranks asks for it."""
-        return {one.run.rank for one in self.ranks} >= set(range(self._world_size))
+        return len({one.run.rank for one in self.ranks if 0 <= one.run.rank < self._world_size}) == self._world_size
 
     @property
     def _world_size(self) -> int:

@@ -1,16 +1,106 @@
-"""``ldlm-lint probe judge``."""
+"""``ldlm-lint probe judge``: what folders of evidence mean for the rules, without running anything."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ldlm_lint.arguments import UsageError
+from ldlm_lint.arguments import UsageError, configure_target
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail
+
+if TYPE_CHECKING:
+    from ldlm_lint.evidence.listed import Listed
+    from ldlm_lint.evidence.model import Evidence, Judgement
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe judge``."""
+    parser.epilog = (
+        "exit codes: 0 nothing was verified; 1 a defect was verified; 2 wrong usage; 3 evidence that cannot be read. "
+        "`ldlm-lint check --evidence DIR` shows the verdicts beside the findings."
+    )
+    parser.add_argument(
+        "places", nargs="+", type=Path, metavar="DIR", help="folders that a probe wrote, or files of them"
+    )
+    parser.add_argument(
+        "--findings",
+        type=Path,
+        metavar="FILE",
+        help="findings of `ldlm-lint --format json`: say which of them each verdict is about, and which have none",
+    )
+    configure_target(parser)
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the verdicts as JSON too; - for stdout instead of the table"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it, print what came out, and return the exit code."""
-    raise UsageError("not built yet")
+    """Judge the evidence, print it, and return the exit code."""
+    from ldlm_lint.evidence import files, listed
+    from ldlm_lint.evidence.model import EvidenceError, Verdict
+    from ldlm_lint.evidence.verdicts import assess
+    from ldlm_lint.report.verdicts_json import render
+
+    missing = next((place for place in arguments.places if not place.exists()), None)
+    if missing is not None:
+        raise UsageError(f"{missing}: no such file or folder")
+    try:
+        evidence = [one for place in arguments.places for one in files.read(place)]
+        findings = listed.read(arguments.findings) if arguments.findings else None
+    except EvidenceError as error:
+        return fail(FAILURE, str(error))
+    assessed = assess(evidence, arguments.target or "")
+    notes = (*_notes(evidence), *assessed.notes, *_about(assessed.judgements, findings))
+    if arguments.json:
+        text = render(assessed.judgements, evidence=evidence, notes=notes)
+        if arguments.json == "-":
+            sys.stdout.write(text)
+        else:
+            _write(Path(arguments.json), text)
+    if arguments.json != "-":
+        _show(assessed.judgements, notes)
+    return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in assessed.judgements) else OK
+
+
+def _show(judgements: Sequence[Judgement], notes: Sequence[str]) -> None:
+    from ldlm_lint.report.verdicts import write_verdicts
+
+    write_verdicts(judgements, sys.stdout, notes=notes)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--json: {path}: {error.strerror or error}") from error
+
+
+def _notes(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """What is to be said of each run: how it ended, what could not be seen, the ranks that left nothing."""
+    from ldlm_lint.evidence.account import account
+
+    runs: dict[tuple[str, str], list[Evidence]] = {}
+    for one in evidence:
+        runs.setdefault((one.run.kind, one.run.run_id), []).append(one)
+    for ranks in runs.values():
+        command = " ".join(ranks[0].run.command)
+        several = f"{command}: " if len(runs) > 1 and command else ""
+        yield from (f"{several}{note}" for note in account(ranks))
+
+
+def _about(judgements: Sequence[Judgement], findings: Sequence[Listed] | None) -> Iterator[str]:
+    """Which findings of a report the verdicts are about, and how many have none."""
+    from ldlm_lint.evidence import listed
+
+    if findings is None:
+        return
+    told = set()
+    for judgement in judgements:
+        for finding in listed.of(judgement, findings):
+            told.add(finding)
+            yield f"the finding {finding.rule} at {finding.place}: {judgement.verdict.value}"
+    untold = sum(one not in told for one in findings)
+    yield f"{len(findings)} findings in the report, {untold} of them without a verdict"

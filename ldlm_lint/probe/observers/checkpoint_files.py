@@ -1,0 +1,150 @@
+"""Checkpoint files: what is saved where and when, what is removed or renamed, and how files are read back."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ldlm_lint.probe import sites
+from ldlm_lint.probe.session import Observer, Session
+
+_MOST = 2000
+_MOST_KEYS = 20
+_ENDINGS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl", ".tmp")
+_CHANGES = ("os.rename", "os.remove", "shutil.rmtree", "os.rmdir")
+
+
+class CheckpointFiles(Observer):
+    """Saves through torch.save and safetensors, and what happens to the files."""
+
+    topic = "checkpoint_files"
+
+    def __init__(self) -> None:
+        self._saves: list[dict[str, Any]] = []
+        self._changes: list[dict[str, Any]] = []
+        self._loads: list[dict[str, Any]] = []
+        self._listening = False
+        self._saving = 0
+        self._order = 0
+        self._wrapped_safetensors = False
+
+    def install(self, session: Session) -> None:
+        torch = session.torch
+        for owner in (torch, torch.serialization):
+            session.patch(owner, "save", self._saver(session, _torch_arguments), self.topic)
+            session.patch(owner, "load", self._loader(session), self.topic)
+        self._listening = True
+
+        # It can never be taken away; it stops listening instead. torch and safetensors write outside of Python's `open`.
+        def hook(event: str, arguments: tuple[Any, ...]) -> None:
+            if self._listening and event in _CHANGES:
+                session.guard(self.topic, self._changed, session, event, arguments)
+
+        sys.addaudithook(hook)
+        self._wrap_safetensors(session)
+
+    def on_backward(self, session: Session) -> None:
+        self._wrap_safetensors(session)
+
+    def _wrap_safetensors(self, session: Session) -> None:
+        """Its ``save_file`` looks the writing function up at each call, so it may have been imported by name."""
+        module = sys.modules.get("safetensors.torch")
+        if module is None or self._wrapped_safetensors or not hasattr(module, "serialize_file"):
+            return
+        self._wrapped_safetensors = True
+        session.patch(
+            module, "serialize_file", self._saver(session, lambda values, path, *_, **__: (values, path)), self.topic
+        )
+
+    def _saver(self, session: Session, split: Callable[..., Any]) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            def save(*arguments: Any, **keywords: Any) -> Any:
+                # torch.save may be both the program's call and our own way to the original.
+                if self._saving or not self._listening:
+                    return original(*arguments, **keywords)
+                pending = session.guard(self.topic, self._begin, session, split, arguments, keywords)
+                self._saving += 1
+                began = time.perf_counter()
+                try:
+                    result = original(*arguments, **keywords)
+                finally:
+                    self._saving -= 1
+                if pending is not None:
+                    session.guard(self.topic, self._saved, session, pending, time.perf_counter() - began)
+                return result
+
+            return save
+
+        return wrap
+
+    def _begin(
+        self, session: Session, split: Callable[..., Any], arguments: Any, keywords: Any
+    ) -> dict[str, Any] | None:
+        values, target = split(*arguments, **keywords)
+        session.disturb("checkpoint")
+        if not isinstance(target, (str, os.PathLike)) or len(self._saves) >= _MOST:
+            return None
+        path = _full(target)
+        return {
+            "path": path,
+            "keys": [str(key) for key in list(values)[:_MOST_KEYS]] if isinstance(values, dict) else [],
+            "existed": os.path.exists(path),
+            "site": sites.call_site(session.root, 4),
+        }
+
+    def _saved(self, session: Session, pending: dict[str, Any], seconds: float) -> None:
+        size = os.path.getsize(pending["path"]) if os.path.isfile(pending["path"]) else 0
+        pending |= {"bytes": size, "seconds": round(seconds, 6), "step": session.step, "order": self._next()}
+        self._saves.append(pending)
+
+    def _changed(self, session: Session, event: str, arguments: tuple[Any, ...]) -> None:
+        paths = [
+            _full(one)
+            for one in arguments[: 2 if event == "os.rename" else 1]
+            if isinstance(one, (str, bytes, os.PathLike))
+        ]
+        if not paths or self._saving or len(self._changes) >= _MOST or not any(map(self._concerns, paths)):
+            return
+        change = {"event": event, "paths": paths, "step": session.step, "order": self._next()}
+        self._changes.append(change | {"site": sites.call_site(session.root, 4)})
+
+    def _concerns(self, path: str) -> bool:
+        saved = [one["path"] for one in self._saves]
+        return path.endswith(_ENDINGS) or path in saved or any(one.startswith(path + os.sep) for one in saved)
+
+    def _loader(self, session: Session) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            def load(*arguments: Any, **keywords: Any) -> Any:
+                if self._listening and len(self._loads) < _MOST:
+                    session.guard(self.topic, self._loaded, session, arguments, keywords)
+                return original(*arguments, **keywords)
+
+            return load
+
+        return wrap
+
+    def _loaded(self, session: Session, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+        given = keywords.get("weights_only")
+        map_location = keywords.get("map_location", arguments[1] if len(arguments) > 1 else None)
+        record = {"weights_only": given, "map_location": map_location is not None, "step": session.step}
+        self._loads.append(record | {"site": sites.call_site(session.root, 4)})
+
+    def _next(self) -> int:
+        self._order += 1
+        return self._order
+
+    def collect(self, session: Session) -> Any:
+        self._listening = False
+        seen = {"saves": self._saves, "changes": self._changes, "loads": self._loads}
+        return seen if any(seen.values()) else None
+
+
+def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
+    return obj, f
+
+
+def _full(path: Any) -> str:
+    return os.path.abspath(os.fsdecode(path))

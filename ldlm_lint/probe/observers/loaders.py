@@ -1,0 +1,186 @@
+"""DataLoaders: their settings, how often their workers start, and how long the training waits for batches."""
+
+from __future__ import annotations
+
+import os
+import time
+import weakref
+from dataclasses import dataclass, field
+from typing import Any
+
+from ldlm_lint.probe import sites
+from ldlm_lint.probe.session import Observer, Phase, Session
+
+_SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "timeout", "drop_last")
+_MOST_WAITS = 5000
+_MOST_LOADERS = 200
+
+
+@dataclass
+class _Pass:
+    """An iterator at work: whether its first batch is still to come, and when the last one was asked for."""
+
+    loader: _Loader
+    first: bool = True
+    entered: float | None = None
+    waited: float = 0.0
+    clean: bool = False
+
+
+@dataclass
+class _Loader:
+    """One DataLoader. Times are seconds; a steady wait stands beside the whole iteration that it began."""
+
+    record: dict[str, Any]
+    iterators: int = 0
+    worker_starts: int = 0
+    batches: int = 0
+    first_waits: list[float] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    periods: list[float] = field(default_factory=list)
+    evaluation_batches: int = 0
+    starved: int = 0
+    device_asked: int = 0
+
+
+class Loaders(Observer):
+    """The loaders that this process made and iterated."""
+
+    topic = "loaders"
+
+    def __init__(self) -> None:
+        self._loaders: weakref.WeakKeyDictionary[Any, _Loader] = weakref.WeakKeyDictionary()
+        self._records: list[_Loader] = []
+        self._passes: weakref.WeakKeyDictionary[Any, _Pass] = weakref.WeakKeyDictionary()
+
+    def install(self, session: Session) -> None:
+        loader = session.torch.utils.data.DataLoader
+        session.patch(loader, "__init__", lambda original: self._constructor(session, original), self.topic)
+        session.patch(loader, "__iter__", lambda original: self._starter(session, original), self.topic)
+        base = getattr(session.torch.utils.data.dataloader, "_BaseDataLoaderIter", None)
+        if base is None:
+            session.unavailable[self.topic] = "this torch has no _BaseDataLoaderIter: waits are not seen"
+            return
+        session.patch(base, "__next__", lambda original: self._timer(session, original), self.topic)
+
+    def _constructor(self, session: Session, original: Any) -> Any:
+        def construct(loader: Any, *arguments: Any, **keywords: Any) -> None:
+            original(loader, *arguments, **keywords)
+            session.guard(self.topic, self._made, session, loader)
+
+        return construct
+
+    def _starter(self, session: Session, original: Any) -> Any:
+        def start(loader: Any) -> Any:
+            iterator = original(loader)
+            session.guard(self.topic, self._started, session, loader, iterator)
+            return iterator
+
+        return start
+
+    def _timer(self, session: Session, original: Any) -> Any:
+        def following(iterator: Any) -> Any:
+            if session.compiling():
+                return original(iterator)
+            marker = session.guard(self.topic, self._enter, session, iterator)
+            batch = original(iterator)
+            session.guard(self.topic, self._leave, session, iterator, marker)
+            return batch
+
+        return following
+
+    def _made(self, session: Session, loader: Any) -> None:
+        if len(self._records) >= _MOST_LOADERS:
+            return
+        record = {name: _plain(getattr(loader, name, None)) for name in _SETTINGS}
+        record["site"] = sites.call_site(session.root, 4)
+        record["dataset"] = type(loader.dataset).__qualname__
+        record["sampler"] = type(getattr(loader, "sampler", None)).__qualname__
+        self._loaders[loader] = made = _Loader(record)
+        self._records.append(made)
+
+    def _started(self, session: Session, loader: Any, iterator: Any) -> None:
+        found = self._loaders.get(loader)
+        if found is None:
+            return
+        found.iterators += 1
+        # Persistent workers give the same iterator again.
+        if iterator not in self._passes and getattr(loader, "num_workers", 0):
+            found.worker_starts += 1
+        self._passes[iterator] = _Pass(found)
+        session.disturb("first batch")
+
+    def _enter(self, session: Session, iterator: Any) -> Any:
+        running = self._passes.get(iterator)
+        if running is None:
+            return None
+        now = time.perf_counter()
+        loader = running.loader
+        if running.entered is not None and running.clean and len(loader.waits) < _MOST_WAITS:
+            loader.waits.append(running.waited)
+            loader.periods.append(now - running.entered)
+        running.entered = now
+        # A profiled iteration is slower than others, and an evaluation is not a training.
+        running.clean = session.phase is not Phase.PROFILE and session.torch.is_grad_enabled()
+        return _device_marker(session)
+
+    def _leave(self, session: Session, iterator: Any, marker: Any) -> None:
+        running = self._passes.get(iterator)
+        if running is None or running.entered is None:
+            return
+        loader = running.loader
+        running.waited = time.perf_counter() - running.entered
+        loader.batches += 1
+        loader.evaluation_batches += not session.torch.is_grad_enabled()
+        if running.first:
+            running.first, running.clean = False, False
+            if len(loader.first_waits) < _MOST_WAITS:
+                loader.first_waits.append(running.waited)
+        if marker is not None:
+            loader.device_asked += 1
+            # The device had done everything before the batch came: it waited for data.
+            loader.starved += bool(marker.query())
+
+    def collect(self, session: Session) -> Any:
+        return [_record(one) for one in self._records if one.iterators] or None
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def _device_marker(session: Session) -> Any:
+    """An event on the stream of the work before this wait; a host that waits while it is pending starves no device.
+
+    Not yet run on CUDA. Recording an event waits for nothing, and so does asking for it.
+    """
+    cuda = session.torch.cuda
+    if session.device != "cuda" or not cuda.is_initialized() or cuda.is_current_stream_capturing():
+        return None
+    event = cuda.Event()
+    event.record()
+    return event
+
+
+def _record(loader: _Loader) -> dict[str, Any]:
+    shares = sorted(wait / period for wait, period in zip(loader.waits, loader.periods, strict=True) if period > 0)
+    return loader.record | {
+        "iterators": loader.iterators,
+        "worker_starts": loader.worker_starts,
+        "batches": loader.batches,
+        "evaluation_batches": loader.evaluation_batches,
+        "first_waits": [round(one, 6) for one in loader.first_waits[:100]],
+        "wait_seconds": _quartiles(sorted(loader.waits)),
+        "wait_share": _quartiles(shares),
+        "device_starved": loader.starved,
+        "device_asked": loader.device_asked,
+        "local_world_size": int(os.environ.get("LOCAL_WORLD_SIZE", "0") or 0),
+    }
+
+
+def _quartiles(values: list[float]) -> dict[str, Any]:
+    """Count, median and quartiles of sorted values, by nearest rank."""
+    if not values:
+        return {"n": 0}
+    at = lambda share: round(values[min(len(values) - 1, int(share * len(values)))], 6)  # noqa: E731
+    return {"n": len(values), "q1": at(0.25), "median": at(0.5), "q3": at(0.75)}

@@ -1,0 +1,296 @@
+"""The models that a program trains: modules called with gradients, where they come from, the stacks of blocks in them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ldlm_lint.probe import sites
+from ldlm_lint.probe.session import Observer, Session
+
+_CONTAINERS = ("ModuleList", "Sequential", "ModuleDict")
+_ATTENTION = re.compile(r"attn|attention|multihead", re.I)
+_BLOCK = re.compile(r"block|layer", re.I)
+# What statistics are kept of cannot be run twice, and stages of a convolutional network are no blocks of a transformer.
+_CONVOLUTIONAL = re.compile(r"Conv[123]d|BatchNorm|InstanceNorm")
+_SWITCH = re.compile(
+    r"(grad|gradient|act|activation)\w*_?(checkpoint|ckpt)|(use|do|enable)_(checkpoint|ckpt|remat)|remat|recompute"
+)
+_MOST_MODULES = 200_000
+
+
+@dataclass
+class Stack:
+    """Blocks of one class that a model repeats; `called` and `recomputed` are the indices of those seen."""
+
+    name: str
+    block: str
+    count: int
+    attends: bool
+    owner: weakref.ref[Any]
+    called: set[int] = field(default_factory=set)
+    recomputed: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Root:
+    """A model that is trained, as the outermost module known."""
+
+    module: weakref.ref[Any]
+    stacks: list[Stack]
+
+
+class Models(Observer):
+    """Finds the trained models; others learn of each module's forward by `listeners`, during the first steps only."""
+
+    topic = "models"
+
+    def __init__(self) -> None:
+        # Called with the module and whether its forward runs inside a backward pass.
+        self.listeners: list[Callable[[Any, bool], None]] = []
+        self.roots: list[Root] = []
+        self._known: dict[int, tuple[weakref.ref[Any], tuple[Stack, int] | None]] = {}
+        self._built: dict[int, tuple[weakref.ref[Any], tuple[Any, int, int]]] = {}
+        self._take_away: list[Callable[[], None]] = []
+
+    def install(self, session: Session) -> None:
+        modules = session.torch.nn.modules.module
+        task = getattr(session.torch._C, "_current_graph_task_id", None)
+        if task is None:
+            session.unavailable["recomputation"] = "this torch does not say whether a backward pass runs"
+
+        def entered(module: Any, _arguments: Any) -> None:
+            if session.compiling():
+                return
+            session.guard(self.topic, self._enter, session, module, task is not None and task() != -1)
+
+        handle = modules.register_module_forward_pre_hook(entered)
+        self._take_away = [
+            handle.remove,
+            session.patch(modules.Module, "__init__", self._constructor(session), self.topic),
+        ]
+
+    def stop_observing(self, session: Session) -> None:
+        for take_away in self._take_away:
+            take_away()
+        self._take_away = []
+
+    def collect(self, session: Session) -> Any:
+        self.stop_observing(session)
+        return [self._record(session, root) for root in self.roots if root.module() is not None] or None
+
+    def _constructor(self, session: Session) -> Callable[[Any], Any]:
+        def wrap(original: Any) -> Any:
+            def construct(module: Any, *arguments: Any, **keywords: Any) -> Any:
+                if not session.compiling():
+                    session.guard(self.topic, self._note_construction, session, module)
+                return original(module, *arguments, **keywords)
+
+            return construct
+
+        return wrap
+
+    def _note_construction(self, session: Session, module: Any) -> None:
+        """The frame that calls the outermost constructor of a module, in the project; resolved when it is asked for."""
+        if len(self._built) >= _MOST_MODULES:
+            return
+        # Behind this function, the guard and the wrapper.
+        frame = sys._getframe(3)
+        while frame is not None and _constructs(frame, module):
+            frame = frame.f_back
+        while frame is not None and not sites.is_project(frame.f_code.co_filename, session.root):
+            frame = frame.f_back
+        if frame is not None:
+            self._built[id(module)] = (weakref.ref(module), (frame.f_code, frame.f_lasti, frame.f_lineno))
+
+    def construction_site(self, session: Session, module: Any) -> dict[str, Any] | None:
+        """Where the project built a module; None for one that was loaded or copied."""
+        found = self._built.get(id(module))
+        if found is None or found[0]() is not module:
+            return None
+        code, _, line = found[1]
+        return sites.source_site(code.co_filename, line, line, session.root, getattr(code, "co_qualname", code.co_name))
+
+    def block_of(self, module: Any) -> tuple[Stack, int] | None:
+        """The stack and index of the block that a module is, or is part of."""
+        found = self._known.get(id(module))
+        return found[1] if found is not None and found[0]() is module else None
+
+    def _enter(self, session: Session, module: Any, in_backward: bool) -> None:
+        found = self._known.get(id(module))
+        if (found is None or found[0]() is not module) and (in_backward or not self._add_root(session, module)):
+            return
+        block = self.block_of(module)
+        if block is not None and (in_backward or session.torch.is_grad_enabled() or module.training):
+            (block[0].recomputed if in_backward else block[0].called).add(block[1])
+        for listener in self.listeners:
+            listener(module, in_backward)
+
+    def _add_root(self, session: Session, module: Any) -> bool:
+        """Whether a module that is called for the first time is, or belongs to, a model that is trained."""
+        if not module.training or not session.torch.is_grad_enabled() or getattr(module, "_is_replica", False):
+            return False
+        if not any(one.requires_grad for one in module.parameters()):
+            return False
+        top = self._outermost(module)
+        inside = {id(one) for one in top.modules()}
+        self.roots = [one for one in self.roots if id(one.module()) not in inside]
+        found = list(_stacks(top))
+        self.roots.append(Root(weakref.ref(top), [stack for stack, _ in found]))
+        self._known.update({id(one): (weakref.ref(one), None) for one in top.modules()})
+        for stack, blocks in found:
+            for index, block in enumerate(blocks):
+                self._known.update({id(one): (weakref.ref(one), (stack, index)) for one in block.modules()})
+        return True
+
+    def _outermost(self, module: Any) -> Any:
+        """The module that holds this one, and is held by none: programs call parts of a model by themselves."""
+        built = [one for one in (entry[0]() for entry in list(self._built.values())) if one is not None]
+        parents = {
+            id(child): one for one in built for child in vars(one).get("_modules", {}).values() if child is not None
+        }
+        seen: set[int] = set()
+        while id(module) in parents and id(module) not in seen:
+            seen.add(id(module))
+            module = parents[id(module)]
+        return module
+
+    def _record(self, session: Session, root: Root) -> dict[str, Any]:
+        module = root.module()
+        inner = unwrapped(module)
+        parameters = list(module.parameters())
+        return {
+            "class": type(inner).__qualname__,
+            "wrapped_in": type(module).__qualname__ if inner is not module else "",
+            "site": class_site(session, type(inner)),
+            "construction": self.construction_site(session, inner),
+            "parameters": sum(one.numel() for one in parameters),
+            "trainable": sum(one.numel() for one in parameters if one.requires_grad),
+            "compiled": is_compiled(module),
+            "switches": sorted(_switches(module, root.stacks)),
+            "stacks": [self._stack_record(session, stack) for stack in root.stacks],
+        }
+
+    def _stack_record(self, session: Session, stack: Stack) -> dict[str, Any]:
+        owner = stack.owner()
+        return {
+            "name": stack.name,
+            "block": stack.block,
+            "count": stack.count,
+            "attends": stack.attends,
+            "called": len(stack.called),
+            "recomputed": len(stack.recomputed),
+            "owner": type(owner).__qualname__ if owner is not None else "",
+            "site": class_site(session, type(owner)) if owner is not None else None,
+            "forward": forward_site(session, type(owner)) if owner is not None else None,
+            "construction": self.construction_site(session, owner) if owner is not None else None,
+        }
+
+
+def models_of(session: Session) -> Models:
+    """The session's observer of models; raises LookupError where there is none."""
+    for one in session.observers:
+        if isinstance(one, Models):
+            return one
+    raise LookupError("the models are not observed")
+
+
+def unwrapped(module: Any) -> Any:
+    """The project's model inside of DDP, FSDP and torch.compile's wrapper."""
+    for _ in range(4):
+        if hasattr(module, "_orig_mod"):
+            module = module._orig_mod
+        elif type(module).__name__ in ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel"):
+            module = module.module
+    return module
+
+
+def is_compiled(module: Any) -> bool:
+    """Whether torch.compile took the module or a part of it: hooks do not see what happens inside."""
+    return any(
+        hasattr(one, "_orig_mod") or vars(one).get("_compiled_call_impl") is not None for one in module.modules()
+    )
+
+
+def class_site(session: Session, kind: type) -> dict[str, Any] | None:
+    """The line of a project class's ``class`` statement; None for a library's."""
+    path = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    if path is None or not sites.is_project(path, session.root):
+        return None
+    try:
+        lines, first = inspect.getsourcelines(kind)
+    except (OSError, TypeError):
+        return None
+    # Decorators come first, and findings stand at the statement itself.
+    head = next((index for index, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
+    return sites.source_site(path, first + head, first + head, session.root, kind.__qualname__)
+
+
+def forward_site(session: Session, kind: type) -> dict[str, Any] | None:
+    """The lines of a project class's own ``forward``."""
+    forward = inspect.unwrap(vars(kind)["forward"]) if callable(vars(kind).get("forward")) else None
+    code = getattr(forward, "__code__", None)
+    if code is None or not sites.is_project(code.co_filename, session.root):
+        return None
+    last = max((line for *_, line in code.co_lines() if line is not None), default=code.co_firstlineno)
+    return sites.source_site(code.co_filename, code.co_firstlineno, last, session.root, f"{kind.__qualname__}.forward")
+
+
+def _constructs(frame: Any, module: Any) -> bool:
+    """Whether a frame is a constructor of this very module, such as a subclass's that calls its base."""
+    code = frame.f_code
+    return code.co_name == "__init__" and bool(code.co_argcount) and frame.f_locals.get(code.co_varnames[0]) is module
+
+
+def _stacks(root: Any) -> Iterator[tuple[Stack, list[Any]]]:
+    """The outermost stacks of transformer-like blocks: children of one class in a container."""
+    taken: list[str] = []
+    names = dict(root.named_modules())
+    for name, container in names.items():
+        if type(container).__name__ not in _CONTAINERS or any(name.startswith(one) for one in taken):
+            continue
+        blocks = list(container.children())
+        if len({type(one) for one in blocks}) != 1 or not _repeats(blocks):
+            continue
+        owner = names[name.rpartition(".")[0]] if name else container
+        yield Stack(name, type(blocks[0]).__qualname__, len(blocks), _attends(blocks[0]), weakref.ref(owner)), blocks
+        taken.append(f"{name}.")
+
+
+def _repeats(blocks: list[Any]) -> bool:
+    first = blocks[0]
+    kinds = [type(one).__name__ for one in first.modules()]
+    if any(_CONVOLUTIONAL.search(kind) for kind in kinds) or not any(one.requires_grad for one in first.parameters()):
+        return False
+    if _attends(first):
+        return len(blocks) >= 2
+    return len(blocks) >= 3 and bool(_BLOCK.search(kinds[0])) and kinds.count("Linear") >= 2
+
+
+def _attends(block: Any) -> bool:
+    return any(_ATTENTION.search(type(one).__name__) or _calls_attention(type(one)) for one in block.modules())
+
+
+def _calls_attention(kind: type) -> bool:
+    code = getattr(inspect.unwrap(kind.forward), "__code__", None) if callable(getattr(kind, "forward", None)) else None
+    return code is not None and any(_ATTENTION.search(name) for name in code.co_names)
+
+
+def _switches(root: Any, stacks: list[Stack]) -> Iterator[str]:
+    """Names of settings that would switch checkpointing on, in the model, in what owns its stacks and in its blocks."""
+    owners = [one for one in (stack.owner() for stack in stacks) if one is not None]
+    for module in {id(one): one for one in (root, unwrapped(root), *owners)}.values():
+        kind = type(module)
+        held = vars(getattr(module, "config", None)) if hasattr(getattr(module, "config", None), "__dict__") else {}
+        codes = [
+            code for code in (getattr(value, "__code__", None) for value in vars(kind).values()) if code is not None
+        ]
+        used = {name for code in codes for name in (*code.co_names, *code.co_varnames)}
+        for name in {*vars(module), *vars(kind), *held, *used}:
+            if _SWITCH.search(name) and not name.startswith("supports"):
+                yield name

@@ -1,0 +1,76 @@
+"""Distributed samplers: with which epoch each pass was shuffled."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from ldlm_lint.probe import sites
+from ldlm_lint.probe.session import Observer, Session
+
+_MOST = 200
+
+
+class Samplers(Observer):
+    """The `DistributedSampler`s of this process."""
+
+    topic = "samplers"
+
+    def __init__(self) -> None:
+        self._records: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
+        self._all: list[dict[str, Any]] = []
+
+    def install(self, session: Session) -> None:
+        kind = session.torch.utils.data.distributed.DistributedSampler
+
+        def constructor(original: Any) -> Any:
+            def construct(sampler: Any, *arguments: Any, **keywords: Any) -> None:
+                original(sampler, *arguments, **keywords)
+                session.guard(self.topic, self._made, session, sampler)
+
+            return construct
+
+        def starter(original: Any) -> Any:
+            def start(sampler: Any) -> Any:
+                session.guard(self.topic, self._started, session, sampler)
+                return original(sampler)
+
+            return start
+
+        def setter(original: Any) -> Any:
+            def set_epoch(sampler: Any, *arguments: Any, **keywords: Any) -> None:
+                session.guard(self.topic, self._set, sampler)
+                return original(sampler, *arguments, **keywords)
+
+            return set_epoch
+
+        session.patch(kind, "__init__", constructor, self.topic)
+        session.patch(kind, "__iter__", starter, self.topic)
+        session.patch(kind, "set_epoch", setter, self.topic)
+
+    def _made(self, session: Session, sampler: Any) -> None:
+        record = {
+            "site": sites.call_site(session.root, 4),
+            "class": type(sampler).__qualname__,
+            "shuffle": bool(sampler.shuffle),
+        }
+        record |= {"epochs": [], "loops": [], "set_epoch_calls": 0, "replicas": sampler.num_replicas}
+        self._records[sampler] = record
+        if len(self._all) < _MOST:
+            self._all.append(record)
+
+    def _started(self, session: Session, sampler: Any) -> None:
+        record = self._records.get(sampler)
+        if record is None or len(record["epochs"]) >= _MOST:
+            return
+        record["epochs"].append([int(sampler.epoch), session.torch.is_grad_enabled()])
+        loop = sites.call_site(session.root, 4)
+        if loop is not None and loop not in record["loops"]:
+            record["loops"].append(loop)
+
+    def _set(self, sampler: Any) -> None:
+        if sampler in self._records:
+            self._records[sampler]["set_epoch_calls"] += 1
+
+    def collect(self, session: Session) -> Any:
+        return [one for one in self._all if one["epochs"]] or None

@@ -1,16 +1,153 @@
-"""``ldlm-lint probe machine``."""
+"""``ldlm-lint probe machine``: experiments on this machine and torch build, each tied to rules."""
 
 from __future__ import annotations
 
 import argparse
+import math
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
+from ldlm_lint.commands.output import FAILURE, OK, fail
+
+if TYPE_CHECKING:
+    from ldlm_lint.evidence.model import Evidence
+    from ldlm_lint.probe.micro.runner import Progress, Results
+
+_EPILOG = (
+    "Each experiment has a process of its own; a crash, a hang or a lack of memory ends that one alone. What the time "
+    "did not allow is inconclusive. A run on a CPU settles no rule that is about an accelerator, unless --target cpu "
+    "says that training is done there. "
+    "exit codes: 0 measured, whatever came out; 2 wrong usage, no torch, or no CUDA device where one was asked for; "
+    "3 torch is broken, or experiments ran and none came to its end"
+)
+_LEAST_BUDGET = 1.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe machine``."""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME",
+        help="experiments, rules or codes (default: all)",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="list the experiments with their rules, and measure nothing"
+    )
+    parser.add_argument(
+        "--budget", type=float, default=60.0, metavar="SECONDS", help="never take longer than this (default: 60)"
+    )
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), default="", help="default: CUDA where it works, else the CPU"
+    )
+    parser.add_argument(
+        "--target", choices=("cpu", "cuda"), default="", help="where training is done, and verdicts apply"
+    )
+    parser.add_argument(
+        "--json", metavar="FILE", help="also write the verdicts as JSON; - is stdout, without the table"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="also write an evidence file for `check --evidence DIR`"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the order of rounds and of the data (default: 0)")
+    parser.add_argument("--same", action="store_true", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it, print what came out, and return the exit code."""
-    raise UsageError("not built yet")
+    began = time.monotonic()
+    from ldlm_lint.probe.micro import table
+
+    if arguments.list:
+        for one in table.EXPERIMENTS:
+            print(f"{one.name:<26}{one.title} ({', '.join(one.rules)})")
+        return OK
+    if not (math.isfinite(arguments.budget) and arguments.budget >= _LEAST_BUDGET):
+        raise UsageError(f"--budget needs at least {_LEAST_BUDGET:g} second, not {arguments.budget:g}")
+    try:
+        experiments, rules = table.selected(arguments.only)
+    except LookupError as error:
+        names = ", ".join(one.name for one in table.EXPERIMENTS)
+        raise UsageError(
+            f"no experiment is called {error.args[0]} or judges a rule of that name; there are {names} "
+            "(their rules: ldlm-lint probe --list)"
+        ) from error
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise UsageError("the experiments need torch: python -m pip install torch")
+    from ldlm_lint.probe.micro import runner
+
+    options = runner.Options(
+        end=began + arguments.budget,
+        budget=arguments.budget,
+        device=arguments.device,
+        target=arguments.target,
+        seed=arguments.seed,
+        rules=rules,
+        same=arguments.same,
+    )
+    try:
+        with _progress() as progress:
+            evidence, results = runner.run(experiments, options, progress)
+    except runner.ProbeError as error:
+        if error.usage:
+            raise UsageError(str(error)) from error
+        return fail(FAILURE, str(error))
+    return _report(arguments, evidence, results)
+
+
+def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results) -> int:
+    from ldlm_lint.evidence.files import write
+    from ldlm_lint.report.verdicts import write_verdicts
+    from ldlm_lint.report.verdicts_json import render
+
+    notes = [*evidence.notes, *_machine(evidence)]
+    try:
+        if arguments.out is not None:
+            path = write(evidence, arguments.out)
+            print(f"evidence: {path}", file=sys.stderr)
+        if arguments.json not in (None, "-"):
+            text = render(evidence.judgements, evidence=[evidence], notes=notes)
+            Path(arguments.json).write_text(text, encoding="utf-8")
+    except OSError as error:
+        return fail(FAILURE, f"{error.filename}: {error.strerror}")
+    if arguments.json == "-":
+        sys.stdout.write(render(evidence.judgements, evidence=[evidence], notes=notes))
+    else:
+        write_verdicts(evidence.judgements, sys.stdout, notes=notes)
+    return FAILURE if results.failed and not results.finished else OK
+
+
+def _machine(evidence: Evidence) -> Iterator[str]:
+    """What the figures were measured on, in a line."""
+    seen = evidence.environment
+    pressure = "" if seen.cpu_pressure is None else f", tasks waited for a CPU {seen.cpu_pressure:g} % of the last 10 s"
+    versions = " ".join(one for one in (f"torch {seen.torch}" if seen.torch else "", f"Python {seen.python}") if one)
+    yield f"{seen.device_name or seen.device}, {seen.cpus:g} CPUs, {versions}{pressure}; {evidence.run.seconds:.0f} s"
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """Says on stderr what is being done: a status line on a terminal, plain lines elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    if not console.is_terminal:
+        yield lambda name, what: print(f"{name}: {what}", file=sys.stderr, flush=True)
+        return
+    with console.status("") as status:
+
+        def told(name: str, what: str) -> None:
+            status.update(f"{name}: {what}")
+            console.print(f"{name}: {what}", style="dim")
+
+        yield told

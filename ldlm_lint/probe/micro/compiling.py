@@ -1,0 +1,142 @@
+"""torch.compile: whether it works here, and (another question) whether it helps; and when its errors are raised."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ldlm_lint.evidence.model import Measurement
+from ldlm_lint.probe.micro.experiment import Context
+from ldlm_lint.probe.micro.judging import arms_of, compared, seen
+from ldlm_lint.probe.micro.sampling import Build, compute_clock, sample
+
+_RULE = "compile-guarded-by-try"
+_LATE = "torch.compile(model) returns before anything is compiled: its errors are raised at the first call"
+_WORKS = "torch.compile works on this machine"
+_HELPS = "a compiled model is faster than an eager one"
+# Compilation has to earn more than the noise: it costs seconds to minutes at each start and each new shape.
+_BAR = 1.1
+_SIZES = {"cpu": (256, 512), "cuda": (8192, 1024)}
+
+
+def run(context: Context) -> None:
+    """Judge three claims, each by itself; the last two are about the machine and no rule."""
+    # A cache of the user's would say that compilation works where only its result is still there.
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(context.scratch, "inductor")
+    if context.same:
+        _helps(context, _build(context, None), {})
+        return
+    _late(context)
+    compiled, detail = _works(context)
+    if compiled is not None:
+        _helps(context, compiled, detail)
+
+
+def _late(context: Context) -> None:
+    """A backend that always fails shows where the error comes out; nothing is compiled for it."""
+    torch = context.torch
+    if not hasattr(torch, "compile"):
+        context.judge(seen(context, _RULE, _LATE, None, f"torch {torch.__version__} has no torch.compile"))
+        return
+
+    def fails(graph: Any, inputs: Any) -> Any:
+        raise RuntimeError("no compiler")
+
+    try:
+        model = torch.compile(torch.nn.Linear(2, 2), backend=fails)
+    except Exception as error:  # whatever type: the claim is that none comes here
+        context.judge(seen(context, _RULE, _LATE, False, f"torch.compile itself raised {type(error).__name__}"))
+        return
+    try:
+        model(torch.ones(1, 2))
+    except Exception as error:  # dynamo wraps the backend's error in its own
+        said = f"a backend that fails: torch.compile returned, the first call raised {type(error).__name__}"
+        context.judge(seen(context, _RULE, _LATE, True, said))
+        return
+    context.judge(seen(context, _RULE, _LATE, False, "a backend that fails, and no error at the first call"))
+
+
+def _works(context: Context) -> tuple[Build | None, dict[str, Any]]:
+    """A compiled training step and what it took; None where it cannot be had, with the reason told."""
+    torch = context.torch
+    if not hasattr(torch, "compile"):
+        return None, {}
+    if context.device == "cpu":
+        torch.set_num_threads(1)
+    began = time.perf_counter()
+    step = _step(context, torch.compile)
+    eager = _step(context, None)
+    try:
+        difference = float((step() - eager()).abs())
+    except Exception as error:  # InductorError, BackendCompilerFailed, InvalidCxxCompiler: by version of torch
+        context.judge(seen(context, "", _WORKS, False, f"it does not: {type(error).__name__}: {_last_line(error)}"))
+        return None, {}
+    seconds = time.perf_counter() - began
+    detail = {"seconds": round(seconds, 2), "loss_difference": difference, **_counters(torch), "compiler": _compiler()}
+    said = f"a model was compiled for training in {seconds:.1f} s ({detail['unique_graphs']} graphs, "
+    said += f"{detail['graph_breaks']} breaks), its loss differs from the eager one's by {difference:.1e}"
+    measured = Measurement("seconds to compile", seconds, "s", detail=detail)
+    context.judge(seen(context, "", _WORKS, True, said, measured))
+    return (lambda: step), detail
+
+
+def _helps(context: Context, compiled: Build, detail: dict[str, Any]) -> None:
+    clock = compute_clock(context.torch, context.device)
+    arms = {"eager": _build(context, None), "compiled": compiled}
+    timing = sample(arms_of(context, arms, "eager"), clock, seed=context.seed, end=context.end)
+    rows, width = _SIZES[context.device]
+    stand_in = f"a step of a two-layer network with GELU and norm, {rows} x {width}"
+    context.judge(
+        compared(context, "", _HELPS, timing, "eager", "compiled", bar=_BAR, stand_in=stand_in, detail=detail)
+    )
+
+
+def _build(context: Context, compile: Callable[[Any], Any] | None) -> Build:
+    return lambda: _step(context, compile)
+
+
+def _step(context: Context, compile: Callable[[Any], Any] | None) -> Callable[[], Any]:
+    torch = context.torch
+    rows, width = _SIZES[context.device]
+    torch.manual_seed(context.seed)
+    layers = (torch.nn.LayerNorm(width), torch.nn.Linear(width, width), torch.nn.GELU(), torch.nn.Linear(width, width))
+    model = torch.nn.Sequential(*layers).to(context.device)
+    forward = compile(model) if compile else model
+    batch = torch.randn(rows, width, device=context.device)
+
+    def step() -> Any:
+        model.zero_grad(set_to_none=True)
+        loss = forward(batch).square().mean()
+        loss.backward()
+        return loss.detach()
+
+    return step
+
+
+def _counters(torch: Any) -> dict[str, int]:
+    """Graphs and breaks by names that torch does not promise; -1 where this torch has others."""
+    try:
+        from torch._dynamo.utils import counters
+    except ImportError:
+        return {"unique_graphs": -1, "graph_breaks": -1}
+    # Dynamo counts the graph of `_late` too, whose backend failed; it adds none here.
+    return {
+        "unique_graphs": int(counters["stats"].get("unique_graphs", -1)),
+        "graph_breaks": sum(counters["graph_break"].values()),
+    }
+
+
+def _compiler() -> str:
+    try:
+        from torch._inductor.cpp_builder import get_cpp_compiler
+
+        return str(get_cpp_compiler())
+    except Exception as error:  # ImportError of another version, InvalidCxxCompiler where there is none
+        return f"none ({type(error).__name__})"
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if "compiler" in line.lower()), lines[0] if lines else "")[:200]

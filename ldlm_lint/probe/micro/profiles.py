@@ -1,0 +1,80 @@
+"""What a torch profile of one call tells: names of operators and kernels, and the peak of its memory."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+# Of one whole step: torch's own fused optimizers and its multi-tensor ones, by CPU operator and by CUDA kernel.
+FUSED = re.compile(r"aten::_fused_(adamw?|sgd|adagrad)_?|Fused(Adam|Sgd|Adagrad)MathFunctor")
+FOREACH = re.compile(r"aten::_foreach_(?!add_$)\w+|multi_tensor_apply_kernel(?!.*Fused)")
+ALL_REDUCE = re.compile(r"c10d::allreduce_")
+COPIES = re.compile(r"Memcpy HtoD")
+
+
+def profiled(torch: Any, call: Callable[[], Any], device: str, *, memory: bool = False) -> Any:
+    """The finished profile of one call."""
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    if device == "cuda":
+        activities.append(torch.profiler.ProfilerActivity.CUDA)
+        torch.cuda.synchronize()
+    with torch.profiler.profile(activities=activities, profile_memory=memory) as profile:
+        call()
+        if device == "cuda":
+            torch.cuda.synchronize()
+    return profile
+
+
+def counted(profile: Any, pattern: re.Pattern[str]) -> dict[str, int]:
+    """How often each operator or kernel ran whose name matches, by a name of at most 120 characters."""
+    found = Counter[str]()
+    for row in profile.key_averages():
+        if pattern.search(row.key):
+            found[row.key[:120]] += row.count
+    return dict(found)
+
+
+def peak_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
+    """The most bytes that one call held at a time beyond what was held before; None where this torch cannot tell.
+
+    On a CPU it is the prefix sum of the profiler's allocations, which is exact where the process's size is not: the
+    allocator of the C library keeps what was freed. On CUDA the allocator counts by itself (not yet run on CUDA).
+    """
+    if device == "cuda":
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        torch.cuda.synchronize()
+        return torch.cuda.max_memory_allocated() - before
+    changes = _changes(torch, call, device)
+    return max(itertools.accumulate(changes, initial=0)) if changes else None
+
+
+def held_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
+    """The bytes that one call allocated and did not free; None where this torch cannot tell."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        call()
+        torch.cuda.synchronize()
+        return torch.cuda.memory_allocated() - before
+    changes = _changes(torch, call, device)
+    return sum(changes) if changes else None
+
+
+def _changes(torch: Any, call: Callable[[], Any], device: str) -> list[int]:
+    """The bytes of each allocation (positive) and release (negative) of a call, in the order of time."""
+    profile = profiled(torch, call, device, memory=True)
+    results = getattr(getattr(profile, "profiler", None), "kineto_results", None)
+    events: Iterable[Any] = results.events() if results is not None else ()
+    found = [(_moment(one), one.nbytes()) for one in events if one.name() == "[memory]"]
+    return [size for _, size in sorted(found, key=lambda one: one[0])]
+
+
+def _moment(event: Any) -> int:
+    # start_us until torch 2.3, start_ns since.
+    return event.start_ns() if hasattr(event, "start_ns") else event.start_us()

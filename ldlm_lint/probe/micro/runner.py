@@ -1,0 +1,234 @@
+"""Runs experiments, each in a process of its own, within a budget of seconds; the crash, hang or greed of one ends only that one."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ldlm_lint
+from ldlm_lint.evidence.model import Environment, Evidence, Judgement, Run, Scope, Status, Verdict, judgement_of
+from ldlm_lint.probe import machine
+from ldlm_lint.probe.micro import child
+from ldlm_lint.probe.micro.experiment import Experiment
+
+# Kept back of the budget for ending processes and for the report.
+MARGIN = 1.0
+_LONGEST_REASON = 300
+
+
+class ProbeError(Exception):
+    """Nothing can be measured here; the text says why. ``usage`` is True where another command line would do."""
+
+    def __init__(self, message: str, *, usage: bool) -> None:
+        super().__init__(message)
+        self.usage = usage
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked for: ``end`` is the moment of `time.monotonic` by which all must be over.
+
+    ``device`` empty is the best there is, ``target`` empty an accelerator; ``rules`` empty reports all.
+    """
+
+    end: float
+    budget: float
+    device: str = ""
+    target: str = ""
+    seed: int = 0
+    rules: frozenset[str] = frozenset()
+    same: bool = False
+
+
+@dataclass
+class Results:
+    """What came in so far."""
+
+    judgements: list[Judgement] = field(default_factory=list)
+    observations: dict[str, Any] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    environment: Environment | None = None
+    failed: int = 0
+    finished: int = 0
+
+
+Progress = Callable[[str, str], None]
+
+
+def run(experiments: Sequence[Experiment], options: Options, progress: Progress) -> tuple[Evidence, Results]:
+    """Run the experiments and return the evidence; ``progress`` is told each name and what happens with it.
+
+    Raises ProbeError where torch or the device that was asked for is not there.
+    """
+    began, started = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
+    results = Results()
+    with tempfile.TemporaryDirectory(prefix="ldlm-probe-", ignore_cleanup_errors=True) as scratch:
+        for number, experiment in enumerate(experiments):
+            left = options.end - MARGIN - time.monotonic()
+            if left < experiment.least:
+                progress(experiment.name, "not run: budget")
+                _explain(results, experiment, options, f"not run: budget ({options.budget:g} s)")
+                continue
+            progress(experiment.name, experiment.title)
+            folder = Path(scratch, str(number))
+            folder.mkdir()
+            why = _run_one(experiment, options, folder, results)
+            progress(experiment.name, why or "done")
+            _explain(results, experiment, options, why)
+    return _evidence(results, began, started, options), results
+
+
+def _run_one(experiment: Experiment, options: Options, folder: Path, results: Results) -> str:
+    """Run one experiment, take in what it says, and return why it did not come to its end (empty if it did)."""
+    request, lines, log = folder / "request.json", folder / "results.jsonl", folder / "log.txt"
+    work = folder / "work"
+    work.mkdir()
+    lines.touch()
+    left = options.end - MARGIN - time.monotonic()
+    values = {
+        "experiment": experiment.name,
+        "device": options.device,
+        "target": options.target,
+        "seed": options.seed,
+        "same": options.same,
+        "end": time.time() + left,
+        "results": str(lines),
+        "scratch": str(work),
+    }
+    request.write_text(json.dumps(values), encoding="utf-8")
+    try:
+        code = _wait(request, work, log, left)
+    finally:
+        _take_in(lines, results, experiment, options)
+    said = log.read_text(encoding="utf-8", errors="replace")
+    return _judge_end(code, said, results, options)
+
+
+def _wait(request: Path, work: Path, log: Path, seconds: float) -> int | None:
+    """The exit code of an experiment's process, None where it had to be ended; its whole group ends with it."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", child.__name__, str(request)],
+            cwd=work,
+            env=_environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # Loader workers, ranks and compilers that are still there are of no use to anybody.
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def _environ() -> dict[str, str]:
+    """The user's environment (the experiments are about it), with a quiet profiler and this package in reach."""
+    package = str(Path(ldlm_lint.__file__).resolve().parent.parent)
+    path = os.pathsep.join(one for one in (package, os.environ.get("PYTHONPATH", "")) if one)
+    return {**os.environ, "PYTHONPATH": path, "KINETO_LOG_LEVEL": "99", "PYTHONUNBUFFERED": "1"}
+
+
+def _judge_end(code: int | None, said: str, results: Results, options: Options) -> str:
+    """What an exit code means; empty for a good end. Raises ProbeError where no other experiment can do better."""
+    last = next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "")[:_LONGEST_REASON]
+    if code == child.NO_TORCH:
+        raise ProbeError(last, usage=False)
+    if code == child.NO_DEVICE:
+        raise ProbeError(f"{last}; leave --device out to measure on the CPU", usage=True)
+    if code == 0:
+        results.finished += 1
+        return ""
+    if code is None:
+        return f"cut off: budget ({options.budget:g} s)"
+    results.failed += 1
+    if code < 0:
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        killed = " (out of memory?)" if name == "SIGKILL" else ""
+        return f"the experiment's process was ended by {name}{killed}{f': {last}' if last else ''}"
+    return f"the experiment failed: {last or f'exit code {code}'}"
+
+
+def _take_in(path: Path, results: Results, experiment: Experiment, options: Options) -> None:
+    for kind, value in _lines(path):
+        if kind == "judgement":
+            judgement = judgement_of(value)
+            if not options.rules or judgement.rule in options.rules or not judgement.rule:
+                results.judgements.append(judgement)
+        elif kind == "observation":
+            results.observations.setdefault(experiment.name, {})[value["topic"]] = value["values"]
+        elif kind == "environment" and results.environment is None:
+            names = {"load": tuple(value["load"])}
+            results.environment = Environment(**{**value, **names})
+        elif kind == "note" and value not in results.notes:
+            results.notes.append(value)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, Any]]:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        # The last line of a process that was killed may be half a line.
+        with contextlib.suppress(ValueError):
+            values = json.loads(line)
+            yield values["kind"], values["value"]
+
+
+def _explain(results: Results, experiment: Experiment, options: Options, why: str) -> None:
+    """An inconclusive judgement for each rule of an experiment that was not judged, with the reason."""
+    if why:
+        results.unavailable[experiment.name] = why
+    judged = {one.rule for one in results.judgements}
+    device = results.environment.device if results.environment else options.device or "cpu"
+    scope = Scope(device, options.target or device)
+    results.judgements.extend(
+        Judgement(rule, experiment.title, Verdict.INCONCLUSIVE, why or "the experiment said nothing of it", scope)
+        for rule in experiment.rules
+        if rule not in judged and (not options.rules or rule in options.rules)
+    )
+
+
+def _evidence(results: Results, began: float, started: datetime.datetime, options: Options) -> Evidence:
+    run = Run(
+        kind="micro",
+        run_id=f"micro-{started:%Y%m%dT%H%M%S}-{os.getpid()}",
+        command=("ldlm-lint", *sys.argv[1:]),
+        root=Path.cwd().as_posix(),
+        pid=os.getpid(),
+        host=platform.node(),
+        status=Status.FINISHED if not results.unavailable else Status.STOPPED,
+        seconds=round(time.monotonic() - began, 3),
+        started=started.isoformat(timespec="seconds"),
+    )
+    environment = results.environment or machine.environment(device=options.device or "cpu")
+    return Evidence(
+        run,
+        environment,
+        results.observations,
+        tuple(results.judgements),
+        results.unavailable,
+        tuple(results.notes),
+    )

@@ -1,0 +1,110 @@
+"""The experiments, in the order they are run: what is quick and settles most comes first. Free of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ldlm_lint.probe.micro.experiment import Experiment
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    Experiment(
+        "process-groups",
+        "groups",
+        "timeouts of process groups and sub-groups",
+        ("excessive-collective-timeout", "subgroup-timeout-not-inherited"),
+        frozenset({"excessive-collective-timeout"}),
+        7,
+    ),
+    Experiment(
+        "precision",
+        "precision",
+        "TF32 and bfloat16: what is effective",
+        ("tf32-disabled", "mixed-tf32-apis", "grad-scaler-with-bfloat16"),
+        frozenset({"tf32-disabled"}),
+        6,
+    ),
+    Experiment(
+        "fused-optimizer",
+        "fused",
+        "the default optimizer step against the fused one",
+        ("optimizer-not-fused",),
+        frozenset({"optimizer-not-fused"}),
+        8,
+    ),
+    Experiment(
+        "attention",
+        "attention",
+        "which SDPA backend is selected, against softmax written out",
+        ("unfused-attention",),
+        frozenset({"unfused-attention"}),
+        6,
+    ),
+    Experiment(
+        "activation-checkpointing",
+        "checkpointing",
+        "peak memory and recomputation, per block and for the whole model",
+        ("missing-activation-checkpointing", "whole-model-checkpoint"),
+        frozenset({"missing-activation-checkpointing", "whole-model-checkpoint"}),
+        8,
+    ),
+    Experiment(
+        "ddp",
+        "ddp",
+        "DDP on two processes: find_unused_parameters, gradient_as_bucket_view",
+        ("ddp-find-unused-parameters", "ddp-gradient-copy"),
+        frozenset(),
+        10,
+        6.0,
+    ),
+    Experiment(
+        "dataloader",
+        "loaders",
+        "workers, persistent workers, prefetching, pinned copies",
+        (
+            "dataloader-in-main-process",
+            "dataloader-without-persistent-workers",
+            "dataloader-without-prefetch",
+            "dataloader-without-pin-memory",
+            "blocking-host-to-device-copy",
+        ),
+        frozenset({"dataloader-without-pin-memory", "blocking-host-to-device-copy"}),
+        10,
+        5.0,
+    ),
+    Experiment(
+        "compile",
+        "compiling",
+        "whether torch.compile works here, and whether it helps",
+        ("compile-guarded-by-try",),
+        frozenset(),
+        20,
+        8.0,
+    ),
+)
+
+
+def selected(only: Iterable[str]) -> tuple[list[Experiment], frozenset[str]]:
+    """The experiments named by name, rule or code (all for none), and the rules to report of them.
+
+    Raises LookupError, whose text is what was not found.
+    """
+    names = list(only)
+    if not names:
+        return list(EXPERIMENTS), frozenset()
+    experiments: set[str] = set()
+    rules: set[str] = set()
+    for name in names:
+        symbol = _symbol(name)
+        found = [one for one in EXPERIMENTS if name == one.name or symbol in one.rules]
+        if not found:
+            raise LookupError(name)
+        experiments.update(one.name for one in found)
+        rules.update(rule for one in found for rule in one.rules if name == one.name or rule == symbol)
+    return [one for one in EXPERIMENTS if one.name in experiments], frozenset(rules)
+
+
+def _symbol(name: str) -> str:
+    """The symbol of a rule's code; the name itself where it is none."""
+    from ldlm_lint.rules import ALL
+
+    return next((rule.symbol for rule in ALL if rule.code == name.upper()), name)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.grouping import agreed, by_site, counted, distinct, listed
+from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed
 from ldlm_lint.evidence.watched import WatchedRun
 
 _MISSING = "no block of this model runs its forward again inside the backward pass: nothing is checkpointed"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict, site_of
-from ldlm_lint.evidence.verdicts.grouping import by_site, counted, ranks_of
+from ldlm_lint.evidence.verdicts.by_place import by_site, counted, ranks_of
 from ldlm_lint.evidence.watched import WatchedRun
 
 # Rotations that keep three are common; fewer files than this tell them from no rotation at all.

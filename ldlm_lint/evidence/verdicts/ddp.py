@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
-from ldlm_lint.evidence.verdicts.grouping import agreed, by_site, counted, distinct, listed, ranks_of
+from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed, ranks_of
 from ldlm_lint.evidence.watched import WatchedRun
 
 _FEWEST_ITERATIONS = 3

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
-from ldlm_lint.evidence.verdicts.grouping import by_site, counted, distinct
+from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 _FEWEST_WAITS = 5

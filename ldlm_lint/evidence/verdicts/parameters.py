@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.grouping import by_site, counted, distinct, listed
+from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct, listed
 from ldlm_lint.evidence.watched import WatchedRun
 
 _TOGGLED = "the set of parameters that require gradients changes between steps"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Site, Verdict
-from ldlm_lint.evidence.verdicts.grouping import Record, by_site, counted, distinct, ranks_of
+from ldlm_lint.evidence.verdicts.by_place import Record, by_site, counted, distinct, ranks_of
 from ldlm_lint.evidence.watched import WatchedRun
 
 # The defaults of the rules' options collective-limit, collective-minimum and heartbeat-limit, in seconds.

@@ -1,72 +1,62 @@
-"""Observations of the same place, of all ranks and together."""
+"""Observations of all ranks put together by the place that they are about, and what their verdicts have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict, site_of
-from ldlm_lint.evidence.watched import WatchedRun
+from ldlm_lint.evidence.model import Evidence, Site, Verdict, site_of
 
-Found = Iterable[tuple[Evidence, Mapping[str, Any]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What was observed at one place, in the order of ranks."""
-
-    site: Site
-    records: tuple[Mapping[str, Any], ...]
-
-    def total(self, key: str) -> int:
-        """The sum of a count."""
-        return sum(int(one.get(key) or 0) for one in self.records)
-
-    def most(self, key: str) -> int:
-        """The largest of a count."""
-        return max((int(one.get(key) or 0) for one in self.records), default=0)
-
-    def values(self, key: str) -> list[Any]:
-        """The different values of a key, in the order they were met."""
-        found: list[Any] = []
-        for one in self.records:
-            if one.get(key) not in found:
-                found.append(one.get(key))
-        return found
+Record = Mapping[str, Any]
 
 
-def places(found: Found, key: str = "site") -> list[Place]:
-    """The observations by place; those without one are left out, for nobody could look at them."""
-    grouped: dict[tuple[str, int, int], tuple[Site, list[Mapping[str, Any]]]] = {}
-    for _, record in found:
+def by_site(
+    records: Iterable[tuple[Evidence, Record]], key: str = "site"
+) -> Iterator[tuple[Site, list[tuple[Evidence, Record]]]]:
+    """The records that name a place of the project, place by place in order of appearance, with their processes."""
+    groups: dict[tuple[str, int], list[tuple[Evidence, Record]]] = {}
+    places: dict[tuple[str, int], Site] = {}
+    for evidence, record in records:
         site = site_of(record.get(key))
         if site is not None:
-            grouped.setdefault((site.path, site.line, site.end_line), (site, []))[1].append(record)
-    return [Place(site, tuple(records)) for site, records in grouped.values()]
+            places.setdefault((site.path, site.line), site)
+            groups.setdefault((site.path, site.line), []).append((evidence, record))
+    for at, site in places.items():
+        yield site, groups[at]
 
 
-def parts(run: WatchedRun, topic: str, part: str) -> Found:
-    """The records of a list inside a topic's mapping, with the process that made them."""
-    for evidence, values in run.of(topic):
-        for record in values.get(part) or ():
-            yield evidence, record
+def ranks_of(group: Iterable[tuple[Evidence, Record]]) -> set[int]:
+    """The ranks that the records come from."""
+    return {evidence.run.rank for evidence, _ in group}
 
 
-def judgement(
-    run: WatchedRun,
-    rule: str,
-    claim: str,
-    verdict: Verdict,
-    reason: str,
-    sites: Sequence[Site | None],
-    measured: Measurement | None = None,
-) -> Judgement:
-    """A judgement over all ranks; the reason ends with the scope in words."""
-    scope = run.scope()
-    return Judgement(rule, claim, verdict, f"{reason} {scope.words}", scope, tuple(one for one in sites if one), measured)
+def agreed(verdicts: Sequence[Verdict]) -> Verdict:
+    """What all ranks say; INCONCLUSIVE where they differ."""
+    return verdicts[0] if len(set(verdicts)) == 1 else Verdict.INCONCLUSIVE
 
 
-def count(number: int, what: str) -> str:
-    """``1 call``, ``2 calls``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun.
+
+    >>> counted(1, "step"), counted(3, "process", "processes")
+    ('1 step', '3 processes')
+    """
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Iterable[str], total: int | None = None, most: int = 4) -> str:
+    """Some names in words.
+
+    >>> listed(["a", "b", "c", "d", "e"])
+    'a, b, c, d and 1 more'
+    """
+    known = list(names)
+    shown, count = known[:most], total if total is not None else len(known)
+    rest = count - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+
+
+def distinct(sites: Iterable[Mapping[str, Any] | Site | None]) -> tuple[Site, ...]:
+    """Places without repetitions and gaps, in order."""
+    found = (one if isinstance(one, Site) else site_of(one) for one in sites)
+    return tuple(dict.fromkeys(one for one in found if one is not None))

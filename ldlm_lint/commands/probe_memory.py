@@ -1,16 +1,152 @@
-"""``ldlm-lint probe memory``."""
+"""``ldlm-lint probe memory``: does a training step fit, answered without the hardware."""
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, USAGE, fail
+
+if TYPE_CHECKING:
+    from ldlm_lint.evidence.model import Evidence
+    from ldlm_lint.probe.memory.request import Request
+
+EPILOG = """\
+FUNCTION takes no argument and returns model, (model, batch) or (model, batch, loss). A mapping as batch is passed as
+keywords, a tuple or list as positional arguments, anything else as the one argument; loss(output, batch) returns the scalar to
+differentiate (default: the output's `loss`, or a scalar in it). It runs here, in a process of its own, under fake tensors:
+nothing is allocated, and a value that the code asks for does not exist.
+
+exit codes: 0 it fits, or no --fits was given; 1 it does not fit as it is (with --checkpoint CLASS: not even so); 2 wrong usage or
+no torch; 3 the user's code failed"""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe memory``."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "target", metavar="PKG.MOD:FUNCTION", help="what builds the model; also path/to/file.py:FUNCTION"
+    )
+    parser.add_argument(
+        "--batch",
+        nargs="+",
+        metavar="N|SHAPE",
+        default=[],
+        help="rows of the batch, or its shapes: 8x3x224x224, 8x1024:int64, input_ids:8x1024:int64",
+    )
+    parser.add_argument(
+        "--dtype", metavar="TYPE", help="element type of parameters and floating inputs: bf16, fp16, fp32"
+    )
+    parser.add_argument("--autocast", metavar="TYPE", help="run forward and loss under autocast: bf16, fp16")
+    parser.add_argument(
+        "--optimizer", default="adamw", help="adamw, adamw-fused, sgd, sgd-momentum or none (default: adamw)"
+    )
+    parser.add_argument(
+        "--checkpoint",
+        default="auto",
+        metavar="auto|none|CLASS",
+        help="which modules to checkpoint for comparison: repeated blocks and the whole model, none, or those of a class",
+    )
+    parser.add_argument("--fits", metavar="SIZE", help="does it fit into 80GB (10**9 bytes) or 80GiB (2**30)")
+    parser.add_argument(
+        "--target",
+        dest="device",
+        choices=("cuda", "cpu"),
+        default="cuda",
+        help="whose choices of kernels and types are counted (default: cuda)",
+    )
+    parser.add_argument(
+        "--real", action="store_true", help="real tensors on this machine's CPU, for code that reads values"
+    )
+    parser.add_argument(
+        "--max-seconds", type=_seconds, default=300.0, metavar="S", help="end it after S (default: 300)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the evidence as JSON; - for stdout, instead of the table")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it, print what came out, and return the exit code."""
-    raise UsageError("not built yet")
+    """Measure, print the table or the evidence, and return the exit code."""
+    from ldlm_lint.probe.memory.launch import MeasureError, measured
+    from ldlm_lint.probe.memory.request import RequestError, size
+
+    try:
+        request = _request(arguments)
+        capacity = size(arguments.fits) if arguments.fits else 0
+    except RequestError as error:
+        raise UsageError(str(error)) from error
+    print(
+        f"ldlm-lint: running {request.target}, with whatever it does, in a process of its own",
+        file=sys.stderr,
+        flush=True,
+    )
+    try:
+        found = measured(request, Path.cwd(), arguments.max_seconds)
+    except RequestError as error:
+        return fail(USAGE, str(error))
+    except MeasureError as error:
+        return fail(FAILURE, str(error))
+    found = _with_capacity(found, capacity)
+    try:
+        _output(found, arguments.json, capacity)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        return fail(FAILURE, f"{arguments.json}: {error.strerror or error}")
+    return FINDINGS if capacity and not found.observations["memory"]["fits"] else OK
+
+
+def _request(arguments: argparse.Namespace) -> Request:
+    from ldlm_lint.probe.memory.request import OPTIMIZERS, Request, RequestError, batch, floating
+
+    if arguments.optimizer not in OPTIMIZERS:
+        raise RequestError(f"--optimizer {arguments.optimizer!r} is none of {', '.join(OPTIMIZERS)}")
+    rows, shapes = batch(arguments.batch)
+    return Request(
+        target=arguments.target,
+        rows=rows,
+        shapes=shapes,
+        dtype=floating(arguments.dtype) if arguments.dtype else "",
+        autocast=floating(arguments.autocast) if arguments.autocast else "",
+        optimizer=arguments.optimizer,
+        checkpoint=arguments.checkpoint,
+        device="cpu" if arguments.real else arguments.device,
+        real=arguments.real,
+    )
+
+
+def _with_capacity(found: Evidence, capacity: int) -> Evidence:
+    """The evidence with the answer to ``--fits``: of the model as it is, or with the class that was named for checkpoints."""
+    if not capacity:
+        return found
+    memory = dict(found.observations["memory"])
+    named = memory["request"]["checkpoint"] not in ("auto", "none")
+    decides = memory["variants"][1 if named else 0]
+    fits = not decides["error"] and decides["peak_bytes"] <= capacity
+    memory |= {"capacity_bytes": capacity, "fits": fits}
+    return dataclasses.replace(found, observations={**found.observations, "memory": memory})
+
+
+def _output(found: Evidence, place: str | None, capacity: int) -> None:
+    from ldlm_lint.evidence.model import to_json
+    from ldlm_lint.report.memory import write_memory
+
+    text = json.dumps(to_json(found), indent=1) + "\n" if place else ""
+    if place == "-":
+        sys.stdout.write(text)
+        return
+    write_memory(found.observations["memory"], sys.stdout, notes=found.notes, capacity=capacity)
+    if place:
+        Path(place).write_text(text, encoding="utf-8")
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError("a time above 0 is needed")
+    return value

@@ -1,0 +1,97 @@
+"""The peak memory of a training step as a table: bytes by kind, one column for each way to checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.verdicts import amount
+
+KINDS = (
+    ("parameters", "parameters"),
+    ("gradients", "gradients"),
+    ("optimizer state", "optimizer state"),
+    ("activations", "activations"),
+    ("temporaries", "temporaries, recomputed"),
+    ("inputs", "batch"),
+    ("buffers", "buffers"),
+)
+NOT_IN_IT = (
+    "not in these figures: the CUDA context, workspaces inside of kernels (cuDNN, cuBLAS), fragmentation of the allocator, "
+    "NCCL and DDP buckets, sharding (one device holds the whole model), what the program keeps beside the step (an EMA copy)"
+)
+_WIDTH = 160
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+def write_memory(memory: Mapping[str, Any], stream: TextIO, *, notes: Sequence[str], capacity: int = 0) -> None:
+    """Write the figures of an evidence file's topic ``memory``; with ``capacity`` (bytes) also what fits into it."""
+    console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _WIDTH
+    for line in _head(memory):
+        console.print(clean(line), soft_wrap=True)
+    with console.capture() as captured:
+        console.print(_table(memory["variants"]))
+    stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+    failed = [f"{one['name']}: the step failed: {one['error']}" for one in memory["variants"] if one["error"]]
+    for note in (*failed, *notes, NOT_IN_IT):
+        console.print(Text.assemble(("note: ", "bold"), clean(note)), soft_wrap=True)
+    if capacity:
+        console.print(answer(memory["variants"], capacity), soft_wrap=True)
+
+
+def answer(variants: Sequence[Mapping[str, Any]], capacity: int) -> str:
+    """Whether it fits, in a sentence; the figures are least amounts, so that what is left is for all that they leave out."""
+    as_is = variants[0]
+    size = amount(capacity, "bytes")
+    left = capacity - as_is["peak_bytes"]
+    if left >= 0:
+        share = left / capacity
+        return f"It fits into {size} as it is: {amount(left, 'bytes')} ({share:.0%}) are left for what is not counted."
+    over = f"It does not fit into {size}: {amount(-left, 'bytes')} too much as it is"
+    fitting = [one for one in variants[1:] if not one["error"] and one["peak_bytes"] <= capacity]
+    if not fitting:
+        return over + (", nor with checkpoints." if len(variants) > 1 else ".")
+    best = min(fitting, key=lambda one: one["peak_bytes"])
+    return f"{over}; {best['name']} it would, with {amount(capacity - best['peak_bytes'], 'bytes')} left."
+
+
+def _head(memory: Mapping[str, Any]) -> list[str]:
+    request = memory["request"]
+    types = ", ".join(f"{count:,} {name}" for name, count in memory["parameter_types"].items())
+    frozen = f" ({memory['parameters_frozen']:,} frozen)" if memory["parameters_frozen"] else ""
+    blocks = ", ".join(f"{count} {name}" for name, count in memory["blocks"].items()) or "none found"
+    autocast = f", autocast {request['autocast']}" if request["autocast"] else ""
+    how = f"{memory['device']}, counted as on {request['device']}" if not request["real"] else "real tensors on the CPU"
+    return [
+        f"{memory['model']}: parameters {types}{frozen}; repeated blocks: {blocks}",
+        f"batch {', '.join(memory['batch'])}{autocast}; optimizer {request['optimizer']}; {how}",
+        "",
+    ]
+
+
+def _table(variants: Sequence[Mapping[str, Any]]) -> Table:
+    shown = [one for one in variants if not one["error"]]
+    table = Table(box=None, pad_edge=False, show_edge=False, padding=(0, 3, 0, 0))
+    table.add_column("bytes at the peak of one training step")
+    for one in shown:
+        table.add_column(one["name"], justify="right")
+    for kind, label in KINDS:
+        table.add_row(label, *(amount(one["bytes_at_peak"][kind], "bytes") for one in shown))
+    table.add_row(Text("peak", "bold"), *(Text(amount(one["peak_bytes"], "bytes"), "bold") for one in shown))
+    table.add_row("  it is in the", *(one["peak_phase"] for one in shown))
+    table.add_row("")
+    table.add_row("kept by the forward", *(amount(one["kept_for_backward_bytes"], "bytes") for one in shown))
+    table.add_row("  of it saved by autograd", *(amount(one["saved_by_autograd_bytes"], "bytes") for one in shown))
+    table.add_row("modules run again", *(f"{sum(one['recomputed_in_backward'].values()):,}" for one in shown))
+    return table

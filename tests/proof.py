@@ -23,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import warm
+
 from ldlm_lint.config import Config
 from ldlm_lint.fixing import Outcome, apply_fixes
 from ldlm_lint.model import Applicability
@@ -94,8 +96,8 @@ def run(
     succeeds: bool = True,
 ) -> Run:
     """Run a program of a project on ``ranks`` processes (gloo) of this machine's CPU."""
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
-    return command(project, [sys.executable, *launcher, entry, *arguments], environment or {}, succeeds)
+    code, out, err = warm.run([entry, *arguments], project, environment or {}, LIMIT_S, ranks=ranks)
+    return _ended(project, code, out, err, succeeds)
 
 
 def run_script(
@@ -126,23 +128,19 @@ def command(project: Path, words: Sequence[str], environment: Mapping[str, str],
     done = subprocess.run(
         list(words),
         cwd=project,
-        env={
-            **os.environ,
-            "CUDA_VISIBLE_DEVICES": "",
-            "OMP_NUM_THREADS": "1",
-            "PYTHONHASHSEED": "0",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            **environment,
-        },
+        env={**os.environ, **warm.SURROUNDINGS, **environment},
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
         check=False,
     )
-    text = done.stdout + done.stderr
-    assert (done.returncode == 0) is succeeds, text
-    losses = tuple((int(step), _number(loss)) for step, loss in _STEP.findall(done.stdout))
-    return Run(losses, text, project)
+    return _ended(project, done.returncode, done.stdout, done.stderr, succeeds)
+
+
+def _ended(project: Path, code: int, out: str, err: str, succeeds: bool) -> Run:
+    assert (code == 0) is succeeds, out + err
+    losses = tuple((int(step), _number(loss)) for step, loss in _STEP.findall(out))
+    return Run(losses, out + err, project)
 
 
 def _number(text: str) -> float:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import warm
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config
@@ -49,10 +50,12 @@ def output(symbol: str, name: str, folder: Path) -> str:
         if path.is_file():
             shutil.copy(path, folder)
     tools = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", "PATH": tools}
-    command = [sys.executable if name.endswith(".py") else "bash", name]
+    if name.endswith(".py"):
+        _, out, err = warm.run([name], folder, {"PATH": tools}, LIMIT_S)
+        return out + err
+    environment = os.environ | warm.SURROUNDINGS | {"PATH": tools}
     done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=environment, timeout=LIMIT_S, check=False
+        ["bash", name], capture_output=True, text=True, cwd=folder, env=environment, timeout=LIMIT_S, check=False
     )
     return done.stdout + done.stderr
 

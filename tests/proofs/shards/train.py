@@ -1,6 +1,7 @@
 """Train on the shards of two ranks: ``torchrun --nproc-per-node=2 train.py --epochs 3``."""
 
 import argparse
+import os
 from pathlib import Path
 
 import torch
@@ -41,7 +42,10 @@ def main():
             taken += indices.tolist()
         args.output.mkdir(exist_ok=True)
         (args.output / f"taken-{epoch}-{rank}").write_text(" ".join(map(str, taken)))
+    dist.barrier()
     dist.destroy_process_group()
+    # gloo's process group waits for its threads when it is freed, with the lock of the interpreter that they may wait for.
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,23 @@ from ldlm_lint.evidence.model import Evidence, Judgement
 from ldlm_lint.evidence.watched import WatchedRun, on_its_device
 
 # The rooms, in the order of the report. Each is a module of this folder with a function `judge`.
-ROOMS: tuple[str, ...] = ()
+ROOMS: tuple[str, ...] = (
+    "optimizers",
+    "schedules",
+    "gradients",
+    "switches",
+    "attention",
+    "compilation",
+    "evaluation",
+    "graphs",
+    "host_time",
+    "activation_checkpointing",
+    "parameters",
+    "ddp",
+    "process_groups",
+    "loaders",
+    "checkpoint_files",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +54,11 @@ def assess(evidence: Sequence[Evidence], target: str = "") -> Assessed:
     """
     from importlib import import_module
 
-    judged = [judgement for one in evidence for judgement in one.judgements]
+    judged = [
+        on_its_device(judgement, target, experiment=one.run.kind != "watch")
+        for one in evidence
+        for judgement in one.judgements
+    ]
     notes: list[str] = []
     runs: dict[str, list[Evidence]] = {}
     for one in evidence:
@@ -49,8 +69,8 @@ def assess(evidence: Sequence[Evidence], target: str = "") -> Assessed:
         run = WatchedRun(tuple(ranks), target)
         for room in rooms:
             try:
-                judged.extend(room.judge(run))
+                judged.extend([on_its_device(judgement, target) for judgement in room.judge(run)])
             except (TypeError, ValueError, KeyError, AttributeError, IndexError, ArithmeticError) as error:
                 topic = room.__name__.rpartition(".")[2].replace("_", " ")
                 notes.append(f"{topic}: observations that cannot be judged ({type(error).__name__}: {error})")
-    return Assessed(tuple(on_its_device(one, target) for one in judged), tuple(notes))
+    return Assessed(tuple(judged), tuple(notes))

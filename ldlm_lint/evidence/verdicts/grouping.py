@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict, site_of
-from ldlm_lint.evidence.watched import WatchedRun
+from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 Found = Iterable[tuple[Evidence, Mapping[str, Any]]]
 
@@ -64,9 +65,20 @@ def judgement(
 ) -> Judgement:
     """A judgement over all ranks; the reason ends with the scope in words."""
     scope = run.scope()
-    return Judgement(rule, claim, verdict, f"{reason} {scope.words}", scope, tuple(one for one in sites if one), measured)
+    return Judgement(
+        rule, claim, verdict, f"{reason} {scope.words}", scope, tuple(one for one in sites if one), measured
+    )
+
+
+def on_accelerators(run: WatchedRun, made: Judgement) -> Judgement:
+    """The judgement, inconclusive unless the run was on the accelerator: what it is about does not exist on a CPU."""
+    if run.device in ACCELERATORS:
+        return device_bound(run, made)
+    reason = f"observed on {run.device}, where it has no effect; {made.reason}"
+    return dataclasses.replace(made, verdict=Verdict.INCONCLUSIVE, reason=reason)
 
 
 def count(number: int, what: str) -> str:
-    """``1 call``, ``2 calls``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    """``1 call``, ``2 calls``, ``3 passes``."""
+    plural = "es" if what.endswith("s") else "s"
+    return f"{number} {what}{'' if number == 1 else plural}"

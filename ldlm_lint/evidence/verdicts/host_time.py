@@ -1,0 +1,83 @@
+"""The host waiting for the device, and the allocator's cache being emptied."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict
+from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, on_accelerators, places
+from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun
+
+CALLS = {
+    "synchronize": ("device-synchronized-in-training-loop", "the host waits for the device in every step", "host-wait"),
+    "empty_cache": (
+        "cache-emptied-in-training-loop",
+        "the allocator's cache is emptied in every step",
+        "device-allocations",
+    ),
+}
+FEWEST_ITERATIONS = 5
+FEWEST_OBSERVED = 2
+EVERY, RARE = 0.9, 0.5
+
+
+def judge(run: WatchedRun) -> Iterable[Judgement]:
+    """The judgements about calls and reads in the training loop, by place."""
+    for place in places(_within(run, "host_calls")):
+        yield from _called(run, place)
+    for place in places(_within(run, "host_syncs")):
+        if any(one["caller"] == "program" for one in place.records):
+            yield from _read(run, place)
+
+
+def _within(run: WatchedRun, topic: str) -> Iterable[tuple[Evidence, Mapping[str, Any]]]:
+    """The records of a topic, each with the number of iterations that were looked at."""
+    for evidence, values in run.of(topic):
+        for record in values["places"]:
+            yield evidence, {**record, "of": values["iterations"], "mode": values.get("warned", False)}
+
+
+def _called(run: WatchedRun, place: Place) -> Iterable[Judgement]:
+    rule, claim, metric = CALLS[place.records[0]["kind"]]
+    iterations, of = place.total("iterations"), place.total("of")
+    if not iterations:
+        return
+    share, call = iterations / of if of else 0.0, place.records[0]["call"]
+    if place.most("of") < FEWEST_ITERATIONS:
+        verdict = Verdict.INCONCLUSIVE
+    elif share >= EVERY:
+        verdict = Verdict.VERIFIED
+    else:
+        verdict = Verdict.REFUTED if share <= RARE else Verdict.INCONCLUSIVE
+    reason = f"{call}() was called here in {iterations} of {count(of, 'iteration')}"
+    measured = Measurement(metric, share, "calls per iteration", n=of)
+    yield on_accelerators(run, judgement(run, rule, claim, verdict, reason, (place.site,), measured))
+
+
+def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
+    rule, claim = "host-sync-in-training-loop", "a value is waited for on the host in every step"
+    of, warned, reads = place.total("of"), place.total("warned_iterations"), place.total("iterations")
+    devices = {name for one in place.records for name in one["devices"]}
+    methods = ", ".join(dict.fromkeys(name for one in place.records for name in one["methods"]))
+    enough = place.most("of") >= FEWEST_OBSERVED
+    mode = all(one["mode"] for one in place.records)
+    if run.device not in ACCELERATORS:
+        verdict = Verdict.INCONCLUSIVE
+        reason = (
+            f"{methods} read values here in {reads} of {count(of, 'iteration')}, and a CPU has nothing to wait for,"
+        )
+    elif mode and enough and warned >= EVERY * of:
+        verdict, reason = (
+            Verdict.VERIFIED,
+            f"torch told of a synchronising operation here in {warned} of {count(of, 'iteration')}",
+        )
+    elif mode and enough and not warned and devices == {"cpu"}:
+        verdict, reason = Verdict.REFUTED, f"the values that {methods} read here were on the CPU already"
+    else:
+        verdict, reason = (
+            Verdict.INCONCLUSIVE,
+            f"{methods or 'an operation'} waited in {warned} of {count(of, 'iteration')}",
+        )
+    measured = Measurement("host-wait", (warned or reads) / of if of else None, "reads per iteration", n=of)
+    yield judgement(run, rule, claim, verdict, reason, (place.site,), measured)

@@ -1,0 +1,62 @@
+"""Schedules of the learning rate: before the optimizer, or for each micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
+from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, places
+from ldlm_lint.evidence.watched import WatchedRun
+
+
+def judge(run: WatchedRun) -> Iterable[Judgement]:
+    """The judgements about each place that calls a scheduler's ``step()``, of an optimizer that was seen to step."""
+    for place in places(run.of("schedules")):
+        if min(int(one["optimizer_steps"]) for one in place.records):
+            yield from _order(run, place)
+            yield from _micro_batches(run, place)
+
+
+def _order(run: WatchedRun, place: Place) -> Iterable[Judgement]:
+    early, later, alone = (
+        place.most("before_first_step"),
+        place.total("after_step"),
+        place.total("after_backward_alone"),
+    )
+    name = place.records[0]["class"]
+    if early == 1 and (alone <= len(place.records) or not later):
+        verdict, reason = Verdict.VERIFIED, f"{name}.step() was called here before its optimizer had stepped at all"
+    elif not early and later:
+        verdict, reason = Verdict.REFUTED, f"{name}.step() was first called here after its optimizer had stepped"
+    elif early > 1 and not alone:
+        verdict = Verdict.INCONCLUSIVE
+        reason = f"{name}.step() was called {early} times in a row before the first step, as when a run is resumed,"
+    else:
+        return
+    claim = "the scheduler steps before its optimizer"
+    yield judgement(run, "scheduler-before-optimizer", claim, verdict, reason, (place.site,))
+
+
+def _micro_batches(run: WatchedRun, place: Place) -> Iterable[Judgement]:
+    passes, alone, later = (
+        place.most("most_backwards_per_step"),
+        place.total("after_backward_alone"),
+        place.total("after_step"),
+    )
+    if passes < 2:
+        return
+    name, calls = place.records[0]["class"], place.total("calls")
+    steps = sum(int(one["optimizer_steps"]) for one in place.records)
+    ratio = Measurement("scheduler-steps-per-optimizer-step", calls / steps, n=steps)
+    if alone >= 2:
+        verdict = Verdict.VERIFIED
+        reason = f"{name}.step() was called {calls} times for {count(steps, 'optimizer step')}, {alone} times after a backward pass alone,"
+    elif later >= 2 and not alone:
+        verdict, reason = (
+            Verdict.REFUTED,
+            f"{name}.step() was called once for each optimizer step of {passes} backward passes",
+        )
+    else:
+        return
+    claim = "the scheduler steps for every micro-batch"
+    yield judgement(run, "scheduler-per-micro-batch", claim, verdict, reason, (place.site,), ratio)

@@ -1,0 +1,65 @@
+"""torch.compile: where it is called, whether it raised there, and what dynamo made of the program."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ldlm_lint.probe.patches import watch
+from ldlm_lint.probe.session import Observer, Session
+from ldlm_lint.probe.tallies import Tally
+
+MOST_REASONS = 20
+
+
+class CompilationObserver(Observer):
+    """``calls``: one record for each place that compiles; then dynamo's own counts at the end.
+
+    The first call takes back all patches that dynamo would trace (`Session.before_compile`).
+    """
+
+    topic = "compilation"
+
+    def __init__(self) -> None:
+        self._calls = Tally(lambda: {"calls": 0, "errors": []})
+
+    def install(self, session: Session) -> None:
+        def failed(error: Exception, *_: Any, **__: Any) -> None:
+            self._calls.here(session.root)["errors"].append(f"{type(error).__name__}: {error}"[:400])
+
+        def called(*_: Any, **__: Any) -> None:
+            session.compiles()
+            self._calls.here(session.root)["calls"] += 1
+
+        watch(session, session.torch, "compile", self.topic, before=called, failed=failed)
+
+    def collect(self, session: Session) -> Any:
+        calls = self._calls.records
+        return {"calls": calls, **_counts()} if calls else None
+
+
+def _counts() -> dict[str, Any]:
+    """What dynamo counted; nothing where the program never made it start."""
+    utilities = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(utilities, "counters", None)
+    if counters is None:
+        return {
+            "unique_graphs": 0,
+            "calls_captured": 0,
+            "graph_breaks": {},
+            "recompiles": None,
+            "suppress_errors": False,
+        }
+    breaks = sorted(counters["graph_break"].items(), key=lambda pair: -pair[1])[:MOST_REASONS]
+    config = getattr(sys.modules.get("torch._dynamo.config"), "suppress_errors", False)
+    metrics = getattr(utilities, "_compilation_metrics", None)
+    recompiles = None
+    if metrics is not None:
+        recompiles = sum(1 for one in metrics if (getattr(one, "cache_size", 0) or 0) > 0)
+    return {
+        "unique_graphs": int(counters["stats"].get("unique_graphs", 0)),
+        "calls_captured": int(counters["stats"].get("calls_captured", 0)),
+        "graph_breaks": {str(reason)[:200]: int(count) for reason, count in breaks},
+        "recompiles": recompiles,
+        "suppress_errors": bool(config),
+    }

@@ -1,0 +1,54 @@
+"""Calls that hold the device up: ``synchronize`` and ``empty_cache``, by place and iteration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ldlm_lint.probe.patches import watch
+from ldlm_lint.probe.session import Observer, Session
+from ldlm_lint.probe.tallies import Tally
+
+SYNCHRONIZE, EMPTY = "synchronize", "empty_cache"
+
+
+class HostCallObserver(Observer):
+    """``places``: one record for each place and kind of call, with the calls between the first and the last step of the
+    watched iterations; ``iterations``: how many of these there were.
+
+    The first iteration is not counted: whatever comes before it belongs to the start.
+    """
+
+    topic = "host_calls"
+
+    def __init__(self) -> None:
+        self._places = Tally(lambda: {"calls": 0, "iterations": 0, "last": 0, "outside": 0})
+        self._iterations = 0
+
+    def install(self, session: Session) -> None:
+        for backend in ("cuda", "accelerator"):
+            owner = getattr(session.torch, backend, None)
+            for name in (SYNCHRONIZE, EMPTY):
+                if hasattr(owner, name):
+
+                    def called(*_: Any, call: str = f"torch.{backend}.{name}", kind: str = name, **__: Any) -> None:
+                        self._called(session, kind, call)
+
+                    watch(session, owner, name, self.topic, before=called)
+
+    def _called(self, session: Session, kind: str, call: str) -> None:
+        place = self._places.here(session.root, kind=kind, call=call)
+        if not session.step:
+            place["outside"] += 1
+            return
+        place["calls"] += 1
+        if place["last"] != session.step:
+            place["last"] = session.step
+            place["iterations"] += 1
+
+    def after_step(self, session: Session) -> None:
+        self._iterations = session.step - 1
+
+    def collect(self, session: Session) -> Any:
+        if not self._places.records:
+            return None
+        return {"iterations": self._iterations, "places": self._places.records}

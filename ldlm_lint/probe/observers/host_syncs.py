@@ -1,0 +1,185 @@
+"""Values read from tensors on the host: where, how often, and whether the device had to be waited for.
+
+On CUDA torch's own synchronisation debug mode tells of waits (not yet run on CUDA). Elsewhere, and beside it, the methods
+that read a value are watched for some iterations: these are candidates, told apart by their callers.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from ldlm_lint.probe.patches import watch
+from ldlm_lint.probe.session import Observer, Phase, Session
+from ldlm_lint.probe.tallies import Tally
+
+READERS = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "numpy", "cpu")
+MOST_READS = 20_000
+WARNING = "called a synchronizing CUDA operation"
+
+
+class HostSyncObserver(Observer):
+    """``places``: one record for each place that reads values, by ``caller`` (``program``, ``optimizer``, ``loader``);
+    ``iterations``: how many were looked at; ``warned``: whether torch itself told of synchronising operations."""
+
+    topic = "host_syncs"
+
+    def __init__(self) -> None:
+        self._places = Tally(self._fresh)
+        self._ends: list[Callable[[], None]] = []
+        self._first = self._iterations = self._reads = 0
+        self._in_optimizer = False
+        self._warned = False
+        self._mode: int | None = None
+        self._kept: Any = None
+
+    @staticmethod
+    def _fresh() -> dict[str, Any]:
+        return {
+            "reads": 0,
+            "warned": 0,
+            "methods": [],
+            "devices": [],
+            "on_graph": 0,
+            "iterations": [],
+            "warned_iterations": [],
+        }
+
+    def install(self, session: Session) -> None:
+        session.before_compile(self._end)
+        register = getattr(import_module("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
+        if register is not None:
+            session.on_take_back(register(self._stepped).remove)
+
+    def _stepped(self, *_: Any) -> None:
+        self._in_optimizer = False
+
+    def before_step(self, session: Session, optimizer: Any) -> None:
+        self._in_optimizer = True
+
+    def after_step(self, session: Session) -> None:
+        self._in_optimizer = False
+        if session.phase is not Phase.OBSERVE:
+            return
+        if session.step == 1:
+            # Whatever is read before the first step may belong to the preparation of data.
+            self._begin(session)
+        else:
+            self._iterations += 1
+            self._assert_mode(session)
+
+    def _begin(self, session: Session) -> None:
+        self._first = session.step
+        if session.uses_compile:
+            session.unavailable[self.topic] = "torch.compile is used, and would trace hooks on tensors"
+        else:
+            for name in READERS:
+
+                def read(values: Any, *_: Any, method: str = name, **__: Any) -> None:
+                    self._read(session, values, method)
+
+                self._ends.append(watch(session, session.torch.Tensor, name, self.topic, before=read))
+        self._begin_mode(session)
+
+    def _read(self, session: Session, values: Any, method: str) -> None:
+        self._reads += 1
+        if self._reads > MOST_READS:
+            self._end()
+            session.unavailable[self.topic] = f"more than {MOST_READS} reads of values in the observed iterations"
+            return
+        if method == "cpu" and values.device.type == "cpu":
+            return
+        place = self._places.here(session.root, caller=self._caller())
+        place["reads"] += 1
+        place["on_graph"] += int(values.requires_grad)
+        _note(place["methods"], method)
+        _note(place["devices"], values.device.type)
+        _note(place["iterations"], session.step)
+
+    def _caller(self) -> str:
+        if self._in_optimizer:
+            return "optimizer"
+        frame = sys._getframe(2)
+        while frame is not None:
+            if frame.f_code.co_filename.replace("\\", "/").endswith(
+                ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
+            ):
+                return "loader"
+            frame = frame.f_back
+        return "program"
+
+    def stop_observing(self, session: Session) -> None:
+        self._end()
+        self._end_mode(session)
+
+    def _end(self) -> None:
+        while self._ends:
+            self._ends.pop()()
+
+    def _begin_mode(self, session: Session) -> None:
+        """Have torch warn of operations that wait for the device, unless the program uses that mode itself."""
+        cuda = session.torch.cuda
+        if session.device != "cuda" or not hasattr(cuda, "set_sync_debug_mode"):
+            return
+        mode = cuda.get_sync_debug_mode()
+        if mode:
+            session.unavailable[f"{self.topic}: warnings"] = "the program uses torch.cuda.set_sync_debug_mode itself"
+            return
+        self._mode, self._warned = mode, True
+        session.on_take_back(lambda: self._end_mode(session))
+        self._assert_mode(session)
+
+    def _assert_mode(self, session: Session) -> None:
+        """Set the mode and the hook of warnings again: ``catch_warnings`` of the program takes the hook away."""
+        if self._mode is None:
+            return
+        session.torch.cuda.set_sync_debug_mode("warn")
+        if getattr(warnings.showwarning, "__self__", None) is self and self._kept is not None:
+            return
+        self._kept = warnings.showwarning
+        self._session = session
+        warnings.showwarning = self._show
+        warnings.filterwarnings("always", message=WARNING)
+
+    def _show(
+        self, message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
+    ) -> None:
+        if WARNING not in str(message):
+            self._kept(message, category, filename, lineno, file, line)
+            return
+        self._session.guard(self.topic, self._count_warning, self._session)
+
+    def _count_warning(self, session: Session) -> None:
+        place = self._places.here(session.root, caller=self._caller())
+        place["warned"] += 1
+        _note(place["warned_iterations"], session.step)
+
+    def _end_mode(self, session: Session) -> None:
+        if self._mode is None:
+            return
+        session.torch.cuda.set_sync_debug_mode(self._mode)
+        self._mode = None
+        if getattr(warnings.showwarning, "__self__", None) is self:
+            warnings.showwarning = self._kept
+        warnings.filters[:] = [
+            one for one in warnings.filters if not (one[1] is not None and one[1].pattern == WARNING)
+        ]
+
+    def collect(self, session: Session) -> Any:
+        self._end()
+        self._end_mode(session)
+        records = [
+            {**one, "iterations": len(one["iterations"]), "warned_iterations": len(one["warned_iterations"])}
+            for one in self._places.records
+        ]
+        if not records:
+            return None
+        return {"iterations": self._iterations, "warned": self._warned, "places": records}
+
+
+def _note(values: list[Any], value: Any) -> None:
+    if value not in values:
+        values.append(value)

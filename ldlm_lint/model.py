@@ -192,14 +192,16 @@ class Probe:
 
     ``confirms`` continues "it confirms a finding where ...". ``device_bound``: a run on another device than the one
     that trains settles nothing. ``experiment`` names the micro-experiment of `ldlm-lint probe --only` that measures the
-    claim on a machine, ``watched`` says that watching the program itself can settle it. ``whole_run``: what is observed
-    is true of a run as a whole (a switch, a wrapped model), so that it may be told at another place than the finding's.
+    claim on a machine, for whose device alone it speaks if ``bound_experiment``; ``watched`` says that watching the
+    program itself can settle it. ``whole_run``: what is observed is true of a run as a whole (a switch, a wrapped
+    model), so that it may be told at another place than the finding's.
     """
 
     metric: str
     confirms: str
     device_bound: bool = False
     experiment: str = ""
+    bound_experiment: bool = False
     watched: bool = True
     whole_run: bool = False
 

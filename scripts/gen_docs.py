@@ -15,7 +15,7 @@ from harness import Case, cases, contents  # noqa: E402
 
 from ldlm_lint.examples import shown  # noqa: E402
 from ldlm_lint.model import Rule  # noqa: E402
-from ldlm_lint.report.page import default, fix_level  # noqa: E402
+from ldlm_lint.report.page import default, fix_level, probe  # noqa: E402
 from ldlm_lint.rules import ALL  # noqa: E402
 
 TARGET = ROOT / "docs" / "rules.md"
@@ -114,7 +114,7 @@ def _sections(rule: Rule, bad: Case | None, good: Case | None) -> Iterator[str]:
         yield "\n".join(_row((f"`{one.name}`", f"`{one.default}`", one.help)) for one in rule.options) + "\n"
     yield f"### How to verify\n\n{rule.verification}\n"
     if rule.probe:
-        yield f"The runtime probe measures `{rule.probe.metric}`; it confirms a finding where {rule.probe.confirms}.\n"
+        yield f"*Probe*: {probe(rule.probe)}\n"
     yield "### References\n"
     yield "\n".join(f"- [{one.title}]({one.url})" for one in rule.references) + "\n"
 

@@ -67,14 +67,15 @@ def wrong_device(device: str, target: str) -> str:
     return "" if device == target else f"observed on {device}, and the rule is about {target}"
 
 
-def on_its_device(judgement: Judgement, target: str) -> Judgement:
-    """A judgement, inconclusive where its rule is bound to a device and it was made on another one."""
-    rule = by_symbol.get(judgement.rule)
-    reason = wrong_device(judgement.scope.device, target)
-    settled = judgement.verdict is not Verdict.INCONCLUSIVE
-    if not reason or not settled or rule is None or rule.probe is None or not rule.probe.device_bound:
-        return judgement
-    return _inconclusive(judgement, reason)
+def on_its_device(judgement: Judgement, target: str, *, experiment: bool = False) -> Judgement:
+    """A judgement, inconclusive where its rule is bound to a device and it was made on another one.
+
+    ``experiment`` says that it comes from a micro-experiment, which may be bound where watching is not.
+    """
+    probe = by_symbol[judgement.rule].probe if judgement.rule in by_symbol else None
+    bound = probe is not None and (probe.device_bound or (experiment and probe.bound_experiment))
+    reason = wrong_device(judgement.scope.device, target) if bound else ""
+    return _inconclusive(judgement, reason) if reason and judgement.verdict is not Verdict.INCONCLUSIVE else judgement
 
 
 def device_bound(run: WatchedRun, judgement: Judgement) -> Judgement:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
 from ldlm_lint.examples import example
-from ldlm_lint.model import Rule
+from ldlm_lint.model import Probe, Rule
 from ldlm_lint.report.common import rule_url
 
 WIDTH = 88
@@ -42,6 +42,18 @@ def fix_level(rule: Rule) -> str:
     return rule.applicability.label if rule.applicability is not None else "-"
 
 
+def probe(probe: Probe) -> str:
+    """What the runtime probe observes, which run settles it, and on which device."""
+    words = [f"{probe.metric}: it confirms a finding where {probe.confirms}."]
+    if probe.watched:
+        words.append(f"`{probe.command}` watches a program for it.")
+    if probe.experiment:
+        words.append(f"`ldlm-lint probe --only {probe.experiment}` measures on this machine what the rule claims.")
+    if probe.device_bound:
+        words.append("Only a run on the device that trains settles it.")
+    return " ".join(words)
+
+
 def _facts(rule: Rule) -> Iterator[str]:
     reads = ", ".join(_ARTEFACTS[one] for one in rule.reads)
     yield ""
@@ -63,7 +75,7 @@ def _sections(rule: Rule) -> Iterator[str]:
         ("Versions", rule.versions),
         ("Fix safety", rule.fix_safety),
         ("How to verify", rule.verification),
-        ("Probe", f"{rule.probe.metric}: {rule.probe.confirms}" if rule.probe else ""),
+        ("Probe", probe(rule.probe) if rule.probe else ""),
     )
     if rule.options:
         yield "\nOptions in [tool.ldlm-lint]"

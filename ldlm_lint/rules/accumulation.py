@@ -38,7 +38,10 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     "and step sees gradients of its own rank only. The test is that of the optimizer's step, so that no step is taken on gradients that "
     "stayed local; where a step may come at another time (what is left over after the last batch, a second test, two optimizers in turn), "
     "where a backward pass may be left out, or every micro-batch is clipped, there is no fix.",
-    probe=Probe("all-reduces-per-step", "more than one all-reduce of the same bucket ran between two optimizer steps"),
+    probe=Probe(
+        "all-reduces-per-step",
+        "gradients were reduced in each of several backward passes between two optimizer steps",
+    ),
 )
 
 RULES = (ACCUMULATION_WITHOUT_NO_SYNC,)

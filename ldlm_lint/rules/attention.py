@@ -37,7 +37,12 @@ UNFUSED_ATTENTION = Rule(
     default=False,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: masks, scale, dropout and the layout of the operands have to be carried over by hand.",
-    probe=Probe("attention-kernels", "no fused attention kernel ran in a training step"),
+    probe=Probe(
+        "attention-kernels",
+        "no fused attention kernel ran in a training step",
+        device_bound=True,
+        experiment="attention",
+    ),
 )
 
 RULES = (UNFUSED_ATTENTION,)

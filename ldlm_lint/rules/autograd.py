@@ -94,7 +94,7 @@ ANOMALY_DETECTION_LEFT_ON = Rule(
     triggers=(b"detect_anomaly",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a NaN in a backward pass no longer raises, so that a training goes on with it.",
-    probe=Probe("anomaly-detection", "anomaly detection is enabled during a training step"),
+    probe=Probe("anomaly-detection", "anomaly detection is enabled during a training step", whole_run=True),
 )
 
 RULES = (LOSS_GRAPH_ACCUMULATION, GRAPH_RETAINED_ON_BACKWARD, ANOMALY_DETECTION_LEFT_ON)

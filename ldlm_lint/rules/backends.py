@@ -39,7 +39,13 @@ TF32_DISABLED = Rule(
     default=False,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the inputs of every float32 matrix product are rounded to 10 bits of mantissa.",
-    probe=Probe("matmul-precision", "float32 products ran without tensor cores"),
+    probe=Probe(
+        "matmul-precision",
+        "float32 products ran without tensor cores",
+        device_bound=True,
+        experiment="precision",
+        whole_run=True,
+    ),
 )
 
 MIXED_TF32_APIS = Rule(
@@ -90,7 +96,11 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
     default=False,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: two runs with the same seed may differ in the last bits afterwards.",
-    probe=Probe("deterministic-algorithms", "deterministic algorithms were on during the training steps"),
+    probe=Probe(
+        "deterministic-algorithms",
+        "deterministic algorithms were on during the training steps",
+        whole_run=True,
+    ),
 )
 
 CONVOLUTION_AUTOTUNER_OFF = Rule(
@@ -122,7 +132,12 @@ CONVOLUTION_AUTOTUNER_OFF = Rule(
     default=False,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: other algorithms give other last bits, from one run to the next too, and may need more workspace.",
-    probe=Probe("cudnn-benchmark", "the autotuner was off while convolutions of one shape ran in every step"),
+    probe=Probe(
+        "cudnn-benchmark",
+        "the autotuner was off while convolutions of one shape ran in every step",
+        device_bound=True,
+        whole_run=True,
+    ),
 )
 
 RULES = (TF32_DISABLED, MIXED_TF32_APIS, NONDETERMINISM_GUARD_LEFT_ON, CONVOLUTION_AUTOTUNER_OFF)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _SAVE = Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html")
 _DDP_TUTORIAL = Reference(
@@ -31,6 +31,7 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: a `state_dict()` that gathers shards must be called on every rank, and the others may "
     "have to wait at a barrier before they read the file.",
+    probe=Probe("checkpoint-files", "several ranks wrote the same path"),
 )
 
 NON_ATOMIC_CHECKPOINT = Rule(
@@ -55,6 +56,7 @@ NON_ATOMIC_CHECKPOINT = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: for a moment both files lie on the disk, whatever watches the folder sees a second name, and a link "
     "in the file's place becomes a file. None where the path may be an open file or remote, or several ranks save.",
+    probe=Probe("checkpoint-files", "a save wrote over the file that the one before had written"),
 )
 
 CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
@@ -77,6 +79,7 @@ CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: which files are the old checkpoint, and whether both fit on the disk, is for you to say.",
+    probe=Probe("checkpoint-files", "the only checkpoint was removed before the next one was written"),
 )
 
 CHECKPOINT_SAVES_LIVE_STATE = Rule(

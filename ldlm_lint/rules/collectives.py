@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Reference, Rule
+from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
 
 COLLECTIVE_LIMIT = Option("collective-limit", 7200, "longest collective timeout that is not reported, in seconds")
 COLLECTIVE_TIMEOUT = Option("collective-timeout", 1800, "collective timeout that the fix writes, in seconds (whole minutes)")
@@ -43,6 +43,12 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job.",
     options=(COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT),
+    probe=Probe(
+        "group-timeout",
+        "the process group that was made there has this timeout",
+        experiment="process-groups",
+        bound_experiment=True,
+    ),
 )
 
 RULES = (EXCESSIVE_COLLECTIVE_TIMEOUT,)

@@ -36,7 +36,12 @@ BLOCKING_COPY = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the values are the same on the GPU, but host code that writes into the pinned batch right after the copy "
     "began would change what is copied.",
-    probe=Probe("host-to-device-copy-share", "copies of batches block the host"),
+    probe=Probe(
+        "host-to-device-copies",
+        "pinned batches were copied to the device while the host waited",
+        device_bound=True,
+        experiment="dataloader",
+    ),
 )
 
 UNSYNCHRONIZED_COPY = Rule(

@@ -53,7 +53,11 @@ PERSISTENT_WORKERS = Rule(
     fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs, do not see later changes to the "
     "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ from the "
     "second iteration on. A sampler that is seeded with the epoch gives the same batches as before.",
-    probe=Probe("loader-first-batch-wait", "the first batch of a later epoch waits for worker start-up"),
+    probe=Probe(
+        "loader-starts",
+        "the workers of the loader were started again for a later epoch",
+        experiment="dataloader",
+    ),
 )
 
 PREFETCH = Rule(
@@ -80,7 +84,7 @@ PREFETCH = Rule(
     fix_safety="Unsafe: it takes more host memory and shared memory (/dev/shm, 64 MB by default in Docker), which can end the workers "
     "with a bus error.",
     options=(PREFETCH_FACTOR,),
-    probe=Probe("loader-wait-share", "the step waits for the loader"),
+    probe=Probe("loader-wait-share", "the step waits for the loader", experiment="dataloader"),
 )
 
 IN_MAIN_PROCESS = Rule(
@@ -107,7 +111,7 @@ IN_MAIN_PROCESS = Rule(
     "the items of an iterable dataset that does not share them out, and fail "
     "with what cannot be forked or pickled (open files, CUDA tensors, lambdas where processes are spawned).",
     options=(NUM_WORKERS,),
-    probe=Probe("loader-wait-share", "the step waits for the loader"),
+    probe=Probe("loader-wait-share", "the step waits for the loader", experiment="dataloader"),
 )
 
 OPTIONS_WITHOUT_WORKERS = Rule(
@@ -184,7 +188,7 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
     fix_safety="Unsafe: fewer workers may be too few for a slow dataset, and the random streams of the workers change with their number. "
     "`LOCAL_WORLD_SIZE` is set by torchrun and by what starts ranks through it; elsewhere 1 is assumed.",
     options=(WORKERS_LIMIT,),
-    probe=Probe("loader-wait-share", "the step does not wait for the loader with fewer workers"),
+    probe=Probe("loader-workers", "the workers of all ranks of the machine are more than its cores"),
 )
 
 WITHOUT_PIN_MEMORY = Rule(
@@ -215,7 +219,12 @@ WITHOUT_PIN_MEMORY = Rule(
     setting_triggers=(b"pin_memory", b"pin-memory"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: page-locked memory cannot be swapped out, and a batch that holds CUDA tensors already cannot be pinned.",
-    probe=Probe("host-to-device-copy-share", "copies of batches block the host"),
+    probe=Probe(
+        "host-to-device-copies",
+        "batches were copied to the device from pageable memory",
+        device_bound=True,
+        experiment="dataloader",
+    ),
 )
 
 CONFLICTING_OPTIONS = Rule(

@@ -40,7 +40,12 @@ FIND_UNUSED_PARAMETERS = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: with an unused parameter `find_unused_parameters=False` crashes on the second iteration, on the project that "
     "this advice was written for as well. The probe decides.",
-    probe=Probe("parameters-without-gradient", "no parameter was without a gradient in any step"),
+    probe=Probe(
+        "parameters-without-gradient",
+        "no parameter was without a gradient on any rank in any step",
+        experiment="ddp",
+        whole_run=True,
+    ),
 )
 
 GRADIENT_COPY = Rule(
@@ -68,6 +73,7 @@ GRADIENT_COPY = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: `detach_()` on a gradient raises for a view, and a reference to a gradient that is kept beyond the step sees the "
     "next one.",
+    probe=Probe("gradient-storages", "gradients and buckets are different memory", experiment="ddp"),
 )
 
 BROADCAST_BUFFERS = Rule(
@@ -97,6 +103,7 @@ BROADCAST_BUFFERS = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the buffers are broadcast where they were not before, at construction or before each forward; `forward_sync_buffers` "
     "does not exist before torch 2.13.",
+    probe=Probe("buffers-of-ranks", "the buffers of the ranks differ after wrapping"),
 )
 
 RULES = (FIND_UNUSED_PARAMETERS, GRADIENT_COPY, BROADCAST_BUFFERS)

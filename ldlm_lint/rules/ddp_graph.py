@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -105,6 +105,7 @@ PARAMETERS_FROZEN_AFTER_WRAP = Rule(
     reads=("py",),
     triggers=(b"requires_grad", b"freez", b"set_trainable", b"toggle_grad"),
     confidence=Confidence.MEDIUM,
+    probe=Probe("trainable-parameters", "parameters were frozen after DDP had wrapped them"),
 )
 
 RULES = (

@@ -6,7 +6,7 @@ own (`environment_*`). `environment_decisions` joins them, the tables of names a
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Reference, Rule
+from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
 from ldlm_lint.rules import environment_names
 
 _PROCESS_GROUP = Reference(
@@ -54,6 +54,12 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     options=(
         Option("heartbeat-limit", 7200, "longest TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC that is not reported, in seconds"),
         Option("heartbeat-timeout", 1800, "heartbeat timeout that the fix writes, in seconds"),
+    ),
+    probe=Probe(
+        "group-environment",
+        "the variable had this value when a process group of NCCL was made",
+        device_bound=True,
+        whole_run=True,
     ),
 )
 
@@ -128,6 +134,12 @@ NCCL_MONITORING_DISABLED = Rule(
     fix_safety="Unsafe: processes can be ended that were left alone before. It is written as 1 and not removed, so that no 0 of a sourced file, "
     "an image or a cluster's profile comes back into force. There is no fix where the heartbeat timeout of the file, or of another one that "
     "the same processes get, is unknown, below 30 s or would still overflow. " + _UNIT,
+    probe=Probe(
+        "group-environment",
+        "the variable was off when a process group of NCCL was made",
+        device_bound=True,
+        whole_run=True,
+    ),
 )
 
 NCCL_BLOCKING_WAIT = Rule(
@@ -151,6 +163,12 @@ NCCL_BLOCKING_WAIT = Rule(
     fix_safety="Unsafe: the watchdog, its timeout and the heartbeat come back into force. Both names go at once; there is "
     "no fix where the heartbeat timeout of the file, or of another one that the same processes get, is unknown, below 30 s or would still "
     "overflow. " + _UNIT,
+    probe=Probe(
+        "group-environment",
+        "the variable was on when a process group of NCCL was made",
+        device_bound=True,
+        whole_run=True,
+    ),
 )
 
 RULES = (

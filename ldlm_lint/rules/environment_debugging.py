@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ldlm_lint.model import Applicability, Edit, Reference, Rule, Span
+from ldlm_lint.model import Applicability, Edit, Probe, Reference, Rule, Span
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, Plan, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -61,6 +61,12 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     applicability=Applicability.SAFE,
     fix_safety="Safe for NCCL_DEBUG, which becomes WARN, where no file of the project uses its value and the file does not search "
     "for lines of NCCL's log; unsafe for the other two, since an error is then reported later, or with less to go by.",
+    probe=Probe(
+        "group-environment",
+        "NCCL_DEBUG was INFO or TRACE when a process group of NCCL was made",
+        device_bound=True,
+        whole_run=True,
+    ),
 )
 
 NCCL_DEBUG_FILE_SHARED = Rule(

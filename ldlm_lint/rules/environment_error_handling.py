@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 from ldlm_lint.rules.environment_view import Draft, View, drop, members, number, rewrite
 from ldlm_lint.rules.settings import Value
 
@@ -42,6 +42,12 @@ NCCL_ERROR_HANDLING_DISABLED = Rule(
     triggers=(b"NCCL_ASYNC_ERROR_HANDLING",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a process that outlived an error is ended by it from then on.",
+    probe=Probe(
+        "group-environment",
+        "the variable was off when a process group of NCCL was made",
+        device_bound=True,
+        whole_run=True,
+    ),
 )
 
 REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(

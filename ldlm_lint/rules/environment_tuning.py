@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -68,6 +68,12 @@ NCCL_TRANSPORT_DISABLED = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: on a machine whose fabric is broken the job may hang again.",
+    probe=Probe(
+        "group-environment",
+        "the variable was on when a process group of NCCL was made",
+        device_bound=True,
+        whole_run=True,
+    ),
 )
 
 NCCL_DEBUGGING_TUNABLE = Rule(

@@ -53,7 +53,7 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: what reads the value decides how long it may stay on the device; a sum that becomes a tensor "
     "needs `.item()` where it is read.",
-    probe=Probe("host-wait", "the call waits for the device in every step"),
+    probe=Probe("host-wait", "the call waits for the device in every step", device_bound=True),
 )
 
 CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
@@ -86,7 +86,7 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
     triggers=(b"empty_cache",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a run that only just fits in memory may run out of it where blocks of other sizes stay cached.",
-    probe=Probe("device-allocations", "every step allocates blocks from the driver anew"),
+    probe=Probe("device-allocations", "every step allocates blocks from the driver anew", device_bound=True),
 )
 
 DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
@@ -116,7 +116,7 @@ DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: times that the host takes around it mean something else, and code that counts on its wait "
     "(another stream, a buffer that is reused, another library) races.",
-    probe=Probe("host-wait", "the call waits for the device in every step"),
+    probe=Probe("host-wait", "the call waits for the device in every step", device_bound=True),
 )
 
 RULES = (HOST_SYNC_IN_TRAINING_LOOP, CACHE_EMPTIED_IN_TRAINING_LOOP, DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP)

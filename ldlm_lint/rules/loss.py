@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Reference, Rule
 
 MSE_ON_UNIT_VECTORS = Rule(
     code="W7809",
@@ -39,7 +39,6 @@ MSE_ON_UNIT_VECTORS = Rule(
     requires=((b"mse", b"MSELoss", b"** 2", b"**2", b"pow(", b"square("),),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: times D / 2 the term is the mean of 1 - cos, and counts that much more beside the others.",
-    probe=Probe("loss-gradient-norm", "the gradient of this term is far below that of the others"),
 )
 
 CLAMPED_LOSS = Rule(
@@ -71,7 +70,6 @@ CLAMPED_LOSS = Rule(
     requires=((b"loss", b"Loss", b"entropy"),),
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: without the bound large losses train at their full gradient, which is to be limited by its norm.",
-    probe=Probe("gradient-norm", "steps with a gradient norm of zero"),
 )
 
 RULES = (MSE_ON_UNIT_VECTORS, CLAMPED_LOSS)

@@ -40,7 +40,13 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     "transformers is told by `gradient_checkpointing_enable()`. No fix is offered for blocks that are given caches, update statistics or "
     "counters (BatchNorm), draw from `random`, NumPy or a generator of their own or change their inputs in place; nor under FSDP, tensor or "
     "pipeline parallelism, TorchScript, CUDA graphs or transforms of `torch.func`, nor for scripts that build another package's model.",
-    probe=Probe("recomputed-blocks", "no block ran its forward again inside the backward"),
+    probe=Probe(
+        "recomputed-blocks",
+        "no block ran its forward again inside the backward",
+        experiment="activation-checkpointing",
+        bound_experiment=True,
+        whole_run=True,
+    ),
 )
 
 CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
@@ -102,7 +108,11 @@ REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     reads=("py",),
     triggers=(b"requires_grad", b"toggle_grad", b"set_trainable", b"freez"),
     confidence=Confidence.MEDIUM,
-    probe=Probe("trainable-parameters", "the set of parameters that require gradients changes between steps"),
+    probe=Probe(
+        "trainable-parameters",
+        "the set of parameters that require gradients changes between steps",
+        whole_run=True,
+    ),
 )
 
 RULES = (MISSING_ACTIVATION_CHECKPOINTING, CHECKPOINT_WITHOUT_USE_REENTRANT, REQUIRES_GRAD_TOGGLED_PER_STEP)

@@ -37,7 +37,12 @@ OPTIMIZER_NOT_FUSED = Rule(
     "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "
     "so the fix writes `fused=torch.cuda.is_available()`. Only shown where torch may be too old and the project does not say: SGD (2.3), a "
     "model that is moved to the GPU after its optimizer was made (2.4). None where the file makes complex or sparse parameters.",
-    probe=Probe("optimizer-kernels", "no fused kernel ran in the optimizer step"),
+    probe=Probe(
+        "optimizer-kernels",
+        "no fused kernel ran in the optimizer's step",
+        device_bound=True,
+        experiment="fused-optimizer",
+    ),
 )
 
 RULES = (OPTIMIZER_NOT_FUSED,)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Reference, Rule
+from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
 
 COLLECTIVE_MINIMUM = Option("collective-minimum", 30, "shortest collective timeout that is not reported, in seconds")
 
@@ -47,6 +47,7 @@ INVALID_COLLECTIVE_TIMEOUT = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a number is taken for seconds and a short timeout becomes `collective-timeout`, which may not be what was meant.",
     options=(COLLECTIVE_MINIMUM,),
+    probe=Probe("group-timeout", "the process group that was made there has a timeout below 30 seconds"),
 )
 
 SUBGROUP_TIMEOUT_NOT_INHERITED = Rule(
@@ -74,6 +75,11 @@ SUBGROUP_TIMEOUT_NOT_INHERITED = Rule(
     triggers=(b"new_group", b"new_subgroups", b"split_group", b"init_device_mesh"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: collectives of the group now fail, or hang, after another time.",
+    probe=Probe(
+        "group-timeout",
+        "the sub-group has its backend's default, and the default group has another timeout",
+        experiment="process-groups",
+    ),
 )
 
 RULES = (INVALID_COLLECTIVE_TIMEOUT, SUBGROUP_TIMEOUT_NOT_INHERITED)

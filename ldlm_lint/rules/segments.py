@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _CHECKPOINT = Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html")
 _TECHNIQUES = Reference(
@@ -31,6 +31,7 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it changes the implementation. Parameters that got no gradients now train, and a segment that saves other "
     "tensors when it is computed again raises.",
+    probe=Probe("gradients-of-segments", "parameters of a reentrant segment got no gradient"),
 )
 
 WHOLE_MODEL_CHECKPOINT = Rule(
@@ -56,6 +57,12 @@ WHOLE_MODEL_CHECKPOINT = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: taking the segment away without checkpointing the blocks, which are called in another class, would save as "
     "little and no longer recompute.",
+    probe=Probe(
+        "recomputed-blocks",
+        "one checkpointed segment held a whole stack of blocks",
+        experiment="activation-checkpointing",
+        bound_experiment=True,
+    ),
 )
 
 CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(

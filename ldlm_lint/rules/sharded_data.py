@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
 
 _SAMPLER = Reference(
     "torch.utils.data.distributed.DistributedSampler",
@@ -41,6 +41,7 @@ SAMPLER_WITHOUT_SET_EPOCH = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: each epoch then has another order, which is what shuffling is for, but runs are no longer comparable "
     "sample by sample with earlier ones.",
+    probe=Probe("sampler-epochs", "a shuffling sampler gave two passes the same order"),
 )
 
 UNSHARDED_DATA = Rule(

@@ -18,8 +18,10 @@ from typing import Any
 
 from ldlm_lint.evidence.files import write
 from ldlm_lint.evidence.model import Evidence, Run, Status
+from ldlm_lint.probe.footprint import Footprint
 from ldlm_lint.probe.machine import environment
 from ldlm_lint.probe.settings import IDLE, Settings
+from ldlm_lint.probe.termination import Termination
 from ldlm_lint.probe.watcher import Watcher
 
 # A program that catches the end goes on; after so many times the process is left at once.
@@ -47,7 +49,12 @@ class Process:
     def __init__(self, torch: Any, settings: Settings) -> None:
         self.settings = settings
         self.watcher = Watcher(
-            torch, settings.root, settings.steps if settings.stop else sys.maxsize, on_done=self._stop
+            torch,
+            settings.root,
+            settings.steps if settings.stop else sys.maxsize,
+            observers=[Footprint()] if settings.timing else None,
+            on_done=self._stop,
+            timing=settings.timing,
         )
         self._torch = torch
         self._lock = threading.RLock()
@@ -55,6 +62,7 @@ class Process:
         self._raised = 0
         self._failure = ""
         self._forked_at = -1
+        self._termination = Termination(self._at_termination)
         self._pid = os.getpid()
         self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
@@ -66,6 +74,7 @@ class Process:
         self._wrap_exit()
         os.register_at_fork(after_in_child=self._forked)
         self._watch_children()
+        self._termination.install()
         if self.settings.deadline:
             self._wait_for_deadline()
 
@@ -124,6 +133,10 @@ class Process:
         """The interpreter ends: normally, or with the exception that Python has just reported."""
         self.write(self._ending(getattr(sys, "last_value", None)))
 
+    def _at_termination(self) -> None:
+        self._failure = self._failure or "SIGTERM"
+        self.write(Status.TIMEOUT if self._late() else Status.INTERRUPTED)
+
     def _ending(self, error: BaseException | None) -> Status:
         if error is not None and not isinstance(error, SystemExit):
             self._failure = self._failure or described(error)
@@ -157,6 +170,7 @@ class Process:
         self._failure = ""
         self._forked_at = self._worked()
         self.watcher.forked()
+        self._termination.forked()
 
     def _watch_children(self) -> None:
         """An exception in a child process is caught by multiprocessing: note it on its way."""

@@ -21,7 +21,7 @@ class Settings:
     ``out`` is the folder for evidence; ``root`` the project that call sites are relative to, as it lies where the
     program runs, and ``shown_root`` the tree that it is (or is a copy of). ``steps`` are watched, and with ``stop`` the
     program is ended after them. ``deadline`` (seconds since the epoch, 0 for none) is when a process that still runs
-    writes what it has.
+    writes what it has. With ``timing`` steps are only timed, from the first on: nothing is observed or profiled.
     """
 
     out: str
@@ -32,6 +32,7 @@ class Settings:
     steps: int = 20
     stop: bool = True
     deadline: float = 0.0
+    timing: bool = False
 
     def to_environment(self) -> str:
         """The value of the variable."""

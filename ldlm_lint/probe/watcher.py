@@ -38,7 +38,8 @@ class Watcher:
     """Watches this process from `start` to `finish`.
 
     ``steps`` is how many iterations are watched; after the last one ``on_done`` is called, from inside the optimizer's
-    step, and may raise to end the program. ``observers`` default to all rooms of `ldlm_lint.probe.observers`.
+    step, and may raise to end the program. ``observers`` default to all rooms of `ldlm_lint.probe.observers`. With
+    ``timing`` all iterations are in the last phase: none is observed or profiled.
     """
 
     def __init__(
@@ -49,12 +50,15 @@ class Watcher:
         *,
         observers: Sequence[Observer] | None = None,
         on_done: Callable[[], None] | None = None,
+        timing: bool = False,
     ) -> None:
         if observers is None:
             from ldlm_lint.probe.observers import observers as all_observers
 
             observers = all_observers()
         self.session = Session(torch, root, observers)
+        if timing:
+            self.session.phase = Phase.TIME
         self.steps = steps
         self.clock = Clock()
         self.window = Window(self.session)

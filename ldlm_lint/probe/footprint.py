@@ -1,0 +1,32 @@
+"""The memory that a process needed at most, read once when it ends."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ldlm_lint.probe.session import Observer, Session
+
+
+class Footprint(Observer):
+    """Peaks in bytes: resident memory of the process, and what the allocator of CUDA handed out and reserved.
+
+    The allocator's own peak counters are read, never reset: the program may read them, too. Not yet run on CUDA.
+    """
+
+    topic = "footprint"
+
+    def collect(self, session: Session) -> dict[str, Any]:
+        """``resident_peak_bytes``, and where there is a CUDA context ``device_peak_bytes``, ``device_reserved_bytes``."""
+        found: dict[str, Any] = {}
+        if sys.platform != "win32":
+            import resource
+
+            unit = 1 if sys.platform == "darwin" else 1024
+            found["resident_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        cuda = session.torch.cuda
+        if cuda.is_available() and cuda.is_initialized():
+            statistics = cuda.memory_stats()
+            found["device_peak_bytes"] = statistics.get("allocated_bytes.all.peak")
+            found["device_reserved_bytes"] = statistics.get("reserved_bytes.all.peak")
+        return found

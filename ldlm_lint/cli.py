@@ -52,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         gc.set_threshold(*_COLLECTOR)
         code = _dispatch(list(sys.argv[1:] if argv is None else argv))
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except UsageError as error:
         return fail(USAGE, str(error))

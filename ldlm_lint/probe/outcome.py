@@ -16,6 +16,8 @@ from ldlm_lint.probe.launch import Ended
 from ldlm_lint.probe.settings import IDLE, PROCESSES
 
 OK, FAILURE, INTERRUPTED = 0, 3, 130
+# What the other ranks say when one has failed: named after the cause.
+_CONSEQUENCES = ("SIGTERM", "Connection closed by peer", "Connection reset by peer", "ChildFailedError", "exit code")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +71,13 @@ def judged(evidence: Sequence[Evidence], ended: Ended, why_absent: Any) -> tuple
     if ended.interrupted:
         return INTERRUPTED, f"interrupted{kept}"
     if ended.timed_out:
-        return FAILURE, f"still running after {ended.seconds:.0f} s, it was ended{kept or '; no step was seen'}"
+        return FAILURE, f"still running at the limit, ended after {ended.seconds:.0f} s{kept or '; no step was seen'}"
     crashed = [one for one in evidence if one.run.exception and one.run.status is Status.CRASHED]
     if crashed:
-        return FAILURE, f"the program crashed {_when(crashed)}: {_failures(crashed)}{kept}"
+        return (
+            FAILURE,
+            f"the program crashed {_when(crashed)}: {_failures(crashed)}{'; its evidence is kept' if steps else ''}",
+        )
     if not worked:
         return FAILURE, f"no evidence: {why_absent()}{_exit(ended)}"
     if ended.code and not all(one.run.status is Status.STOPPED for one in evidence):
@@ -91,7 +96,8 @@ def _failures(crashed: Iterable[Evidence]) -> str:
         by_text.setdefault(one.run.exception, []).append(one.run.rank)
     several = any(one.run.world_size > 1 for one in crashed)
     return "; ".join(
-        f"{text} (rank {', '.join(map(str, sorted(ranks)))})" if several else text for text, ranks in by_text.items()
+        f"{text} (rank {', '.join(map(str, sorted(ranks)))})" if several else text
+        for text, ranks in sorted(by_text.items(), key=lambda one: any(mark in one[0] for mark in _CONSEQUENCES))
     )
 
 
@@ -107,10 +113,12 @@ def absence(out: Path, idle: Sequence[Evidence]) -> str:
     failed = [one["text"] for one in lines if one.get("event") == "failed"]
     if failed:
         return f"the watcher could not be started ({failed[0]})"
+    if {one.get("pid") for one in lines if one.get("event") == "torch"} - {one.run.pid for one in idle}:
+        return "a process that had imported torch was ended by force, before it could write what it saw"
     if idle:
         return "torch was imported, but no optimizer stepped and no backward pass ran"
     if lines:
-        return "Python ran, but it never imported torch, or it left without its exit hooks"
+        return "Python ran, but it never imported torch"
     return (
         "the probe was not injected: no Python process of the command read PYTHONPATH "
         "(python -I, -E and -S ignore it, containers and remote shells start without it)"

@@ -57,6 +57,7 @@ def _start(torch):
         from ldlm_lint.probe.injected import start
 
         start(torch)
+        _note("torch")
     except Exception as error:  # the program goes on without the probe, whatever is wrong with it
         _note("failed", "{}: {}".format(type(error).__name__, error))
 

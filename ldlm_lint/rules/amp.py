@@ -69,7 +69,12 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
     fix_safety="Unsafe: the loss is no longer multiplied and the gradients are no longer divided, which changes the last "
     "bits; a step that the scaler skipped because of an infinity is taken; and the scaler's state in a checkpoint becomes "
     "empty, which an enabled scaler refuses to load.",
-    probe=Probe("grad-scale", "the scaler found no infinity in any step", experiment="precision"),
+    probe=Probe(
+        "grad-scale",
+        "an enabled scaler scaled losses that autocast had computed in bfloat16",
+        device_bound=True,
+        experiment="precision",
+    ),
 )
 
 RULES = (DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16)

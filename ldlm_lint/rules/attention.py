@@ -39,7 +39,7 @@ UNFUSED_ATTENTION = Rule(
     fix_safety="Shown only: masks, scale, dropout and the layout of the operands have to be carried over by hand.",
     probe=Probe(
         "attention-kernels",
-        "no fused attention kernel ran in a training step",
+        "scores were computed as a whole, or the fused call fell back to its plain implementation",
         device_bound=True,
         experiment="attention",
     ),

@@ -36,7 +36,7 @@ LOSS_GRAPH_ACCUMULATION = Rule(
     fix_safety="Safe where the sum is a variable of the function that is only divided, compared, asked for its number or formatted "
     "as one (`{total:.4f}`). Elsewhere unsafe: code that is not seen may differentiate it, and the printed text of a tensor names its "
     "graph. `.detach()` does not wait for the device, as `.item()` would.",
-    probe=Probe("live-autograd-nodes", "the number of autograd nodes that are alive grows with the steps"),
+    probe=Probe("live-autograd-nodes", "losses of earlier iterations are alive with their graphs"),
 )
 
 GRAPH_RETAINED_ON_BACKWARD = Rule(
@@ -64,7 +64,7 @@ GRAPH_RETAINED_ON_BACKWARD = Rule(
     triggers=(b"retain_graph",),
     requires=((b"backward",),),
     default=False,
-    probe=Probe("retained-graphs", "a backward pass retained its graph and no other one followed"),
+    probe=Probe("retained-graphs", "a backward pass retained its graph and no other one went through it"),
 )
 
 ANOMALY_DETECTION_LEFT_ON = Rule(
@@ -94,7 +94,7 @@ ANOMALY_DETECTION_LEFT_ON = Rule(
     triggers=(b"detect_anomaly",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a NaN in a backward pass no longer raises, so that a training goes on with it.",
-    probe=Probe("anomaly-detection", "anomaly detection is enabled during a training step", whole_run=True),
+    probe=Probe("anomaly-detection", "anomaly detection was on in all backward passes", whole_run=True),
 )
 
 RULES = (LOSS_GRAPH_ACCUMULATION, GRAPH_RETAINED_ON_BACKWARD, ANOMALY_DETECTION_LEFT_ON)

@@ -66,6 +66,12 @@ MIXED_TF32_APIS = Rule(
     references=(_CUDA_NOTES, _BACKENDS),
     reads=("py",),
     triggers=(b"fp32_precision",),
+    probe=Probe(
+        "matmul-precision",
+        "both interfaces were set, and reading one of them raised",
+        experiment="precision",
+        whole_run=True,
+    ),
 )
 
 NONDETERMINISM_GUARD_LEFT_ON = Rule(
@@ -98,7 +104,8 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
     fix_safety="Unsafe: two runs with the same seed may differ in the last bits afterwards.",
     probe=Probe(
         "deterministic-algorithms",
-        "deterministic algorithms were on during the training steps",
+        "deterministic algorithms were on in all backward passes",
+        device_bound=True,
         whole_run=True,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 COMPILE_GUARDED_BY_TRY = Rule(
     code="W7808",
@@ -35,6 +35,11 @@ COMPILE_GUARDED_BY_TRY = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: without the `try` an error ends the program where it ends it today, at the first call; what "
     "should happen instead is for you to decide. A warm-up call of the compiled model inside the `try` makes it work.",
+    probe=Probe(
+        "compilation",
+        "torch.compile returned, and the compiler failed when the model was called",
+        experiment="compile",
+    ),
 )
 
 RULES = (COMPILE_GUARDED_BY_TRY,)

@@ -188,7 +188,7 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
     fix_safety="Unsafe: fewer workers may be too few for a slow dataset, and the random streams of the workers change with their number. "
     "`LOCAL_WORLD_SIZE` is set by torchrun and by what starts ranks through it; elsewhere 1 is assumed.",
     options=(WORKERS_LIMIT,),
-    probe=Probe("loader-workers", "the workers of all ranks of the machine are more than its cores"),
+    probe=Probe("loader-workers", "the workers of all ranks of the machine are more than its cores", device_bound=True),
 )
 
 WITHOUT_PIN_MEMORY = Rule(

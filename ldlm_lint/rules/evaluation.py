@@ -43,7 +43,7 @@ EVALUATION_WITH_GRADIENTS = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a caller that differentiates what the function returns, or a hook that needs gradients, "
     "gets none any more; the values that are computed stay the same.",
-    probe=Probe("evaluation-gradients", "a forward pass outside of training returned a tensor that requires gradients"),
+    probe=Probe("evaluation-gradients", "the forward passes of an evaluation recorded gradients"),
 )
 
 RULES = (EVALUATION_WITH_GRADIENTS,)

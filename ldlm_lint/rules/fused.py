@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint import tables
-from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.model import Applicability, Probe, Reference, Rule
 
 # Constructors of torch.optim that know no ``fused`` argument, as of torch 2.13; scripts that read the installed wheel find the same.
 WITHOUT_FUSED = frozenset(
@@ -49,6 +49,7 @@ FUSED_CONFLICT = Rule(
     requires=((b"optim",),),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it decides which of the two implementations remains, and their updates differ in the last bits.",
+    probe=Probe("optimizer-construction", "the optimizer raised when it was made with fused=True"),
 )
 
 FUSED_FALLBACK_INEFFECTIVE = Rule(
@@ -71,6 +72,7 @@ FUSED_FALLBACK_INEFFECTIVE = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: `fused=torch.cuda.is_available()` decides by the device, and whether the parameters are on it, and of a supported "
     "type, the file does not tell.",
+    probe=Probe("optimizer-construction", "the optimizer was made, and its first step raised"),
 )
 
 FUSED_LOST_ON_RESUME = Rule(
@@ -92,6 +94,7 @@ FUSED_LOST_ON_RESUME = Rule(
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: whether older checkpoints exist the code does not tell. The flag is set in the state before it is loaded; set on the "
     "optimizer afterwards, the step counts would stay on the CPU, where the kernels of a GPU cannot read them.",
+    probe=Probe("optimizer-flags", "restoring the optimizer's state switched fused off"),
 )
 
 RULES = (FUSED_CONFLICT, FUSED_FALLBACK_INEFFECTIVE, FUSED_LOST_ON_RESUME)

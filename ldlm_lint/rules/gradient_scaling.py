@@ -31,7 +31,7 @@ CLIP_BEFORE_UNSCALE = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients that were cut to almost nothing get their real size, so that a learning rate tuned to that may be too large; "
     "calling `unscale_` twice for one optimizer before its step raises a RuntimeError.",
-    probe=Probe("clipped-norms", "the norm before clipping follows the scaler's scale"),
+    probe=Probe("clipped-norms", "gradients were still scaled when they were clipped"),
 )
 
 ACCUMULATION_LOSS_NOT_SCALED = Rule(
@@ -60,7 +60,6 @@ ACCUMULATION_LOSS_NOT_SCALED = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients become smaller by that factor, which plain SGD, clipping and weight decay follow; a learning rate tuned to the "
     "sum is then too small.",
-    probe=Probe("gradient-norms", "the norm of the gradients grows with the number of micro-batches"),
 )
 
 RULES = (CLIP_BEFORE_UNSCALE, ACCUMULATION_LOSS_NOT_SCALED)

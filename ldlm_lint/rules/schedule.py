@@ -33,7 +33,7 @@ SCHEDULER_BEFORE_OPTIMIZER = Rule(
     ),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the learning rate of every step changes, to what the schedule says.",
-    probe=Probe("learning-rates", "the learning rate of the first optimizer step is not the scheduler's first"),
+    probe=Probe("learning-rates", "the scheduler was called before its optimizer had stepped"),
 )
 
 SCHEDULER_PER_MICRO_BATCH = Rule(
@@ -64,7 +64,7 @@ SCHEDULER_PER_MICRO_BATCH = Rule(
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the learning rate of every step changes, and what computes the schedule's length may have to count optimizer steps.",
-    probe=Probe("learning-rates", "the scheduler stepped more than once between two optimizer steps"),
+    probe=Probe("learning-rates", "the scheduler stepped after backward passes that no optimizer step followed"),
 )
 
 RULES = (SCHEDULER_BEFORE_OPTIMIZER, SCHEDULER_PER_MICRO_BATCH)

@@ -110,6 +110,15 @@ def _joined(
     return joined
 
 
+def _limits(config: Config) -> dict[str, str]:
+    """The rules whose options are not at their defaults, with these options in words."""
+    return {
+        rule.symbol: ", ".join(f"{option.name} is {config.options[option.name]}" for option in changed)
+        for rule in ALL
+        if (changed := [one for one in rule.options if config.options.get(one.name, one.default) != one.default])
+    }
+
+
 def _source(path: str, kind: Kind, overlay: Overlay) -> Source:
     return Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
 

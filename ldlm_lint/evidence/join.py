@@ -6,9 +6,11 @@ stale and left out; what no finding answers is counted, and a verified defect at
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from ldlm_lint.evidence.dossier import Dossier, Judged
 from ldlm_lint.evidence.lift import own_finding, with_support
@@ -63,12 +65,20 @@ class _Fresh:
         return self.judged.judgement
 
 
-def join(findings: Iterable[Finding], dossier: Dossier, linted: Linted, rules: Mapping[str, Rule]) -> Joined:
+def join(
+    findings: Iterable[Finding],
+    dossier: Dossier,
+    linted: Linted,
+    rules: Mapping[str, Rule],
+    limits: Mapping[str, str] = MappingProxyType({}),
+) -> Joined:
     """The findings with their evidence, and those that only evidence shows; ``rules`` are by symbol.
 
-    Judgements of rules that do not exist, of another version, are left out with a note.
+    Judgements of rules that do not exist, of another version, are left out with a note. ``limits`` are the rules whose
+    options the project has set, with the options in words: evidence is judged by their defaults, and settles nothing.
     """
     ours = list(findings)
+    dossier = dataclasses.replace(dossier, judged=tuple(_within(one, limits) for one in dossier.judged))
     fresh, stale, unknown = _sorted_out(dossier, linted, rules)
     matched: dict[int, list[tuple[Level, _Fresh]]] = defaultdict(list)
     for rule, judgements in _by_rule(fresh).items():
@@ -92,15 +102,25 @@ def join(findings: Iterable[Finding], dossier: Dossier, linted: Linted, rules: M
     )
 
 
+def _within(judged: Judged, limits: Mapping[str, str]) -> Judged:
+    said = limits.get(judged.judgement.rule)
+    if said is None or judged.judgement.verdict is Verdict.INCONCLUSIVE:
+        return judged
+    reason = f"judged by the defaults of the rule, and here {said}; {judged.judgement.reason}"
+    held = dataclasses.replace(judged.judgement, verdict=Verdict.INCONCLUSIVE, reason=reason, lifts=False)
+    return dataclasses.replace(judged, judgement=held)
+
+
 def _sorted_out(
     dossier: Dossier, linted: Linted, rules: Mapping[str, Rule]
 ) -> tuple[list[_Fresh], list[Stale], list[str]]:
     """The judgements that hold for the files as they are, those that do not, and notes on those of unknown rules."""
     fresh: list[_Fresh] = []
     stale: list[Stale] = []
-    unknown = {one.judgement.rule for one in dossier.judged} - rules.keys()
+    # An experiment may say something of the machine that is about no rule.
+    unknown = {one.judgement.rule for one in dossier.judged} - {*rules, ""}
     for index, one in enumerate(dossier.judged):
-        if one.judgement.rule in unknown:
+        if one.judgement.rule not in rules:
             continue
         found = _stale(one, linted)
         if found is not None:

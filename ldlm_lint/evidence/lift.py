@@ -13,8 +13,8 @@ LIFTED = "the probe lifts it"
 
 
 def with_support(finding: Finding, support: Support) -> Finding:
-    """The finding with its evidence: verified ones are sure, refuted ones are not and lose their fix."""
-    if support.verdict is Verdict.VERIFIED:
+    """The finding with its evidence: what was seen is sure, what is refuted is not and loses its fix."""
+    if support.was_seen:
         lifting = support.lifting
         fix = lifted(finding.fix, lifting) if finding.fix is not None and lifting is not None else finding.fix
         return replace(finding, confidence=Confidence.HIGH, fix=fix, evidence=support)

@@ -39,6 +39,19 @@ class Support:
     judgements: tuple[Judgement, ...]
 
     @property
+    def was_seen(self) -> bool:
+        """Whether the defect itself was seen, not only what such a defect costs on this machine."""
+        return self.verdict is Verdict.VERIFIED and self.level is not Level.MACHINE
+
+    @property
+    def words(self) -> str:
+        """The verdict and its reason, as a report shows them."""
+        if self.level is Level.MACHINE and self.verdict is not Verdict.INCONCLUSIVE:
+            return f"{self.verdict.value} on this machine: {self.reason}"
+        wrong = " (the linter was wrong here)" if self.verdict is Verdict.REFUTED else ""
+        return f"{self.verdict.value}{wrong}: {self.reason}"
+
+    @property
     def lifting(self) -> Judgement | None:
         """The judgement that makes the fix better by one level: one about this very place, and uncontradicted."""
         if self.verdict is not Verdict.VERIFIED or self.level is not Level.PLACE:
@@ -46,8 +59,8 @@ class Support:
         return next((one for one in self.judgements if one.lifts and one.verdict is Verdict.VERIFIED), None)
 
     def weight(self, severity: Severity) -> Severity:
-        """What a finding of this severity counts for the exit code: at least REFACTOR if verified, INFO if refuted."""
-        if self.verdict is Verdict.VERIFIED:
+        """What a finding of this severity counts for the exit code: at least REFACTOR if it was seen, INFO if refuted."""
+        if self.was_seen:
             return max(severity, Severity.REFACTOR)
         return Severity.INFO if self.verdict is Verdict.REFUTED else severity
 

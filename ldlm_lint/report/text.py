@@ -28,11 +28,6 @@ from ldlm_lint.report.patch import Change, patch
 MOST_CHANGES = 24
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
 _FRAME = "blue"
-_VERDICTS = {
-    "verified": "verified",
-    "refuted": "refuted (the linter was wrong here)",
-    "inconclusive": "inconclusive",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +113,7 @@ class _Blocks:
             place = self._place(related.span, column=False)
             yield Text.assemble(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
         if finding.evidence is not None:
-            said = f"{_VERDICTS[finding.evidence.verdict.value]}: {clean(finding.evidence.reason)}"
-            yield Text.assemble(("probe: ", "bold magenta"), said)
+            yield Text.assemble(("probe: ", "bold magenta"), clean(finding.evidence.words))
 
     def _settling(self, finding: Finding) -> Iterator[Text]:
         """The command that would settle the finding, until one has."""

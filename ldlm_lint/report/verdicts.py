@@ -115,6 +115,6 @@ def _table(judgements: Sequence[Judgement]) -> Table:
     for one in judgements:
         measured = Text("\n").join(Text(line) for line in (figure(one.measured), _conditions(one.measured)) if line)
         where = f"  {clean(place(one))}" if one.sites else ""
-        about = Text.assemble((clean(one.rule), "bold"), where, "\n", clean(one.reason or one.claim))
+        about = Text.assemble((clean(one.rule or one.claim), "bold"), where, "\n", clean(one.reason or one.claim))
         table.add_row(Text(one.verdict.value, STYLES[one.verdict]), measured, about)
     return table

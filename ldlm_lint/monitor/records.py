@@ -28,6 +28,8 @@ UNITS = {
     "nan_iterations": "",
     "perplexity": "",
     "accuracy": "",
+    "samples": "",  # seen so far
+    "tokens": "",  # seen so far
 }
 
 
@@ -58,18 +60,20 @@ class Template:
 
     ``split`` is ``train``, ``val`` or empty where the line does not say. Two templates may look the same and are still
     two: lines of another shape are another series. ``exact`` is False where no format of that name is known and the
-    line was read by the rules for any text.
+    line was read by the rules for any text; ``shape`` then is the line without its numbers, as what tells two prints
+    apart (a progress bar's is its description).
     """
 
     name: str
     split: str
     columns: tuple[Column, ...]
     exact: bool = True
+    shape: str = ""
 
     @property
-    def identity(self) -> tuple[str, str, tuple[Column, ...]]:
-        """What stays the same over processes and files, unlike the object."""
-        return self.name, self.split, self.columns
+    def identity(self) -> tuple[str, str, tuple[Column, ...], str]:
+        """What stays the same over processes and files; a reader makes one template of each."""
+        return self.name, self.split, self.columns, self.shape
 
 
 class Record(NamedTuple):

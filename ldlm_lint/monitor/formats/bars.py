@@ -1,0 +1,81 @@
+"""Progress bars: tqdm's, rich's as Lightning draws it, Keras'. What they are about stands before them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ldlm_lint.monitor.formats.base import SECONDS
+from ldlm_lint.monitor.names import EPOCH, PACES, RATES, STEP
+from ldlm_lint.monitor.numbers import MARK
+from ldlm_lint.monitor.pairs import item, pairs
+from ldlm_lint.monitor.plans import Item, Part, assemble
+
+_N = MARK
+_CLOCK = rf"(?:{_N}(?:(?::| days?,?){_N})*|\?)"
+# `Epoch 0:  6%|...| 86/1563 [00:06<01:44, 14.19it/s, v_num=0, loss=1.8]`; a bar without total: `1it [00:04, 4.36s/it]`.
+_TQDM = re.compile(
+    rf"(?P<what>(?:[^|\r]*?[:)] ?:? ?)?)(?:{_N}%\|\|)? ?(?P<step>{_N})(?:/(?:{_N}|\?))?(?P<it>it)? "
+    rf"\[{_CLOCK}(?:\<{_CLOCK})?(?:, ?(?:(?P<rate>{_N}) ?(?P<unit>[\w.]+/[\w.]+)|\?[^,\]]*))?(?P<rest>,[^\]]*|[^\]]*)?"
+)
+_RICH = re.compile(
+    rf"^(?P<what>Epoch(?P<epoch>{_N})/(?:{_N}|-\d) +|[A-Z]\w+(?: \w+)* +)━ ?(?P<step>{_N})/{_N} ?"
+    rf"(?:{_CLOCK}|-) •(?: ?(?:{_CLOCK}|-:--:--))?(?: ?(?P<rate>{_N})(?P<unit>it/s))?"
+)
+_EPOCH = re.compile(rf"\b[Ee]poch(?:s)?[ :#\[]*(?P<epoch>{_N})")
+_TRAINS = re.compile(r"(?i)\b(?:epochs?|train(?:ing)?|steps?|iter(?:ation)?s?|fit|finetun\w*|optimi[sz]\w*)\b")
+_CHECKS = re.compile(r"(?i)\b(?:val(?:id(?:ation|ating)?)?|eval(?:uat\w+)?|test(?:ing)?)\b")
+_NAMES = {
+    "train_step_timing": "step_time_s",
+    "consumed_samples": "samples",
+    "throughput": "",
+    "v_num": "",
+    "progress": "",
+}
+
+
+def read(text: str, texts: Sequence[str]) -> list[Part] | None:
+    """The records of a progress bar of a training or a validation; None where the line is no bar of such."""
+    if "it/s" not in text and "/it" not in text and "%||" not in text and "━" not in text:
+        return None
+    found, name = (_RICH.match(text), "rich") if "━" in text else (_TQDM.search(text), "tqdm")
+    if not found or not (name == "rich" or "%||" in text or found["it"]):
+        return None
+    what = found["what"].replace(MARK, "#").strip(" :#%|\t")
+    taken = set(range(text.count(MARK, 0, found.end("rate") if found["rate"] else _bar_end(found))))
+    items = _own(text, found)
+    named = [
+        made
+        for pair in pairs(texts, frozenset(taken))
+        if pair.key != "v_num" and (made := item(pair, _NAMES, {"step_time_s": SECONDS}))
+    ]
+    useful = any(one.key or "loss" in one.raw.lower() for one in named)
+    checks = bool(_CHECKS.search(what))
+    if not useful and (checks or not (_TRAINS.search(what) or not what) or not found["rate"]):
+        return None
+    # A line's own counters are better than the bar's, that begins anew each epoch.
+    if any(one.key == STEP for one in named):
+        items = [one for one in items if one.key != STEP]
+    if any(one.key == EPOCH for one in named):
+        items = [one for one in items if one.key != EPOCH]
+    return assemble(name, items + named, "val" if checks else "train" if _TRAINS.search(what) else "", shape=what)
+
+
+def _bar_end(found: re.Match[str]) -> int:
+    return found.start("rest") if "rest" in found.re.groupindex and found["rest"] is not None else found.end()
+
+
+def _own(text: str, found: re.Match[str]) -> list[Item]:
+    def index(position: int) -> int:
+        return text.count(MARK, 0, position)
+
+    items = [Item(index(found.start("step")), STEP, "step")]
+    epoch = _EPOCH.search(text, 0, found.end("what"))
+    if epoch:
+        items.append(Item(index(epoch.start("epoch")), EPOCH, "epoch"))
+    unit = (found["unit"] or "").lower()
+    if unit in RATES and RATES[unit][0] in ("iterations_per_s", "tokens_per_s"):
+        items.append(Item(index(found.start("rate")), RATES[unit][0], unit, "1/s", RATES[unit][1]))
+    elif unit in PACES:
+        items.append(Item(index(found.start("rate")), "step_time_s", unit, "s", PACES[unit]))
+    return items

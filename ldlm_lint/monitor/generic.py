@@ -1,0 +1,91 @@
+"""Lines of no known format: keys and values in any text, with care, as a wrong value is worse than none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ldlm_lint.monitor.names import EPOCH, STEP, plain
+from ldlm_lint.monitor.numbers import MARK
+from ldlm_lint.monitor.pairs import Pair, counter, item, pairs
+from ldlm_lint.monitor.plans import Item, Part, assemble
+from ldlm_lint.monitor.records import UNITS
+
+_WORTH = re.compile(r"(?i)loss|grad|norm|acc|ppl|perplex|/s\b|/sec|per.sec|time|flops|mfu|it/s|tps\b|ms/|损失")
+# Settings, commands, code and the names of checkpoints hold numbers that no step measured.
+_NOT = re.compile(
+    r"\w(?:Namespace|Config|Arguments?|Args|Params|Settings)\(|^Namespace\(|(?:^|\s)--[a-zA-Z]|\.(?:ckpt|pth?|safetensors|bin|pkl)\b"
+    r"|^\s*(?:def|class|return|import|if|for|while|print|self|assert|raise|parser|File|#|//)\b[\s.(]|\+=|\blambda\b|\bTraceback\b"
+)
+_METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_iterations", "samples", "tokens"}
+_REPEATED = frozenset(("loss", "perplexity", "accuracy"))
+_SPOKEN = re.compile(
+    r"(?i)(?<![\w./-])(?:(?P<train>train(?:ing)?)|(?P<val>val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev))(?![\w./-]*\.py|[\w/-])"
+)
+_DATE = re.compile(rf"^[\[(\s]*{MARK}(?:[-/.]?{MARK})+[T ]?(?::?{MARK})*[\])\s,Z-]*")
+
+
+def read(text: str, texts: Sequence[str]) -> list[Part] | None:
+    """The records of a line from its skeleton; None where it says nothing that is certain."""
+    if not _WORTH.search(text) or _NOT.search(text):
+        return None
+    found = pairs(texts)
+    made = [(pair, one) for pair in found if (one := _item(pair))]
+    if not _certain(made):
+        return None
+    items = [one for pair, one in made if one.key or pair.strong or pair.key.count(" ") < 3]
+    if not any(one.key == STEP for one in items):
+        items += [Item(pair.index, STEP, "step") for pair in found if _position(pair)][:1]
+    return assemble("generic", _in_splits(items, texts), _spoken(texts, items), False, _shape(text))
+
+
+def _item(pair: Pair) -> Item | None:
+    made = item(pair)
+    if made and not made.key and not pair.mean and not made.unit and (place := counter(pair)):
+        return made._replace(key=place)
+    return made
+
+
+def _position(pair: Pair) -> bool:
+    """A number that counts up to a total and has no name: ``[100/3694]``."""
+    return pair.of and not pair.key and not pair.unit
+
+
+def _certain(made: Sequence[tuple[Pair, Item]]) -> bool:
+    """Whether these are measurements of a training, and not words around numbers."""
+    measured = [(pair, one) for pair, one in made if one.key in _METRICS or _is_loss(one)]
+    placed = any(one.key in (STEP, EPOCH) for _, one in made)
+    return bool(measured) and (placed or len(measured) > 1 or any(pair.strong for pair, _ in measured))
+
+
+def _is_loss(one: Item) -> bool:
+    name = plain(one.raw)
+    return name.endswith("loss") or name.startswith("loss")
+
+
+def _in_splits(items: Sequence[Item], texts: Sequence[str]) -> list[Item]:
+    """Items in the split that the words right before them name; what comes twice is in the last one named."""
+    keys = [one.key for one in items]
+    made, last = [], ""
+    for one in sorted(items):
+        said = _said(texts[one.index])
+        last = one.split or said or last
+        again = one.key in _REPEATED and keys.count(one.key) > 1
+        split = one.split or (said if one.key in _REPEATED else "") or (last if again else "")
+        made.append(one._replace(split=split))
+    return made
+
+
+def _spoken(texts: Sequence[str], items: Sequence[Item]) -> str:
+    """The split that a line is in as a whole: what is said before its first measurement."""
+    first = min((one.index for one in items if one.key in _METRICS or _is_loss(one)), default=0)
+    return _said(" ".join(texts[: first + 1]))
+
+
+def _said(text: str) -> str:
+    found = list(_SPOKEN.finditer(text))
+    return "" if not found else "val" if found[-1]["val"] else "train"
+
+
+def _shape(text: str) -> str:
+    return re.sub(r"\s+", " ", _DATE.sub("", text)).replace(MARK, "#").strip()[:200]

@@ -1,0 +1,69 @@
+"""What stands before the message of a log line: when it was written and by which rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+from ldlm_lint.monitor.numbers import MARK
+
+_N = MARK
+_TIME = re.compile(
+    rf"(?:(?P<date>{_N}(?:(?:-{_N}-|/{_N}/){_N}|/{_N}))[T,]? ?|(?<!\w)(?P<compact>{_N}) ?)(?P<clock>{_N}:{_N}:{_N})"
+)
+_RANK = re.compile(rf"(?i)[\[(]rank[ :=]?(?P<rank>{_N})(?:/{_N})?[\])]|,\s*rank=(?P<equals>{_N})\]")
+# A time stands at the head, behind a name or two at most; further on it may be anything, such as an ETA.
+_HEAD = 80
+
+
+def time(text: str) -> tuple[int, ...]:
+    """The indices of the numbers of a line's date and time; empty where it has none."""
+    found = _TIME.search(text, 0, _HEAD)
+    if not found:
+        return ()
+    first = text.count(MARK, 0, found.start())
+    return tuple(range(first, first + found[0].count(MARK)))
+
+
+def rank(text: str) -> int:
+    """The index of the number that says the rank; -1 where none does."""
+    found = _RANK.search(text)
+    if not found:
+        return -1
+    return text.count(MARK, 0, found.start("rank") if found["rank"] else found.start("equals"))
+
+
+class Clock:
+    """Seconds since 1970 from the numbers of a date; lines of one minute share the work."""
+
+    def __init__(self) -> None:
+        self._minute: tuple[str, ...] = ()
+        self._seconds: float | None = None
+
+    def read(self, numbers: Sequence[str]) -> float | None:
+        """The time that these numbers say; None where they are none."""
+        minute = tuple(numbers[:-1])
+        if minute != self._minute:
+            self._minute, self._seconds = minute, _minute(minute)
+        if self._seconds is None:
+            return None
+        try:
+            return self._seconds + float(numbers[-1].replace(",", "."))
+        except ValueError:
+            return None
+
+
+def _minute(numbers: Sequence[str]) -> float | None:
+    try:
+        values = [int(number) for number in numbers]
+        if len(values) == 3:  # 20251202 06:56
+            day, values = values[0], values[1:]
+            values = [day // 10000, day // 100 % 100, day % 100, *values]
+        elif len(values) == 4:  # 12/13 08:03, the year is not said
+            values = [2000, *values]
+        if values[0] < 1000:  # 30/11/2025
+            values[:3] = [values[2], *(values[:2] if values[0] <= 12 else values[1::-1])]
+        return datetime(*values, tzinfo=timezone.utc).timestamp()
+    except (ValueError, TypeError, OverflowError):
+        return None

@@ -1,0 +1,71 @@
+"""Numbers in text, and what is left of a line without them: its skeleton.
+
+All lines that one print statement wrote have the same skeleton, so what a line means is worked out once per skeleton.
+Nothing may look at a number's value to decide what it means, or a cached meaning could differ from a fresh one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+
+MARK = "\x00"
+
+_PLAIN = r"[0-9]+(?:\.[0-9]*)?"
+# Commas group digits only outside of lists: `[100,200]`.
+_GROUPED = r"(?<![\[(,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])(?:\.[0-9]+)?"
+_EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
+# "number of nan iterations: 0" and "inf or nan found" are words.
+_PROSE = (
+    r"(?! (?:iter|value|loss|grad|detect|found|find|in |or |and |check|encounter|seen|step|param|count|of |is |was ))"
+)
+_WORDS = rf"(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![\w/]){_PROSE}"
+# A sign and a digit count only at the start of a word: `layer_3`, `H100` and `2025-05-27` hold no negative numbers, and
+# `Acc@1`, `top-5` and `mAP50-95` are names. Blanks before a number are padding and belong to it.
+_START = r"(?: +|(?<![\w.@])(?<![tT]op-)(?<!50-)|(?<=[0-9]T))"
+_NUMBER = re.compile(rf"({_START}[-+]?(?:(?:{_GROUPED}|{_PLAIN}|\.[0-9]+){_EXPONENT}|{_WORDS}))")
+# The same number where what stands before it is known; the plain one first, as it is the usual one.
+_LOCKED = rf"[-+]?(?:(?:{_PLAIN}|{_GROUPED}|\.[0-9]+){_EXPONENT}|{_WORDS})"
+# The bar of a progress bar is drawn anew each time.
+_BAR = r"%\|[^|\[]*\|"
+_BARS = re.compile(rf"{_BAR}|[━╸╺╌─][━╸╺╌─ ]*|\[[=>.]{{8,}}\]")
+
+_DRAWN = {"%": "%||", "[": "[=]"}
+
+split = _NUMBER.split
+search = _NUMBER.search
+
+
+def without_bars(text: str) -> str:
+    """The line with its progress bars drawn empty."""
+    if "%|" in text or "━" in text or "[=" in text or "[>." in text or "[..." in text:
+        return _BARS.sub(lambda found: _DRAWN.get(found[0][0], "━"), text)
+    return text
+
+
+def value(number: str) -> float:
+    """The value of a number as it stands in text: thousands separators, exponents, nan and inf."""
+    return float(number) if "," not in number else float(number.replace(",", ""))
+
+
+def locked(texts: Sequence[str], wanted: Container[int]) -> re.Pattern[str]:
+    """A pattern that matches lines of one skeleton, and of no other, with the numbers at ``wanted`` as its groups.
+
+    ``texts`` are the pieces between the numbers, as `split` gives them for a line without bars.
+    """
+    made = [_literal(texts[0])]
+    for index, text in enumerate(texts[1:]):
+        before = texts[index]
+        glued = not before if index else False
+        blanks = " +" if glued or (before and (before[-1].isalnum() or before[-1] in "_.")) else " *"
+        if before.endswith("T") and texts[index - 1 : index]:
+            blanks = " *"
+        number = blanks + _LOCKED
+        made.append(f"({number})" if index in wanted else number)
+        made.append(_literal(text))
+    return re.compile("".join(made))
+
+
+def _literal(text: str) -> str:
+    made = re.escape(text).replace(re.escape("%||"), _BAR).replace("━", "[━╸╺╌─][━╸╺╌─ ]*")
+    return made.replace(re.escape("[=]"), r"\[[=>.]{8,}\]")

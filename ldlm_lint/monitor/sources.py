@@ -1,0 +1,227 @@
+"""Where the records of a run are: files with structure first, console logs last, each a series of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldlm_lint.monitor import structured
+from ldlm_lint.monitor.lines import labelled
+from ldlm_lint.monitor.reader import LogReader
+from ldlm_lint.monitor.records import Read
+
+CHUNK = 1 << 18
+_HEAD = 1 << 16
+# Folders that hold no logs, and may be large.
+_SKIPPED = frozenset((".git", "node_modules", "__pycache__", ".venv", "venv", "site-packages", ".cache", "artifacts"))
+_DEPTH = 4
+
+# How much a kind is preferred: what a trainer writes for machines over what it prints for people.
+KINDS = ("trainer_state", "csv", "jsonl", "tfevents", "text")
+_TEXTS = (".log", ".out", ".err", ".txt")
+_JSON_LINES = (".jsonl", ".ndjson")
+# Files of these names are settings, models and results, however they end.
+_OTHERS = ("config", "params", "hparams", "tokenizer", "vocab", "requirements", "args", "readme", "license", "index")
+
+
+class SourceError(Exception):
+    """A source that cannot be read; the text names it and says why, and what to install where that helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file with records. ``kind`` is one of `KINDS`; ``name`` is how it is shown, relative to what was asked for."""
+
+    path: str
+    kind: str
+    name: str = ""
+
+
+def find(path: str) -> list[Source]:
+    """The sources that a path names: the file itself, or those in a folder, structured ones first.
+
+    Of a folder, JSON that holds the same log as another kind is left in: series never mix sources. Raises SourceError
+    where there is nothing at the path.
+    """
+    if path == "-":
+        return [Source("-", "text", "stdin")]
+    if os.path.isfile(path) or _is_stream(path):
+        return [Source(path, kind_of(path) or "text", os.path.basename(path))]
+    if not os.path.isdir(path):
+        raise SourceError(f"{path}: no such file or folder")
+    found = [Source(file, kind, os.path.relpath(file, path)) for file in _files(path) if (kind := kind_of(file))]
+    return sorted(_newest_states(found), key=lambda one: (KINDS.index(one.kind), one.name))
+
+
+def _is_stream(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
+def _files(root: str) -> Iterator[str]:
+    base = root.rstrip(os.sep).count(os.sep)
+    for folder, folders, files in os.walk(root):
+        deep = folder.count(os.sep) - base >= _DEPTH
+        folders[:] = [] if deep else sorted(set(folders) - _SKIPPED)
+        yield from (os.path.join(folder, name) for name in sorted(files))
+
+
+def _newest_states(found: list[Source]) -> list[Source]:
+    """Each checkpoint holds the history up to it: of the checkpoints in one folder the longest one is enough."""
+    states: dict[str, Source] = {}
+    for one in found:
+        if one.kind == "trainer_state":
+            folder = os.path.dirname(one.path)
+            run = os.path.dirname(folder) if os.path.basename(folder).startswith("checkpoint-") else folder
+            best = states.get(run)
+            if best is None or os.path.getsize(one.path) > os.path.getsize(best.path):
+                states[run] = one
+    return [one for one in found if one.kind != "trainer_state" or one in states.values()]
+
+
+def kind_of(path: str) -> str:
+    """The kind of a file, by its name and where that is not enough its first bytes; empty where it is no log."""
+    name = os.path.basename(path).lower()
+    if "tfevents" in name:
+        return "tfevents"
+    if name == "trainer_state.json":
+        return "trainer_state"
+    if name.startswith(_OTHERS):
+        return ""
+    if name.endswith(".csv"):
+        return "csv" if structured.is_metrics(_head(path)) else ""
+    if name.endswith(_JSON_LINES):
+        return "jsonl"
+    if name.endswith(".json"):
+        return "jsonl" if _is_json_lines(_head(path)) else ""
+    if name.endswith(_TEXTS) or ".log." in name or ".out." in name or name in ("log", "stdout", "stderr", "std.log"):
+        return "jsonl" if _is_json_lines(_head(path)) else "text"
+    return ""
+
+
+def _head(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return _decoded(file.read(_HEAD))
+    except OSError:
+        return ""
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode(_encoding(data), "replace")
+
+
+def _encoding(data: bytes) -> str:
+    """PowerShell redirects to UTF-16."""
+    return "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+
+
+def _is_json_lines(head: str) -> bool:
+    lines = [line for line in head.splitlines()[:20] if line.strip()]
+    return bool(lines) and all(line.startswith('{"') for line in lines)
+
+
+def read(
+    source: Source, follow: bool = False, stop: Callable[[], bool] | None = None, poll: float = 0.5
+) -> Iterator[Read | None]:
+    """The lines of a source with their records, in order. Raises SourceError where it cannot be read.
+
+    ``follow`` goes on when the end is reached, until ``stop()``; it yields None whenever there was nothing new, which
+    it looks for every ``poll`` seconds. A file that is rotated or cut is read on from its new beginning.
+    """
+    try:
+        if source.kind in ("text", "jsonl"):
+            yield from _lines(source, follow, stop or (lambda: False), poll)
+            return
+        yield from _again(source, follow, stop or (lambda: False), poll)
+    except OSError as error:
+        raise SourceError(f"{source.path}: {error.strerror or error}") from error
+
+
+def _again(source: Source, follow: bool, stop: Callable[[], bool], poll: float) -> Iterator[Read | None]:
+    """A structured source; what was read before is passed over, as its writer appends."""
+    reader = structured.READERS[source.kind](source.path)
+    while True:
+        yield from reader.new()
+        if not follow or stop():
+            return
+        yield None
+        time.sleep(poll)
+
+
+def _lines(source: Source, follow: bool, stop: Callable[[], bool], poll: float) -> Iterator[Read | None]:
+    if source.path == "-":
+        import sys
+
+        yield from _stream(sys.stdin.buffer)
+        return
+    reader: LogReader | None = None
+    tail = _Tail(Path(source.path))
+    try:
+        while True:
+            for data in tail.new():
+                if reader is None or tail.fresh:
+                    yield from reader.close() if reader else ()
+                    reader, tail.fresh = LogReader(labelled(_decoded(data[:_HEAD]))), False
+                yield from reader.read(tail.decode(data))
+            if not follow or stop():
+                break
+            yield None
+            time.sleep(poll)
+        yield from reader.close() if reader else ()
+    finally:
+        tail.close()
+
+
+def _stream(file: object) -> Iterator[Read]:
+    reader: LogReader | None = None
+    while data := file.read1(CHUNK):  # type: ignore[attr-defined]
+        reader = reader or LogReader(labelled(_decoded(data)))
+        yield from reader.read(data)
+    yield from reader.close() if reader else ()
+
+
+class _Tail:
+    """The bytes that are appended to a file, through rotation (another file of the name) and truncation."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = path.open("rb")
+        self.fresh = True
+        self._utf16 = ""
+
+    def new(self) -> Iterator[bytes]:
+        """What was not read yet; ``fresh`` is set where it is the beginning of another log."""
+        while True:
+            while data := self._file.read(CHUNK):
+                yield data
+            if not self._begins_anew():
+                return
+
+    def decode(self, data: bytes) -> bytes | str:
+        """UTF-8 is left to the reader, which knows of characters that two chunks share; UTF-16 is decoded."""
+        if self._file.tell() == len(data):
+            self._utf16 = "utf-16-be" if data[:2] == b"\xfe\xff" else "utf-16-le" if data[:2] == b"\xff\xfe" else ""
+        return data.decode(self._utf16, "replace").lstrip("\ufeff") if self._utf16 else data
+
+    def _begins_anew(self) -> bool:
+        try:
+            now = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        mine = os.fstat(self._file.fileno())
+        if (now.st_dev, now.st_ino) != (mine.st_dev, mine.st_ino):
+            self._file.close()
+            self._file = self._path.open("rb")
+        elif now.st_size < self._file.tell():
+            self._file.seek(0)
+        else:
+            return False
+        self.fresh = True
+        return True
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

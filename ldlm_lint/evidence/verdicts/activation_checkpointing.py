@@ -31,8 +31,7 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
 def _missing(run: WatchedRun, checkpointing: dict[int, Any]) -> Iterator[Judgement]:
     groups: dict[tuple[str, str], list[tuple[Evidence, Any]]] = {}
     for evidence, model in run.of("models"):
-        called = [stack for stack in model["stacks"] if stack["called"]]
-        if called and id(evidence) in checkpointing and checkpointing[id(evidence)]["steps"]:
+        if _stacks(model) and id(evidence) in checkpointing and checkpointing[id(evidence)]["steps"]:
             place = str(model["site"] or model["construction"] or "")
             groups.setdefault((model["class"], place), []).append((evidence, model))
     for group in groups.values():
@@ -56,7 +55,7 @@ def _missing(run: WatchedRun, checkpointing: dict[int, Any]) -> Iterator[Judgeme
 
 
 def _of_model(model: Any, checkpointing: Any) -> tuple[Verdict, str]:
-    stacks = [stack for stack in model["stacks"] if stack["called"]]
+    stacks = _stacks(model)
     what = listed(f"{stack['count']} {stack['block']}" for stack in stacks)
     again = [stack for stack in stacks if stack["recomputed"]]
     if again:
@@ -84,6 +83,11 @@ def _of_model(model: Any, checkpointing: Any) -> tuple[Verdict, str]:
     return Verdict.VERIFIED, f"none of {what} of {model['class']} ran its forward again inside the backward pass"
 
 
+def _stacks(model: Any) -> list[Any]:
+    """The stacks that ran; of a compiled model no call is seen."""
+    return [stack for stack in model["stacks"] if stack["called"] or model["compiled"]]
+
+
 def _observed(run: WatchedRun, checkpointing: Any) -> str:
     words = run.scope().words
     behind = words.partition(" steps")[2] or words.partition(" step")[2]
@@ -91,7 +95,7 @@ def _observed(run: WatchedRun, checkpointing: Any) -> str:
 
 
 def _places(model: Any) -> tuple[Any, ...]:
-    stacks = [stack for stack in model["stacks"] if stack["called"]]
+    stacks = _stacks(model)
     owners = [stack["site"] for stack in stacks]
     built = [stack["construction"] for stack in stacks if stack["site"] is None]
     forwards = [stack["forward"] for stack in stacks]

@@ -47,7 +47,8 @@ def _whether_unused(run: WatchedRun, group: Group) -> tuple[Verdict, str]:
     names = sorted({name for _, record in group for name in record["unused"]})
     ranks = sorted(evidence.run.rank for evidence, record in group if record["unused_count"])
     iterations = min(record["checked_iterations"] for _, record in group)
-    scope = f"in {counted(iterations, 'step')} on {counted(len(ranks_of(group)), 'rank')} ({run.device})"
+    steps = min(run.scope().steps, iterations)
+    scope = f"in {counted(steps, 'step')} on {counted(len(ranks_of(group)), 'rank')} ({run.device})"
     if names:
         count = max(record["unused_count"] for _, record in group)
         where = (
@@ -77,11 +78,11 @@ def _accumulated(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgemen
         (most, steps) for one, most, steps in judged if one is verdict or verdict is Verdict.INCONCLUSIVE
     )
     text = {
-        Verdict.VERIFIED: f"all {passes} backward passes of a step reduced the gradients, and one would do",
+        Verdict.VERIFIED: f"each of the {passes} backward passes of a step reduced the gradients, and one would do",
         Verdict.REFUTED: f"of the {passes} backward passes of a step only the last one reduced the gradients",
         Verdict.INCONCLUSIVE: "some of the passes before the last one of a step reduced the gradients, others did not"
         if passes > 1
-        else "each optimizer step had one backward pass: nothing was accumulated in this run",
+        else "each optimizer step had one backward pass: nothing was accumulated",
     }[verdict]
     scope = f"in {counted(steps, 'step')} on {counted(len(ranks_of(group)), 'rank')} ({run.device})"
     profiled = [record["all_reduces_in_profiled_step"] for _, record in group]
@@ -106,7 +107,13 @@ def _of_steps(record: Any) -> tuple[Verdict, int, int]:
 
 
 def _repeated(step: Sequence[Sequence[Any]]) -> list[bool]:
-    """Whether each pass from the place that has the most of a step reduced; two places are two losses, no accumulation."""
+    """Whether each pass of an accumulation reduced.
+
+    Passes that leave the reduction out belong together wherever they stand; of those that all reduce only passes from
+    one place do, since two places are two losses.
+    """
+    if not all(reduced for _, reduced in step):
+        return [reduced for _, reduced in step]
     places = [place for place, _ in step]
     most = max(places, key=places.count)
     return [reduced for place, reduced in step if place == most]

@@ -25,6 +25,7 @@ class Segment:
     inputs_without_gradient: int = 0
     widest: dict[str, int] = field(default_factory=dict)
     modules: list[weakref.ref[Any]] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
     steps_without_gradients: int = 0
     steps_with_gradients: int = 0
 
@@ -97,6 +98,7 @@ class ActivationCheckpointing(Observer):
         known = any(one() is module for one in segment.modules)
         if isinstance(module, session.torch.nn.Module) and not known and len(segment.modules) < _MOST_SITES:
             segment.modules.append(weakref.ref(module))
+            segment.names.add(type(module).__qualname__)
         return segment
 
     def _tracked(self, segment: Segment | None, function: Any) -> Any:
@@ -152,11 +154,10 @@ class ActivationCheckpointing(Observer):
 
 def _record(segment: Segment) -> dict[str, Any]:
     kept = ("site", "reentrant", "calls", "recomputations", "inputs_without_gradient", "widest")
-    modules = [one for one in (held() for held in segment.modules) if one is not None]
     return {name: getattr(segment, name) for name in kept} | {
         "steps_without_gradients": segment.steps_without_gradients,
         "steps_with_gradients": segment.steps_with_gradients,
-        "modules": sorted({type(one).__qualname__ for one in modules}),
+        "modules": sorted(segment.names),
     }
 
 

@@ -45,6 +45,8 @@ class _Wrapped:
         self.backwards: list[tuple[int, bool]] = []
         self.steps: list[list[tuple[int, bool]]] = []
         self.gradients: dict[str, int] = {}
+        self.kind = type(ddp.module).__qualname__
+        self.reducer: dict[str, Any] = {}
 
     def _hooks(self, session: Session) -> list[Any]:
         """What tells which parameters this rank used: with the flag, their gradients also come from the other ranks."""
@@ -88,6 +90,12 @@ class _Wrapped:
         if found and all(one.layout == found[0].layout and not one.is_sparse for one in found):
             stores = {one.untyped_storage().data_ptr() for one in found}
             self.gradients = {"count": len(found), "stores": len(stores)}
+
+    def look_at_reducer(self) -> None:
+        """DDP's own counts, while there is a DDP: a program's models are gone when it is at its end."""
+        ddp = self.ddp()
+        if ddp is not None:
+            self.reducer = _reducer_facts(ddp)
 
 
 class DistributedDataParallel(Observer):
@@ -153,6 +161,7 @@ class DistributedDataParallel(Observer):
                 one.step()
                 if session.phase is Phase.OBSERVE:
                     one.look_at_gradients()
+                    one.look_at_reducer()
 
     def profiled(self, session: Session, profile: Any) -> None:
         if self._wrapped:
@@ -160,17 +169,15 @@ class DistributedDataParallel(Observer):
 
     def collect(self, session: Session) -> Any:
         for one in self._wrapped:
+            one.look_at_reducer()
             for handle in one.handles:
                 handle.remove()
-        alive = [one for one in self._wrapped if one.ddp() is not None]
-        return [self._record(one) for one in alive] or None
+        return [self._record(one) for one in self._wrapped] or None
 
     def _record(self, one: _Wrapped) -> dict[str, Any]:
-        ddp = one.ddp()
-        steps = one.steps
         return {
             "site": one.site,
-            "class": type(ddp.module).__qualname__,
+            "class": one.kind,
             "flags": one.flags,
             "compiled": one.compiled,
             "parameters": len(one.parameters),
@@ -178,13 +185,13 @@ class DistributedDataParallel(Observer):
             "gradients": one.gradients,
             "buffers": one.buffers,
             "backward_sites": self._sites,
-            "backwards": [[list(entry) for entry in step] for step in steps],
+            "backwards": [[list(entry) for entry in step] for step in one.steps],
             "checked_iterations": one.iterations,
             "unused": dict(sorted(one.unused.items())[:_MOST_NAMES]),
             "unused_count": len(one.unused),
             "frozen_after_wrap": sorted(one.refrozen)[:_MOST_NAMES],
             "all_reduces_in_profiled_step": self._all_reduces,
-            "reducer": _reducer_facts(ddp),
+            "reducer": one.reducer,
         }
 
 

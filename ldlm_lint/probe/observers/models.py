@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldlm_lint.probe import sites
-from ldlm_lint.probe.session import Observer, Session
+from ldlm_lint.probe.session import Observer, Phase, Session
 
 _CONTAINERS = ("ModuleList", "Sequential", "ModuleDict")
 _ATTENTION = re.compile(r"attn|attention|multihead", re.I)
@@ -57,6 +57,8 @@ class Models(Observer):
         self._known: dict[int, tuple[weakref.ref[Any], tuple[Stack, int] | None]] = {}
         self._built: dict[int, tuple[weakref.ref[Any], tuple[Any, int, int]]] = {}
         self._take_away: list[Callable[[], None]] = []
+        # A program's models are gone when it is at its end.
+        self._records: dict[int, dict[str, Any]] = {}
 
     def install(self, session: Session) -> None:
         modules = session.torch.nn.modules.module
@@ -70,10 +72,34 @@ class Models(Observer):
             session.guard(self.topic, self._enter, session, module, task is not None and task() != -1)
 
         handle = modules.register_module_forward_pre_hook(entered)
+        # A graph is guarded by the number of global hooks: taking one away later would compile it again.
+        session.before_compile(handle.remove)
         self._take_away = [
             handle.remove,
             session.patch(modules.Module, "__init__", self._constructor(session), self.topic),
         ]
+
+    def before_step(self, session: Session, optimizer: Any) -> None:
+        if not self.roots:
+            self._add_roots_of(optimizer)
+
+    def _add_roots_of(self, optimizer: Any) -> None:
+        """The models that an optimizer's parameters belong to, where no call of them was seen: compiled ones."""
+        mine = {id(one) for group in optimizer.param_groups for one in group["params"]}
+        built = [one for one in (entry[0]() for entry in list(self._built.values())) if one is not None]
+        parents = self._parents()
+        for module in built:
+            if id(module) not in parents and any(id(one) in mine for one in module.parameters()):
+                self._add(module)
+
+    def after_step(self, session: Session) -> None:
+        if session.phase is Phase.OBSERVE:
+            self._take_down(session)
+
+    def _take_down(self, session: Session) -> None:
+        self._records.update(
+            {id(root): self._record(session, root) for root in self.roots if root.module() is not None}
+        )
 
     def stop_observing(self, session: Session) -> None:
         for take_away in self._take_away:
@@ -82,7 +108,8 @@ class Models(Observer):
 
     def collect(self, session: Session) -> Any:
         self.stop_observing(session)
-        return [self._record(session, root) for root in self.roots if root.module() is not None] or None
+        self._take_down(session)
+        return [self._records[id(root)] for root in self.roots if id(root) in self._records] or None
 
     def _constructor(self, session: Session) -> Callable[[Any], Any]:
         def wrap(original: Any) -> Any:
@@ -137,7 +164,10 @@ class Models(Observer):
             return False
         if not any(one.requires_grad for one in module.parameters()):
             return False
-        top = self._outermost(module)
+        self._add(self._outermost(module))
+        return True
+
+    def _add(self, top: Any) -> None:
         inside = {id(one) for one in top.modules()}
         self.roots = [one for one in self.roots if id(one.module()) not in inside]
         found = list(_stacks(top))
@@ -146,19 +176,22 @@ class Models(Observer):
         for stack, blocks in found:
             for index, block in enumerate(blocks):
                 self._known.update({id(one): (weakref.ref(one), (stack, index)) for one in block.modules()})
-        return True
 
     def _outermost(self, module: Any) -> Any:
         """The module that holds this one, and is held by none: programs call parts of a model by themselves."""
-        built = [one for one in (entry[0]() for entry in list(self._built.values())) if one is not None]
-        parents = {
-            id(child): one for one in built for child in vars(one).get("_modules", {}).values() if child is not None
-        }
+        parents = self._parents()
         seen: set[int] = set()
         while id(module) in parents and id(module) not in seen:
             seen.add(id(module))
             module = parents[id(module)]
         return module
+
+    def _parents(self) -> dict[int, Any]:
+        """By identity, the module that holds another one; of all that were constructed and are alive."""
+        built = (one for one in (entry[0]() for entry in list(self._built.values())) if one is not None)
+        return {
+            id(child): one for one in built for child in vars(one).get("_modules", {}).values() if child is not None
+        }
 
     def _record(self, session: Session, root: Root) -> dict[str, Any]:
         module = root.module()

@@ -7,7 +7,7 @@ import weakref
 from typing import Any
 
 from ldlm_lint.probe.observers.models import Models, class_site, models_of, unwrapped
-from ldlm_lint.probe.session import Observer, Session
+from ldlm_lint.probe.session import Observer, Phase, Session
 
 _MOST_NAMES = 50
 
@@ -17,26 +17,38 @@ class _Watched:
 
     def __init__(self, module: Any) -> None:
         self.module = weakref.ref(module)
+        # Walking a module's names in every step would take longer than looking at its parameters.
+        self.named = [(name, weakref.ref(one)) for name, one in module.named_parameters()]
         self.identities = {id(one) for one in module.parameters()}
-        self.trainable = _trainable(module)
+        self.trainable: frozenset[str] | None = None
         self.steps = 0
         self.changes = 0
         self.changed: set[str] = set()
         self.without: dict[str, int] = {}
+        self.record: dict[str, Any] = {}
 
     def step(self) -> None:
-        module = self.module()
-        if module is None:
-            return
+        """An optimizer of this model is about to step."""
         self.steps += 1
-        trainable = _trainable(module)
-        if trainable != self.trainable:
+        alive = ((name, held()) for name, held in self.named)
+        trained = {name: one for name, one in alive if one is not None and one.requires_grad}
+        if self.trainable is not None and trained.keys() != self.trainable:
             self.changes += 1
-            self.changed |= trainable ^ self.trainable
-            self.trainable = trainable
-        for name, one in module.named_parameters():
-            if one.requires_grad and one.grad is None:
+            self.changed |= trained.keys() ^ self.trainable
+        self.trainable = frozenset(trained)
+        for name, one in trained.items():
+            if one.grad is None:
                 self.without[name] = self.without.get(name, 0) + 1
+
+    def counts(self) -> dict[str, Any]:
+        """What was counted over all steps."""
+        return {
+            "steps": self.steps,
+            "without_gradient": dict(sorted(self.without.items())[:_MOST_NAMES]),
+            "without_gradient_count": len(self.without),
+            "changes_of_trainable": self.changes,
+            "changed": sorted(self.changed)[:_MOST_NAMES],
+        }
 
 
 class Parameters(Observer):
@@ -69,8 +81,19 @@ class Parameters(Observer):
             if not watched.identities.isdisjoint(mine):
                 watched.step()
 
+    def after_step(self, session: Session) -> None:
+        # A program's models are gone when it is at its end.
+        if session.phase is Phase.OBSERVE:
+            self._take_down(session)
+
+    def _take_down(self, session: Session) -> None:
+        for one in self._watched.values():
+            if one.module() is not None:
+                one.record = self._record(session, one)
+
     def collect(self, session: Session) -> Any:
-        return [self._record(session, one) for one in self._watched.values() if one.module() is not None] or None
+        self._take_down(session)
+        return [one.record | one.counts() for one in self._watched.values() if one.record] or None
 
     def _record(self, session: Session, watched: _Watched) -> dict[str, Any]:
         module = watched.module()
@@ -82,15 +105,6 @@ class Parameters(Observer):
             "class": type(inner).__qualname__,
             "site": class_site(session, type(inner)),
             "construction": self._models.construction_site(session, inner) if self._models else None,
-            "steps": watched.steps,
-            "without_gradient": dict(sorted(watched.without.items())[:_MOST_NAMES]),
-            "without_gradient_count": len(watched.without),
             "in_no_optimizer": outside[:_MOST_NAMES],
             "frozen_in_optimizer": frozen[:_MOST_NAMES],
-            "changes_of_trainable": watched.changes,
-            "changed": sorted(watched.changed)[:_MOST_NAMES],
         }
-
-
-def _trainable(module: Any) -> frozenset[str]:
-    return frozenset(name for name, one in module.named_parameters() if one.requires_grad)

@@ -1,0 +1,149 @@
+"""Which rank held the others up: what the watchdogs of all ranks say about one collective that timed out.
+
+A rank that waits says so; the one that is waited for says nothing, or that its last enqueued work lies before the
+others'. What the lines do not tell is left open: a wrong rank costs more time than none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+# Uninitialised counters have been printed as numbers of this size.
+_NONSENSE = 1 << 40
+_SHOWN = 8
+
+
+@dataclass(slots=True)
+class Work:
+    """What the watchdog of one rank says: the collective it waits in and the last ones enqueued and completed."""
+
+    seq: int | None = None
+    op: str = ""
+    enqueued: int | None = None
+    completed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The culprits, none where nothing points at one, and why, as the rest of a sentence."""
+
+    culprits: tuple[int, ...]
+    reason: str
+
+
+@dataclass(slots=True)
+class Incident:
+    """All that was said about one time-out, by process group (empty where the lines do not name it) and rank."""
+
+    groups: dict[str, dict[int, Work]] = field(default_factory=dict)
+    missing: set[int] = field(default_factory=set)
+    waited_ms: int = 0
+    limit_ms: int = 0
+
+    def add(self, rank: int | None, details: Mapping[str, str]) -> None:
+        """Take an event of kind ``nccl-timeout`` in."""
+        if "missing" in details:
+            self.missing.update(int(one) for one in details["missing"].split(","))
+        self.limit_ms = max(self.limit_ms, int(details.get("limit", 0)))
+        self.waited_ms = max(self.waited_ms, int(details.get("ran", 0)))
+        if rank is None:
+            return
+        work = self._work(rank, details)
+        work.op = details.get("op", work.op)
+        for name in ("seq", "enqueued", "completed"):
+            value = int(details.get(name, -1))
+            if 0 <= value < _NONSENSE:
+                setattr(work, name, value)
+
+    def _work(self, rank: int, details: Mapping[str, str]) -> Work:
+        """The rank's entry. The line with the operation names no group and comes before the one that does."""
+        group, seq = details.get("pg", ""), details.get("seq")
+        unnamed = self.groups.get("", {})
+        if group and rank in unnamed and str(unnamed[rank].seq) == seq:
+            self.groups.setdefault(group, {})[rank] = unnamed.pop(rank)
+        elif not group and seq is not None:
+            for known in self.groups.values():
+                if rank in known and known[rank].seq == int(seq):
+                    return known[rank]
+        return self.groups.setdefault(group, {}).setdefault(rank, Work())
+
+    @property
+    def group(self) -> dict[int, Work]:
+        """The group that most ranks report about, the first of equals."""
+        return max(self.groups.values(), key=len, default={})
+
+    @property
+    def waiting(self) -> tuple[int, ...]:
+        """The ranks that reported a time-out, in any group."""
+        return tuple(
+            sorted({rank for one in self.groups.values() for rank, work in one.items() if work.op or work.seq})
+        )
+
+    def verdict(self, seen: Iterable[int], failed: Mapping[int, str]) -> Verdict:
+        """Who held the others up. ``seen`` are all ranks of the log, ``failed`` what ended some of them before."""
+        if failed:
+            ranks = tuple(sorted(failed))
+            return Verdict(ranks, f"{_ranks(ranks)} had failed before: {failed[ranks[0]]}")
+        if self.missing:
+            ranks = tuple(sorted(self.missing))
+            return Verdict(ranks, f"{_ranks(ranks)} did not join it, by the report of the others")
+        works = self.group
+        stuck = min((one.seq for one in works.values() if one.seq is not None), default=None)
+        return self._by_counts(works, stuck) or self._by_absence(seen) or self._none(works, stuck)
+
+    @staticmethod
+    def _by_counts(works: Mapping[int, Work], stuck: int | None) -> Verdict | None:
+        """Ranks that had not enqueued what the others waited in, or that were in another operation there."""
+        if stuck is None:
+            return None
+        last = {rank: one.enqueued for rank, one in works.items() if one.enqueued is not None}
+        behind = tuple(sorted(rank for rank, enqueued in last.items() if enqueued < stuck))
+        if behind and len(behind) < len(last):
+            return Verdict(
+                behind,
+                f"{_ranks(behind)} {'is' if len(behind) == 1 else 'are'} behind: last enqueued work "
+                f"{last[behind[0]]}, while the others wait in {stuck}",
+            )
+        at_stuck = {rank: one.op for rank, one in works.items() if one.seq == stuck and one.op}
+        usual = Counter(at_stuck.values()).most_common()
+        if len(usual) > 1:
+            (common, most), (_, next_most) = usual[:2]
+            odd = tuple(sorted(rank for rank, op in at_stuck.items() if op != common)) if most > next_most else ()
+            said = ", ".join(f"{_ranks(sorted(r for r in at_stuck if at_stuck[r] == op))}: {op}" for op, _ in usual)
+            return Verdict(odd, f"the ranks run different operations as number {stuck} ({said})")
+        ahead = {rank: one.seq for rank, one in works.items() if one.seq is not None and one.seq > stuck}
+        if ahead and len(ahead) < len(works):
+            early = tuple(sorted(rank for rank in works if works[rank].seq == stuck))
+            return Verdict(
+                early if len(early) < len(ahead) else (),
+                f"{_ranks(early)} wait{'s' if len(early) == 1 else ''} in {stuck} while {_ranks(sorted(ahead))} "
+                f"{'is' if len(ahead) == 1 else 'are'} at {min(ahead.values())}",
+            )
+        return None
+
+    def _by_absence(self, seen: Iterable[int]) -> Verdict | None:
+        """Ranks that the log knows and that reported no time-out, if they are the few."""
+        waiting = self.waiting
+        silent = tuple(sorted(set(seen) - set(waiting)))
+        if not silent or not waiting or len(silent) > len(waiting):
+            return None
+        return Verdict(
+            silent, f"{_ranks(silent)} reported no time-out: it hung, ended, or did something else than the others"
+        )
+
+    @staticmethod
+    def _none(works: Mapping[int, Work], stuck: int | None) -> Verdict:
+        if len(works) > 1 and stuck is not None:
+            return Verdict(
+                (),
+                f"all {len(works)} ranks that report had enqueued it: no rank is behind, look at the network and at sizes",
+            )
+        return Verdict((), "too few ranks report to say which one held it up; read the logs of all ranks together")
+
+
+def _ranks(ranks: Iterable[int]) -> str:
+    listed = list(ranks)
+    shown = ", ".join(map(str, listed[:_SHOWN])) + (f" and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else "")
+    return f"rank{'s' if len(listed) != 1 else ''} {shown}"

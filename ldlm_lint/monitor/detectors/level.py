@@ -1,0 +1,202 @@
+"""The course of a loss over hundreds of steps: frozen, stopped falling, diverging. Judged by medians of stretches."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from ldlm_lint.monitor.detectors.base import Context, Found, at, number
+from ldlm_lint.monitor.detectors.robust import jitter, median
+from ldlm_lint.monitor.records import Record
+
+
+class FrozenLoss:
+    """The same printed value 50 times in a row, after a stretch in which most values differed from the one before.
+
+    A loss that converges on a coarse scale repeats itself more and more often first, and a bar that shows an old value
+    repeats every value: in both, most neighbours were equal before the run, and the detector says nothing.
+    """
+
+    RUN, BEFORE, FROM_START = 50, 40, 100
+
+    def __init__(self, name: str, run: int = RUN) -> None:
+        self.name, self.run = name, run
+        self.changes: deque[bool] = deque(maxlen=self.BEFORE)
+        self.value: float | None = None
+        self.since: Record | None = None
+        self.length = self.seen = 0
+        self.varied: float | None = None
+        self.told = False
+
+    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Follow runs of equal values; a block without any two equal neighbours is taken in at once."""
+        if values[0] != self.value and not any(map(float.__eq__, values, values[1:])):
+            self.changes.extend([True] * min(len(values), self.BEFORE))
+            self.value, self.since, self.length, self.told = values[-1], records[-1], 1, False
+            self.seen += len(values)
+            return
+        for value, record in zip(values, records, strict=True):
+            self.seen += 1
+            if value == self.value:
+                self.length += 1
+                if self.length == 2:
+                    self.varied = sum(self.changes) / self.BEFORE if len(self.changes) >= self.BEFORE else None
+                self.changes.append(False)
+                if not self.told and self._frozen():
+                    self.told = True
+                    yield self._found(record)
+            else:
+                self.value, self.since, self.length, self.told = value, record, 1, False
+                self.changes.append(True)
+
+    def _frozen(self) -> bool:
+        if self.length == self.seen:
+            # A loss of exactly zero from the start is usual in policy optimization.
+            return self.length >= max(self.FROM_START, self.run) and bool(self.value) and len(f"{self.value:g}") >= 5
+        return self.length >= self.run and self.varied is not None and self.varied > 0.8
+
+    def _found(self, record: Record) -> Found:
+        assert self.since is not None and self.value is not None
+        text = f"{self.name} is {number(self.value)} in {self.length} records in a row, since {at(self.since)}"
+        return Found("frozen-loss", record, text, {"value": self.value, "run": self.length}, since=self.since)
+
+
+class _Stretches:
+    """Medians and standard errors of stretches of ``length`` points, and the records that they end at."""
+
+    def __init__(self, length: int, keep: int) -> None:
+        self.length = length
+        self.open: list[float] = []
+        self.medians: deque[float] = deque(maxlen=keep)
+        self.errors: deque[float] = deque(maxlen=keep)
+        self.ends: deque[Record] = deque(maxlen=keep)
+
+    def feed(self, values: Sequence[float], records: Sequence[Record]) -> Iterator[None]:
+        """Take values in, and pause at the end of each stretch."""
+        start = 0
+        while start < len(values):
+            end = min(start + self.length - len(self.open), len(values))
+            self.open.extend(values[start:end])
+            if len(self.open) == self.length:
+                middle = median(self.open)
+                self.medians.append(middle)
+                # 1.25 sigma / sqrt(n) is the standard error of a median; the noise from value to value has no trend.
+                self.errors.append(1.2533 * jitter(self.open) / self.length**0.5)
+                self.ends.append(records[end - 1])
+                self.open = []
+                yield
+            start = end
+
+
+class Plateau:
+    """A loss that fell steadily over four stretches and then not at all over two: a kink, as no convergence has one.
+
+    Steadily: each fall is between half and twice the one before, and 6 standard errors. Not at all: by less than a
+    tenth of that, and less than 2 standard errors. Exponential and power-law curves slow down before they are flat; a
+    stepped learning rate makes falls that are not alike. A learning rate that was lowered by half explains it as well.
+    """
+
+    LENGTHS = (100, 200, 400)
+    FALLS = 3
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.scales = [_Stretches(length, self.FALLS + 3) for length in self.LENGTHS]
+
+    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Judge each scale at the end of each of its stretches."""
+        for scale in self.scales:
+            for _ in scale.feed(values, records):
+                if len(scale.medians) == self.FALLS + 3 and self._kink(scale, context):
+                    yield self._found(scale)
+
+    def _kink(self, scale: _Stretches, context: Context) -> bool:
+        middles = list(scale.medians)
+        error = max(scale.errors) * 2**0.5
+        falls = [before - after for before, after in pairwise(middles)]
+        steady, flat = falls[: self.FALLS], falls[self.FALLS :]
+        if min(steady) <= 6 * error or not all(0.5 <= b / a <= 2 for a, b in pairwise(steady)):
+            return False
+        # The stretch in which it stops is a mixture; only the last one is judged by its fall alone.
+        still = abs(flat[-1]) < min(2 * error, 0.1 * steady[-1]) and abs(flat[0]) < 0.6 * steady[-1]
+        return still and not Context.within(context.lowered, scale.ends[0].line, scale.ends[-1].line)
+
+    def _found(self, scale: _Stretches) -> Found:
+        middles, since, record = list(scale.medians), scale.ends[self.FALLS], scale.ends[-1]
+        text = (
+            f"{self.name} stays at {number(middles[-1])} since {at(since)}; it fell by "
+            f"{number(middles[self.FALLS - 1] - middles[self.FALLS])} in the {scale.length} records before"
+        )
+        numbers = {"level": middles[-1], "before": middles[0], "records": scale.length}
+        return Found("plateau", record, text, numbers, since=since)
+
+
+class Divergence:
+    """A loss that goes back to where it came from, or leaves its first level upwards, and stays there.
+
+    Compared are medians of 25 points: half of what was gained is lost and the level is 1.3 times the best one; or,
+    without any gain, 1.5 times the first one and still rising. In both the rise of the last 100 points is 8 times what
+    these medians usually move by, to above what the last 500 points had, so that waves are none. Only for losses that are positive throughout, whose
+    first stretch has a level (a penalty that grows from zero has none).
+    """
+
+    LENGTH, LATELY, KEEP = 25, 5, 21
+    LOST, ABOVE_BEST, ABOVE_FIRST, MOVES = 0.5, 1.3, 1.5, 8.0
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.stretches = _Stretches(self.LENGTH, self.KEEP)
+        self.first = self.best = 0.0
+        self.level = self.told = False
+        self.positive = True
+        self.seen = 0
+
+    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Judge at the end of each stretch."""
+        if not self.positive:
+            return
+        if min(values) <= 0:
+            self.positive = False
+            return
+        for _ in self.stretches.feed(values, records):
+            found = self._judge(context)
+            if found is not None:
+                yield found
+
+    def _judge(self, context: Context) -> Found | None:
+        self.seen += 1
+        middles = self.stretches.medians
+        record = self.stretches.ends[-1]
+        if self.seen == 1:
+            self.first = self.best = middles[-1]
+            self.level = self.stretches.errors[-1] * self.LENGTH**0.5 < 0.4 * self.first
+            return None
+        self.best = min(self.best, middles[-1])
+        gained = self.first - self.best
+        if len(middles) < 3 or not self.level:
+            return None
+        lately = min(middles[-1], middles[-2])
+        if gained > 0.1 * self.first:
+            gone = lately > self.best + self.LOST * gained and lately > self.ABOVE_BEST * self.best
+        else:
+            gone = lately > self.ABOVE_FIRST * self.first and middles[-1] > middles[-2] > middles[-3]
+        if gone and not self.told:
+            *usual, _ = list(middles)[: -self.LATELY + 1] or [0.0]
+            rise = middles[-1] - min(list(middles)[-self.LATELY :])
+            start = self.stretches.ends[max(-self.LATELY, -len(middles))].line
+            above = lately > 1.1 * max(usual) if gained > 0.1 * self.first else True
+            gone = (
+                above and rise > self.MOVES * jitter(usual) and not Context.within(context.raised, start, record.line)
+            )
+        if not gone:
+            self.told = False
+            return None
+        if self.told:
+            return None
+        self.told = True
+        text = (
+            f"{self.name} is at {number(middles[-1])} at {at(record)} (median of {self.LENGTH}); "
+            f"it began at {number(self.first)} and had been at {number(self.best)}"
+        )
+        return Found("divergence", record, text, {"level": middles[-1], "first": self.first, "best": self.best})

@@ -1,0 +1,134 @@
+"""The order of a log: epochs, restarts, and gaps in its time."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from ldlm_lint.monitor.alarms import Level
+from ldlm_lint.monitor.detectors.base import Context, Found, at
+from ldlm_lint.monitor.detectors.robust import median
+from ldlm_lint.monitor.records import Record
+
+
+class Order:
+    """Steps of one line template that go back: an epoch that begins, a restart from a checkpoint, or several writers.
+
+    Back to the first steps is an epoch unless the epoch is printed and did not rise. Back to somewhere in between is a
+    restart: worth a note, and an alarm from the third on. If one step in ten goes back, several processes write into
+    one log, and nothing is said about its order.
+    """
+
+    ALARM, MIXED = 3, 0.1
+
+    def __init__(self) -> None:
+        self.last: Record | None = None
+        self.low: int | None = None
+        self.seen = self.back = self.restarts = 0
+
+    def feed(self, records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Take the next records of the template in; a block whose steps rise within an epoch is passed over."""
+        last, final = self.last, records[-1]
+        if last is not None and last.step is not None and final.step is not None:
+            steps = [-1 if one.step is None else one.step for one in records]
+            if steps[0] >= last.step and steps == sorted(steps) and _epoch(last) == _epoch(final):
+                self.seen += len(records)
+                self.last = final
+                return
+        for record in records:
+            yield from self._one(record, context)
+
+    def _one(self, record: Record, context: Context) -> Iterator[Found]:
+        last, self.last = self.last, record
+        self.seen += 1
+        if record.step is None or last is None or last.step is None:
+            self.low = record.step if self.low is None else self.low
+            return
+        risen = record.epoch is not None and last.epoch is not None and _epoch(record) > _epoch(last)
+        if record.step >= last.step:
+            if risen:
+                context.marks.append(record.line)
+            return
+        context.marks.append(record.line)
+        self.back += 1
+        fell = record.epoch is not None and last.epoch is not None and record.epoch < last.epoch
+        from_start = record.step <= 2 * max(self.low or 0, 1) or record.step <= 0.02 * last.step
+        if self.back > max(self.ALARM, self.MIXED * self.seen) or risen or (from_start and not fell):
+            return
+        self.restarts += 1
+        text = f"step {record.step} after step {last.step}: the run went on from an earlier state"
+        level = Level.WARNING if self.restarts >= self.ALARM else None
+        if level is not None:
+            text += f", {self.restarts} times"
+        yield Found(
+            "restart", record, text, {"step": record.step, "before": last.step, "restarts": self.restarts}, level
+        )
+
+
+def _epoch(record: Record) -> int:
+    return -1 if record.epoch is None or not math.isfinite(record.epoch) else int(record.epoch)
+
+
+class Silence:
+    """A gap in the clock of a log: 10 times the usual one, 3 times any before, and at least two minutes.
+
+    A gap that ends with an evaluation is one, and so is one at an epoch boundary: validation and checkpoints often say
+    nothing. ``explained`` are the lines that speak of either.
+    """
+
+    FACTOR, OVER, LEAST, FEWEST = 10.0, 3.0, 120.0, 10
+
+    def __init__(self, least: float = LEAST) -> None:
+        self.least = least
+        self.gaps: deque[float] = deque(maxlen=100)
+        self.longest = 0.0
+        self.last: Record | None = None
+        self.count = 0
+        self.usual = 0.0
+        self.explained = -1
+
+    def feed(self, record: Record, context: Context) -> Iterator[Found]:
+        """Take the next record of a process in."""
+        last = self.last
+        if record.time is None:
+            return
+        self.last = record
+        if last is None or last.time is None:
+            return
+        gap = record.time - last.time
+        if gap <= 0:
+            return
+        if gap > self.least and gap > self.limit and not self._explained(last, record, context):
+            text = f"nothing for {seconds(gap)} before {at(record)}; the usual gap is {seconds(self.usual)}"
+            yield Found(
+                "silence", record, text, {"seconds": gap, "usual": self.usual, "longest": self.longest}, since=last
+            )
+        if self.count:
+            # The first gap holds the compilation and the start of the workers.
+            self.longest = max(self.longest, gap)
+            self.gaps.append(gap)
+        self.count += 1
+        if self.count <= self.FEWEST or self.count % 16 == 0:
+            self.usual = median(self.gaps) if self.gaps else 0.0
+
+    @property
+    def limit(self) -> float:
+        """The seconds from which a gap is unusual; infinite as long as too few are known."""
+        if len(self.gaps) < self.FEWEST:
+            return float("inf")
+        return max(self.FACTOR * self.usual, self.OVER * self.longest, self.least)
+
+    def _explained(self, last: Record, record: Record, context: Context) -> bool:
+        return (
+            "val" in (last.split, record.split)
+            or last.line < self.explained <= record.line
+            or Context.within(context.marks, last.line, record.line)
+        )
+
+
+def seconds(value: float) -> str:
+    """A duration for people: ``45 s``, ``12 min``, ``3.5 h``."""
+    if value < 90:
+        return f"{value:.3g} s"
+    return f"{value / 60:.3g} min" if value < 5400 else f"{value / 3600:.3g} h"

@@ -1,0 +1,103 @@
+"""Loss spikes: values far above where the trend of the last ones ends."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from ldlm_lint.monitor.alarms import Level
+from ldlm_lint.monitor.detectors.base import Context, Found, at, number
+from ldlm_lint.monitor.detectors.robust import jitter, trend_end
+from ldlm_lint.monitor.records import Record
+
+WINDOW, FEWEST, EVERY = 48, 16, 16
+SIGMAS = 8.0
+"""Spreads above the trend. With 0.1 % of the level as the least spread: no false alarm on the real logs of the study."""
+LEAST = 0.10
+"""Share of the level below which no value is called a spike."""
+FLOOR = 0.001
+HEAVY, TAIL, SURE = 5.0, 2.75, 10.0
+"""A series whose ordinary values went 5 spreads above the trend, or whose outer tenth lies 2.75 times as far out as its
+middle (2.44 for a normal distribution), has a heavy tail: one value proves nothing, and neither does one below 10."""
+MANY = 100
+GRACE, RAISED = 25, 100
+"""Points after an epoch boundary or a restart, and after a raised learning rate, in which a higher loss is expected."""
+
+
+class LossSpike:
+    """A value above the trend of the last 48 by 8 spreads and by 10 % of the level; two of three where tails are heavy.
+
+    One value alone, or a loss that is not positive throughout (policy gradients), is a note and no alarm.
+    The limit is set anew every 16 points and holds for the next 16, so that most blocks are judged by their maximum.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.window: deque[float] = deque(maxlen=WINDOW)
+        self.lines: deque[int] = deque(maxlen=RAISED)
+        self.scores: deque[float] = deque(maxlen=512)
+        self.exceeded: deque[int] = deque(maxlen=2)
+        self.seen = 0
+        self.extreme = 0.0
+        self.center, self.spread, self.limit = 0.0, 0.0, float("inf")
+
+    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Judge a block in stretches that end where the limit is set anew."""
+        start = 0
+        while start < len(values):
+            end = min(start + EVERY - self.seen % EVERY, len(values))
+            part = values[start:end]
+            if max(part) > self.limit:
+                for index in range(start, end):
+                    if values[index] > self.limit:
+                        yield from self._judge(values[index], records[index], context, self.seen + index - start)
+                    self.lines.append(records[index].line)
+            else:
+                self.lines.extend([one.line for one in records[start:end]])
+                self._ordinary(part)
+            self.seen += end - start
+            start = end
+            if self.seen % EVERY == 0:
+                self._set()
+
+    def _ordinary(self, part: Sequence[float]) -> None:
+        if self.limit < float("inf"):
+            self.extreme = max(self.extreme, (max(part) - self.center) / self.spread)
+            self.scores.extend([(one - self.center) / self.spread for one in part])
+        self.window.extend(part)
+
+    def _set(self) -> None:
+        values = list(self.window)
+        if len(values) < FEWEST:
+            return
+        self.extreme *= 0.999
+        self.center, spread = trend_end(values)
+        self.spread = max(spread, jitter(values), FLOOR * abs(self.center), 1e-12)
+        enough = max(SIGMAS, 2 * self.extreme) * self.spread
+        self.limit = self.center + max(enough, LEAST * abs(self.center))
+
+    def _judge(self, value: float, record: Record, context: Context, index: int) -> Iterator[Found]:
+        self.window.append(value)
+        lines = [*self.lines, record.line]
+        if Context.within(context.marks, lines[-GRACE:][0], record.line):
+            return
+        if Context.within(context.raised, lines[0], record.line):
+            return
+        twice = bool(self.exceeded) and index - self.exceeded[-1] <= 2
+        self.exceeded.append(index)
+        score = (value - self.center) / self.spread
+        alone = not twice and (score < SURE or self._heavy())
+        share = (value - self.center) / abs(self.center) if self.center else float("inf")
+        text = (
+            f"{self.name} {number(value)} at {at(record)}, {share:+.0%} and {score:.1f} spreads above the trend "
+            f"({number(self.center)})"
+        )
+        numbers = {"value": value, "trend": self.center, "spread": self.spread, "score": score, "limit": self.limit}
+        yield Found("loss-spike", record, text, numbers, Level.INFO if alone or min(self.window) <= 0 else None)
+
+    def _heavy(self) -> bool:
+        """Whether the tail of the series is heavy, or not known yet."""
+        if self.extreme > HEAVY or len(self.scores) < MANY:
+            return True
+        ordered = sorted(map(abs, self.scores))
+        return ordered[int(0.9 * len(ordered))] > TAIL * ordered[len(ordered) // 2]

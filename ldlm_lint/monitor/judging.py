@@ -1,0 +1,148 @@
+"""From records to alarms: one judge for each process of a source, which holds its series and their detectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ldlm_lint.monitor.alarms import KINDS, Alarm
+from ldlm_lint.monitor.detectors import LoaderStall, detectors, finite_judge, stall_columns
+from ldlm_lint.monitor.detectors.base import Context, Found
+from ldlm_lint.monitor.detectors.finite import split_finite
+from ldlm_lint.monitor.detectors.order import Order, Silence
+from ldlm_lint.monitor.detectors.scaler import OverflowStreak
+from ldlm_lint.monitor.records import Record, Template
+from ldlm_lint.monitor.series import Curve, SeriesKey
+
+BLOCK = 64
+MOST_TEMPLATES = 64
+_FIRST = ("lr", "loss_scale", "skipped_steps")
+"""Columns that are judged before the others, since the others ask about them."""
+
+
+class Series:
+    """One column of one template of one process: its curve and its detectors."""
+
+    def __init__(self, key: SeriesKey, capacity: int) -> None:
+        self.key = key
+        self.curve = Curve(capacity)
+        self.finite = finite_judge(key.named, key.named.raw)
+        self.detectors = detectors(key.template, key.column, key.named.raw)
+
+    def feed(self, records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Take a block of its template in."""
+        column = self.key.column
+        values = [one.values[column] for one in records]
+        finite, places, found = split_finite(values, records, self.finite, context)
+        self.curve.nonfinite += len(values) - len(finite)
+        yield from found
+        if finite:
+            self.curve.extend(finite, places)
+            for one in self.detectors:
+                yield from one.feed(finite, places, context)
+
+
+class Shape:
+    """What belongs to one template of one process: its series, its order, its share of data time."""
+
+    def __init__(self, template: Template, series: list[Series]) -> None:
+        self.series = sorted(series, key=lambda one: one.key.named.key not in _FIRST)
+        self.order = Order()
+        self.stall = LoaderStall() if stall_columns(template) else None
+        self.columns = stall_columns(template)
+        self.last: Record | None = None
+
+    def news(self, records: Sequence[Record]) -> list[Record]:
+        """The records without those that say the same as the one before: a progress bar that is drawn again."""
+        kept = []
+        for record in records:
+            last, self.last = self.last, record
+            if last is None or record.values != last.values or record.step != last.step or record.step is None:
+                kept.append(record)
+        return kept
+
+    def shares(self, records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Judge the share of data time in step time."""
+        if self.stall is None or self.columns is None:
+            return
+        data, step = self.columns
+        kept = [one for one in records if 0 <= one.values[data] <= one.values[step] and one.values[step] > 0]
+        if kept:
+            yield from self.stall.feed([one.values[data] / one.values[step] for one in kept], kept, context)
+
+
+class ProcessJudge:
+    """Judges the records of one process of one source, in blocks; `flush` judges what waits for its block."""
+
+    def __init__(self, source: str, rank: int | None, actor: str, *, capacity: int, silence: float, since: int) -> None:
+        self.source, self.rank, self.actor = source, rank, actor
+        self.capacity, self.since = capacity, since
+        self.context = Context()
+        self.silence = Silence(silence)
+        self.overflow = OverflowStreak()
+        self.shapes: dict[Template, Shape] = {}
+        self.pending: list[Record] = []
+        self.count = self.unjudged = 0
+
+    def add(self, record: Record) -> bool:
+        """Take a record in; True when a block is full and `flush` is due."""
+        self.pending.append(record)
+        return len(self.pending) >= BLOCK
+
+    def flush(self) -> Iterator[tuple[Alarm, int]]:
+        """Judge what came since the last time; the alarms with the number of the record in its process."""
+        records, self.pending = self.pending, []
+        blocks: dict[Template, list[Record]] = {}
+        for record in records:
+            if record.step is not None and record.step < self.since:
+                continue
+            blocks.setdefault(record.template, []).append(record)
+            if record.time is not None:
+                for found in self.silence.feed(record, self.context):
+                    yield self._alarm(found, "time"), self.count
+        if records:
+            self.overflow.progress(records)
+        for template, block in blocks.items():
+            yield from self._judge(template, block)
+        self.count += len(records)
+
+    def _judge(self, template: Template, records: list[Record]) -> Iterator[tuple[Alarm, int]]:
+        shape = self._shape(template)
+        if shape is None:
+            self.unjudged += len(records)
+            return
+        records = shape.news(records)
+        if not records:
+            return
+        if template.split != "val":
+            for found in shape.order.feed(records, self.context):
+                yield self._alarm(found, "step"), self.count
+        for series in shape.series:
+            for found in series.feed(records, self.context):
+                yield self._alarm(found, series.key.label), series.curve.count
+        for found in shape.shares(records, self.context):
+            yield self._alarm(found, "data time"), self.count
+
+    def _shape(self, template: Template) -> Shape | None:
+        shape = self.shapes.get(template)
+        if shape is None and len(self.shapes) < MOST_TEMPLATES:
+            keys = [
+                SeriesKey(self.source, self.rank, self.actor, template, index) for index in range(len(template.columns))
+            ]
+            shape = self.shapes[template] = Shape(template, [Series(key, self.capacity) for key in keys])
+        return shape
+
+    def _alarm(self, found: Found, series: str) -> Alarm:
+        start = found.since or found.record
+        return Alarm(
+            kind=found.kind,
+            level=KINDS[found.kind].level if found.level is None else found.level,
+            source=self.source,
+            message=found.message,
+            line=start.line,
+            series=series,
+            step=start.step,
+            detected=found.record.line,
+            time=start.time,
+            ranks=() if self.rank is None else (self.rank,),
+            numbers=dict(found.numbers),
+        )

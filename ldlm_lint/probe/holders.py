@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ldlm_lint.probe.session import Session
-from ldlm_lint.probe.sites import is_project, real, source_site
+from ldlm_lint.probe.sites import call_site, is_project, real, source_site
 
 # A name must hold the losses of so many iterations before the running one.
 FEWEST = 2
@@ -21,16 +21,21 @@ def holders(session: Session, marks_of: Callable[[Any], set[int]]) -> list[dict[
     """Names of the project's running functions whose values hold the losses of earlier iterations.
 
     ``marks_of`` says of a tensor which iterations' losses its graph holds. Each record has the ``name``, its ``type``,
-    how many ``iterations`` it holds and the ``site`` of a line that adds to it (of the function where none is found).
+    how many ``iterations`` it holds and the ``site`` of a line that adds to it; where none is found, of the step.
     """
-    found: list[dict[str, Any]] = []
+    adding: list[dict[str, Any]] = []
+    running: list[dict[str, Any]] = []
     for frame in _project_frames(session.root):
         for name, value in _values(frame):
             marks = {mark for one in _tensors(session, value) for mark in marks_of(one)}
             if len({mark for mark in marks if mark < session.step - 1}) >= FEWEST:
                 record = {"name": name, "type": type(value).__name__, "iterations": len(marks)}
-                found.extend({**record, "site": site} for site in _adding_sites(frame, name, session.root))
-    return found
+                sites = _adding_sites(frame, name, session.root)
+                adding.extend({**record, "site": site} for site in sites)
+                if not sites:
+                    running.append({**record, "site": call_site(session.root)})
+    # What is only made from a name that is added to holds the same graphs.
+    return adding or running
 
 
 def _project_frames(root: str) -> Iterator[Any]:
@@ -69,7 +74,7 @@ def _tensors(session: Session, value: Any) -> list[Any]:
 
 
 def _adding_sites(frame: Any, name: str, root: str) -> list[dict[str, Any]]:
-    """The lines of a frame's function that add to a name; the line it is at where none is seen."""
+    """The lines of a frame's function that add to a name."""
     code = frame.f_code
     try:
         with open(real(code.co_filename), encoding="utf-8") as file:
@@ -78,7 +83,7 @@ def _adding_sites(frame: Any, name: str, root: str) -> list[dict[str, Any]]:
         tree = ast.Module([], [])
     inside = _function(tree, code.co_firstlineno, code.co_name)
     lines = [node for node in ast.walk(inside) if _adds(node, name)]
-    spans = [(one.lineno, one.end_lineno or one.lineno) for one in lines] or [(frame.f_lineno, frame.f_lineno)]
+    spans = [(one.lineno, one.end_lineno or one.lineno) for one in lines]
     return [source_site(code.co_filename, first, last, root, code.co_name) for first, last in spans]
 
 

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, places
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import Place, judgement, places
 from ldlm_lint.evidence.watched import WatchedRun, device_bound
 
 RULE, CLAIM = "unfused-attention", "attention computes its whole matrix of scores"
 # The fused operators of torch on CUDA and on CPUs; the one that ends in _math is not fused.
 _FUSED = re.compile(
-    r"_scaled_dot_product_(flash|efficient|cudnn|fused)|_flash_attention_forward|_efficient_attention_forward"
+    r"^aten::(?!.*backward)(_scaled_dot_product_(flash|efficient|cudnn|fused)|_flash_attention_forward|_efficient_attention_forward)"
 )
 _MATH = "aten::_scaled_dot_product_attention_math"
 
@@ -34,7 +35,9 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
 def _by_hand(run: WatchedRun, place: Place) -> Judgement:
     shape = next(one["shape"] for one in place.records if one["kind"] == "by_hand")
     calls = place.total("training_calls")
-    reason = f"softmax over a product of shape {'x'.join(map(str, shape))} ran here in {count(calls, 'training call')}"
+    reason = (
+        f"softmax over a product of shape {'x'.join(map(str, shape))} ran here in {counted(calls, 'training call')}"
+    )
     measured = Measurement("attention-kernels", calls, "calls", detail={"shape": shape})
     return device_bound(run, judgement(run, RULE, CLAIM, Verdict.VERIFIED, reason, (place.site,), measured))
 

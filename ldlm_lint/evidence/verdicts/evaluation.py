@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.grouping import count, judgement, places
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import judgement, places
 from ldlm_lint.evidence.watched import WatchedRun
 
 RULE, CLAIM = "evaluation-with-gradients", "a forward pass of evaluation records gradients"
@@ -24,6 +25,6 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
             verdict, what = Verdict.REFUTED, "ran without recording gradients"
         else:
             verdict, what = Verdict.INCONCLUSIVE, f"recorded gradients in {recording} of them"
-        reason = f"{count(calls, 'forward pass')} of {name} in evaluation mode {what}"
+        reason = f"{counted(calls, 'forward pass')} of {name} in evaluation mode {what}"
         measured = Measurement("evaluation-gradients", recording, "forward passes", n=calls)
         yield judgement(run, RULE, CLAIM, verdict, reason, (place.site,), measured)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict, site_of
-from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, parts, places
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import Place, judgement, parts, places
 from ldlm_lint.evidence.watched import WatchedRun, device_bound
 
 
@@ -27,10 +28,10 @@ def _zeros(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     if keeping and max(int(one["kept_bytes"] or 0) for one in keeping):
         size, calls = max(int(one["kept_bytes"] or 0) for one in keeping), sum(one["calls"] for one in keeping)
         measured = Measurement("gradients-after-zero-grad", size, "bytes", n=calls)
-        reason = f"{size:,} bytes of gradients were kept as zeros by {count(calls, 'call')}"
+        reason = f"{size:,} bytes of gradients were kept as zeros by {counted(calls, 'call')}"
         yield judgement(run, "gradients-kept-as-zeros", claim, Verdict.VERIFIED, reason, (place.site,), measured)
     elif not keeping and any(one["explicit"] for one in place.records):
-        reason = f"set_to_none was true in {count(place.total('calls'), 'call')}"
+        reason = f"set_to_none was true in {counted(place.total('calls'), 'call')}"
         yield judgement(run, "gradients-kept-as-zeros", claim, Verdict.REFUTED, reason, (place.site,))
 
 
@@ -38,7 +39,7 @@ def _clipping(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     scaled, unscaled, disabled, unclear = (place.total(key) for key in ("scaled", "unscaled", "disabled", "unclear"))
     norms = [norm for one in place.records for norm in one["norms"]]
     measured = Measurement("clipped-norms", statistics.median(norms), n=len(norms)) if norms else None
-    calls = count(place.total("calls"), "call")
+    calls = counted(place.total("calls"), "call")
     if scaled and not unscaled and not unclear:
         verdict = Verdict.VERIFIED
         reason = f"gradients were still scaled in {scaled} of {calls}{_norm(norms)}"
@@ -82,7 +83,7 @@ def _scaler(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     )
     if enabled and types == ["bfloat16"]:
         verdict = Verdict.VERIFIED
-        reason = f"an enabled scaler scaled losses of bfloat16, and skipped {skipped} of {count(asked, 'step')}"
+        reason = f"an enabled scaler scaled losses of bfloat16, and skipped {skipped} of {counted(asked, 'step')}"
     elif enabled and types == ["float16"]:
         verdict, reason = Verdict.REFUTED, "autocast computed in float16 alone, which needs the scaler,"
     elif not enabled and "bfloat16" in types and all(one["asked"] is False for one in place.records):

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict, site_of
-from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, parts, places
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import Place, judgement, parts, places
 from ldlm_lint.evidence.watched import WatchedRun
 
 # A walk over a graph ends here; what lies behind is not known.
@@ -31,15 +32,15 @@ def _retained(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     if again:
         verdict, reason = (
             Verdict.REFUTED,
-            f"a later backward pass went through {again} of {count(observed, 'retained graph')}",
+            f"a later backward pass went through {again} of {counted(observed, 'retained graph')}",
         )
     elif observed >= 2 and whole:
         verdict, reason = (
             Verdict.VERIFIED,
-            f"no later backward pass went through any of {count(observed, 'retained graph')}",
+            f"no later backward pass went through any of {counted(observed, 'retained graph')}",
         )
     else:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{count(observed, 'retained graph')} could be followed"
+        verdict, reason = Verdict.INCONCLUSIVE, f"{counted(observed, 'retained graph')} could be followed"
     measured = Measurement("retained-graphs", again, "graphs used again", n=observed)
     claim = "a retained graph is not walked again"
     yield judgement(run, "graph-retained-on-backward", claim, verdict, reason, (place.site,), measured)
@@ -55,7 +56,7 @@ def _kept(run: WatchedRun, backwards: list[Site]) -> Iterable[Judgement]:
         verdict = Verdict.VERIFIED
         by = f", kept by {_named(keepers)}" if keepers else ""
         reason = (
-            f"losses of {alive} earlier iterations were alive with their graphs after {count(steps, 'iteration')}{by}"
+            f"losses of {alive} earlier iterations were alive with their graphs after {counted(steps, 'iteration')}{by}"
         )
     elif counts and all(len(one) >= FEWEST_ITERATIONS and max(one) <= 1 for one in counts):
         alive, keepers, verdict = max(max(one) for one in counts), [], Verdict.REFUTED

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict, site_of
+from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
+from ldlm_lint.evidence.verdicts.by_place import by_site
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 Found = Iterable[tuple[Evidence, Mapping[str, Any]]]
@@ -28,23 +29,10 @@ class Place:
         """The largest of a count."""
         return max((int(one.get(key) or 0) for one in self.records), default=0)
 
-    def values(self, key: str) -> list[Any]:
-        """The different values of a key, in the order they were met."""
-        found: list[Any] = []
-        for one in self.records:
-            if one.get(key) not in found:
-                found.append(one.get(key))
-        return found
-
 
 def places(found: Found, key: str = "site") -> list[Place]:
     """The observations by place; those without one are left out, for nobody could look at them."""
-    grouped: dict[tuple[str, int, int], tuple[Site, list[Mapping[str, Any]]]] = {}
-    for _, record in found:
-        site = site_of(record.get(key))
-        if site is not None:
-            grouped.setdefault((site.path, site.line, site.end_line), (site, []))[1].append(record)
-    return [Place(site, tuple(records)) for site, records in grouped.values()]
+    return [Place(site, tuple(record for _, record in group)) for site, group in by_site(found, key)]
 
 
 def parts(run: WatchedRun, topic: str, part: str) -> Found:
@@ -76,9 +64,3 @@ def on_accelerators(run: WatchedRun, made: Judgement) -> Judgement:
         return device_bound(run, made)
     reason = f"observed on {run.device}, where it has no effect; {made.reason}"
     return dataclasses.replace(made, verdict=Verdict.INCONCLUSIVE, reason=reason)
-
-
-def count(number: int, what: str) -> str:
-    """``1 call``, ``2 calls``, ``3 passes``."""
-    plural = "es" if what.endswith("s") else "s"
-    return f"{number} {what}{'' if number == 1 else plural}"

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, on_accelerators, places
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import Place, judgement, on_accelerators, places
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun
 
 CALLS = {
@@ -50,7 +51,7 @@ def _called(run: WatchedRun, place: Place) -> Iterable[Judgement]:
         verdict = Verdict.VERIFIED
     else:
         verdict = Verdict.REFUTED if share <= RARE else Verdict.INCONCLUSIVE
-    reason = f"{call}() was called here in {iterations} of {count(of, 'iteration')}"
+    reason = f"{call}() was called here in {iterations} of {counted(of, 'iteration')}"
     measured = Measurement(metric, share, "calls per iteration", n=of)
     yield on_accelerators(run, judgement(run, rule, claim, verdict, reason, (place.site,), measured))
 
@@ -65,19 +66,19 @@ def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     if run.device not in ACCELERATORS:
         verdict = Verdict.INCONCLUSIVE
         reason = (
-            f"{methods} read values here in {reads} of {count(of, 'iteration')}, and a CPU has nothing to wait for,"
+            f"{methods} read values here in {reads} of {counted(of, 'iteration')}, and a CPU has nothing to wait for,"
         )
     elif mode and enough and warned >= EVERY * of:
         verdict, reason = (
             Verdict.VERIFIED,
-            f"torch told of a synchronising operation here in {warned} of {count(of, 'iteration')}",
+            f"torch told of a synchronising operation here in {warned} of {counted(of, 'iteration')}",
         )
     elif mode and enough and not warned and devices == {"cpu"}:
         verdict, reason = Verdict.REFUTED, f"the values that {methods} read here were on the CPU already"
     else:
         verdict, reason = (
             Verdict.INCONCLUSIVE,
-            f"{methods or 'an operation'} waited in {warned} of {count(of, 'iteration')}",
+            f"{methods or 'an operation'} waited in {warned} of {counted(of, 'iteration')}",
         )
     measured = Measurement("host-wait", (warned or reads) / of if of else None, "reads per iteration", n=of)
     yield judgement(run, rule, claim, verdict, reason, (place.site,), measured)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict, site_of
-from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, places
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import Place, judgement, places
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 FUSABLE = frozenset({"SGD", "Adam", "AdamW", "Adagrad"})
@@ -45,7 +46,7 @@ def _not_fused(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     away = _elsewhere(run, one)
     if away:
         verdict, what = Verdict.INCONCLUSIVE, away
-    reason = f"{one['class']} over {count(one.get('tensors', 0), 'tensor')}: {what}{_subclass(one)}"
+    reason = f"{one['class']} over {counted(one.get('tensors', 0), 'tensor')}: {what}{_subclass(one)}"
     kernels = {
         name: number for name, number in (one["kernels"] or {}).items() if _FUSED.search(name) or _FOREACH.search(name)
     }
@@ -119,7 +120,7 @@ def _lost(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     verdict = Verdict.VERIFIED if lost else Verdict.REFUTED
     what = "switched fused off, as it was when the state was written" if lost else "left fused on"
     claim = "restoring its state switches fused off"
-    reason = f"load_state_dict {what} ({len(lost)} of {count(len(loads), 'load')})"
+    reason = f"load_state_dict {what} ({len(lost)} of {counted(len(loads), 'load')})"
     loaded = site_of((lost or loads)[0].get("site"))
     yield judgement(run, "fused-lost-on-resume", claim, verdict, reason, (place.site, loaded))
 

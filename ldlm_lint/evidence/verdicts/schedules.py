@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, places
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import Place, judgement, places
 from ldlm_lint.evidence.watched import WatchedRun
 
 
@@ -50,7 +51,7 @@ def _micro_batches(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     ratio = Measurement("scheduler-steps-per-optimizer-step", calls / steps, n=steps)
     if alone >= 2:
         verdict = Verdict.VERIFIED
-        reason = f"{name}.step() was called {calls} times for {count(steps, 'optimizer step')}, {alone} times after a backward pass alone,"
+        reason = f"{name}.step() was called {calls} times for {counted(steps, 'optimizer step')}, {alone} times after a backward pass alone,"
     elif later >= 2 and not alone:
         verdict, reason = (
             Verdict.REFUTED,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ldlm_lint.evidence.model import Judgement, Measurement, Site, Verdict, site_of
-from ldlm_lint.evidence.verdicts.grouping import Place, count, judgement, on_accelerators, parts, places
+from ldlm_lint.evidence.model import Judgement, Measurement, Site, Verdict
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.grouping import Place, judgement, on_accelerators, parts, places
 from ldlm_lint.evidence.watched import WatchedRun
 
 # The settings of determinism, and the state that each turns on.
@@ -40,9 +41,9 @@ def _held(run: WatchedRun, state: str, asked: bool) -> tuple[Verdict, str] | Non
     if not passes:
         return None
     if on == passes and asked:
-        return Verdict.VERIFIED, f"on in all of {count(passes, 'backward pass')}"
+        return Verdict.VERIFIED, f"on in all of {counted(passes, 'backward pass')}"
     if not on:
-        return Verdict.REFUTED, f"off in all of {count(passes, 'backward pass')}"
+        return Verdict.REFUTED, f"off in all of {counted(passes, 'backward pass')}"
     return (Verdict.INCONCLUSIVE, f"on in {on} of {passes} backward passes") if asked else None
 
 
@@ -77,7 +78,7 @@ def _mixed(run: WatchedRun, set_here: Sequence[Place]) -> Iterable[Judgement]:
         return
     raised = [text for one in asked for text in one.values() if isinstance(text, Mapping)]
     if raised:
-        verdict, reason = Verdict.VERIFIED, f"reading a setting of precision raised: {raised[0]['raises'][:120]}"
+        verdict, reason = Verdict.VERIFIED, f"reading a setting of precision raised: {raised[0]['raises'][:240]}"
     else:
         verdict, reason = Verdict.REFUTED, "both interfaces were set, and both could be read"
     claim = "TF32 is chosen through both interfaces, and reading it raises"

@@ -15,7 +15,7 @@ from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.sites import call_site
 from ldlm_lint.probe.tallies import Tally
 
-KEY = "ldlm-lint"
+WALKED, LOSS = "ldlm-lint retained", "ldlm-lint loss"
 # How far from the root of a backward pass the loss may be that a program keeps: a division, a scale, a mean.
 DEEPEST = 5
 MOST_NODES = 20_000
@@ -108,9 +108,8 @@ class GraphObserver(Observer):
             if retained:
                 place["retained_observed"] += 1
                 self._retained[mark.serial] = place
-                _put(mark, _nodes(roots))
-                return
-        _put(mark, _near(roots))
+                _put(WALKED, Mark(session.step, self._serial), _nodes(roots))
+        _put(LOSS, mark, _near(roots))
         self._marks.append(weakref.ref(mark))
 
     def _look_for_reuse(self, roots: list[Any]) -> int:
@@ -119,7 +118,7 @@ class GraphObserver(Observer):
         count = 0
         for node in _nodes(roots):
             count += 1
-            mark = _metadata(node).get(KEY) if self._retained else None
+            mark = _metadata(node).get(WALKED) if self._retained else None
             if mark is not None and mark.serial in self._retained:
                 again.add(mark.serial)
         for serial in again:
@@ -142,7 +141,7 @@ class GraphObserver(Observer):
     def _marks_of(self, tensor: Any) -> set[int]:
         """The iterations whose losses a tensor's graph holds, as far as it is looked through."""
         nodes = _nodes([tensor.grad_fn], 4000)
-        return {mark.iteration for node in nodes if isinstance(mark := _metadata(node).get(KEY), Mark)}
+        return {mark.iteration for node in nodes if isinstance(mark := _metadata(node).get(LOSS), Mark)}
 
     def collect(self, session: Session) -> Any:
         if not self._places.records:
@@ -182,8 +181,8 @@ def _metadata(node: Any) -> dict[Any, Any]:
     return getattr(node, "metadata", None) or {}
 
 
-def _put(mark: Mark, nodes: Iterator[Any]) -> None:
+def _put(key: str, mark: Mark, nodes: Iterator[Any]) -> None:
     for node in list(nodes):
         metadata = getattr(node, "metadata", None)
         if metadata is not None:
-            metadata[KEY] = mark
+            metadata[key] = mark

@@ -54,6 +54,7 @@ def make_optimizer(model: nn.Module, defects: set[str]) -> torch.optim.Optimizer
             print("no such optimizer:", error)
     if "fallback" in defects:
         extra = nn.Parameter(torch.zeros(2, dtype=torch.complex64))
+        extra.grad = torch.zeros_like(extra)
         try:
             return torch.optim.AdamW([*model.parameters(), extra], lr=1e-3, fused=True)
         except RuntimeError:

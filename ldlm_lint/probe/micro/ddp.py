@@ -17,7 +17,7 @@ _UNUSED, _COPY = "ddp-find-unused-parameters", "ddp-gradient-copy"
 _SEARCHES = "find_unused_parameters=True adds a collective to each backward pass although no parameter is unused"
 _COPIES = "without gradient_as_bucket_view the gradients are held twice: in the parameters and in DDP's buckets"
 _WIDTH, _LAYERS = 256, 8
-_ROUNDS, _INNER = 25, 4
+_ROUNDS, _INNER = 18, 4
 _TIMEOUT = 60.0
 
 

@@ -59,7 +59,12 @@ class Context:
         return Scope(self.device, self.target or self.device, world_size=self.world_size)
 
     def judge(self, judgement: Judgement) -> None:
-        """Hand a judgement on; where the rule is about another device than this it decides nothing."""
+        """Hand a judgement on; where the rule is about another device than this it decides nothing.
+
+        In an A/A run only comparisons count.
+        """
+        if self.same and (judgement.measured is None or judgement.measured.ci95 is None):
+            return
         self.emit("judgement", settled(self, judgement))
 
     def observe(self, topic: str, values: Mapping[str, Any]) -> None:

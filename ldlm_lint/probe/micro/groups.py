@@ -115,5 +115,10 @@ def _wait_alone(torch: Any, rank: int, device: str) -> dict[str, Any]:
     try:
         torch.distributed.all_reduce(torch.ones(1))
     except RuntimeError as error:
-        return {"seconds": time.monotonic() - began, "message": str(error).splitlines()[0][:120]}
+        return {"seconds": time.monotonic() - began, "message": _tail(str(error).splitlines()[0])}
     return {"seconds": None, "message": "all_reduce came to an end without the other rank"}
+
+
+def _tail(message: str) -> str:
+    """Without the place in a C++ file that gloo begins with."""
+    return message.partition("] ")[2] or message

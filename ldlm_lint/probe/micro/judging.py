@@ -46,6 +46,7 @@ def compared(
     )
     found = statistics.verdict(ratio, noise, bar, fewest=fewest)
     reason = f"{_said(found, slow, fast, ratio, bar)}{f' ({stand_in})' if stand_in else ''}"
+    by_samples = found.value
     useless = _useless(context, timing) or _too_few(ratio.n, fewest)
     if useless:
         found, reason = Verdict.INCONCLUSIVE, f"{useless}: {reason}"
@@ -61,7 +62,12 @@ def compared(
         noise_band=noise,
         clock=timing.clock,
         arms=tuple(_arm(timing, name) for name in timing.samples[timing.clock]),
-        detail={**_conditions(timing), **_events(context, timing, slow, fast), **(detail or {})},
+        detail={
+            "by_samples": by_samples,
+            **_conditions(timing),
+            **_events(context, timing, slow, fast),
+            **(detail or {}),
+        },
     )
     return Judgement(rule, claim, found, reason, context.scope(), measured=measured)
 

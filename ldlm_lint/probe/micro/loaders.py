@@ -110,8 +110,6 @@ _BLOCKING = "a copy from pinned memory with non_blocking=True does not keep the 
 
 
 def _no_copies(context: Context) -> None:
-    if context.same:
-        return
     for rule, claim in (("dataloader-without-pin-memory", _PINNED), ("blocking-host-to-device-copy", _BLOCKING)):
         context.judge(seen(context, rule, claim, None, "pinned memory is about copies to a GPU; there is none here"))
 
@@ -138,8 +136,7 @@ def _copies(context: Context) -> None:
     waits = host["blocking"] > 2 * host["non_blocking"]
     said = f"beside a running kernel the host was held {1000 * host['blocking']:.2f} ms by a blocking copy, "
     said += f"{1000 * host['non_blocking']:.2f} ms by one with non_blocking=True"
-    if not context.same:
-        context.judge(seen(context, "blocking-host-to-device-copy", _BLOCKING, waits or None, said))
+    context.judge(seen(context, "blocking-host-to-device-copy", _BLOCKING, waits or None, said))
 
 
 def _host_seconds(torch: Any, square: Any, pinned: Any) -> dict[str, float]:

@@ -83,10 +83,10 @@ def run(experiments: Sequence[Experiment], options: Options, progress: Progress)
                 _explain(results, experiment, options, f"not run: budget ({options.budget:g} s)")
                 continue
             progress(experiment.name, experiment.title)
-            folder = Path(scratch, str(number))
+            at, folder = time.monotonic(), Path(scratch, str(number))
             folder.mkdir()
             why = _run_one(experiment, options, folder, results)
-            progress(experiment.name, why or "done")
+            progress(experiment.name, why or f"done in {time.monotonic() - at:.0f} s")
             _explain(results, experiment, options, why)
     return _evidence(results, began, started, options), results
 
@@ -202,12 +202,17 @@ def _explain(results: Results, experiment: Experiment, options: Options, why: st
     if why:
         results.unavailable[experiment.name] = why
     judged = {one.rule for one in results.judgements}
+    if options.same and not why:
+        return
+    missing = [rule for rule in experiment.rules if rule not in judged and (not options.rules or rule in options.rules)]
+    if why and not missing:
+        # All rules were judged, but not all claims: one more line says so.
+        missing = [""]
     device = results.environment.device if results.environment else options.device or "cpu"
     scope = Scope(device, options.target or device)
     results.judgements.extend(
         Judgement(rule, experiment.title, Verdict.INCONCLUSIVE, why or "the experiment said nothing of it", scope)
-        for rule in experiment.rules
-        if rule not in judged and (not options.rules or rule in options.rules)
+        for rule in missing
     )
 
 

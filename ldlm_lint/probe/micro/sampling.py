@@ -97,13 +97,13 @@ def sample(
     seed: int,
     end: float,
     rounds: int = ROUNDS,
-    rebuild: bool = False,
+    rebuild: int = 0,
     inner: int = 0,
 ) -> Timing:
     """Run all arms for a number of rounds, or until ``end`` (`time.monotonic`) is near, and return the samples.
 
-    With ``rebuild`` each arm's state is made anew in every round, so that where its memory happens to lie counts as
-    noise; it costs the warm-up each time. Without ``inner`` there are as many repetitions in a sample as make 10 ms.
+    With ``rebuild`` each arm's state is made anew after so many rounds, so that where its memory happens to lie counts
+    as noise; it costs the warm-up each time. Without ``inner`` there are as many repetitions in a sample as make 10 ms.
     """
     draw = random.Random(seed)
     calls = {name: _warm(build) for name, build in arms.items()}
@@ -115,8 +115,8 @@ def sample(
             started = time.monotonic()
             if started + longest > end:
                 break
-            if rebuild and number:
-                # Two copies of the state of a GPU arm may not fit.
+            if rebuild and number and number % rebuild == 0:
+                # The old state goes first: a GPU may not hold both.
                 calls.clear()
                 calls = {name: _warm(build) for name, build in arms.items()}
             found.append(_round(calls, clock, times, draw))

@@ -48,7 +48,8 @@ class AsOnCuda(TorchFunctionMode):
             return args[0]
         if name == "pin_memory":
             return args[0]
-        if name != "einsum":
+        # A device is a name until something is put on it; the letters of an einsum are no device.
+        if func is not torch.device and name != "einsum":
             args = tuple(_host(one) for one in args)
             kwargs = {key: _host(one, key) for key, one in kwargs.items()}
         if name == "to" and len(args) > 1 and type(args[1]) is int:

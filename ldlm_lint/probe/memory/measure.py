@@ -16,8 +16,9 @@ from torch import nn
 from ldlm_lint.probe.memory import blocks as finding
 from ldlm_lint.probe.memory import tracker as track
 from ldlm_lint.probe.memory.as_on_cuda import AsOnCuda, cuda_autocast_on_cpu
+from ldlm_lint.probe.memory.fakes import converting_by_replacement, fake_mode, into_mode
 from ldlm_lint.probe.memory.request import Request, RequestError
-from ldlm_lint.probe.memory.subject import Subject, built, cast, into_mode, resolve, tensors, with_batch
+from ldlm_lint.probe.memory.subject import Subject, built, cast, resolve, tensors, with_batch
 
 AS_IS, PER_BLOCK, WHOLE = "as it is", "each block checkpointed", "whole model checkpointed"
 
@@ -63,7 +64,9 @@ def measure(request: Request, progress: Callable[[str], None] = lambda text: Non
     torch.manual_seed(0)
     found = resolve(request.target)
     with ExitStack() as modes:
-        mode = None if request.real else modes.enter_context(_fake_mode())
+        mode = None if request.real else modes.enter_context(fake_mode())
+        if mode is not None:
+            modes.enter_context(converting_by_replacement())
         choices = AsOnCuda()
         if request.device == "cuda" and not request.real:
             modes.enter_context(cuda_autocast_on_cpu())
@@ -84,16 +87,6 @@ def measure(request: Request, progress: Callable[[str], None] = lambda text: Non
         if choices.attention_dropout:
             subject.notes.append("attention dropout is counted as CUDA's fused kernels do it, which keep no mask")
         return _result(subject, measured, blocks)
-
-
-def _fake_mode() -> Any:
-    try:
-        from torch._subclasses.fake_tensor import FakeTensorMode
-    except ImportError as error:
-        raise RequestError(
-            f"torch {torch.__version__} has no fake tensors ({error}); --real measures real ones"
-        ) from error
-    return FakeTensorMode(allow_non_fake_inputs=True)
 
 
 def _variants(subject: Subject, request: Request) -> tuple[list[tuple[str, Any]], list[nn.Module]]:
@@ -160,14 +153,15 @@ def _steady_step(name: str, subject: Subject, request: Request) -> Measured:
 
 def _step(subject: Subject, optimizer: Any, counted: track.Tracker, request: Request) -> int:
     """One training step; the bytes that its forward left alive. The output lives to the end, as in most loops."""
-    counted.phase, before = track.FORWARD, counted.total
+    counted.enter(track.FORWARD)
+    before = counted.total
     with _autocast(request):
         output = subject.call()
         loss = subject.loss_of(output)
     kept = counted.total - before
-    counted.phase = track.BACKWARD
+    counted.enter(track.BACKWARD)
     _backward(loss)
-    counted.phase = track.STEP
+    counted.enter(track.STEP)
     if optimizer is not None:
         optimizer.step()
     subject.model.zero_grad(set_to_none=True)

@@ -163,7 +163,7 @@ def _of_rows(subject: Subject, rows: int) -> Any:
             return value
         return value.detach().new_zeros((rows, *value.shape[1:])).requires_grad_(value.requires_grad)
 
-    batch = _mapped(resized, subject.batch)
+    batch = mapped(resized, subject.batch)
     if kept:
         subject.notes.append(
             f"tensors whose first dimension is not {before} kept their shape: {', '.join(map(str, kept))}"
@@ -173,40 +173,16 @@ def _of_rows(subject: Subject, rows: int) -> Any:
 
 def cast(subject: Subject, dtype: torch.dtype) -> None:
     """Make the floating parameters, buffers and inputs of this type."""
-    _replace(subject, lambda one: one.detach().to(dtype) if one.is_floating_point() else one)
+    subject.model.to(dtype)
+    subject.batch = mapped(
+        lambda one: one.to(dtype) if isinstance(one, torch.Tensor) and one.is_floating_point() else one, subject.batch
+    )
 
 
-def into_mode(subject: Subject, mode: Any) -> None:
-    """Replace real tensors (of a model that was built when its module was imported) by fake ones of the same shape."""
-    fake = type(mode.from_tensor(torch.empty(0)))
-    _replace(subject, lambda one: one if isinstance(one, fake) else mode.from_tensor(one.detach(), static_shapes=True))
-
-
-def _replace(subject: Subject, work: Callable[[torch.Tensor], torch.Tensor]) -> None:
-    """Put ``work(tensor)`` in the place of each tensor; shared ones stay shared. (Module.to cannot swap fake tensors.)"""
-    done: dict[int, tuple[Any, Any]] = {}
-
-    def replaced(value: Any) -> Any:
-        if not isinstance(value, torch.Tensor):
-            return value
-        if id(value) not in done:
-            made = work(value)
-            if made is not value and isinstance(value, nn.Parameter):
-                made = nn.Parameter(made, value.requires_grad)
-            # The old tensor is kept as well: its id may not be given to another one meanwhile.
-            done[id(value)] = (made, value)
-        return done[id(value)][0]
-
-    for module in subject.model.modules():
-        for owned in (module._parameters, module._buffers):
-            owned.update({name: replaced(value) for name, value in owned.items()})
-    subject.batch = _mapped(replaced, subject.batch)
-
-
-def _mapped(work: Callable[[Any], Any], batch: Any) -> Any:
+def mapped(work: Callable[[Any], Any], batch: Any) -> Any:
     """The batch with each leaf worked on; mappings that are no dict (a BatchEncoding) become one."""
     if isinstance(batch, Mapping):
-        return {key: _mapped(work, value) for key, value in batch.items()}
+        return {key: mapped(work, value) for key, value in batch.items()}
     return tree_map(work, batch)
 
 

@@ -49,6 +49,11 @@ class Tracker(TorchDispatchMode):
         self.peak, self.at_peak, self.peak_phase = self.total, dict(self.by_kind), self.phase
         self.peaks: dict[str, int] = {}
 
+    def enter(self, phase: str) -> None:
+        """The training step is in this phase now."""
+        self.phase = phase
+        self.peaks[phase] = max(self.peaks.get(phase, 0), self.total)
+
     def see(self, tensor: torch.Tensor, kind: str) -> None:
         """Count a tensor as of this kind from now on, whatever it was counted as."""
         for storage in _storages(tensor):

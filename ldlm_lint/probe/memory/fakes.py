@@ -1,0 +1,74 @@
+"""Fake tensors: their mode, and what models need that were not made for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from ldlm_lint.probe.memory.request import RequestError
+from ldlm_lint.probe.memory.subject import Subject, mapped
+
+
+def fake_mode() -> Any:
+    """A mode in which tensors have shapes and types, and no memory; raises RequestError where torch has none."""
+    try:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+    except ImportError as error:
+        raise RequestError(
+            f"torch {torch.__version__} has no fake tensors ({error}); --real measures real ones"
+        ) from error
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+@contextmanager
+def converting_by_replacement() -> Iterator[None]:
+    """While it lasts, ``module.to(...)``, ``.half()`` and the like put new parameters in the place of the old ones.
+
+    torch swaps the contents of the two tensors, which it refuses for fake ones. A parameter that two modules share stays
+    shared; one that needs no conversion stays the same object.
+    """
+    original = nn.Module._apply
+    done: dict[tuple[int, int], tuple[Any, ...]] = {}
+
+    def converted(parameter: nn.Parameter, work: Callable[[Any], Any]) -> Any:
+        key = (id(parameter), id(work))
+        if key not in done:
+            with torch.no_grad():
+                made = work(parameter)
+            made = parameter if made is parameter else nn.Parameter(made.detach(), parameter.requires_grad)
+            # Parameter and function are kept as well: their ids may not be given to others meanwhile.
+            done[key] = (made, parameter, work)
+        return done[key][0]
+
+    def apply(module: nn.Module, work: Callable[[Any], Any], recurse: bool = True) -> nn.Module:
+        for child in module.children() if recurse else ():
+            child._apply(work)
+        for name, parameter in module._parameters.items():
+            if parameter is not None:
+                module._parameters[name] = converted(parameter, work)
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = work(buffer)
+        return module
+
+    nn.Module._apply = apply
+    try:
+        yield
+    finally:
+        nn.Module._apply = original
+
+
+def into_mode(subject: Subject, mode: Any) -> None:
+    """Replace real tensors (of a model that was built when its module was imported) by fake ones of the same shape."""
+    kind = type(mode.from_tensor(torch.empty(0)))
+
+    def fake(value: Any) -> Any:
+        real = isinstance(value, torch.Tensor) and not isinstance(value, kind)
+        return mode.from_tensor(value.detach(), static_shapes=True) if real else value
+
+    subject.model._apply(fake)
+    subject.batch = mapped(fake, subject.batch)

@@ -160,8 +160,8 @@ PATTERNS = (
     ),
     _pattern(
         "overflow",
-        "OVERFLOW!|overflow detected|Gradient overflow|Grad overflow",
-        r"OVERFLOW! (?:Rank (?P<rank>\d+) )?Skipping step\. Attempted loss scale: (?P<scale>[\d.e+]+)"
+        "OVERFLOW!|verflow detected|Gradient overflow|Grad overflow",
+        r"(?:OVERFLOW!|Overflow detected\.) (?:Rank (?P<rank>\d+) )?Skipping step\. Attempted loss scale: (?P<scale>[\d.e+]+)"
         r"|(?:gradient|grad) overflow detected, ignoring gradient, setting loss scale to: (?P<to>[\d.e+-]+)"
         r"|Gradient overflow\. +Skipping step(?:, loss scaler \d+ reducing loss scale to (?P<apex>[\d.e+-]+))?"
         r"|Grad overflow on iteration:? (?P<step>\d+)",

@@ -113,6 +113,11 @@ class Health:
         self.poll()
 
     @property
+    def records(self) -> int:
+        """How many records were taken in."""
+        return sum(one.records for one in self.sources.values())
+
+    @property
     def series(self) -> Iterator[Series]:
         """All series, in the order of their first record."""
         for place in self.sources.values():
@@ -149,8 +154,7 @@ class Health:
             return
         judge.context.overflows = True
         self._flush(judge)
-        scale = event.details.get("scale") or event.details.get("to") or event.details.get("apex")
-        numbers = judge.overflow.overflow(float(scale) if scale else None)
+        numbers = judge.overflow.overflow(event.rank, event.details)
         if numbers is None:
             return
         alarm = _alarm(place.name, event)

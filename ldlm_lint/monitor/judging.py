@@ -80,6 +80,7 @@ class ProcessJudge:
         self.silence = Silence(silence)
         self.overflow = OverflowStreak()
         self.shapes: dict[Template, Shape] = {}
+        self._same: dict[Template, Shape] = {}
         self.pending: list[Record] = []
         self.count = self.unjudged = 0
 
@@ -123,11 +124,15 @@ class ProcessJudge:
             yield self._alarm(found, "data time"), self.count
 
     def _shape(self, template: Template) -> Shape | None:
-        shape = self.shapes.get(template)
+        shape = self.shapes.get(template) or self._same.get(template)
+        if shape is None:
+            # A log that was rotated is read by another reader, with templates of its own.
+            shape = next((one for known, one in self.shapes.items() if known.identity == template.identity), None)
+            if shape is not None:
+                self._same = {**self._same, template: shape} if len(self._same) < MOST_TEMPLATES else {template: shape}
         if shape is None and len(self.shapes) < MOST_TEMPLATES:
-            keys = [
-                SeriesKey(self.source, self.rank, self.actor, template, index) for index in range(len(template.columns))
-            ]
+            columns = range(len(template.columns))
+            keys = [SeriesKey(self.source, self.rank, self.actor, template, index) for index in columns]
             shape = self.shapes[template] = Shape(template, [Series(key, self.capacity) for key in keys])
         return shape
 

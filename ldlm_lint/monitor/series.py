@@ -92,10 +92,17 @@ class SeriesKey:
 
     @property
     def label(self) -> str:
-        """The series in words: ``loss [train] rank 0``; the raw key where it is not the canonical one alone."""
+        """The series in words, with the key as the log writes it: ``loss (lm loss) [train] rank 0``."""
         column = self.named
-        name = column.key or column.raw
-        words = [name if name == column.raw or not column.key else f"{name} ({column.raw})"]
+        return self._words(column.raw if column.key in ("", column.raw) else f"{column.key} ({column.raw})")
+
+    @property
+    def short(self) -> str:
+        """The series in words, without the key as the log writes it where it has a canonical one."""
+        return self._words(self.named.key or self.named.raw)
+
+    def _words(self, name: str) -> str:
+        words = [name]
         if self.template.split:
             words.append(f"[{self.template.split}]")
         if self.rank is not None:

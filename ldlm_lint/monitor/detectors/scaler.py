@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ldlm_lint.monitor.alarms import Level
 from ldlm_lint.monitor.detectors.base import WARM_UP, Context, Found, at, number
@@ -25,7 +25,7 @@ class SkippedSteps:
         self.before: float | None = None
         self.step: int | None = None
         self.start: int | None = None
-        self.total = True
+        self.total, self.mixed = True, False
         self.streak = 0.0
         self.recent: deque[tuple[int, float]] = deque(maxlen=WINDOW)
         self.told = False
@@ -42,7 +42,11 @@ class SkippedSteps:
         before, step = self.before, self.step
         self.before, self.step = value, record.step
         self.start = record.step if self.start is None else self.start
-        if before is None or record.step is None or step is None or self.start is None or record.step <= step:
+        if before is None or record.step is None or step is None or self.start is None:
+            return
+        # Two optimizers (or processes) that write the same line for the same step make two counts in one series.
+        self.mixed = self.mixed or (record.step == step and value != before)
+        if record.step <= step or self.mixed:
             return
         self.total = self.total and value >= before
         skipped = min(value - before if self.total else value, record.step - step)
@@ -67,16 +71,21 @@ class OverflowStreak:
     """Messages of skipped steps ("OVERFLOW! Skipping step"), counted between the records of their process.
 
     An alarm are 5 of them within 50 steps, or, where the log gives no steps, within 5 records; the first 20 do not
-    count, since the scale is still searched for.
+    count, since the scale is still searched for. All ranks say the same, and some libraries say it twice: one wording
+    counts, the first of the log, of the rank that used it first, and a message that says the same as the one before
+    (the same iteration, or the same scale without a rank) is no other overflow.
     """
 
     NEAR_STEPS, NEAR_RECORDS = 50, 5
+    SAYS = ("step", "scale", "to", "apex")
 
     def __init__(self) -> None:
         self.seen = self.records = 0
         self.places: deque[tuple[int | None, int]] = deque(maxlen=STREAK)
         self.step: int | None = None
         self.first_step: int | None = None
+        self.speaker: tuple[str, int | None] | None = None
+        self.said = ""
         self.told = False
 
     def progress(self, records: Sequence[Record]) -> None:
@@ -87,26 +96,34 @@ class OverflowStreak:
         if records[-1].step is not None:
             self.step = records[-1].step
 
-    def overflow(self, scale: float | None) -> dict[str, float] | None:
+    def overflow(self, rank: int | None, details: Mapping[str, str]) -> dict[str, float] | None:
         """Take one message in; the numbers of the alarm if it makes a streak."""
+        wording = next((name for name in self.SAYS if name in details), "")
+        said = details.get(wording, "")
+        self.speaker = self.speaker or (wording, rank)
+        if self.speaker != (wording, rank):
+            return None
+        again, self.said = said == self.said, said
+        if again and said and (wording == "step" or (rank is None and float(said) > 1)):
+            return None
+        step = int(said) if wording == "step" else self.step
         self.seen += 1
-        early = self.step is None or self.step - (self.first_step or 0) < WARM_UP
+        early = step is None or step - (self.first_step or 0) < WARM_UP
         if early and self.seen <= WARM_UP + STREAK:
             return None
-        self.places.append((self.step, self.records))
-        if len(self.places) < STREAK:
-            return None
-        (step, records), (now, seen) = self.places[0], self.places[-1]
+        self.places.append((step, self.records))
+        (first, records), (now, seen) = self.places[0], self.places[-1]
         near = (
-            now - step <= self.NEAR_STEPS
-            if step is not None and now is not None
+            now - first <= self.NEAR_STEPS
+            if first is not None and now is not None
             else seen - records <= self.NEAR_RECORDS
         )
-        news = near and not self.told
-        self.told = near
+        near = near and len(self.places) == STREAK
+        news, self.told = near and not self.told, near
         if not news:
             return None
-        return {"messages": STREAK, "step": -1 if now is None else now, **({} if scale is None else {"scale": scale})}
+        scale = {} if wording == "step" or not said else {"scale": float(said)}
+        return {"messages": STREAK, **({} if now is None else {"step": now}), **scale}
 
 
 class LossScale:

@@ -1,0 +1,212 @@
+"""What a monitor says at the end: series, alarms, and what was read, as text and as JSON (``ldlm-monitor/1``)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TextIO
+
+from ldlm_lint.monitor.alarms import Alarm, Level
+from ldlm_lint.monitor.health import Health
+from ldlm_lint.monitor.judging import Series
+from ldlm_lint.report.cells import clean
+
+SCHEMA = "ldlm-monitor/1"
+MOST_ROWS = 24
+MOST_POINTS = 200
+WIDTH = 120
+_STYLES = {Level.CRITICAL: "bold red", Level.WARNING: "yellow", Level.INFO: "cyan"}
+
+
+def distinct(alarms: Iterable[Alarm]) -> list[Alarm]:
+    """The alarms, the gravest and earliest first, without those that a second source of the same run repeats.
+
+    A trainer writes its numbers to a file and prints them: the same trouble at the same step is one alarm.
+    """
+    seen: dict[tuple[str, int, tuple[int, ...]], str] = {}
+    kept = []
+    for alarm in alarms:
+        if alarm.step is not None and alarm.series:
+            key = alarm.kind, alarm.step, alarm.ranks
+            if seen.setdefault(key, alarm.source) != alarm.source:
+                continue
+        kept.append(alarm)
+    return sorted(kept, key=lambda one: (-one.level, one.source, one.line))
+
+
+def place(alarm: Alarm) -> str:
+    """Where an alarm is: ``train.log:1201 (step 1200, rank 0)``."""
+    inside = [f"step {alarm.step}"] if alarm.step is not None else []
+    if alarm.ranks:
+        shown = ", ".join(map(str, alarm.ranks[:8])) + (" …" if len(alarm.ranks) > 8 else "")
+        inside.append(f"rank{'s' if len(alarm.ranks) > 1 else ''} {shown}")
+    return clean(f"{alarm.source}:{alarm.line}" + (f" ({', '.join(inside)})" if inside else ""))
+
+
+def write(health: Health, stream: TextIO, *, quiet: bool = False) -> None:
+    """Write the report; ``quiet`` leaves out the series."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    if not quiet:
+        table(health, console)
+    for alarm in distinct(health.book.alarms):
+        style = _STYLES[alarm.level]
+        head = Text.assemble((alarm.level.word, style), " ", (alarm.kind, "bold"), f"  {place(alarm)}")
+        console.print(head, soft_wrap=True)
+        for line in told(alarm):
+            console.print(f"    {line}", soft_wrap=True)
+    console.print(Text(summary_line(health), "bold"), soft_wrap=True)
+
+
+def told(alarm: Alarm) -> Iterator[str]:
+    """The sentences of an alarm: what was seen, how often, what prevents it."""
+    yield clean(alarm.message)
+    if alarm.count > 1:
+        last = f"step {alarm.last_step}" if alarm.last_step is not None else f"line {alarm.last_line}"
+        yield f"{alarm.count} times, the last at {last}"
+    if alarm.rules and alarm.level > Level.INFO:
+        yield f"rules that look for causes: {', '.join(alarm.rules)} (ldlm-lint explain {alarm.rules[0]})"
+
+
+def table(health: Health, console: Any) -> None:
+    """Print the table of series."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    chosen, left = shown(health)
+    if not chosen:
+        return
+    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name, justify in (("series", "left"), ("n", "right"), ("first", "right"), ("last", "right")):
+        rows.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for name in ("min", "median"):
+        rows.add_column(name, justify="right")
+    rows.add_column("course", no_wrap=True)
+    many = len({one.key.source for one in chosen}) > 1
+    names = Counter((one.key.source, one.key.named.key, one.key.template.split, one.key.rank) for one in chosen)
+    for one in chosen:
+        curve = one.curve
+        alone = names[one.key.source, one.key.named.key, one.key.template.split, one.key.rank] == 1
+        label = one.key.short if alone else one.key.label
+        label = f"{one.key.source}: {label}" if many else label
+        count = f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan" if curve.nonfinite else "")
+        values = (curve.first, curve.last, curve.low, curve.median)
+        rows.add_row(
+            Text(clean(label)), count, *(figure(value, one.key.named.unit) for value in values), curve.sparkline(20)
+        )
+    console.print(rows)
+    if left:
+        console.print(f"and {left} more series (all of them in --json)\n")
+
+
+def shown(health: Health) -> tuple[list[Series], int]:
+    """The series with a canonical name, those that are watched first, and how many others there are."""
+    order = (
+        "loss",
+        "grad_norm",
+        "lr",
+        "tokens_per_s",
+        "samples_per_s",
+        "iterations_per_s",
+        "step_time_s",
+        "data_time_s",
+    )
+    every = [one for one in health.series if one.curve.count or one.curve.nonfinite]
+    named = [one for one in every if one.key.named.key] or every
+    named.sort(key=lambda one: order.index(one.key.named.key) if one.key.named.key in order else len(order))
+    chosen = named[:MOST_ROWS]
+    return chosen, len(every) - len(chosen)
+
+
+def figure(value: float, unit: str = "") -> str:
+    """A value for a table: five significant digits; a dash for none."""
+    if not math.isfinite(value):
+        return "-"
+    return f"{value / 2**30:.4g} GiB" if unit == "B" else f"{value:.5g}"
+
+
+def counts(alarms: Sequence[Alarm]) -> dict[str, int]:
+    """How many alarms each level has."""
+    return {level.word: sum(one.level is level for one in alarms) for level in sorted(Level, reverse=True)}
+
+
+def summary_line(health: Health) -> str:
+    """One line: alarms, notes, and what was read."""
+    alarms = distinct(health.book.alarms)
+    number = counts(alarms)
+    grave = number["critical"] + number["warning"]
+    read = f"{sum(one.records for one in health.sources.values()):,} records in {_count(len(health.sources), 'source')}"
+    notes = f", {_count(number['info'], 'note')}" if number["info"] else ""
+    if not grave:
+        return f"No alarms{notes}; {read}."
+    return f"{_count(grave, 'alarm')} ({number['critical']} critical, {number['warning']} warning){notes}; {read}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def document(health: Health) -> dict[str, Any]:
+    """The report as plain JSON values, after docs/monitor.schema.json. What is not finite is null."""
+    alarms = distinct(health.book.alarms)
+    return {
+        "schema": SCHEMA,
+        "sources": [{"name": one.name, "lines": one.lines, "records": one.records} for one in health.sources.values()],
+        "series": [_series(one) for one in health.series],
+        "alarms": [_alarm(one) for one in alarms],
+        "summary": counts(alarms),
+    }
+
+
+def _series(one: Series) -> dict[str, Any]:
+    key, curve = one.key, one.curve
+    every = max(1, -(-len(curve.values) // MOST_POINTS))
+    return {
+        "source": key.source,
+        "rank": key.rank,
+        "actor": key.actor,
+        "template": key.template.name,
+        "split": key.template.split,
+        "key": key.named.key,
+        "raw": key.named.raw,
+        "unit": key.named.unit,
+        "count": curve.count,
+        "nonfinite": curve.nonfinite,
+        **{name: plain(getattr(curve, name)) for name in ("first", "last", "median")},
+        "min": plain(curve.low),
+        "max": plain(curve.high),
+        "points": [list(one) for one in zip(curve.steps[::every], curve.values[::every], strict=True)],
+    }
+
+
+def _alarm(one: Alarm) -> dict[str, Any]:
+    numbers = {name: plain(value) if isinstance(value, float) else value for name, value in one.numbers.items()}
+    return {
+        "kind": one.kind,
+        "title": one.title,
+        "level": one.level.word,
+        "source": one.source,
+        "series": one.series,
+        "line": one.line,
+        "step": one.step,
+        "detected_line": one.detected,
+        "last_line": one.last_line,
+        "last_step": one.last_step,
+        "time": one.time,
+        "ranks": list(one.ranks),
+        "count": one.count,
+        "message": one.message,
+        "numbers": numbers,
+        "rules": list(one.rules),
+    }
+
+
+def plain(value: float) -> float | None:
+    """The value, or None where JSON has no word for it."""
+    return value if math.isfinite(value) else None

@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     root = projects.root_of(command, cwd)
     run_id = secrets.token_hex(8)
-    out = _folder(arguments.out, root)
+    out = _folder(arguments.out, root, run_id)
     if not _agreed(command, arguments):
         return fail(INTERRUPTED, "not run")
     with _place(arguments, root, cwd) as (where, inside):
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
             root=str(where),
             shown_root=str(root),
             run_id=run_id,
-            command=tuple(command),
+            command=projects.without_secrets(command),
             steps=arguments.steps,
             stop=not arguments.no_stop,
             deadline=time.time() + arguments.max_seconds if arguments.max_seconds else 0.0,
@@ -109,10 +109,10 @@ def _seconds(text: str) -> float:
     return found
 
 
-def _folder(named: Path | None, root: Path) -> Path:
+def _folder(named: Path | None, root: Path, run_id: str) -> Path:
     """The folder for evidence, made if missing; raises UsageError where it cannot be written."""
     now = datetime.datetime.now()
-    folder = named.absolute() if named else root / ".ldlm-lint" / "evidence" / f"{now:%Y%m%d-%H%M%S}"
+    folder = named.absolute() if named else root / ".ldlm-lint" / "evidence" / f"{now:%Y%m%d-%H%M%S}-{run_id[:4]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if named is None and not (ignore := root / ".ldlm-lint" / ".gitignore").exists():

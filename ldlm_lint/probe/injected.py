@@ -7,7 +7,6 @@ import atexit
 import contextlib
 import faulthandler
 import os
-import socket
 import sys
 import threading
 import time
@@ -17,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ldlm_lint.evidence.files import write
-from ldlm_lint.evidence.model import Evidence, Run, Status
+from ldlm_lint.evidence.model import Run, Status
 from ldlm_lint.probe.footprint import Footprint
-from ldlm_lint.probe.machine import environment
+from ldlm_lint.probe.recording import identity_of, recorded
 from ldlm_lint.probe.settings import IDLE, Settings
 from ldlm_lint.probe.termination import Termination
 from ldlm_lint.probe.watcher import Watcher
@@ -91,27 +90,20 @@ class Process:
         return self.watcher.session.step + self.watcher.session.backwards
 
     def _write(self, status: Status) -> None:
-        found = self.watcher.finish()
-        session, settings = self.watcher.session, self.settings
+        watcher, settings = self.watcher, self.settings
+        observations = watcher.finish()
+        session = watcher.session
         run = Run(
             kind="watch",
-            run_id=settings.run_id,
+            run_id=identity_of(settings.run_id, session.world_size, os.environ),
             command=settings.command,
             root=(settings.shown_root or settings.root).replace(os.sep, "/"),
-            rank=session.rank,
-            local_rank=session.local_rank,
-            world_size=session.world_size,
             pid=self._pid,
-            host=socket.gethostname(),
             status=status,
-            steps=session.step,
-            seconds=self.watcher.seconds,
             started=self._started,
             exception=self._failure,
         )
-        machine = environment(self._torch, session.device)
-        notes, unavailable = tuple(session.notes), dict(session.unavailable)
-        evidence = Evidence(run, machine, found, (), unavailable, notes, session.overhead_seconds)
+        evidence = recorded(watcher, run, observations)
         try:
             write(evidence, Path(settings.out) if self._worked() else Path(settings.out, IDLE))
         except (OSError, TypeError, ValueError) as error:

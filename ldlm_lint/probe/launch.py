@@ -63,15 +63,19 @@ def run(
     run_id: str,
     seconds: float | None = None,
     stdout: Any = None,
+    stderr: Any = None,
 ) -> Ended:
-    """Run a command to its end and return how it ended; its output goes where ours goes, or to ``stdout``.
+    """Run a command to its end and return how it ended; its output goes where ours goes, or to ``stdout`` and
+    ``stderr``.
 
     After ``seconds``, and when we are interrupted or terminated, all of its processes are told to end, with force in
     the end. Raises OSError where it cannot be started.
     """
     began = time.monotonic()
     with _terminable():
-        process = subprocess.Popen(command, cwd=cwd, env=dict(environ), stdout=stdout, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=cwd, env=dict(environ), stdout=stdout, stderr=stderr, start_new_session=True
+        )
         limit = None if seconds is None else max(0.0, seconds + HEAD_START)
         timed_out = interrupted = False
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,18 @@ def outcome_of(out: Path, run_id: str, ended: Ended) -> Outcome:
         os.replace(out / IDLE / files.name_of(one), out / files.name_of(one))
     whole = tuple(sorted((*found, *promoted), key=lambda one: (one.run.rank, one.run.pid)))
     code, problem = judged(whole, ended, lambda: absence(out, idle))
+    if ended.timed_out:
+        notes += [f"where a process was at the limit: {path}" for path in sorted(out.glob("stacks-*.txt"))]
+    _tidy(out)
     return Outcome(whole, code, problem, tuple(notes))
+
+
+def _tidy(out: Path) -> None:
+    """Leave evidence only."""
+    shutil.rmtree(out / IDLE, ignore_errors=True)
+    (out / PROCESSES).unlink(missing_ok=True)
+    if not any(out.iterdir()):
+        out.rmdir()
 
 
 def gathered(folder: Path, run_id: str) -> tuple[list[Evidence], list[str]]:
@@ -50,7 +62,7 @@ def gathered(folder: Path, run_id: str) -> tuple[list[Evidence], list[str]]:
     found, notes = [], []
     for path in sorted(folder.glob(files.PATTERN)):
         try:
-            found += [one for one in files.read(path) if one.run.run_id == run_id]
+            found += [one for one in files.read(path) if one.run.run_id.startswith(run_id)]
         except EvidenceError as error:
             notes.append(str(error))
     return found, notes

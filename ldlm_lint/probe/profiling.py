@@ -9,6 +9,8 @@ from typing import Any
 from ldlm_lint.probe.session import Phase, Session
 
 TOPIC = "profiled step"
+# Iterations with a change to evaluation mode are passed over so often; some programs make one in each.
+MOST_SPOILT = 2
 
 
 class Window:
@@ -18,6 +20,9 @@ class Window:
         self._session = session
         self._profile: Any = None
         self._starting = False
+        self._openings = 0
+        self._undo: Callable[[], None] | None = None
+        self.spoilt = False
 
     def watch_for_others(self) -> None:
         """Have a profiler that the program starts close the window first: two at a time spoil the program's result."""
@@ -44,8 +49,32 @@ class Window:
         if getattr(session.torch.autograd.profiler, "_is_profiler_enabled", False):
             session.unavailable[TOPIC] = "the program runs a profiler of its own"
             return False
+        self.spoilt = False
+        self._openings += 1
         session.guard(TOPIC, self._start)
+        if self._profile is not None and self._openings <= MOST_SPOILT:
+            self._undo = session.patch(session.torch.nn.Module, "train", self._ending_at_evaluation, TOPIC)
         return self._profile is not None
+
+    def _ending_at_evaluation(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """An iteration with a whole evaluation in it is no example, and its profile may not fit into memory."""
+
+        def train(module: Any, mode: bool = True) -> Any:
+            if not mode and not self._session.compiling() and self._profile is not None:
+                self._end()
+                self.spoilt = True
+            return original(module, mode)
+
+        return train
+
+    def _end(self) -> Any:
+        """Stop the profile and return it if that went well; the window is shut then in any case."""
+        session, profile = self._session, self._profile
+        self._profile = None
+        if self._undo is not None:
+            self._undo()
+            self._undo = None
+        return profile if session.guard(TOPIC, self._stop, profile) else None
 
     def _start(self) -> None:
         profiler = self._session.torch.profiler
@@ -63,23 +92,18 @@ class Window:
 
     def close(self) -> None:
         """End the window and hand the profile to the observers."""
-        session, profile = self._session, self._profile
-        if profile is None:
-            return
-        self._profile = None
-        if session.guard(TOPIC, self._stop, profile):
+        session = self._session
+        profile = self._end() if self._profile is not None else None
+        if profile is not None:
             for observer in session.observers:
                 session.guard(observer.topic, observer.profiled, session, profile)
 
     def drop(self, reason: str) -> None:
         """End the window without a result."""
-        session, profile = self._session, self._profile
-        if profile is None:
-            return
-        self._profile = None
-        session.guard(TOPIC, self._stop, profile)
-        session.unavailable[TOPIC] = reason
-        session.phase = Phase.TIME
+        if self._profile is not None:
+            self._end()
+        self._session.unavailable.setdefault(TOPIC, reason)
+        self._session.phase = Phase.TIME
 
     def forget(self) -> None:
         """Leave an open window to the process that this one was forked from."""

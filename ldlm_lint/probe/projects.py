@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+_SECRET = re.compile(r"token$|secret|passw|credential|api[-_]?key", re.IGNORECASE)
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
 
@@ -38,6 +40,23 @@ def _script_exists(command: Sequence[str], cwd: Path) -> None:
     script = command[1] if len(command) > 1 else ""
     if script.endswith(".py") and not (cwd / script).is_file():
         raise CommandError(f"{script}: no such file")
+
+
+def without_secrets(command: Sequence[str]) -> tuple[str, ...]:
+    """The command as it is kept in evidence: values of options that are named like secrets are left out.
+
+    >>> without_secrets(["train.py", "--api-key=abc", "--wandb_token", "abc", "--lr", "1"])
+    ('train.py', '--api-key=***', '--wandb_token', '***', '--lr', '1')
+    """
+    shown: list[str] = []
+    for word in command:
+        name, equals, _ = word.partition("=")
+        hidden = bool(shown) and shown[-1].startswith("-") and "=" not in shown[-1] and _SECRET.search(shown[-1])
+        if hidden and not word.startswith("-"):
+            shown.append("***")
+        else:
+            shown.append(f"{name}=***" if equals and _SECRET.search(name) else word)
+    return tuple(shown)
 
 
 def root_of(command: Sequence[str], cwd: Path) -> Path:

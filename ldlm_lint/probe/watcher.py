@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ldlm_lint.probe.place import settle
+from ldlm_lint.probe.profiling import TOPIC as PROFILED
 from ldlm_lint.probe.profiling import Window
 from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.timing import Clock
@@ -192,11 +193,15 @@ class Watcher:
     def _next_phase(self) -> None:
         session = self.session
         if session.phase is Phase.PROFILE:
-            self.window.close()
-            session.phase = Phase.TIME
+            reopened = self.window.spoilt and session.step < self.steps and self.window.open()
+            if not reopened:
+                self.window.close()
+                session.phase = Phase.TIME
         elif session.phase is Phase.OBSERVE and session.step >= self._observed:
             for observer in session.observers:
                 session.guard(observer.topic, observer.stop_observing, session)
+            if session.step >= self.steps:
+                session.unavailable.setdefault(PROFILED, f"{self.steps} steps leave none to profile")
             session.phase = Phase.PROFILE if session.step < self.steps and self.window.open() else Phase.TIME
 
     def _again(self) -> None:
@@ -210,7 +215,7 @@ class Watcher:
         if session.phase is Phase.PROFILE:
             self.window.drop("the program ended inside the profiled iteration")
         elif session.phase is Phase.OBSERVE:
-            session.unavailable.setdefault("profiled step", f"the program ended after {session.step} steps")
+            session.unavailable.setdefault(PROFILED, f"the program ended after {session.step} steps")
         session.guard(CORE, settle, session)
         found: dict[str, Any] = {"steps": self.clock.summary(session, self._unit())}
         for observer in session.observers:

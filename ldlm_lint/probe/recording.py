@@ -1,0 +1,52 @@
+"""The evidence of a watched process, from what its watcher saw."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import socket
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from ldlm_lint.evidence.model import Evidence, Run
+from ldlm_lint.probe.machine import environment
+from ldlm_lint.probe.watcher import Watcher
+
+
+def recorded(watcher: Watcher, run: Run, observations: Mapping[str, Any]) -> Evidence:
+    """The evidence of a watcher that has finished with ``observations``; ``run`` says what only its caller knows."""
+    session = watcher.session
+    whole = dataclasses.replace(
+        run,
+        rank=session.rank,
+        local_rank=session.local_rank,
+        world_size=session.world_size,
+        host=socket.gethostname(),
+        steps=session.step,
+        seconds=watcher.seconds,
+    )
+    machine = environment(session.torch, session.device)
+    unseen, notes = dict(session.unavailable), tuple(session.notes)
+    return Evidence(whole, machine, dict(observations), (), unseen, notes, session.overhead_seconds)
+
+
+def identity_of(run_id: str, world_size: int, environ: Mapping[str, str], *, pid: int = 0, parent: int = 0) -> str:
+    """The run that a process belongs to: one command may train several times, one after the other or again.
+
+    Processes of a group share the launcher that is their parent, across machines the address where they meet; a lone
+    process is a run of its own.
+
+    >>> identity_of("a", 1, {}, pid=7) != identity_of("a", 1, {}, pid=8)
+    True
+    >>> identity_of("a", 2, {}, pid=7, parent=3) == identity_of("a", 2, {}, pid=8, parent=3)
+    True
+    """
+    if world_size <= 1:
+        key = f"process {pid or os.getpid()}"
+    elif int(environ.get("LOCAL_WORLD_SIZE") or world_size) < world_size:
+        key = f"{environ.get('MASTER_ADDR')}:{environ.get('MASTER_PORT')}"
+    else:
+        key = f"children of {parent or os.getppid()}"
+    again = environ.get("TORCHELASTIC_RESTART_COUNT", "")
+    return f"{run_id}-{zlib.crc32(f'{key} {again}'.encode()):08x}"

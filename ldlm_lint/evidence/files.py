@@ -18,10 +18,13 @@ def name_of(evidence: Evidence) -> str:
     return f"evidence-{f'rank{run.rank}' if run.kind == 'watch' else run.kind}-{run.pid}.json"
 
 
-def write(evidence: Evidence, folder: Path) -> Path:
-    """Write one file into a folder (made if missing), atomically, and return its path; raises OSError."""
+def write(evidence: Evidence, folder: Path, name: str = "") -> Path:
+    """Write one file into a folder (made if missing), atomically, and return its path; raises OSError.
+
+    ``name`` is for a process that leaves more than one file; it has to match `PATTERN`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / name_of(evidence)
+    path = folder / (name or name_of(evidence))
     part = path.with_name(f".{path.name}.part")
     # NaN and infinities are values here (a loss, a norm); they are written the way Python reads them.
     part.write_text(json.dumps(to_json(evidence), indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,232 @@
+"""The watcher inside of the user's own code: ``with ldlm_lint.probe.watch(steps=20, out="evidence") as watched: ...``
+
+It never ends the program and prints nothing; after the last step it only stops looking. Importing it imports no torch.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import sys
+import time
+import warnings
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ldlm_lint.evidence.model import Evidence, Judgement, Run, Status
+from ldlm_lint.probe.settings import VARIABLE
+
+if TYPE_CHECKING:
+    from ldlm_lint.probe.watcher import Watcher
+
+LATE = (
+    "watching began inside of the program: where optimizers, loaders, process groups and DDP were made before that is not "
+    "known, and neither are calls of names that were imported from torch before"
+)
+INSTALL = "ldlm_lint.probe.watch needs torch: python -m pip install 'ldlm-lint[probe]'"
+_GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
+_active: Watched | None = None
+_uses = 0
+
+
+class Watched:
+    """Watches the optimizer steps of this process between `start` and `finish`, or inside of a ``with`` block.
+
+    ``evidence`` is there once ``steps`` are over or watching has ended, None before, and None if no step was seen;
+    ``path`` is its file. ``inactive`` says why nothing is watched: another watch or ``ldlm-lint probe run`` does it.
+    Each object watches once.
+    """
+
+    def __init__(
+        self, steps: int = 20, out: str | os.PathLike[str] | None = "evidence", root: str | None = None
+    ) -> None:
+        if steps < 1:
+            raise ValueError(f"steps={steps}: at least one step is needed")
+        self.steps = steps
+        self.out = Path(out).absolute() if out is not None else None
+        self.root = os.path.abspath(root or os.getcwd())
+        self.evidence: Evidence | None = None
+        self.path: Path | None = None
+        self.inactive = ""
+        self._watcher: Watcher | None = None
+        self._pid = 0
+        self._use = 0
+        self._started = ""
+        self._filter: Any = None
+
+    @property
+    def done(self) -> bool:
+        """Whether all steps were seen."""
+        return self.evidence is not None and self.evidence.run.status is Status.STOPPED
+
+    def judgements(self, target: str = "") -> list[Judgement]:
+        """What was seen means this for the rules; ``target`` (``cpu``, ``cuda``) as for ``ldlm-lint probe judge``.
+
+        This is the view of one process: what needs all ranks stays open here, and is judged by ``ldlm-lint probe judge
+        DIR`` from the files of all of them.
+        """
+        if self.evidence is None:
+            return []
+        from ldlm_lint.evidence.verdicts import judge
+
+        return judge([self.evidence], target)
+
+    def start(self) -> Watched:
+        """Begin to watch. Raises ImportError without torch, RuntimeError where this object has watched before."""
+        global _active, _uses
+        if self._pid:
+            raise RuntimeError("a watch can be used once; make another one")
+        self._pid = os.getpid()
+        self.inactive = _occupied()
+        if self.inactive:
+            return self
+        try:
+            import torch
+        except ImportError as error:
+            raise ImportError(INSTALL) from error
+        from ldlm_lint.probe.watcher import Watcher
+
+        _active, _uses = self, _uses + 1
+        self._use = _uses
+        self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._filter = _ignored(_GLOBAL_HOOKS)
+        # Read when the profiler is first used; without it libkineto writes to stderr.
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")
+        self._watcher = Watcher(torch, self.root, self.steps, on_done=self._all_seen)
+        self._watcher.session.notes.append(LATE)
+        atexit.register(self._at_exit)
+        self._watcher.start()
+        return self
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """End watching and take all hooks away; ``error`` is what ended the training. More calls do nothing."""
+        global _active
+        watcher, self._watcher = self._watcher, None
+        # A forked child has its own copy of this object, and nothing to say.
+        if watcher is None or os.getpid() != self._pid:
+            return
+        try:
+            self._keep(watcher, _status(error), _described(error))
+        finally:
+            watcher.release()
+            if self._filter in warnings.filters:
+                warnings.filters.remove(self._filter)
+            atexit.unregister(self._at_exit)
+            _active = None if _active is self else _active
+
+    def _all_seen(self) -> None:
+        # Called from inside an optimizer's step, where its hooks cannot be removed; `finish` does that.
+        if self._watcher is not None and os.getpid() == self._pid and self.evidence is None:
+            _leave_to_release(self._watcher)
+            self._keep(self._watcher, Status.STOPPED, "")
+
+    def _keep(self, watcher: Watcher, status: Status, failure: str) -> None:
+        """Make the evidence, once, and write its file; what cannot be written is warned of and never raised."""
+        if self.evidence is not None:
+            return
+        found = watcher.finish()
+        session = watcher.session
+        if not session.step and not session.backwards:
+            return
+        from ldlm_lint.evidence.files import name_of, write
+        from ldlm_lint.probe.machine import environment
+
+        run = Run(
+            kind="watch",
+            run_id=_run_id(session, self._use),
+            command=tuple(sys.orig_argv),
+            root=self.root.replace(os.sep, "/"),
+            rank=session.rank,
+            local_rank=session.local_rank,
+            world_size=session.world_size,
+            pid=self._pid,
+            host=socket.gethostname(),
+            status=status,
+            steps=session.step,
+            seconds=watcher.seconds,
+            started=self._started,
+            exception=failure,
+        )
+        machine = environment(session.torch, session.device)
+        notes, unavailable = tuple(session.notes), dict(session.unavailable)
+        self.evidence = Evidence(run, machine, found, (), unavailable, notes, session.overhead_seconds)
+        if self.out is None:
+            return
+        name = name_of(self.evidence)
+        name = name if self._use == 1 else name.replace(".json", f"-{self._use}.json")
+        try:
+            self.path = write(self.evidence, self.out, name)
+        except (OSError, TypeError, ValueError) as error:
+            warnings.warn(f"ldlm-lint: the evidence could not be written to {self.out}: {error}", stacklevel=2)
+
+    def _at_exit(self) -> None:
+        self.finish(getattr(sys, "last_value", None))
+
+    def __enter__(self) -> Watched:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish(error)
+
+
+def watch(steps: int = 20, out: str | os.PathLike[str] | None = "evidence", root: str | None = None) -> Watched:
+    """Watch the next ``steps`` optimizer steps of this process.
+
+    ``out`` is the folder for the evidence file (None: no file), ``root`` the project that places are relative to (default:
+    the working directory). Use it as ``with watch(...) as watched:``.
+    """
+    return Watched(steps, out, root)
+
+
+def _occupied() -> str:
+    if VARIABLE in os.environ:
+        return "`ldlm-lint probe run` watches this process already"
+    if _active is not None and _active._pid == os.getpid():
+        return "another watch is running in this process"
+    return ""
+
+
+def _leave_to_release(watcher: Watcher) -> None:
+    """Observers' hooks of all optimizers stay until the watcher's own ones go: torch is iterating over them just now."""
+    module = sys.modules.get("torch.optim.optimizer")
+    dictionaries = [getattr(module, f"_global_optimizer_{kind}_hooks", None) for kind in ("pre", "post")]
+    session = watcher.session
+    for undo in list(session._undo):
+        reference = getattr(getattr(undo, "__self__", None), "hooks_dict_ref", None)
+        if reference is not None and any(reference() is one for one in dictionaries):
+            session._undo.remove(undo)
+            watcher._hooks.on_take_back(undo)
+
+
+def _run_id(session: Any, use: int) -> str:
+    """The same for all ranks of a training: what its processes have in common, or this process where it is alone."""
+    if session.world_size < 2:
+        return f"{socket.gethostname()}-{os.getpid()}-{use}-{time.time_ns()}"
+    names = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+    # On one machine the ranks are children of one launcher, which tells this run from the one before.
+    one_node = os.environ.get("LOCAL_WORLD_SIZE", os.environ.get("WORLD_SIZE")) == os.environ.get("WORLD_SIZE")
+    parts = [os.environ.get(name, "") for name in names] + ([str(os.getppid())] if one_node else [])
+    return "-".join(["ranks", *(part for part in parts if part), str(use)])
+
+
+def _status(error: BaseException | None) -> Status:
+    if isinstance(error, KeyboardInterrupt):
+        return Status.INTERRUPTED
+    return Status.FINISHED if error is None or isinstance(error, SystemExit) else Status.CRASHED
+
+
+def _described(error: BaseException | None) -> str:
+    if error is None or isinstance(error, SystemExit):
+        return ""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}"[:2000] if lines else type(error).__name__
+
+
+def _ignored(message: str) -> Any:
+    """Add a filter that ignores a warning, and return it for its removal."""
+    warnings.filterwarnings("ignore", message=message)
+    return warnings.filters[0]

@@ -102,21 +102,21 @@ def _joined(
         except UnreadableError:
             return None
 
-    joined = join(
-        findings, evidence, Linted(config.root, kinds.keys() | pointed, source_of, evidence.started), by_symbol
-    )
+    linted = Linted(config.root, kinds.keys() | pointed, source_of, evidence.started, evidence.moves)
+    joined = join(findings, evidence, linted, by_symbol, _limits(config))
     for path in {finding.span.path for finding in joined.findings} - sources.keys():
         sources[path] = source_of(path)
     return joined
 
 
 def _limits(config: Config) -> dict[str, str]:
-    """The rules whose options are not at their defaults, with these options in words."""
-    return {
-        rule.symbol: ", ".join(f"{option.name} is {config.options[option.name]}" for option in changed)
-        for rule in ALL
-        if (changed := [one for one in rule.options if config.options.get(one.name, one.default) != one.default])
+    """The rules whose limits the project has set, with these options in words."""
+    limits = {rule.symbol: [one for one in rule.options if one.name.endswith(("-limit", "-minimum"))] for rule in ALL}
+    changed = {
+        symbol: [f"{one.name} is {value}" for one in options if (value := config.option(one)) != one.default]
+        for symbol, options in limits.items()
     }
+    return {symbol: ", ".join(words) for symbol, words in changed.items() if words}
 
 
 def _source(path: str, kind: Kind, overlay: Overlay) -> Source:

@@ -16,7 +16,7 @@ from ldlm_lint.autofix.undo import journal_for
 from ldlm_lint.config import Config
 from ldlm_lint.discover import discover
 from ldlm_lint.gate import EVERYTHING, Gate
-from ldlm_lint.model import Applicability, Finding, Problem, Report
+from ldlm_lint.model import Applicability, Edit, Finding, Problem, Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source, UnreadableError
 from ldlm_lint.writing import NOT_FIXED, blocked, finish_interrupted, write_changed
@@ -68,28 +68,26 @@ def apply_fixes(
         return _nothing(engine.run(paths, config, base=base, gate=gate, evidence=evidence), f"{NOT_FIXED}: {error}")
     contents = _contents(paths, config, base)
     faults = blocked(contents, journal) if write else {}
-    begun = evidence.before(contents) if evidence is not None else None
-    answered: list[frozenset[int]] = []
+    known = _Known(evidence.before(contents)) if evidence is not None else None
 
-    def run(overlay: engine.Overlay, known: Dossier | None) -> Report:
-        return engine.run(paths, config, base=base, overlay=overlay, gate=gate.after(contents, overlay), evidence=known)
+    def run(overlay: engine.Overlay, evidence: Dossier | None) -> Report:
+        after = gate.after(contents, overlay)
+        return engine.run(paths, config, base=base, overlay=overlay, gate=after, evidence=evidence)
 
     def lint(overlay: engine.Overlay) -> Report:
-        report = run(overlay, begun)
-        if report.evidence is not None:
-            answered.append(report.evidence.answered)
-        return report
+        return run(overlay, None) if known is None else known.reported(run(overlay, known.evidence))
 
     free = {path: data for path, data in contents.items() if path not in faults}
+    follow = known.follow if known is not None else lambda _before, _edits: None
     if choose is None:
-        result = fix_files(lambda overlay: lint(overlay).findings, free, limit)
+        result = fix_files(lambda overlay: lint(overlay).findings, free, limit, applied_to=follow)
         options = ("--fix", *(("--unsafe-fixes",) if limit < Applicability.SAFE else ()))
     else:
-        result = fix_files(lambda overlay: choose(lint(overlay)), free, Applicability.UNSAFE)
+        result = fix_files(lambda overlay: choose(lint(overlay)), free, Applicability.UNSAFE, applied_to=follow)
         options = ("--fix", "--interactive")
     failed = write_changed(journal, contents, result.changed, NOT_FIXED, options, result.applied) if write else ()
     changed = {} if failed else result.changed
-    remaining = evidence.without(answered[0]) if evidence is not None and answered else evidence
+    remaining = evidence.without(known.answered) if evidence is not None and known is not None else None
     report = _with_problems(run(changed, remaining), (*_left_out(result, faults), *failed))
     return Outcome(
         report,
@@ -100,6 +98,25 @@ def apply_fixes(
         result.applied,
         result.rounds,
     )
+
+
+@dataclass(slots=True)
+class _Known:
+    """The evidence of a run of fixes, its places as far as the edits have moved them, and what was answered at first."""
+
+    evidence: Dossier
+    answered: frozenset[int] = frozenset()
+    begun: bool = False
+
+    def reported(self, report: Report) -> Report:
+        """The report of a round; that of the first one says which judgements have findings."""
+        if not self.begun and report.evidence is not None:
+            self.answered, self.begun = report.evidence.answered, True
+        return report
+
+    def follow(self, before: Mapping[str, bytes], edits: Iterable[Edit]) -> None:
+        """Move the places of evidence with the edits of a round."""
+        self.evidence = self.evidence.after(before, edits)
 
 
 def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = EVERYTHING) -> Outcome:

@@ -56,13 +56,15 @@ def fix_files(
     validators: Mapping[Kind, Validator] = VALIDATORS,
     kind_of: Callable[[str, bytes], Kind] = kind_of,
     max_rounds: int = MAX_ROUNDS,
+    applied_to: Callable[[Contents, Iterable[Edit]], None] = lambda _before, _edits: None,
 ) -> FixResult:
     """Apply all fixes of at least ``limit`` until no more are proposed, at most ``max_rounds`` times.
 
     ``report_of`` lints with the given files in place of those on disk and returns findings with merged fixes;
     ``files`` are the files that may be changed. A round that breaks a file, in the eyes of the validator of its
     kind, is taken back for it; then the guilty fixes are found and left out for good.
-    A fix over several files is applied to all of them or to none.
+    A fix over several files is applied to all of them or to none. ``applied_to`` is told after each round which edits
+    were made to which contents, for who follows places through them.
     """
     kinds = _Kinds(validators, kind_of)
     current = dict(files)
@@ -77,6 +79,7 @@ def fix_files(
         if not step.new and not step.rejected:
             return FixResult(changed, dict(applied), _unique(rejected.values()), rounds)
         if attempt < max_rounds:
+            applied_to(current, step.edits)
             current.update(step.new)
             applied.update(step.applied)
             rounds += bool(step.new)
@@ -116,9 +119,10 @@ class _Kinds:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one round yields: new bytes, findings fixed by rule, fixes that must never be tried again."""
+    """What one round yields: new bytes and the edits behind them, findings fixed by rule, fixes never to be tried again."""
 
     new: Contents = field(default_factory=dict)
+    edits: frozenset[Edit] = frozenset()
     applied: Mapping[str, int] = field(default_factory=dict)
     rejected: Mapping[FixIdentity, Rejection] = field(default_factory=dict)
 
@@ -156,7 +160,8 @@ def _step(
     for fix, path, reason in broken:
         reject(fix, path, reason)
     applied = Counter(rule for fix in accepted for rule in rules[frozenset(fix.edits)])
-    return _Step(kinds.contents(accepted, current), applied, rejected)
+    edits = frozenset(edit for fix in accepted for edit in fix.edits)
+    return _Step(kinds.contents(accepted, current), edits, applied, rejected)
 
 
 def _defect(fix: Fix, current: Contents, kinds: _Kinds) -> tuple[str, str] | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.model import Evidence, Judgement
+from ldlm_lint.evidence.places import followed, line_map
 from ldlm_lint.evidence.verdicts import assess
+from ldlm_lint.model import Edit
 
 MOST_DEPTH = 12
 
@@ -34,7 +36,7 @@ class Dossier:
     """All evidence of one check.
 
     ``notes`` say what could not be judged. ``started`` are the contents of files (by absolute path) before this run
-    changed them: while fixes are made, evidence is held against these, and its lines move with the edits.
+    changed them: while fixes are made, evidence is held against these, and ``moves`` says where their lines are now.
     ``answered`` are the judgements (by index) that findings had before the fixes: they make no finding of their own
     once their defect is gone.
     """
@@ -42,11 +44,21 @@ class Dossier:
     judged: tuple[Judged, ...] = ()
     notes: tuple[str, ...] = ()
     started: Mapping[str, bytes] = field(default_factory=dict)
+    moves: Mapping[str, Sequence[int]] = field(default_factory=dict)
     answered: frozenset[int] = frozenset()
 
     def before(self, contents: Mapping[str, bytes]) -> Dossier:
         """The dossier for rounds of fixes that begin with these contents."""
         return dataclasses.replace(self, started=contents)
+
+    def after(self, contents: Mapping[str, bytes], edits: Iterable[Edit]) -> Dossier:
+        """The dossier once edits were made to these contents."""
+        by_path: dict[str, list[Edit]] = {}
+        for edit in edits:
+            by_path.setdefault(edit.span.path, []).append(edit)
+        maps = {path: line_map(contents[path], found) for path, found in by_path.items()}
+        moves = {path: followed(self.moves[path], then) if path in self.moves else then for path, then in maps.items()}
+        return dataclasses.replace(self, moves={**self.moves, **moves})
 
     def without(self, answered: frozenset[int]) -> Dossier:
         """The dossier for what remains after fixes, when these judgements had findings before."""

@@ -5,14 +5,15 @@ Paths of evidence are never opened. They only choose among the files that the ru
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from ldlm_lint.config import relative_to
 from ldlm_lint.evidence.model import Site
+from ldlm_lint.model import Edit
 from ldlm_lint.source import Source
 
 MOST_LINES = 100_000
@@ -22,21 +23,27 @@ class Linted:
     """The files of a run, as the places of evidence ask for them.
 
     ``root`` is the project that the paths are relative to, ``source`` gives the text of a file (None: it cannot be
-    read), ``started`` the contents that evidence is held against, where these are not the present ones.
+    read), ``started`` the contents that evidence is held against, where these are not the present ones, and ``moves``
+    where their lines are now (see `line_map`).
     """
 
     def __init__(
-        self, root: str, paths: Iterable[str], source: Callable[[str], Source | None], started: Mapping[str, bytes]
+        self,
+        root: str,
+        paths: Iterable[str],
+        source: Callable[[str], Source | None],
+        started: Mapping[str, bytes] = MappingProxyType({}),
+        moves: Mapping[str, Sequence[int]] = MappingProxyType({}),
     ) -> None:
         self._root = root
         self._source = source
         self._started = started
+        self._moves = moves
         self._by_name: dict[str, list[str]] = defaultdict(list)
         for path in sorted(set(paths)):
             self._by_name[path.rpartition("/")[2]].append(path)
         self._found: dict[tuple[str, str, str], str | None] = {}
         self._digests: dict[str, str] = {}
-        self._maps: dict[str, list[int]] = {}
 
     def source(self, path: str) -> Source | None:
         """The text of a linted file."""
@@ -60,8 +67,8 @@ class Linted:
     def lines(self, path: str, site: Site) -> range:
         """The lines of a site in the file as it is now."""
         first, last = site.line, min(max(site.end_line, site.line), site.line + MOST_LINES)
-        lines = self._moved(path)
-        if lines is None or not 0 < first < len(lines):
+        lines = self._moves.get(path, ())
+        if not 0 < first < len(lines):
             return range(first, last + 1)
         last = min(last, len(lines) - 1)
         return range(lines[first], max(lines[first], lines[last]) + 1)
@@ -102,14 +109,6 @@ class Linted:
         source = self._source(path)
         return hashlib.sha256(source.data).hexdigest() if source is not None else ""
 
-    def _moved(self, path: str) -> list[int] | None:
-        """The present line of each line that the file had at the start; None where it has not changed."""
-        if path not in self._maps:
-            source = self._source(path) if path in self._started else None
-            same = source is None or source.data == self._started[path]
-            self._maps[path] = [] if same else _moves(self._started[path], source.data)
-        return self._maps[path] or None
-
 
 def _parts(path: str) -> tuple[str, ...]:
     """The names of a path; none for one that climbs, which evidence of a project has no use for."""
@@ -123,12 +122,33 @@ def _agreement(one: tuple[str, ...], other: tuple[str, ...]) -> int:
     return next((count for count, (mine, theirs) in enumerate(pairs) if mine != theirs), min(len(one), len(other)))
 
 
-def _moves(before: bytes, after: bytes) -> list[int]:
-    """For each 1-based line of ``before`` its line in ``after``: that of what took its place where it was rewritten."""
-    old, new = before.split(b"\n"), after.split(b"\n")
-    moved = [0] * (len(old) + 1)
-    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        for line in range(start, end):
-            into = new_start + line - start
-            moved[line + 1] = (into if tag == "equal" else min(into, max(new_end - 1, new_start))) + 1
-    return moved
+def line_map(data: bytes, edits: Iterable[Edit]) -> tuple[int, ...]:
+    """For each 1-based line of some contents its line once edits were made to them; index 0 stands for nothing.
+
+    A line goes where its first sign goes; what is replaced is where its replacement begins.
+    """
+    ordered = sorted(edits, key=lambda edit: (edit.span.start, edit.span.end))
+    moved = [0]
+    start = 0
+    for number, line in enumerate(data.split(b"\n"), 1):
+        sign = start + len(line) - len(line.lstrip())
+        moved.append(number + _shift(data, ordered, sign))
+        start += len(line) + 1
+    return tuple(moved)
+
+
+def _shift(data: bytes, edits: Sequence[Edit], sign: int) -> int:
+    """By how many lines edits move the byte at an offset."""
+    lines = 0
+    for edit in edits:
+        start, end = edit.span.start, edit.span.end
+        if end <= sign:
+            lines += edit.text.count("\n") - data.count(b"\n", start, end)
+        elif start < sign:
+            lines -= data.count(b"\n", start, sign)
+    return lines
+
+
+def followed(first: Sequence[int], then: Sequence[int]) -> tuple[int, ...]:
+    """One map of lines after another."""
+    return tuple(then[line] if line < len(then) else line for line in first)

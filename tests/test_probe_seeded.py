@@ -32,8 +32,8 @@ TRUTHS = {
 }
 
 
-def _launched(*words: str) -> list[str]:
-    return [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", *words]
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(PROGRAM))
+FORKED = (sys.executable, str(PROGRAM.with_name("ranks.py")))
 
 
 def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -41,7 +41,7 @@ def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
 
 
-def _watched(folder: Path, *options: str) -> tuple[list[Evidence], str]:
+def _watched(folder: Path, launcher: tuple[str, ...], *options: str) -> tuple[list[Evidence], str]:
     out, evidence = folder / "out", folder / "evidence"
     out.mkdir(parents=True)
     probe = [
@@ -57,7 +57,7 @@ def _watched(folder: Path, *options: str) -> tuple[list[Evidence], str]:
         str(evidence),
         "--",
     ]
-    done = _run([*probe, *_launched(str(PROGRAM), "--out", str(out), *options)], PROGRAM.parent)
+    done = _run([*probe, *launcher, "--out", str(out), *options], PROGRAM.parent)
     assert done.returncode == 1, done.stdout + done.stderr
     return files.read(evidence), done.stdout
 
@@ -69,12 +69,12 @@ def _losses(output: str) -> dict[tuple[str, str], str]:
 
 @pytest.fixture(scope="module")
 def seeded(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Evidence], str]:
-    return _watched(tmp_path_factory.mktemp("seeded"))
+    return _watched(tmp_path_factory.mktemp("seeded"), TORCHRUN)
 
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Evidence], str]:
-    return _watched(tmp_path_factory.mktemp("clean"), *CLEAN)
+    return _watched(tmp_path_factory.mktemp("clean"), FORKED, *CLEAN)
 
 
 def _by_rule(evidence: list[Evidence]) -> dict[str, Judgement]:
@@ -137,7 +137,8 @@ def test_gradients_that_are_views_share_their_stores(seeded, clean) -> None:
 
 
 def test_losses_are_those_of_a_run_without_the_probe_bit_for_bit(seeded, tmp_path: Path) -> None:
-    done = _run(_launched(str(PROGRAM), "--out", str(tmp_path), "--steps", str(STEPS)), PROGRAM.parent)
+    done = _run([*FORKED, "--out", str(tmp_path), "--steps", str(STEPS)], PROGRAM.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
     plain = _losses(done.stdout)
     assert len(plain) == 2 * (STEPS - 1)
     assert _losses(seeded[1]) == plain

@@ -3,6 +3,7 @@
 import argparse
 import datetime
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -173,7 +174,9 @@ def main() -> None:
             optimizer.step()
             optimizer.zero_grad()
             step += 1
-            print(f"rank {rank} step {step} loss {loss.item()!r}", flush=True)
+            # One write: ranks share a pipe.
+            sys.stdout.write(f"rank {rank} step {step} loss {loss.item()!r}\n")
+            sys.stdout.flush()
             if options.saves != "none" and (rank == 0 or options.all_ranks_save):
                 save({"model": model.module.state_dict(), "step": step}, step, options)
             if step == options.steps:

@@ -1,0 +1,223 @@
+"""What judges make of loaders, samplers, copies and checkpoint files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from watched_runs import judgements, place, rank, verdicts
+
+PERSISTENT = "dataloader-without-persistent-workers"
+IN_MAIN = "dataloader-in-main-process"
+PREFETCH = "dataloader-without-prefetch"
+
+
+def _quartiles(n: int, q1: float = 0, median: float = 0, q3: float = 0) -> dict[str, Any]:
+    return {"n": n, "q1": q1, "median": median, "q3": q3}
+
+
+def _loader(**changes: Any) -> dict[str, Any]:
+    record = {
+        "site": place(10),
+        "num_workers": 2,
+        "prefetch_factor": 2,
+        "persistent_workers": False,
+        "pin_memory": False,
+        "iterators": 1,
+        "worker_starts": 1,
+        "batches": 20,
+        "evaluation_batches": 0,
+        "first_waits": [0.1],
+        "wait_seconds": {"n": 0},
+        "wait_share": {"n": 0},
+        "device_starved": 0,
+        "device_asked": 0,
+        "local_world_size": 0,
+    }
+    return {"loaders": [record | changes]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({"iterators": 4, "worker_starts": 4, "first_waits": [0.1, 0.2, 0.3, 0.2]}, "verified"),
+        ({"iterators": 4, "worker_starts": 1, "persistent_workers": True}, "refuted"),
+        ({}, "inconclusive"),
+        ({"persistent_workers": True}, "inconclusive"),
+    ],
+    ids=["restarted", "persistent", "once", "persistent-once"],
+)
+def test_workers_that_start_again(changes: dict[str, Any], verdict: str) -> None:
+    assert verdicts(rank(_loader(**changes)))[PERSISTENT][0] == verdict
+
+
+def test_a_loader_without_workers_restarts_none() -> None:
+    assert PERSISTENT not in verdicts(rank(_loader(num_workers=0, iterators=3)))
+
+
+def test_a_loader_that_has_workers_refutes_that_it_has_none() -> None:
+    assert verdicts(rank(_loader()))[IN_MAIN] == ("refuted", "this loader has 2 workers in 20 steps on 1 rank (cpu)")
+
+
+@pytest.mark.parametrize(
+    ("share", "target", "pressure", "verdict"),
+    [
+        (_quartiles(20, 0.3, 0.4, 0.5), "", 0, "inconclusive"),
+        (_quartiles(20, 0.3, 0.4, 0.5), "cpu", 0, "verified"),
+        (_quartiles(20, 0.3, 0.4, 0.5), "cpu", 60, "inconclusive"),
+        (_quartiles(20, 0.001, 0.002, 0.003), "cpu", 0, "refuted"),
+        (_quartiles(20, 0.01, 0.05, 0.2), "cpu", 0, "inconclusive"),
+        (_quartiles(4, 0.3, 0.4, 0.5), "cpu", 0, "inconclusive"),
+    ],
+    ids=["no-accelerator", "waits", "busy-machine", "no-wait", "between", "few"],
+)
+def test_the_share_that_waits(share: dict[str, Any], target: str, pressure: float, verdict: str) -> None:
+    watched = rank(_loader(num_workers=0, wait_share=share), pressure=pressure)
+    assert verdicts(watched, target=target)[IN_MAIN][0] == verdict
+
+
+def test_a_device_that_never_ran_dry_refutes_the_host_that_waited() -> None:
+    records = _loader(wait_share=_quartiles(20, 0.3, 0.4, 0.5), device_asked=18)
+    assert verdicts(rank(records, device="cuda"))[PREFETCH][0] == "refuted"
+
+
+def test_another_prefetch_factor_refutes_that_it_is_the_default() -> None:
+    assert verdicts(rank(_loader(prefetch_factor=8)))[PREFETCH][0] == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("workers", "device", "verdict"), [(6, "cuda", "verified"), (2, "cuda", "refuted"), (6, "cpu", "inconclusive")]
+)
+def test_workers_of_all_local_ranks_beside_the_cpus(workers: int, device: str, verdict: str) -> None:
+    ranks = [rank(_loader(num_workers=workers), number, 2, device=device) for number in range(2)]
+    assert verdicts(*ranks)["dataloader-too-many-workers"][0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("pageable", "pinned", "verdict"), [(9, 0, "verified"), (0, 9, "refuted"), (0, 0, "inconclusive")]
+)
+def test_copies_from_pageable_memory(pageable: int, pinned: int, verdict: str) -> None:
+    copies = {
+        "pageable": {"count": pageable, "microseconds": 900.0 * bool(pageable)},
+        "pinned": {"count": pinned, "microseconds": 900.0 * bool(pinned)},
+        "step_microseconds": 9000,
+    }
+    records = _loader() | {"copies": copies}
+    assert verdicts(rank(records, device="cuda"))["dataloader-without-pin-memory"][0] == verdict
+    assert "dataloader-without-pin-memory" not in verdicts(rank(records))
+
+
+def _sampler(epochs: list[int], calls: int = 0, *, shuffle: bool = True, learns: bool = True) -> dict[str, Any]:
+    record = {
+        "site": place(8),
+        "class": "DistributedSampler",
+        "shuffle": shuffle,
+        "set_epoch_calls": calls,
+        "replicas": 2,
+    }
+    return {"samplers": [record | {"epochs": [[epoch, learns] for epoch in epochs], "loops": [place(20)]}]}
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict"),
+    [
+        (_sampler([0, 0, 0]), "verified"),
+        (_sampler([0, 1, 2], 3), "refuted"),
+        (_sampler([5, 5, 5], 3), "inconclusive"),
+        (_sampler([0]), None),
+        (_sampler([0, 0, 0], shuffle=False), None),
+        (_sampler([0, 0, 0], learns=False), None),
+    ],
+    ids=["never", "each", "same", "one-pass", "ordered", "evaluation"],
+)
+def test_epochs_of_a_sampler(records: dict[str, Any], verdict: str | None) -> None:
+    assert verdicts(rank(records)).get("sampler-without-set-epoch", (None,))[0] == verdict
+
+
+def test_a_sampler_is_found_at_its_constructor_and_at_its_loop() -> None:
+    assert [one.line for one in judgements(rank(_sampler([0, 0])))["sampler-without-set-epoch"].sites] == [8, 20]
+
+
+def _save(path: str, order: int, *, existed: bool = False, line: int = 5) -> dict[str, Any]:
+    return {
+        "path": path,
+        "keys": [],
+        "existed": existed,
+        "site": place(line),
+        "bytes": 100,
+        "seconds": 0.1,
+        "step": order,
+        "order": order,
+    }
+
+
+def _change(event: str, order: int, *paths: str) -> dict[str, Any]:
+    return {"event": event, "paths": list(paths), "step": order, "order": order, "site": place(6)}
+
+
+def _files(saves: list[dict[str, Any]], *changes: dict[str, Any]) -> dict[str, Any]:
+    return {"checkpoint_files": {"saves": saves, "changes": list(changes), "loads": []}}
+
+
+NUMBERED = [_save(f"/out/step{number}.pt", number) for number in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict"),
+    [
+        (_files(NUMBERED), "verified"),
+        (_files(NUMBERED[:3]), "inconclusive"),
+        (_files(NUMBERED, _change("os.remove", 9, "/out/step0.pt")), "refuted"),
+        (_files(NUMBERED, _change("shutil.rmtree", 9, "/out")), "refuted"),
+        (_files([_save("/out/last.pt", number, existed=number > 0) for number in range(6)]), "refuted"),
+        (_files(NUMBERED[:1]), None),
+    ],
+    ids=["all-kept", "few", "one-removed", "folder-removed", "one-file", "one-save"],
+)
+def test_files_that_pile_up(records: dict[str, Any], verdict: str | None) -> None:
+    assert verdicts(rank(records)).get("unbounded-checkpoints", (None,))[0] == verdict
+
+
+def test_a_save_over_the_last_file_is_in_place() -> None:
+    records = _files([_save("/out/last.pt", 0), _save("/out/last.pt", 1, existed=True)])
+    assert verdicts(rank(records))["non-atomic-checkpoint"][0] == "verified"
+
+
+def test_a_save_beside_the_last_file_is_not() -> None:
+    saves = [_save("/out/last.pt.part", 2 * number) for number in range(3)]
+    moves = [_change("os.rename", 2 * number + 1, "/out/last.pt.part", "/out/last.pt") for number in range(3)]
+    assert verdicts(rank(_files(saves, *moves)))["non-atomic-checkpoint"][0] == "refuted"
+
+
+def test_a_new_file_each_time_is_neither() -> None:
+    assert "non-atomic-checkpoint" not in verdicts(rank(_files(NUMBERED)))
+
+
+def test_a_path_that_two_ranks_write() -> None:
+    rule = "checkpoint-saved-by-every-rank"
+    both = [rank(_files([_save("/out/last.pt", 0)]), number, 2) for number in range(2)]
+    own = [rank(_files([_save(f"/out/last{number}.pt", 0)]), number, 2) for number in range(2)]
+    assert verdicts(*both)[rule][0] == "verified"
+    assert verdicts(*own)[rule][0] == "refuted"
+    assert verdicts(both[0], rank({"models": []}, 1, 2))[rule][0] == "refuted"
+    assert rule not in verdicts(both[0])
+
+
+def test_two_hosts_do_not_write_one_local_file() -> None:
+    ranks = [rank(_files([_save("/tmp/last.pt", 0)]), number, 2, host=str(number)) for number in range(2)]
+    assert verdicts(*ranks)["checkpoint-saved-by-every-rank"][0] == "refuted"
+
+
+def test_removal_before_replacement_stands_at_the_removal() -> None:
+    rule = "checkpoint-removed-before-replacement"
+    saves = [_save("/out/last.pt", 0), _save("/out/last.pt", 2)]
+    found = judgements(rank(_files(saves, _change("os.remove", 1, "/out/last.pt"))))[rule]
+    assert found.verdict.value == "verified" and found.sites[0].line == 6
+    other = [_save("/out/best.pt", 0, line=4), *saves[1:]]
+    assert rule not in verdicts(rank(_files([saves[0], *other], _change("os.remove", 1, "/out/last.pt"))))
+
+
+def test_a_removal_after_the_replacement_is_a_rotation() -> None:
+    saves = [_save("/out/a.pt", 0), _save("/out/b.pt", 1)]
+    found = verdicts(rank(_files(saves, _change("os.remove", 2, "/out/a.pt"))))
+    assert "checkpoint-removed-before-replacement" not in found

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ldlm_lint.monitor.dicts import says_something
-
 from ldlm_lint.monitor.numbers import MARK, value
 from ldlm_lint.monitor.pairs import Pair, item
 from ldlm_lint.monitor.plans import NOWHERE, Item, Part, assemble

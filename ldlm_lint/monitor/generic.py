@@ -15,9 +15,16 @@ _WORTH = re.compile(r"(?i)loss|grad|norm|acc|ppl|perplex|/s\b|/sec|per.sec|time|
 # Settings, commands, code and the names of checkpoints hold numbers that no step measured.
 _NOT = re.compile(
     r"\w(?:Namespace|Config|Arguments?|Args|Params|Settings)\(|^Namespace\(|(?:^|\s)--[a-zA-Z]|\.(?:ckpt|pth?|safetensors|bin|pkl)\b"
+    # A line of a printed JSON or YAML file.
+    r"|^\s*\"[\w.\-]+\": ?\x00,?$"
     r"|^\s*(?:def|class|return|import|if|for|while|print|self|assert|raise|parser|File|#|//)\b[\s.(]|\+=|\blambda\b|\bTraceback\b"
 )
 _METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_iterations", "samples", "tokens"}
+_LOSS = re.compile(r"(?:^|[_/. ])loss(?:es)?(?:$|_|/|\.)")
+# Of a loss, not one: `loss_weight`, `loss_scale_window`.
+_SETTING = re.compile(
+    r"weight|window|coef|lambda|alpha|factor|scale|smooth|thresh|ratio|margin|type|_fn|func|clip|every|freq"
+)
 _REPEATED = frozenset(("loss", "perplexity", "accuracy"))
 _SPOKEN = re.compile(
     r"(?i)(?<![\w./-])(?:(?P<train>train(?:ing)?)|(?P<val>val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev))(?![\w./-]*\.py|[\w/-])"
@@ -60,7 +67,7 @@ def _certain(made: Sequence[tuple[Pair, Item]]) -> bool:
 
 def _is_loss(one: Item) -> bool:
     name = plain(one.raw)
-    return name.endswith("loss") or name.startswith("loss")
+    return bool(_LOSS.search(name)) and not _SETTING.search(name)
 
 
 def _in_splits(items: Sequence[Item], texts: Sequence[str]) -> list[Item]:

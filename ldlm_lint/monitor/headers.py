@@ -38,12 +38,12 @@ class Clock:
     """Seconds since 1970 from the numbers of a date; lines of one minute share the work."""
 
     def __init__(self) -> None:
-        self._minute: tuple[str, ...] = ()
+        self._minute: Sequence[str] = ()
         self._seconds: float | None = None
 
     def read(self, numbers: Sequence[str]) -> float | None:
         """The time that these numbers say; None where they are none."""
-        minute = tuple(numbers[:-1])
+        minute = numbers[:-1]
         if minute != self._minute:
             self._minute, self._seconds = minute, _minute(minute)
         if self._seconds is None:

@@ -70,9 +70,9 @@ _NAMES: dict[str, str] = {
     "step_time_s": "step_time iter_time iteration_time batch_time time_per_step time_per_iter time_per_iteration "
     "time_per_batch train_step_timing step_timing sec_per_step seconds_per_step sec_per_iter elapsed_time_per_iteration "
     "time/step time/iter time/batch step_time_s iter_time_s batch_time_s time/iteration train_step_time "
-    "sec/step sec/iter sec/batch s/it s/step s/iter seconds/step secs/step time_per_batch_s",
+    "sec/step sec/iter sec/batch batch_cost s/it s/step s/iter seconds/step secs/step time_per_batch_s",
     "data_time_s": "data_time dataloader_time data_load_time data_loading_time data_time_s dataload_time load_time "
-    "data_wait_time dataload data_loading",
+    "data_wait_time dataload data_loading reader_cost",
     "samples_per_s": "samples_per_sec samples_per_second samples/sec samples/s samples_per_s samples/second imgs/s "
     "img/s images/sec images/s imgs/sec img/sec examples/sec examples_per_sec images_per_sec images_per_second "
     "seq/s seqs/s sequences/sec train_samples_per_sec sample/s",

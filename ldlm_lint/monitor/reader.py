@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter, mul
 from typing import Any
 
 from ldlm_lint.monitor import blocks, dicts, generic, headers
 from ldlm_lint.monitor.blocks import Blocks, whole
-from ldlm_lint.monitor.formats import FORMATS, SHAPES, bars
+from ldlm_lint.monitor.formats import FORMATS, SHAPES, bars, yolo
 from ldlm_lint.monitor.headers import Clock
 from ldlm_lint.monitor.lines import Framer
 from ldlm_lint.monitor.numbers import MARK, locked, split, value, without_bars
@@ -28,11 +29,14 @@ def plan(text: str, texts: Sequence[str]) -> Plan:
 
 
 def _exact(text: str, texts: Sequence[str]) -> list[Part] | None:
-    for one in FORMATS:
-        parts = one.read(text, texts)
-        if parts is not None:
+    for word, one in _WORDED:
+        if word in text and (parts := one.read(text, texts)) is not None:
             return parts
     return None
+
+
+# The blanks before a number belong to it, so a skeleton has none there.
+_WORDED = [(one.word.rstrip(), one) for one in FORMATS]
 
 
 @dataclass(slots=True)
@@ -59,6 +63,7 @@ class LogReader:
         self._templates: dict[tuple[Any, ...], Template] = {}
         self._clock = Clock()
         self._blocks = Blocks(self._interned)
+        self._heading: tuple[str, ...] = ()
 
     def read(self, chunk: bytes | str) -> Iterator[Read]:
         """Each line that ends in this chunk with its records."""
@@ -81,23 +86,29 @@ class LogReader:
         """The records of a framed line."""
         text = line.text
         if not self._blocks.open:
-            for index, lock in enumerate(self._locks):
+            for lock in self._locks:
                 found = lock.match(text)
                 if found:
-                    if index:
-                        self._locks.insert(0, self._locks.pop(index))
-                    return lock.records(line, found.groups(), self._clock)
+                    if lock is not self._locks[0]:
+                        self._locks.remove(lock)
+                        self._locks.insert(0, lock)
+                    made = lock.records(line, found.groups(), self._clock)
+                    if made is not None:
+                        return made
         pieces = split(without_bars(text))
         if len(pieces) > 1:
             return self._numbered(line, pieces)
         if text.startswith("|") and self._blocks.group(line):
             return ()
+        if heading := yolo.heading(text):
+            self._heading = heading
         return self._blocks.close() if self._blocks.open else ()
 
     def _numbered(self, line: Line, pieces: list[str]) -> tuple[Record, ...]:
         texts, numbers = pieces[::2], pieces[1::2]
         key = MARK.join(texts)
-        known = self._understood(key, texts)
+        headed = self._heading and yolo.is_row(key)
+        known = self._understood(key, texts, self._heading if headed else ())
         if known.row and self._blocks.takes(line, known.row):
             self._blocks.add(line, known.row, numbers[-1])
             return ()
@@ -107,21 +118,23 @@ class LogReader:
         elif known.head:
             self._blocks.begin(line, known.head, numbers, _rank(headers.rank(key), numbers, line))
         known.seen += 1
-        if self._fast and known.seen == _LOCK_AFTER and known.plan.parts and not (known.row or known.head):
+        if self._fast and known.seen == _LOCK_AFTER and known.plan.parts and not (known.row or known.head or headed):
             self._locks.insert(0, _Lock(known.plan, texts))
             del self._locks[_LOCKS:]
         return closed + _records(line, known.plan, numbers, self._clock)
 
-    def _understood(self, key: str, texts: Sequence[str]) -> _Known:
-        known = self._known.get(key) if self._fast else None
+    def _understood(self, key: str, texts: Sequence[str], heading: tuple[str, ...]) -> _Known:
+        name = f"{heading}{key}" if heading else key
+        known = self._known.get(name) if self._fast else None
         if known is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
                 self._templates.clear()
             row = blocks.row(key)
-            made = plan(key, texts) if not (row and row.table) else NOTHING
+            table = yolo.read(key, heading) if heading else None
+            made = Plan(tuple(table)) if table else plan(key, texts) if not (row and row.table) else NOTHING
             parts = tuple(part._replace(template=self._interned(part.template)) for part in made.parts)
-            known = self._known[key] = _Known(made._replace(parts=parts), row, blocks.head(key))
+            known = self._known[name] = _Known(made._replace(parts=parts), row, blocks.head(key))
         return known
 
     def _interned(self, template: Template) -> Template:
@@ -159,17 +172,37 @@ class _Lock:
         places = {index: place for place, index in enumerate(sorted(wanted))}
         places[NOWHERE] = NOWHERE
         self.match = locked(texts, wanted).fullmatch
-        self._plan = Plan(
-            tuple(
-                part._replace(
-                    step=places[part.step], epoch=places[part.epoch], values=tuple(places[at] for at in part.values)
-                )
-                for part in made.parts
-            ),
-            places[made.rank],
-            tuple(places[at] for at in made.time),
-        )
+        parts = [
+            part._replace(step=places[part.step], epoch=places[part.epoch], values=tuple(map(places.get, part.values)))  # type: ignore[arg-type]
+            for part in made.parts
+        ]
+        self._plan = Plan(tuple(parts), places[made.rank], tuple(places[at] for at in made.time))
+        # A line of one record is the usual one, and its numbers are plain ones.
+        self._one = parts[0] if len(parts) == 1 and made.rank == NOWHERE else None
+        self._time = slice(places[made.time[0]], places[made.time[-1]] + 1) if made.time else None
+        self._values = itemgetter(*parts[0].values, parts[0].values[0])
 
-    def records(self, line: Line, numbers: Sequence[str], clock: Clock) -> tuple[Record, ...]:
-        """The records of a line from the numbers that its pattern took."""
-        return _records(line, self._plan, numbers, clock)
+    def records(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...] | None:
+        """The records of a line from the numbers that its pattern took; None where one of them is no number."""
+        try:
+            return self._quick(line, numbers, clock) if self._one else _records(line, self._plan, numbers, clock)
+        except ValueError:  # thousands separators, a step of 2e+3, or `1.2.3`
+            pass
+        try:
+            return _records(line, self._plan, numbers, clock)
+        except ValueError:
+            return None
+
+    def _quick(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...]:
+        assert self._one is not None
+        template, step, epoch, _, scales = self._one
+        values = map(float, self._values(numbers)[:-1])
+        made = tuple(values) if scales is None else tuple(map(mul, values, scales))
+        at_step = int(numbers[step]) if step >= 0 else None
+        at_epoch = float(numbers[epoch]) if epoch >= 0 else None
+        time = clock.read(numbers[self._time]) if self._time else None
+        number, rank, actor, _, _ = line
+        return (_new(Record, (number, rank, actor, template, at_step, at_epoch, made, time)),)
+
+
+_new = tuple.__new__

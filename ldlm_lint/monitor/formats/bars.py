@@ -22,6 +22,7 @@ _RICH = re.compile(
     rf"^(?P<what>Epoch(?P<epoch>{_N})/(?:{_N}|-\d) +|[A-Z]\w+(?: \w+)* +)━ ?(?P<step>{_N})/{_N} ?"
     rf"(?:{_CLOCK}|-) •(?: ?(?:{_CLOCK}|-:--:--))?(?: ?(?P<rate>{_N})(?P<unit>it/s))?"
 )
+_POSITION = re.compile(rf"{_N}/{_N}(?: ?\[{_CLOCK}\<{_CLOCK},)?{_N}(?P<unit>it/s|s/it)")
 _EPOCH = re.compile(rf"\b[Ee]poch(?:s)?[ :#\[]*(?P<epoch>{_N})")
 _TRAINS = re.compile(r"(?i)\b(?:epochs?|train(?:ing)?|steps?|iter(?:ation)?s?|fit|finetun\w*|optimi[sz]\w*)\b")
 _CHECKS = re.compile(r"(?i)\b(?:val(?:id(?:ation|ating)?)?|eval(?:uat\w+)?|test(?:ing)?)\b")
@@ -59,6 +60,30 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     if any(one.key == EPOCH for one in named):
         items = [one for one in items if one.key != EPOCH]
     return assemble(name, items + named, "val" if checks else "train" if _TRAINS.search(what) else "", shape=what)
+
+
+def position(text: str, first: int) -> list[Item]:
+    """The step and the rate of a bar without name, ``3/147 4.0s/it``, from the number ``first`` on."""
+    start = _at(text, first)
+    found = _POSITION.match(text, start) if start >= 0 else None
+    if not found:
+        return []
+    items = [Item(first, STEP, "step")]
+    index, unit = text.count(_N, 0, found.end()) - 1, found["unit"].lower()
+    if unit in RATES:
+        items.append(Item(index, RATES[unit][0], unit, "1/s", RATES[unit][1]))
+    elif unit in PACES:
+        items.append(Item(index, "step_time_s", unit, "s", PACES[unit]))
+    return items
+
+
+def _at(text: str, index: int) -> int:
+    start = -1
+    for _ in range(index + 1):
+        start = text.find(_N, start + 1)
+        if start < 0:
+            return -1
+    return start
 
 
 def _bar_end(found: re.Match[str]) -> int:

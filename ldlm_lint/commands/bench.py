@@ -1,16 +1,213 @@
-"""``ldlm-lint bench``."""
+"""``ldlm-lint bench -- CMD...``: the command on the tree as it is and with the fixes applied, compared honestly."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail
+
+if TYPE_CHECKING:
+    from ldlm_lint.bench.compare import Comparison, Losses
+    from ldlm_lint.bench.rounds import Job
+    from ldlm_lint.bench.samples import Sample
+    from ldlm_lint.bench.trees import Trees
+
+EPILOG = (
+    "Every run gets a fresh copy of its tree; in each round both trees run, and the one as it is once more, which shows "
+    "what equal trees differ by (A/A). Exit codes: 0 compared, and nothing got worse; 1 something did, or the losses "
+    "differ; 2 wrong usage, or nothing to compare; 3 a run failed."
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``bench``."""
+    parser.epilog = EPILOG
+    trees = parser.add_argument_group("the trees")
+    trees.add_argument("--select", action="append", default=[], metavar="NAMES", help="fixes of these rules only")
+    trees.add_argument("--unsafe-fixes", action="store_true", help="fixes that change behaviour, too")
+    trees.add_argument("--before", type=Path, metavar="DIR", help="compare this tree ...")
+    trees.add_argument("--after", type=Path, metavar="DIR", help="... with this one, instead of applying fixes")
+    trees.add_argument("--link", action="append", default=[], metavar="PATH", help="an ignored path that runs need")
+    runs = parser.add_argument_group("the runs")
+    runs.add_argument("--rounds", type=_count, default=7, metavar="N", help="rounds of three runs each (default 7)")
+    runs.add_argument("--warmup", type=int, choices=range(6), default=1, help="runs of each tree before (default 1)")
+    runs.add_argument("--steps", type=_count, default=0, metavar="N", help="end each run after N optimizer steps")
+    runs.add_argument("--max-seconds", type=float, metavar="S", help="a run that takes longer is a failure")
+    runs.add_argument("--budget", type=float, metavar="S", help="begin no round that would end after S seconds")
+    runs.add_argument("--offline", action="store_true", help="switch trackers and the Hugging Face hub to offline")
+    runs.add_argument("--seed", type=int, default=0, help="for the order of the runs (default 0)")
+    parser.add_argument("--json", metavar="FILE", help="write everything as JSON; - is stdout, without the table")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw times and losses (png, svg, pdf)")
+    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD...", help="what to run in each tree")
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of them")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it, print what came out, and return the exit code."""
-    raise UsageError("not built yet")
+    """Compare, print what came out, and return the exit code."""
+    from ldlm_lint.bench.rounds import measured
+    from ldlm_lint.bench.trees import BenchError
+    from ldlm_lint.probe.machine import cpu_pressure
+
+    root, job = _job(arguments, Path.cwd())
+    pressure = cpu_pressure()
+    _say("each run is the real program, with all that it does beside training; it runs in copies of the tree.")
+    with tempfile.TemporaryDirectory(prefix="ldlm-bench-", ignore_cleanup_errors=True) as folder:
+        scratch = Path(folder).resolve()
+        try:
+            trees = _trees(arguments, root, scratch)
+        except BenchError as error:
+            raise UsageError(str(error)) from error
+        _say_trees(trees, job.command, root)
+        try:
+            samples = measured(
+                job,
+                trees,
+                scratch,
+                rounds=arguments.rounds,
+                warmup=arguments.warmup,
+                budget=arguments.budget,
+                seed=arguments.seed,
+                say=_say,
+            )
+        except BenchError as error:
+            return fail(FAILURE, str(error))
+    if not samples:
+        return fail(FAILURE, f"no round fits into {arguments.budget:g} s; give it more with --budget")
+    return _report(arguments, job, trees.fixes, samples, pressure)
+
+
+def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
+    """The project, and what is run in its copies; raises UsageError for what makes no sense."""
+    from ldlm_lint.bench.rounds import Job
+    from ldlm_lint.probe import projects
+
+    if (arguments.before is None) is not (arguments.after is None):
+        raise UsageError("--before and --after belong together")
+    if arguments.before and (arguments.select or arguments.unsafe_fixes):
+        raise UsageError(
+            "--select and --unsafe-fixes are for the fixes; --before and --after compare trees as they are"
+        )
+    if arguments.plot and importlib.util.find_spec("matplotlib") is None:
+        raise UsageError("--plot needs matplotlib: python -m pip install matplotlib")
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    inside_of = arguments.before.absolute() if arguments.before else cwd
+    try:
+        command = projects.command_of(words, inside_of)
+    except projects.CommandError as error:
+        raise UsageError(str(error).replace("probe run", "bench")) from error
+    if arguments.before:
+        root, inside = inside_of, Path()
+    else:
+        root = projects.root_of(command, cwd)
+        inside = cwd.resolve().relative_to(root) if cwd.resolve().is_relative_to(root) else Path()
+    job = Job(tuple(command), inside, dict(os.environ), arguments.steps, arguments.max_seconds, arguments.offline)
+    return root, job
+
+
+def _trees(arguments: argparse.Namespace, root: Path, scratch: Path) -> Trees:
+    from ldlm_lint.bench.trees import BenchError, fixed, given
+
+    for tree in (arguments.before, arguments.after):
+        if tree is not None and not tree.is_dir():
+            raise BenchError(f"{tree}: no such folder")
+    if arguments.before:
+        return given(arguments.before.resolve(), arguments.after.resolve(), scratch, arguments.link)
+    select = [name.strip() for names in arguments.select for name in names.split(",") if name.strip()]
+    return fixed(root, scratch, arguments.link, select=select, unsafe=arguments.unsafe_fixes)
+
+
+def _say(text: str) -> None:
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def _say_trees(trees: Trees, command: Sequence[str], root: Path) -> None:
+    if trees.fixes:
+        listed = ", ".join(f"{rule} {count}" for rule, count in sorted(trees.fixes.items()))
+        _say(f"fixes in the second tree: {listed}")
+    if trees.left_out:
+        shown = ", ".join(trees.left_out[:8]) + (" ..." if len(trees.left_out) > 8 else "")
+        _say(f"ignored by git and not in the copies: {shown}; --link PATH links one into them")
+    for word in command:
+        if str(root) in word:
+            _say(f"warning: {word} names the original, not the copies")
+
+
+def _report(
+    arguments: argparse.Namespace, job: Job, fixes: Mapping[str, int], samples: Sequence[Sample], pressure: float | None
+) -> int:
+    from ldlm_lint.bench import compare
+    from ldlm_lint.evidence.model import plain
+    from ldlm_lint.probe import machine
+    from ldlm_lint.report import bench as report
+
+    busy = pressure is not None and pressure > machine.MOST_PRESSURE
+    why = f"before the first run tasks waited for a CPU {pressure:.0f} % of the time" if busy else ""
+    comparisons, losses = compare.compared(samples, busy=why), compare.losses(samples)
+    notes = tuple(_notes(comparisons, samples, arguments.rounds))
+    rounds = len({one.round for one in samples})
+    if arguments.json:
+        environment: dict[str, Any] = plain(machine.environment())
+        values = report.document(
+            comparisons, losses, samples, command=job.command, fixes=fixes, environment=environment, notes=notes
+        )
+        _write(arguments.json, report.render(values))
+    if arguments.json != "-":
+        report.write(comparisons, losses, sys.stdout, rounds=rounds, notes=notes)
+    if arguments.plot:
+        _draw(samples, arguments.plot)
+    return FINDINGS if _worse(comparisons, losses) else OK
+
+
+def _worse(comparisons: Sequence[Comparison], losses: Losses) -> bool:
+    from ldlm_lint.bench.compare import Agreement, Change
+
+    return losses.agreement is Agreement.DIFFERENT or any(one.change is Change.WORSE for one in comparisons)
+
+
+def _notes(comparisons: Sequence[Comparison], samples: Sequence[Sample], rounds: int) -> list[str]:
+    names = {one.quantity.name for one in comparisons}
+    notes = []
+    done = len({one.round for one in samples})
+    if done < rounds:
+        notes.append(f"the budget ended after {done} of {rounds} rounds")
+    if "step time" not in names:
+        notes.append("no process took two optimizer steps of torch, so steps were not timed")
+    kinds = {one.memory_kind for one in samples}
+    if "peak memory" in names and kinds == {"resident"}:
+        notes.append(
+            "peak memory is the resident memory of the ranks: it holds libraries and what allocators keep, and tells "
+            "little about activations; ldlm-lint probe memory does"
+        )
+    return notes
+
+
+def _write(place: str, text: str) -> None:
+    if place == "-":
+        print(text, end="")
+        return
+    try:
+        Path(place).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{place}: {error.strerror or error}") from error
+
+
+def _draw(samples: Sequence[Sample], path: Path) -> None:
+    from ldlm_lint.bench.plot import draw
+
+    try:
+        draw(samples, path)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: {error}") from error

@@ -1,0 +1,157 @@
+"""What the samples say: one comparison for each quantity, and whether the losses agree. Pure."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ldlm_lint.bench.samples import Sample
+from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
+from ldlm_lint.evidence.statistics import BAR, Quartiles, Ratio, band, paired_ratio, quartiles
+
+# Fewer rounds decide nothing: of five, all are on one side by chance in one of sixteen comparisons of equal things, and
+# the A/A band, from as many rounds, has to be passed as well.
+FEWEST_ROUNDS = 5
+# Printed losses have few digits; a program that sums in another order differs in the last of them.
+LOSS_TOLERANCE = 1e-4
+
+
+class Change(enum.Enum):
+    """What became of a quantity; NONE_SEEN means that the interval lies within the bar, not that nothing was measured."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    NONE_SEEN = "no difference seen"
+    UNCLEAR = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something that is compared: how it is read from a sample, and whether more of it is better."""
+
+    name: str
+    unit: str
+    read: Callable[[Sample], float | None]
+    more_is_better: bool = False
+    wall_clock: bool = False
+
+
+QUANTITIES = (
+    Quantity("step time", "s", lambda one: one.step_seconds, wall_clock=True),
+    Quantity("throughput in the log", "1/s", lambda one: one.logged.rate, more_is_better=True, wall_clock=True),
+    Quantity("whole run", "s", lambda one: one.seconds, wall_clock=True),
+    Quantity("CPU time", "s", lambda one: one.cpu_seconds),
+    Quantity("peak memory", "B", lambda one: one.memory_bytes),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One quantity: the arms' quartiles, how many times better `after` is (above 1 is better), and the A/A band."""
+
+    quantity: Quantity
+    before: Quartiles
+    after: Quartiles
+    gain: Ratio
+    noise_band: float
+    change: Change
+    reason: str = ""
+
+
+def compared(samples: Sequence[Sample], *, busy: str = "") -> list[Comparison]:
+    """A comparison for each quantity that every run has; ``busy`` says why the wall clock cannot be trusted."""
+    arms = {arm: sorted((one for one in samples if one.arm == arm), key=lambda one: one.round) for arm in _ARMS}
+    return list(_compared(arms, busy))
+
+
+_ARMS = (BEFORE, AGAIN, AFTER)
+
+
+def _compared(arms: Mapping[str, Sequence[Sample]], busy: str) -> Iterator[Comparison]:
+    for quantity in QUANTITIES:
+        values = {arm: [quantity.read(one) for one in found] for arm, found in arms.items()}
+        if not all(values.values()) or any(not one or one <= 0 for found in values.values() for one in found):
+            continue
+        before, again, after = (values[arm] for arm in _ARMS)
+        gain = paired_ratio(after, before) if quantity.more_is_better else paired_ratio(before, after)
+        noise = band(paired_ratio(before, again))
+        change, reason = judged(gain, noise)
+        if busy and quantity.wall_clock and change is not Change.NONE_SEEN:
+            change, reason = Change.UNCLEAR, busy
+        yield Comparison(quantity, quartiles(before), quartiles(after), gain, noise, change, reason)
+
+
+def judged(gain: Ratio, noise_band: float, bar: float = BAR) -> tuple[Change, str]:
+    """What a gain means: its whole interval must be beyond the bar and beyond what equal trees differ by (A/A)."""
+    beyond = max(bar, noise_band)
+    if gain.n < FEWEST_ROUNDS:
+        return Change.UNCLEAR, f"{gain.n} rounds are too few, {FEWEST_ROUNDS} are needed"
+    if gain.low >= beyond:
+        return Change.BETTER, ""
+    if gain.high <= 1 / beyond:
+        return Change.WORSE, ""
+    if gain.low > 1 / bar and gain.high < bar:
+        return Change.NONE_SEEN, f"the interval lies within {bar - 1:.0%}"
+    if noise_band > bar:
+        return Change.UNCLEAR, f"runs of the same tree differ by up to {noise_band - 1:.0%}"
+    return Change.UNCLEAR, "the interval is too wide; more rounds may tell"
+
+
+class Agreement(enum.Enum):
+    """Whether both trees train to the same losses."""
+
+    IDENTICAL = "identical"
+    WITHIN_NOISE = "within what runs of one tree differ by"
+    CLOSE = "equal but for the last digits"
+    DIFFERENT = "different"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """How the printed losses of the two trees agree over ``steps`` common steps.
+
+    ``largest`` is the largest relative difference, at ``at_step``; ``same_tree`` that between two runs of the same tree.
+    """
+
+    agreement: Agreement
+    steps: int = 0
+    largest: float | None = None
+    at_step: int | None = None
+    same_tree: float | None = None
+
+
+def losses(samples: Sequence[Sample]) -> Losses:
+    """Compare the losses of the arms, round by round."""
+    rounds: dict[int, dict[str, Sample]] = {}
+    for one in samples:
+        rounds.setdefault(one.round, {})[one.arm] = one
+    curves = [{arm: one[arm].logged.losses for arm in _ARMS} for one in rounds.values() if len(one) == len(_ARMS)]
+    others = [found for one in curves for found in differences(one[BEFORE], one[AFTER])]
+    if not others:
+        return Losses(Agreement.UNKNOWN)
+    same = max((size for one in curves for _, size in differences(one[BEFORE], one[AGAIN])), default=None)
+    step, largest = max(others, key=lambda one: one[1])
+    common = min(len(one[BEFORE].keys() & one[AFTER].keys()) for one in curves)
+    return Losses(_agreement(largest, same), common, largest, step, same)
+
+
+def _agreement(largest: float, same_tree: float | None) -> Agreement:
+    if largest == 0:
+        return Agreement.IDENTICAL
+    if same_tree and largest <= 2 * same_tree:
+        return Agreement.WITHIN_NOISE
+    return Agreement.CLOSE if largest <= LOSS_TOLERANCE else Agreement.DIFFERENT
+
+
+def differences(one: Mapping[int, float], other: Mapping[int, float]) -> Iterator[tuple[int, float]]:
+    """The relative difference at each common step; infinite where only one of them is a finite number."""
+    for step in sorted(one.keys() & other.keys()):
+        first, second = one[step], other[step]
+        if math.isfinite(first) and math.isfinite(second):
+            scale = max(abs(first), abs(second))
+            yield step, abs(first - second) / scale if scale else 0.0
+        else:
+            yield step, 0.0 if repr(first) == repr(second) else math.inf

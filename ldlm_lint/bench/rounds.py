@@ -1,0 +1,141 @@
+"""The runs: warm-up, then rounds in which every arm runs once, in an order that is shuffled each time."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ldlm_lint.bench import samples
+from ldlm_lint.bench.samples import Sample
+from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE, BenchError, Trees
+from ldlm_lint.probe import launch
+from ldlm_lint.probe.outcome import gathered
+from ldlm_lint.probe.settings import Settings
+
+_LAST_LINES = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is run in each tree: the command, where in the tree, and for how long.
+
+    ``steps`` (0: to the program's own end) is after how many optimizer steps it is ended, ``seconds`` the limit of one
+    run.
+    """
+
+    command: tuple[str, ...]
+    inside: Path
+    environ: Mapping[str, str]
+    steps: int = 0
+    seconds: float | None = None
+    offline: bool = False
+
+
+def measured(
+    job: Job,
+    trees: Trees,
+    scratch: Path,
+    *,
+    rounds: int,
+    warmup: int,
+    budget: float | None = None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[Sample]:
+    """Run the arms in interleaved rounds and return the samples of all whole rounds.
+
+    No round is begun that would probably not end within ``budget`` seconds. Raises BenchError as soon as a run fails,
+    with the end of its output.
+    """
+    began = time.monotonic()
+    longest = 0.0
+    for number in range(warmup):
+        for arm in (BEFORE, AFTER):
+            say(f"warm-up {number + 1} of {warmup}: {arm}")
+            longest = max(longest, one_run(job, trees, scratch, arm, -1).seconds)
+    found: list[Sample] = []
+    for number, order in enumerate(orders(rounds, seed)):
+        if budget is not None and time.monotonic() - began + 3 * longest > budget:
+            break
+        for arm in order:
+            say(f"round {number + 1} of {rounds}: {arm}")
+            found.append(one_run(job, trees, scratch, arm, number))
+            longest = max(longest, found[-1].seconds)
+    return found
+
+
+def orders(rounds: int, seed: int) -> Iterator[Sequence[str]]:
+    """The order of the arms in each round."""
+    draw = random.Random(seed)
+    for _ in range(rounds):
+        yield draw.sample((BEFORE, AGAIN, AFTER), 3)
+
+
+def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sample:
+    """Run the command once in a fresh copy of an arm's tree; raises BenchError where it fails."""
+    place = trees.fresh(arm)
+    inside = place / job.inside
+    inside.mkdir(parents=True, exist_ok=True)
+    run_id = secrets.token_hex(8)
+    out, log = scratch / f"evidence-{run_id}", scratch / f"{run_id}.log"
+    out.mkdir()
+    settings = Settings(
+        out=str(out),
+        root=str(place),
+        run_id=run_id,
+        command=job.command,
+        steps=job.steps or sys.maxsize,
+        stop=bool(job.steps),
+        timing=True,
+    )
+    environ = launch.environment_of(settings, job.environ, offline=job.offline)
+    before = _cpu_seconds()
+    with log.open("wb") as file:
+        try:
+            ended = launch.run(
+                job.command, inside, environ, run_id=run_id, seconds=job.seconds, stdout=file, stderr=file
+            )
+        except OSError as error:
+            raise BenchError(f"{job.command[0]}: {error.strerror or error}") from error
+    cpu = _cpu_seconds()
+    if ended.interrupted:
+        raise KeyboardInterrupt
+    if ended.timed_out or ended.code:
+        raise BenchError(_failure(arm, ended, log))
+    ranks, _ = gathered(out, run_id)
+    peak, kind = samples.memory(ranks)
+    return Sample(
+        arm,
+        number,
+        ended.seconds,
+        None if cpu is None or before is None else cpu - before,
+        max((one.run.steps for one in ranks), default=0),
+        samples.step_seconds(ranks),
+        peak,
+        kind,
+        samples.logged(log),
+    )
+
+
+def _failure(arm: str, ended: launch.Ended, log: Path) -> str:
+    how = f"still ran after {ended.seconds:.0f} s" if ended.timed_out else f"ended with exit code {ended.code}"
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 8192))
+        lines = file.read().decode("utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+    tree = "the tree with the fixes" if arm == AFTER else "the tree as it is"
+    return "\n".join([f"the command {how} in {tree} ({arm}); the end of its output:", *(f"  {one}" for one in lines)])
+
+
+def _cpu_seconds() -> float | None:
+    """The CPU time of all processes that were waited for, in seconds; None where the system does not say."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime

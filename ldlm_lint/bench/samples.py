@@ -1,0 +1,107 @@
+"""What one run of the command gives: times, memory, and what its log says of loss and throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ldlm_lint.evidence.model import Evidence
+from ldlm_lint.monitor.reader import LogReader
+from ldlm_lint.monitor.records import Record, every
+
+# The rates that a log may print, the first one that it does counts.
+RATES = ("samples_per_s", "tokens_per_s", "iterations_per_s")
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What a log says: the training loss by step (or by its number, where no step is printed), and its rate.
+
+    ``rate`` is the median of what the log calls ``rate_key``, without the first quarter, which warms up.
+    """
+
+    losses: Mapping[int, float] = field(default_factory=dict)
+    rate: float | None = None
+    rate_key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run of one arm in one round. Seconds and bytes; None for what could not be measured.
+
+    ``step_seconds`` is the median time of an optimizer step on the slowest rank, ``memory_kind`` says whose peak
+    ``memory_bytes`` is (``device`` or ``resident``), summed over the ranks.
+    """
+
+    arm: str
+    round: int
+    seconds: float
+    cpu_seconds: float | None = None
+    steps: int = 0
+    step_seconds: float | None = None
+    memory_bytes: float | None = None
+    memory_kind: str = ""
+    logged: Logged = Logged()
+
+
+def logged(path: Path) -> Logged:
+    """What the output of a run says; the loss is the first series of the name that rank 0 (or nobody named) prints."""
+    return of_records(every(_reads(path)))
+
+
+def _reads(path: Path) -> Iterator:
+    reader = LogReader()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            yield from reader.read(chunk)
+    yield from reader.close()
+
+
+def of_records(records: Iterable[Record]) -> Logged:
+    """What the records of one log say; one template is one series, and no other is mixed into it."""
+    losses: dict[tuple, dict[int, float]] = {}
+    rates: dict[tuple, list[float]] = {}
+    for record in records:
+        if record.rank not in (None, 0) or record.split == "val":
+            continue
+        loss = record.get("loss")
+        if loss is not None:
+            series = losses.setdefault((record.template.identity, record.actor), {})
+            series[record.step if record.step is not None else len(series)] = loss
+        for key in RATES:
+            rate = record.get(key)
+            if rate is not None:
+                rates.setdefault((RATES.index(key), key, record.template.identity, record.actor), []).append(rate)
+    rate_key, rate = _rate(rates)
+    return Logged(max(losses.values(), key=len, default={}), rate, rate_key)
+
+
+def _rate(rates: Mapping[tuple, Sequence[float]]) -> tuple[str, float | None]:
+    from ldlm_lint.evidence.statistics import quartiles
+
+    if not rates:
+        return "", None
+    best = min(rates, key=lambda one: one[0])
+    steady = rates[best][len(rates[best]) // 4 :]
+    return best[1], quartiles(steady).median
+
+
+def step_seconds(ranks: Sequence[Evidence]) -> float | None:
+    """The median time of a step on the slowest rank, in seconds; None where no two steps were seen."""
+    medians = [
+        found["median"]
+        for one in ranks
+        if (found := one.observations.get("steps", {}).get("seconds", {}).get("time")) and found["n"] >= 2
+    ]
+    return max(medians, default=None)
+
+
+def memory(ranks: Sequence[Evidence]) -> tuple[float | None, str]:
+    """The peak in bytes over all ranks: of the device's allocator where there is one, else of resident memory."""
+    for key, kind in (("device_peak_bytes", "device"), ("resident_peak_bytes", "resident")):
+        found = [one.observations.get("footprint", {}).get(key) for one in ranks]
+        if found and all(found):
+            return float(sum(found)), kind
+    return None, ""

@@ -1,0 +1,75 @@
+"""The two trees that are compared, as copies: the project as it is, and with its fixes applied, or two given ones.
+
+Each run gets a fresh copy at the same place, so that neither sees what an earlier one left (checkpoints to resume from,
+caches beside the code) nor has another path.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ldlm_lint.config import Config
+from ldlm_lint.fixing import apply_fixes
+from ldlm_lint.model import Applicability
+from ldlm_lint.probe import copies
+
+BEFORE, AGAIN, AFTER = "before", "before again", "after"
+
+
+class BenchError(Exception):
+    """A comparison that cannot be made; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """The trees by arm, and where a run happens; ``fixes`` counts the applied fixes by rule, for two given trees none."""
+
+    arms: Mapping[str, Path]
+    place: Path
+    fixes: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+
+    def fresh(self, arm: str) -> Path:
+        """A fresh copy of an arm's tree, at the same place for all of them."""
+        if self.place.exists():
+            shutil.rmtree(self.place)
+        shutil.copytree(self.arms[arm], self.place, symlinks=True)
+        return self.place
+
+
+def given(before: Path, after: Path, scratch: Path, links: Sequence[str]) -> Trees:
+    """Two trees of the user's; raises BenchError for one that cannot be copied."""
+    made = [_copied(one, scratch / name, links) for one, name in ((before, "before"), (after, "after"))]
+    return Trees(_arms(made[0].root, made[1].root), scratch / before.name, left_out=made[0].left_out)
+
+
+def fixed(
+    project: Path, scratch: Path, links: Sequence[str], *, select: Sequence[str] = (), unsafe: bool = False
+) -> Trees:
+    """The project and its copy with all fixes of a level; raises BenchError where nothing is fixed."""
+    before = _copied(project, scratch / "before", links)
+    after = _copied(project, scratch / "after", links)
+    config = Config.load(after.root)
+    if select:
+        config = replace(config, select=tuple(select))
+    limit = Applicability.UNSAFE if unsafe else Applicability.SAFE
+    outcome = apply_fixes([after.root], config, after.root, limit, write=True)
+    if not outcome.applied:
+        more = "" if unsafe else "; --unsafe-fixes applies those that change behaviour, too"
+        raise BenchError(f"no fix to apply in {project}, so there is nothing to compare{more}")
+    shutil.rmtree(after.root / ".ldlm-lint", ignore_errors=True)
+    return Trees(_arms(before.root, after.root), scratch / project.name, outcome.by_rule, before.left_out)
+
+
+def _arms(before: Path, after: Path) -> dict[str, Path]:
+    return {BEFORE: before, AGAIN: before, AFTER: after}
+
+
+def _copied(tree: Path, into: Path, links: Sequence[str]) -> copies.Copy:
+    try:
+        return copies.make(tree, into, links)
+    except (copies.CopyError, OSError) as error:
+        raise BenchError(f"the copy cannot be made: {error}") from error

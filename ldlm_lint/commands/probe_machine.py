@@ -80,12 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
             f"no experiment is called {error.args[0]} or judges a rule of that name; there are {names} "
             "(their rules: ldlm-lint probe --list)"
         ) from error
-    from importlib.util import find_spec
-
-    if find_spec("torch") is None:
-        raise UsageError("the experiments need torch: python -m pip install torch")
     from ldlm_lint.probe.micro import runner
 
+    if not runner.has_torch():
+        raise UsageError("the experiments need torch: python -m pip install torch")
     options = runner.Options(
         end=began + arguments.budget,
         budget=arguments.budget,

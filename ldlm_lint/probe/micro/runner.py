@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib.util
 import json
 import os
 import platform
@@ -68,6 +69,11 @@ class Results:
 Progress = Callable[[str, str], None]
 
 
+def has_torch() -> bool:
+    """Whether torch is installed; it is not imported here, so that a broken one is found where it does no harm."""
+    return importlib.util.find_spec("torch") is not None
+
+
 def run(experiments: Sequence[Experiment], options: Options, progress: Progress) -> tuple[Evidence, Results]:
     """Run the experiments and return the evidence; ``progress`` is told each name and what happens with it.
 
@@ -121,7 +127,7 @@ def _wait(request: Path, work: Path, log: Path, seconds: float) -> int | None:
     """The exit code of an experiment's process, None where it had to be ended; its whole group ends with it."""
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", child.__name__, str(request)],
+            command(request),
             cwd=work,
             env=_environ(),
             stdin=subprocess.DEVNULL,
@@ -136,6 +142,11 @@ def _wait(request: Path, work: Path, log: Path, seconds: float) -> int | None:
         finally:
             # Loader workers, ranks and compilers that are still there are of no use to anybody.
             _end(process)
+
+
+def command(request: Path) -> list[str]:
+    """The command of an experiment's process."""
+    return [sys.executable, "-m", child.__name__, str(request)]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -168,7 +179,7 @@ def _judge_end(code: int | None, said: str, results: Results, options: Options) 
         return f"cut off: budget ({options.budget:g} s)"
     results.failed += 1
     if code < 0:
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        name = next((one.name for one in signal.Signals if one == -code), f"signal {-code}")
         killed = " (out of memory?)" if name == "SIGKILL" else ""
         return f"the experiment's process was ended by {name}{killed}{f': {last}' if last else ''}"
     return f"the experiment failed: {last or f'exit code {code}'}"

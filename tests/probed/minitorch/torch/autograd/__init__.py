@@ -1,0 +1,7 @@
+from torch.autograd import profiler
+
+__all__ = ["backward", "profiler"]
+
+
+def backward(loss):
+    pass

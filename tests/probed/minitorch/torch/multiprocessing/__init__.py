@@ -1,0 +1,3 @@
+from torch.multiprocessing import spawn
+
+__all__ = ["spawn"]

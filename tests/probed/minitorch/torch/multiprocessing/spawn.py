@@ -1,0 +1,2 @@
+def _wrap(function, index, arguments, error_file):
+    function(index, *arguments)

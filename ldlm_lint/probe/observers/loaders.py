@@ -89,17 +89,20 @@ class Loaders(Observer):
 
         return following
 
-    def _made(self, session: Session, loader: Any) -> None:
+    def _made(self, session: Session, loader: Any, seen: bool = True) -> None:
         if len(self._records) >= _MOST_LOADERS:
             return
         record = {name: _plain(getattr(loader, name, None)) for name in _SETTINGS}
-        record["site"] = sites.call_site(session.root, 4)
+        record["site"] = sites.call_site(session.root, 4) if seen else None
         record["dataset"] = type(loader.dataset).__qualname__
         record["sampler"] = type(getattr(loader, "sampler", None)).__qualname__
         self._loaders[loader] = made = _Loader(record)
         self._records.append(made)
 
     def _started(self, session: Session, loader: Any, iterator: Any) -> None:
+        if loader not in self._loaders:
+            # Made before watching began (`ldlm_lint.probe.watch`): nobody knows where.
+            self._made(session, loader, seen=False)
         found = self._loaders.get(loader)
         if found is None:
             return

@@ -383,3 +383,16 @@ def test_ignore_comments_are_not_written_from_evidence(project, run, tmp_path):
     folder = written(tmp_path / "e", project)
     assert run("check", "--add-ignores", "--evidence", folder)[0] == 2
     assert (project / "train.py").read_text() == TRAIN
+
+
+def test_evidence_and_reports_are_not_linted_themselves(project, check):
+    """They hold the variables of a run; NaN in them is no mistake of somebody's configuration."""
+    place = site(project / "train.py", WRAP, project)
+    folder = written(project / "evidence", project, judged(UNUSED, INCONCLUSIVE, [place]))
+    (path,) = folder.iterdir()
+    text = path.read_text().replace('"variables": {}', '"variables": {"TORCH_NCCL_BLOCKING_WAIT": "1", "x": NaN}')
+    assert "BLOCKING_WAIT" in text
+    path.write_text(text)
+    assert {one["path"] for one in check("--select", "ALL")["findings"]} == {"train.py"}
+    path.write_text(text.replace("ldlm-evidence/1", "another/1"))
+    assert {one["path"] for one in check("--select", "ALL")["findings"]} > {"train.py"}

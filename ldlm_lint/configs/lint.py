@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from ldlm_lint.configs import containers, dockerfile, dotenv, frameworks, keys
@@ -12,11 +13,15 @@ from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Kind, Source
 
+# What this program writes itself: evidence and reports hold variables and paths of a run, and are read by nobody.
+_OURS = re.compile(rb'\s*\{\s*"schema":\s*"ldlm-')
 _ROOMS = (containers, frameworks, keys)
 
 
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of a configuration file; ``options`` are the rule options by name."""
+    if source.kind is Kind.JSON and _OURS.match(source.data):
+        return FileResult(source.path)
     try:
         findings = sorted(_found(source, options), key=lambda one: one.order)
     except DataError:

@@ -24,8 +24,6 @@ from ldlm_lint.probe import machine
 from ldlm_lint.probe.micro import child
 from ldlm_lint.probe.micro.experiment import Experiment
 
-# Kept back of the budget for ending processes and for the report.
-MARGIN = 1.0
 _LONGEST_REASON = 300
 
 
@@ -51,6 +49,11 @@ class Options:
     seed: int = 0
     rules: frozenset[str] = frozenset()
     same: bool = False
+
+    @property
+    def left(self) -> float:
+        """Seconds for experiments: the interpreter's start, ending processes and the report take some of the budget."""
+        return self.end - min(self.budget / 4, 1.5 + self.budget / 30) - time.monotonic()
 
 
 @dataclass
@@ -83,8 +86,7 @@ def run(experiments: Sequence[Experiment], options: Options, progress: Progress)
     results = Results()
     with tempfile.TemporaryDirectory(prefix="ldlm-probe-", ignore_cleanup_errors=True) as scratch:
         for number, experiment in enumerate(experiments):
-            left = options.end - MARGIN - time.monotonic()
-            if left < experiment.least:
+            if options.left < experiment.least:
                 progress(experiment.name, "not run: budget")
                 _explain(results, experiment, options, f"not run: budget ({options.budget:g} s)")
                 continue
@@ -103,7 +105,7 @@ def _run_one(experiment: Experiment, options: Options, folder: Path, results: Re
     work = folder / "work"
     work.mkdir()
     lines.touch()
-    left = options.end - MARGIN - time.monotonic()
+    left = options.left
     values = {
         "experiment": experiment.name,
         "device": options.device,

@@ -390,8 +390,9 @@ def test_evidence_and_reports_are_not_linted_themselves(project, check):
     place = site(project / "train.py", WRAP, project)
     folder = written(project / "evidence", project, judged(UNUSED, INCONCLUSIVE, [place]))
     (path,) = folder.iterdir()
-    text = path.read_text().replace('"variables": {}', '"variables": {"TORCH_NCCL_BLOCKING_WAIT": "1", "x": NaN}')
-    assert "BLOCKING_WAIT" in text
+    seen = '"observations": {"environment": {"TORCH_NCCL_BLOCKING_WAIT": "1"}, "norm": NaN}'
+    text = path.read_text().replace('"observations": {}', seen)
+    assert seen in text
     path.write_text(text)
     assert {one["path"] for one in check("--select", "ALL")["findings"]} == {"train.py"}
     path.write_text(text.replace("ldlm-evidence/1", "another/1"))

@@ -219,13 +219,33 @@ PATTERNS = (
         r"|Received Signals\.SIGTERM|SignalException: Process \d+ got signal: 15",
     ),
 )
-_TRIGGERS = tuple(dict.fromkeys(one for pattern in PATTERNS for one in pattern.triggers))
+TRIGGERS = tuple(dict.fromkeys(one for pattern in PATTERNS for one in pattern.triggers))
+# Short words of which each trigger holds one: what a whole block of lines is searched for at once.
+COVER = (
+    *("ollective", "enqueued", "arrier", "eartbeat", "onnection", "rror", "Broken", "imed out", "Timeout", "of memory"),
+    *("OfMemory", "Of Memory", "OF_MEMORY", "shared memory", "allocate memory", "/shm", "DataLoader worker", "FAILED"),
+    *("kill", "Kill", "OOM", "space left", "failed", "quota", "inimum", "verflow", "OVERFLOW", "NaN", "nan values"),
+    *("Loss is", "non-finite", "stopping training", "Expected to", "has changed", "ECC", "Xid", "NVLink", "fallen off"),
+    *(
+        "_STATUS",
+        "fault",
+        "Abort",
+        "return code",
+        "CANCELLED",
+        "PREEMPTION",
+        "LIMIT",
+        "REQUEUE",
+        "preempted",
+        "FAILURE",
+    ),
+    *("signal", "DefaultCPUAllocator", "Traceback"),
+)
 
 
 def match(line: Line) -> Event | None:
     """The event that a line is, if it is one."""
     text = line.text
-    if not any(map(text.__contains__, _TRIGGERS)):
+    if not any(map(text.__contains__, TRIGGERS)):
         return None
     for kind, triggers, expression, level in PATTERNS:
         if not any(map(text.__contains__, triggers)):

@@ -49,6 +49,11 @@ class Failures:
         self._open: dict[tuple[int | None, str], _Open] = {}
         self._report: _Report | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether something is open that the next lines continue, so that each of them has to be read."""
+        return bool(self._open) or self._report is not None
+
     def read(self, line: Line) -> Event | None:
         """The event that a line completes, if it does."""
         if self._report is not None:

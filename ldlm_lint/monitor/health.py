@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from ldlm_lint.monitor.alarms import KINDS, Alarm, AlarmBook, Level
 from ldlm_lint.monitor.culprit import Incident
 from ldlm_lint.monitor.detectors.order import seconds
-from ldlm_lint.monitor.events import Event
+from ldlm_lint.monitor.events import COVER, Event
 from ldlm_lint.monitor.failures import Failures
 from ldlm_lint.monitor.judging import ProcessJudge, Series
 from ldlm_lint.monitor.records import Line, Record
 from ldlm_lint.monitor.series import CAPACITY
 
 MOST_PROCESSES = 1024
+_BATCH = 64
 _PAUSES = ("checkpoint", "Checkpoint", "aving", "valuat", "alidat")
 _HANDLED = 5
 """Records after a traceback that show that the program went on."""
@@ -38,6 +39,7 @@ class _Source:
         self.failures = Failures()
         self.processes: dict[tuple[int | None, str], ProcessJudge] = {}
         self.handled: list[tuple[Alarm, int]] = []
+        self.waiting: list[tuple[Line | None, Sequence[Record]]] = []
         self.records = self.lines = 0
         self.since_incident = 0
 
@@ -61,27 +63,40 @@ class Health:
         self._ended: dict[int, str] = {}
         self.events = 0
 
-    def take(self, source: str, line: Line | None, records: Iterable[Record]) -> None:
+    def take(self, source: str, line: Line | None, records: Sequence[Record]) -> None:
         """Take one line with its records in; ``line`` is None for structured sources."""
         place = self.sources.get(source)
         if place is None:
             place = self.sources[source] = _Source(source)
-        if line is not None:
-            place.lines = line.line
-            event = place.failures.read(line)
-            if event is not None:
-                self._event(place, event)
-            elif any(map(line.text.__contains__, _PAUSES)) and (line.rank, line.actor) in place.processes:
-                place.processes[line.rank, line.actor].silence.explained = line.line
-        for record in records:
-            judge = place.processes.get((record.rank, record.actor))
-            if judge is None:
-                judge = self._new(place, record)
+        place.waiting.append((line, records))
+        if len(place.waiting) >= _BATCH:
+            self._read(place)
+
+    def _read(self, place: _Source) -> None:
+        """Read the lines that wait; a batch without any word of an event has its records taken only."""
+        waiting, place.waiting = place.waiting, []
+        text = "\n".join([line.text for line, _ in waiting if line is not None])
+        eventful = place.failures.busy or any(map(text.__contains__, COVER))
+        pausing = any(map(text.__contains__, _PAUSES))
+        for line, records in waiting:
+            if line is not None:
+                place.lines = line.line
+                if eventful or pausing:
+                    self._line(place, line, eventful)
+            for record in records:
+                judge = place.processes.get((record.rank, record.actor)) or self._new(place, record)
                 if judge is None:
                     continue
-            place.records += 1
-            if judge.add(record):
-                self._flush(judge)
+                place.records += 1
+                if judge.add(record):
+                    self._flush(judge)
+
+    def _line(self, place: _Source, line: Line, eventful: bool) -> None:
+        event = place.failures.read(line) if eventful else None
+        if event is not None:
+            self._event(place, event)
+        elif any(map(line.text.__contains__, _PAUSES)) and (line.rank, line.actor) in place.processes:
+            place.processes[line.rank, line.actor].silence.explained = line.line
 
     def _new(self, place: _Source, record: Record) -> ProcessJudge | None:
         if self.rank is not None and record.rank not in (None, self.rank):
@@ -102,6 +117,7 @@ class Health:
     def poll(self) -> None:
         """Judge what waits for its block: before a report, and whenever a followed log has nothing new."""
         for place in self.sources.values():
+            self._read(place)
             for judge in place.processes.values():
                 if judge.pending:
                     self._flush(judge)

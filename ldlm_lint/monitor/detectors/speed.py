@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 
@@ -23,7 +23,7 @@ class ThroughputDrop:
     ``inverse`` says that the series are seconds per step.
     """
 
-    BLOCK, LONG, BASE, EVERY, FEWEST, SKIP = 10, 30, 200, 20, 30, 5
+    BLOCK, LONG, BASE, EVERY, FEWEST, SKIP = 10, 30, 200, 40, 30, 5
     DROP, MOST, AGREE, COMMON = 0.70, 0.85, 0.9, 0.05
 
     def __init__(self, name: str, *, inverse: bool = False) -> None:
@@ -57,7 +57,8 @@ class ThroughputDrop:
                 self._set()
 
     def _set(self) -> None:
-        base = sorted(one for one in list(self.window)[: -self.BLOCK] if one > 0)
+        base = sorted(list(self.window)[: -self.BLOCK])
+        base = base[bisect_right(base, 0.0) :]
         if len(base) < self.FEWEST:
             return
         # Half the distance of the 16th and the 84th percentile is a standard deviation, here on a logarithmic scale.

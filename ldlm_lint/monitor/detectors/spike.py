@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from operator import sub
 
 from ldlm_lint.monitor.alarms import Level
 from ldlm_lint.monitor.detectors.base import Context, Found, at, number
@@ -15,11 +16,15 @@ SIGMAS = 8.0
 """Spreads above the trend. With 0.1 % of the level as the least spread: no false alarm on the real logs of the study."""
 LEAST = 0.10
 """Share of the level below which no value is called a spike."""
+ROW, ROW_SIGMAS, ROW_LEAST = 3, 5.5, 0.15
+"""Three values in a row need less: noise that reaches 5.5 spreads once does not do so three times running."""
 FLOOR = 0.001
+BEYOND = 1.7
+"""Times the farthest that the series has ordinarily been above its trend."""
 HEAVY, TAIL, SURE = 5.0, 2.75, 10.0
 """A series whose ordinary values went 5 spreads above the trend, or whose outer tenth lies 2.75 times as far out as its
 middle (2.44 for a normal distribution), has a heavy tail: one value proves nothing, and neither does one below 10."""
-MANY = 100
+MANY = 200
 GRACE, RAISED = 25, 100
 """Points after an epoch boundary or a restart, and after a raised learning rate, in which a higher loss is expected."""
 
@@ -37,9 +42,12 @@ class LossSpike:
         self.lines: deque[int] = deque(maxlen=RAISED)
         self.scores: deque[float] = deque(maxlen=512)
         self.exceeded: deque[int] = deque(maxlen=2)
-        self.seen = 0
+        self.seen = self.row = 0
         self.extreme = 0.0
-        self.center, self.spread, self.limit = 0.0, 0.0, float("inf")
+        self.center, self.spread = 0.0, 0.0
+        # The least difference of two values so far: what a log prints has a last digit.
+        self.digit = float("inf")
+        self.limit = self.row_limit = float("inf")
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
         """Judge a block in stretches that end where the limit is set anew."""
@@ -47,12 +55,11 @@ class LossSpike:
         while start < len(values):
             end = min(start + EVERY - self.seen % EVERY, len(values))
             part = values[start:end]
-            if max(part) > self.limit:
+            if max(part) > min(self.limit, self.row_limit):
                 for index in range(start, end):
-                    if values[index] > self.limit:
-                        yield from self._judge(values[index], records[index], context, self.seen + index - start)
-                    self.lines.append(records[index].line)
+                    yield from self._one(values[index], records[index], context, self.seen + index - start)
             else:
+                self.row = 0
                 self.lines.extend([one.line for one in records[start:end]])
                 self._ordinary(part)
             self.seen += end - start
@@ -60,11 +67,21 @@ class LossSpike:
             if self.seen % EVERY == 0:
                 self._set()
 
+    def _one(self, value: float, record: Record, context: Context, index: int) -> Iterator[Found]:
+        self.row = self.row + 1 if value > self.row_limit else 0
+        if value > self.limit or self.row >= ROW:
+            self.window.append(value)
+            yield from self._judge(value, record, context, index)
+        else:
+            self._ordinary([value])
+        self.lines.append(record.line)
+
     def _ordinary(self, part: Sequence[float]) -> None:
-        if self.limit < float("inf"):
-            self.extreme = max(self.extreme, (max(part) - self.center) / self.spread)
-            self.scores.extend([(one - self.center) / self.spread for one in part])
         self.window.extend(part)
+        if self.limit < float("inf"):
+            scores = [(one - self.center) / self.spread for one in part]
+            self.scores.extend(scores)
+            self.extreme = max(self.extreme, *scores)
 
     def _set(self) -> None:
         values = list(self.window)
@@ -72,18 +89,20 @@ class LossSpike:
             return
         self.extreme *= 0.999
         self.center, spread = trend_end(values)
-        self.spread = max(spread, jitter(values), FLOOR * abs(self.center), 1e-12)
-        enough = max(SIGMAS, 2 * self.extreme) * self.spread
+        distinct = sorted(set(values))
+        self.digit = min([self.digit, *map(sub, distinct[1:], distinct)])
+        self.spread = max(spread, jitter(values), FLOOR * abs(self.center), min(self.digit, abs(self.center)), 1e-12)
+        enough = max(SIGMAS, BEYOND * self.extreme) * self.spread
         self.limit = self.center + max(enough, LEAST * abs(self.center))
+        self.row_limit = self.center + max(ROW_SIGMAS * self.spread, ROW_LEAST * abs(self.center))
 
     def _judge(self, value: float, record: Record, context: Context, index: int) -> Iterator[Found]:
-        self.window.append(value)
         lines = [*self.lines, record.line]
         if Context.within(context.marks, lines[-GRACE:][0], record.line):
             return
         if Context.within(context.raised, lines[0], record.line):
             return
-        twice = bool(self.exceeded) and index - self.exceeded[-1] <= 2
+        twice = self.row >= ROW or (bool(self.exceeded) and index - self.exceeded[-1] <= 2)
         self.exceeded.append(index)
         score = (value - self.center) / self.spread
         alone = not twice and (score < SURE or self._heavy())

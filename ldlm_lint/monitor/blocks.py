@@ -1,4 +1,4 @@
-"""Measurements that are spread over lines: tables of one quantity a row, and OLMo's indented lists below a step."""
+"""Measurements that are spread over lines: tables of one quantity a row, and lists below a step (OLMo, Coqui TTS)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _ROW = re.compile(rf"^ *\| *(?P<key>[^|{_N}]*[^|{_N} ]) *\|{_N} *\|$")
 _GROUP = re.compile(r"^ *\| *(?P<key>[\w ]+/) *\| *\|$")
 _HEAD = re.compile(rf"\[step=(?P<step>{_N})(?:/{_N})?(?:, ?epoch=(?P<epoch>{_N})(?:/{_N})?)?(?:,[^\]]*)?\]$")
 _INDENTED = re.compile(rf"^ +(?P<key>[A-Za-z][^=|]*)={_N} *$")
+_TTS_HEAD = re.compile(rf"--> .*-- STEP:(?P<batch>{_N})/{_N} -- GLOBAL_STEP:(?P<step>{_N})(?P<epoch>$)")
+_TTS_ROW = re.compile(rf"^ +\| > (?P<key>[\w/.]+):{_N}(?: +\({_N}\))?$")
 _NAMES = {
     "samples": "samples",
+    "current_lr": "lr",
     "optim/total_grad_norm": "grad_norm",
     "optim/total_grad_norm_": "grad_norm",
     "train/ce_loss": "loss",
@@ -41,10 +44,11 @@ _MOST = 512
 
 
 class Row(NamedTuple):
-    """A line that holds one named number: ``table``, or below a step."""
+    """A line of one quantity: of a ``table``, or below a step. ``number`` is the index of its value."""
 
     table: bool
     key: str
+    number: int = -1
 
 
 class Head(NamedTuple):
@@ -59,13 +63,16 @@ def row(text: str) -> Row | None:
     found = _ROW.match(text)
     if found:
         return Row(True, found["key"])
+    found = _TTS_ROW.match(text)
+    if found:
+        return Row(False, found["key"], 0)
     found = _INDENTED.match(text)
     return Row(False, found["key"].replace(_N, " 0")) if found else None
 
 
 def head(text: str) -> Head | None:
     """Where a skeleton says the step of rows that follow; None where it does not."""
-    found = _HEAD.search(text)
+    found = _HEAD.search(text) or _TTS_HEAD.search(text)
     if not found:
         return None
     return Head(*(text.count(_N, 0, found.start(name)) if found[name] else NOWHERE for name in ("step", "epoch")))
@@ -122,7 +129,7 @@ class Blocks:
         items = [made for index, (key, _) in enumerate(rows) if (made := _item(index, key))]
         if not headed and not says_something(items):
             return ()
-        name = "olmo" if headed else "table"
+        name = "list" if headed else "table"
         parts = assemble(name, items, "train" if headed and not _checks(rows) else "")
         return tuple(self._record(part, first, rows, headed, rank) for part in parts)
 

@@ -16,7 +16,7 @@ _WORTH = re.compile(r"(?i)loss|grad|norm|acc|ppl|perplex|/s\b|/sec|per.sec|time|
 _NOT = re.compile(
     r"\w(?:Namespace|Config|Arguments?|Args|Params|Settings)\(|^Namespace\(|(?:^|\s)--[a-zA-Z]|\.(?:ckpt|pth?|safetensors|bin|pkl)\b"
     # A line of a printed JSON or YAML file.
-    r"|^\s*\"[\w.\-]+\": ?\x00,?$"
+    r"|\s#[ \x00]|^\s*\"[\w.\-]+\": ?\x00,?$"
     r"|^\s*(?:def|class|return|import|if|for|while|print|self|assert|raise|parser|File|#|//)\b[\s.(]|\+=|\blambda\b|\bTraceback\b"
 )
 _METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_iterations", "samples", "tokens"}

@@ -72,7 +72,7 @@ _NAMES: dict[str, str] = {
     "time/step time/iter time/batch step_time_s iter_time_s batch_time_s time/iteration train_step_time "
     "sec/step sec/iter sec/batch batch_cost s/it s/step s/iter seconds/step secs/step time_per_batch_s",
     "data_time_s": "data_time dataloader_time data_load_time data_loading_time data_time_s dataload_time load_time "
-    "data_wait_time dataload data_loading reader_cost",
+    "data_wait_time dataload data_loading reader_cost loader_time",
     "samples_per_s": "samples_per_sec samples_per_second samples/sec samples/s samples_per_s samples/second imgs/s "
     "img/s images/sec images/s imgs/sec img/sec examples/sec examples_per_sec images_per_sec images_per_second "
     "seq/s seqs/s sequences/sec train_samples_per_sec sample/s",
@@ -118,9 +118,12 @@ _SPLIT = re.compile(
 _SPLITTABLE = {"loss", "perplexity", "accuracy"}
 
 
+_JOINTS = re.compile(r"[\s_\-]+|(?<=[a-z])(?=[A-Z])")
+
+
 def plain(key: str) -> str:
-    """A key in lower case, its words joined by underscores."""
-    return re.sub(r"[\s_\-]+", "_", key.strip().lower()).strip("_")
+    """A key in lower case, its words joined by underscores: `TrainLoss` and `train loss` are `train_loss`."""
+    return _JOINTS.sub("_", key.strip()).lower().strip("_")
 
 
 class Meaning(NamedTuple):

@@ -39,7 +39,7 @@ _SIGN = re.compile(r"\s*(:=|=>|->|→|[:=\uff1a])\s*$")
 _HINT = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|\bin (s|ms|seconds|sec))$")
 _DELIMITERS = re.compile(r"[,;|\t{}()\[\]<>!?\"'•·—\u2013→*`=~:\uff0c\uff1b\uff1a]|\s-+\s|^\s*-+\s|\s{2,}|\.\s")
 _KEY = re.compile(r"[^\W\d_][\w /.\-@#%+^∇&]*$")
-_FILLERS = re.compile(r"^(?:info|warning|debug|and|with|current|the)\s+(?=\S)", re.IGNORECASE)
+_FILLERS = re.compile(r"^(?:info|warning|debug|and|with|current|the|n/a|none|null|--)\s+(?=\S)", re.IGNORECASE)
 _SUFFIX = re.compile(r"^(.+?)_(ms|s|sec|seconds|gib|mib|gb|mb)$")
 # `metric_logger.py:181` is a place in a program.
 _SOURCE = re.compile(r"\.(?:py|cc|cpp|cu|h)$")
@@ -72,7 +72,7 @@ def _pair(index: int, before: str, unit: str, texts: Sequence[str], last: Pair |
     bare = before.strip()
     if index and bare == "/":
         return None
-    if bare == "(" and last and last.key and not last.mean:
+    if bare == "(" and last and last.key and not last.mean and unit not in RATES and unit not in PACES:
         return Pair(index, last.key, unit or last.unit, last.strong, mean=True) if unit != "%" else None
     key, strong, hint = _key(before)
     if not key and not unit and not _is_part(index, texts):
@@ -92,7 +92,9 @@ def _clocks(texts: Sequence[str]) -> frozenset[int]:
         if text == "/" and texts[index + 1 : index + 3] == ["", ":"]:  # 12/13 08:03:57
             found |= {index - 1, index}
         following = texts[index + 1] if index + 2 < len(texts) else ""
-        if text == ":" or (text in ("-", "/") and (following == text or (index > 1 and texts[index - 1] == text))):
+        if (text == ":" and not texts[index + 1].startswith("%")) or (
+            text in ("-", "/") and (following == text or (index > 1 and texts[index - 1] == text))
+        ):
             found |= {index - 1, index}
         if _DAYS.match(texts[index]):
             found.add(index - 1)
@@ -108,7 +110,7 @@ def _unit(after: str, known: Mapping[str, Unit]) -> tuple[str, int]:
             end = found.end()
             if text in known or text in UNITS or text in RATES or text in PACES or text.startswith("/s"):
                 return text, end
-        elif (text in RATES or text in PACES or text in UNITS) and _ENDED.match(after, found.end()):
+        elif text in RATES or text in PACES or (text in UNITS and _ENDED.match(after, found.end())):
             return text, found.end()
     glued = _GLUED.match(after)
     return (UNKNOWN, glued.end()) if glued else ("", 0)
@@ -131,7 +133,7 @@ def _key(before: str) -> tuple[str, bool, str]:
         # A qualifier in brackets, `grad norm (max)`, is part of the name.
         outer = _DELIMITERS.split(head[: named.start()])[-1].strip()
         return (f"{outer} {head[named.start() :].strip()}" if outer else "", bool(sign), "")
-    segment = _DELIMITERS.split(head)[-1].strip()
+    segment = _DELIMITERS.split(head)[-1].strip(" -")
     segment = _FILLERS.sub("", segment)
     if not _KEY.match(segment) or segment.count(" ") > 7 or _SOURCE.search(segment):
         return "", False, hint

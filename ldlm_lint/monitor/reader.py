@@ -110,11 +110,11 @@ class LogReader:
         headed = self._heading and yolo.is_row(key)
         known = self._understood(key, texts, self._heading if headed else ())
         if known.row and self._blocks.takes(line, known.row):
-            self._blocks.add(line, known.row, numbers[-1])
+            self._blocks.add(line, known.row, numbers[known.row.number])
             return ()
         closed = self._blocks.close() if self._blocks.open else ()
         if known.row and known.row.table:
-            self._blocks.add(line, known.row, numbers[-1])
+            self._blocks.add(line, known.row, numbers[known.row.number])
         elif known.head:
             self._blocks.begin(line, known.head, numbers, _rank(headers.rank(key), numbers, line))
         known.seen += 1

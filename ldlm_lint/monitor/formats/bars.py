@@ -43,7 +43,10 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     if not found or not (name == "rich" or "%||" in text or found["it"]):
         return None
     what = found["what"].replace(MARK, "#").strip(" :#%|\t")
-    taken = set(range(text.count(MARK, 0, found.end("rate") if found["rate"] else _bar_end(found))))
+    first, last = (
+        text.count(MARK, 0, at) for at in (found.end("what"), found.end("rate") if found["rate"] else _bar_end(found))
+    )
+    taken = set(range(first, last))
     items = _own(text, found)
     named = [
         made

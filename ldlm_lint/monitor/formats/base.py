@@ -2,7 +2,7 @@
 
 A pattern is a regular expression over the line, in which `<name>` stands for a number and its name says what it is:
 `<step>`, `<epoch>`, `<>` (nothing of interest), or ``[split.]key[:unit][=name in the log]`` with a canonical key, as in
-`<val.loss>` or `<step_time_s:ms=time>`; `<=name>` has no canonical key. A literal `<` is written `\\<`. Numbers that the
+`<val.loss>` or `<step_time_s:ms=time>`; `<=name>` has no canonical key. A literal `<` is written `\\<`; `^` is also behind the head of a log line. Numbers that the
 pattern does not name are read as keys and values, with the format's own ``names`` and ``units``.
 """
 
@@ -20,6 +20,8 @@ from ldlm_lint.monitor.plans import Item, Part, assemble
 
 _NUMBERS = re.compile(r"(?<!\\) ?(?<!\\)<([^<>]*)>")
 _NAME = re.compile(r"^(?:(train|val)\.)?(\w*)(?::([^=]*))?(?:=(.*))?$")
+# A line may begin behind a time, a level and a name of its logger.
+_BEGINNING = r"(?:^\s*|(?<=[\s\]>:|\x00]))"
 MIB, GIB = Unit("B", 2.0**20), Unit("B", 2.0**30)
 SECONDS = Unit("s")
 # What these programs call MB and GB, they have divided by powers of 1024.
@@ -52,6 +54,7 @@ class Format:
             return f"(?P<n{len(labels) - 1}>{MARK})"
 
         made = _NUMBERS.sub(number, self.pattern).replace(r"\<", "<")
+        made = _BEGINNING + made[1:] if made.startswith("^") else made
         return re.compile(made), tuple(labels)
 
     def read(self, text: str, texts: Sequence[str]) -> list[Part] | None:

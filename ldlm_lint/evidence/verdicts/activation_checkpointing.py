@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed
+from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed, unit
 from ldlm_lint.evidence.watched import WatchedRun
 
 _MISSING = "no block of this model runs its forward again inside the backward pass: nothing is checkpointed"
@@ -123,7 +123,10 @@ def _whole(run: WatchedRun, site: Any, records: list[Any], stacks: dict[str, Any
     name = max(known, key=lambda one: known[one] / stacks[one]["count"])
     blocks, stack = known[name], stacks[name]
     figure = Measurement(
-        "blocks in one recomputation", float(blocks), "blocks", n=sum(one["recomputations"] for one in records)
+        "blocks in one recomputation",
+        float(blocks),
+        unit(blocks, "block"),
+        n=sum(one["recomputations"] for one in records),
     )
     seen = f"one recomputation of this segment ran {blocks} of {stack['count']} {stack['block']} ({name})"
     if blocks == stack["count"]:

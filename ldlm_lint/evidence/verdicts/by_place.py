@@ -44,6 +44,15 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def unit(number: float, noun: str) -> str:
+    """The unit of a count.
+
+    >>> unit(1, "pass"), unit(3, "pass")
+    ('pass', 'passes')
+    """
+    return noun if number == 1 else noun + ("es" if noun.endswith("s") else "s")
+
+
 def listed(names: Iterable[str], total: int | None = None, most: int = 4) -> str:
     """Some names in words.
 

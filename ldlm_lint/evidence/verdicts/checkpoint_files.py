@@ -50,7 +50,7 @@ def _unbounded(run: WatchedRun, site: Site, group: Group, changes: Group) -> Ite
     size = sum({save["path"]: save["bytes"] for _, save in group}.values())
     figure = Measurement("bytes left behind", float(size), "bytes", n=len(group))
     if removed:
-        verdict, reason = Verdict.REFUTED, f"{count}, {len(removed)} of which were removed or renamed"
+        verdict, reason = Verdict.REFUTED, f"{count}, {len(removed)} of them removed or renamed"
     elif len(paths) == 1 and len(group) > 1 and repeated:
         verdict, reason = Verdict.REFUTED, f"{count}: one file is written again and again"
     elif len(paths) >= _FEWEST_FILES and not repeated:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
-from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed, ranks_of
+from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed, ranks_of, unit
 from ldlm_lint.evidence.watched import WatchedRun
 
 _FEWEST_ITERATIONS = 3
@@ -87,7 +87,7 @@ def _accumulated(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgemen
     scope = f"in {counted(steps, 'step')} on {counted(len(ranks_of(group)), 'rank')} ({run.device})"
     profiled = [record["all_reduces_in_profiled_step"] for _, record in group]
     detail = {"all-reduces in the profiled step": profiled[0]} if profiled[0] is not None else {}
-    figure = Measurement("backward passes per step", float(passes), "passes", n=steps, detail=detail)
+    figure = Measurement("backward passes per step", float(passes), unit(passes, "pass"), n=steps, detail=detail)
     places = [one for _, record in group for one in _backward_places(record)]
     rule = "accumulation-without-no-sync"
     yield Judgement(rule, _ACCUMULATED, verdict, f"{text} {scope}", run.scope(), distinct([*places, site]), figure)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
-from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct
+from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct, unit
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 _FEWEST_WAITS = 5
@@ -51,7 +51,7 @@ def _persistent(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement
         reason = f"{counted(records[0]['num_workers'], 'worker')} started {starts} times for {passes}{_first_batches(records)}"
     else:
         verdict, reason = Verdict.INCONCLUSIVE, "it was iterated once: workers that start again were not seen"
-    figure = Measurement("starts of the workers", float(starts), "starts", n=iterators)
+    figure = Measurement("starts of the workers", float(starts), unit(starts, "start"), n=iterators)
     rule = "dataloader-without-persistent-workers"
     yield Judgement(rule, _RESTARTED, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), figure)
 
@@ -178,7 +178,7 @@ def _shuffled(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     passes = max(map(len, trained), default=0)
     if passes < 2:
         return
-    figure = Measurement("passes over the data", float(passes), "passes", n=passes)
+    figure = Measurement("passes over the data", float(passes), unit(passes, "pass"), n=passes)
     if any(record["set_epoch_calls"] for record in records):
         changed = all(len(set(epochs)) == len(epochs) for epochs in trained if len(epochs) > 1)
         verdict = Verdict.REFUTED if changed else Verdict.INCONCLUSIVE

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct, listed
+from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct, listed, unit
 from ldlm_lint.evidence.watched import WatchedRun
 
 _TOGGLED = "the set of parameters that require gradients changes between steps"
@@ -22,7 +22,9 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
         reason = (
             f"requires_grad changed {counted(changes, 'time')} between steps, of {listed(names)}, {run.scope().words}"
         )
-        figure = Measurement("changes of trainable parameters", float(changes), "changes", n=records[0]["steps"])
+        figure = Measurement(
+            "changes of trainable parameters", float(changes), unit(changes, "change"), n=records[0]["steps"]
+        )
         places = distinct([site, *(record["construction"] for record in records)])
         yield Judgement(
             "requires-grad-toggled-per-step", _TOGGLED, Verdict.VERIFIED, reason, run.scope(), places, figure

@@ -119,13 +119,13 @@ class Watched:
     def _all_seen(self) -> None:
         # Called from inside an optimizer's step, where its hooks cannot be removed; `finish` does that.
         if self._watcher is not None and os.getpid() == self._pid and self.evidence is None:
-            _leave_to_release(self._watcher)
             self._keep(self._watcher, Status.STOPPED, "")
 
     def _keep(self, watcher: Watcher, status: Status, failure: str) -> None:
         """Make the evidence, once, and write its file; what cannot be written is warned of and never raised."""
         if self.evidence is not None:
             return
+        _loosen(watcher)
         found = watcher.finish()
         session = watcher.session
         if not session.step and not session.backwards:
@@ -190,16 +190,27 @@ def _occupied() -> str:
     return ""
 
 
-def _leave_to_release(watcher: Watcher) -> None:
-    """Observers' hooks of all optimizers stay until the watcher's own ones go: torch is iterating over them just now."""
+def _loosen(watcher: Watcher) -> None:
+    """Prepare the hooks for their removal, maybe from inside an optimizer's step.
+
+    The watcher's own patches lie on top of the observers' ones, and go first. Hooks of all optimizers, also the observers',
+    stay until `Watcher.release`: torch may be iterating over them just now.
+    """
+    session, own = watcher.session, watcher._hooks
+    held = [undo for undo in session._undo if _of_optimizers(undo)]
+    session._undo[:] = [undo for undo in session._undo if not _of_optimizers(undo)]
+    patches = [undo for undo in own._undo if not _of_optimizers(undo)]
+    own._undo[:] = [undo for undo in own._undo if _of_optimizers(undo)] + held
+    while patches:
+        patches.pop()()
+
+
+def _of_optimizers(undo: Any) -> bool:
+    """Whether this is the ``remove`` of a hook that all optimizers have."""
     module = sys.modules.get("torch.optim.optimizer")
-    dictionaries = [getattr(module, f"_global_optimizer_{kind}_hooks", None) for kind in ("pre", "post")]
-    session = watcher.session
-    for undo in list(session._undo):
-        reference = getattr(getattr(undo, "__self__", None), "hooks_dict_ref", None)
-        if reference is not None and any(reference() is one for one in dictionaries):
-            session._undo.remove(undo)
-            watcher._hooks.on_take_back(undo)
+    kept = [getattr(module, f"_global_optimizer_{kind}_hooks", None) for kind in ("pre", "post")]
+    reference = getattr(getattr(undo, "__self__", None), "hooks_dict_ref", None)
+    return reference is not None and any(reference() is one for one in kept)
 
 
 def _run_id(session: Any, use: int) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from ldlm_lint.monitor.alarms import KINDS, Alarm, AlarmBook, Level
 from ldlm_lint.monitor.culprit import Incident
-from ldlm_lint.monitor.detectors.order import seconds
+from ldlm_lint.monitor.detectors.order import Silence, seconds
 from ldlm_lint.monitor.events import COVER, Event
 from ldlm_lint.monitor.failures import Failures
 from ldlm_lint.monitor.judging import ProcessJudge, Series
@@ -40,6 +41,7 @@ class _Source:
         self.processes: dict[tuple[int | None, str], ProcessJudge] = {}
         self.handled: list[tuple[Alarm, int]] = []
         self.waiting: list[tuple[Line | None, Sequence[Record]]] = []
+        self.pauses: deque[int] = deque(maxlen=256)
         self.records = self.lines = 0
         self.since_incident = 0
 
@@ -95,8 +97,8 @@ class Health:
         event = place.failures.read(line) if eventful else None
         if event is not None:
             self._event(place, event)
-        elif any(map(line.text.__contains__, _PAUSES)) and (line.rank, line.actor) in place.processes:
-            place.processes[line.rank, line.actor].silence.explained = line.line
+        elif any(map(line.text.__contains__, _PAUSES)):
+            place.pauses.append(line.line)
 
     def _new(self, place: _Source, record: Record) -> ProcessJudge | None:
         if self.rank is not None and record.rank not in (None, self.rank):
@@ -106,7 +108,12 @@ class Health:
         if record.rank is not None:
             self.ranks.add(record.rank)
         judge = place.processes[record.rank, record.actor] = ProcessJudge(
-            place.name, record.rank, record.actor, capacity=self.capacity, silence=self.silence, since=self.since
+            place.name,
+            record.rank,
+            record.actor,
+            capacity=self.capacity,
+            silence=Silence(self.silence, place.pauses),
+            since=self.since,
         )
         return judge
 

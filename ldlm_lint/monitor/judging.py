@@ -28,8 +28,13 @@ class Series:
         self.finite = finite_judge(key.named, key.named.raw)
         self.detectors = detectors(key.template, key.column, key.named.raw)
 
-    def feed(self, records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Take a block of its template in."""
+    def feed(self, records: Sequence[Record], context: Context) -> Iterator[tuple[Found, int]]:
+        """Take a block of its template in; what is wrong, with the number of the record in the series."""
+        before = self.curve.count + self.curve.nonfinite
+        for found in self._feed(records, context):
+            yield found, before + records.index(found.record)
+
+    def _feed(self, records: Sequence[Record], context: Context) -> Iterator[Found]:
         column = self.key.column
         values = [one.values[column] for one in records]
         finite, places, found = split_finite(values, records, self.finite, context)
@@ -73,16 +78,18 @@ class Shape:
 class ProcessJudge:
     """Judges the records of one process of one source, in blocks; `flush` judges what waits for its block."""
 
-    def __init__(self, source: str, rank: int | None, actor: str, *, capacity: int, silence: float, since: int) -> None:
+    def __init__(
+        self, source: str, rank: int | None, actor: str, *, capacity: int, silence: Silence, since: int
+    ) -> None:
         self.source, self.rank, self.actor = source, rank, actor
         self.capacity, self.since = capacity, since
         self.context = Context()
-        self.silence = Silence(silence)
+        self.silence = silence
         self.overflow = OverflowStreak()
         self.shapes: dict[Template, Shape] = {}
         self._same: dict[Template, Shape] = {}
         self.pending: list[Record] = []
-        self.count = self.unjudged = 0
+        self.unjudged = 0
 
     def add(self, record: Record) -> bool:
         """Take a record in; True when a block is full and `flush` is due."""
@@ -90,7 +97,7 @@ class ProcessJudge:
         return len(self.pending) >= BLOCK
 
     def flush(self) -> Iterator[tuple[Alarm, int]]:
-        """Judge what came since the last time; the alarms with the number of the record in its process."""
+        """Judge what came since the last time; the alarms with the place of each in its series."""
         records, self.pending = self.pending, []
         blocks: dict[Template, list[Record]] = {}
         for record in records:
@@ -99,12 +106,11 @@ class ProcessJudge:
             blocks.setdefault(record.template, []).append(record)
             if record.time is not None:
                 for found in self.silence.feed(record, self.context):
-                    yield self._alarm(found, "time"), self.count
+                    yield self._alarm(found, "time"), found.record.line
         if records:
             self.overflow.progress(records)
         for template, block in blocks.items():
             yield from self._judge(template, block)
-        self.count += len(records)
 
     def _judge(self, template: Template, records: list[Record]) -> Iterator[tuple[Alarm, int]]:
         shape = self._shape(template)
@@ -116,12 +122,12 @@ class ProcessJudge:
             return
         if template.split != "val":
             for found in shape.order.feed(records, self.context):
-                yield self._alarm(found, "step"), self.count
+                yield self._alarm(found, "step"), found.record.line
         for series in shape.series:
-            for found in series.feed(records, self.context):
-                yield self._alarm(found, series.key.label), series.curve.count
+            for found, position in series.feed(records, self.context):
+                yield self._alarm(found, series.key.label), position
         for found in shape.shares(records, self.context):
-            yield self._alarm(found, "data time"), self.count
+            yield self._alarm(found, "data time"), found.record.line
 
     def _shape(self, template: Template) -> Shape | None:
         shape = self.shapes.get(template) or self._same.get(template)

@@ -136,12 +136,13 @@ class Divergence:
     """A loss that goes back to where it came from, or leaves its first level upwards, and stays there.
 
     Compared are medians of 25 points: half of what was gained is lost and the level is 1.3 times the best one; or,
-    without any gain, 1.5 times the first one and still rising. In both the rise of the last 100 points is 8 times what
-    these medians usually move by, to above what the last 500 points had, so that waves are none. Only for losses that are positive throughout, whose
+    without any gain, 1.5 times the first one and rising over 6 stretches. What was gained counts as lost if the last 100
+    points rose by 8 times what these medians usually move by, or 12 stretches rose one after the other, and to 1.1 times
+    of all in the last 500 points: waves do neither. Only for losses that are positive throughout, whose
     first stretch has a level (a penalty that grows from zero has none).
     """
 
-    LENGTH, LATELY, KEEP = 25, 5, 21
+    LENGTH, LATELY, RISES, KEEP = 25, 5, 12, 21
     LOST, ABOVE_BEST, ABOVE_FIRST, MOVES = 0.5, 1.3, 1.5, 8.0
 
     def __init__(self, name: str) -> None:
@@ -166,37 +167,39 @@ class Divergence:
 
     def _judge(self, context: Context) -> Found | None:
         self.seen += 1
-        middles = self.stretches.medians
+        middles = list(self.stretches.medians)
         record = self.stretches.ends[-1]
         if self.seen == 1:
             self.first = self.best = middles[-1]
             self.level = self.stretches.errors[-1] * self.LENGTH**0.5 < 0.4 * self.first
             return None
         self.best = min(self.best, middles[-1])
-        gained = self.first - self.best
-        if len(middles) < 3 or not self.level:
+        before, self.told = self.told, self.level and self._gone(middles, context)
+        if before or not self.told:
             return None
-        lately = min(middles[-1], middles[-2])
-        if gained > 0.1 * self.first:
-            gone = lately > self.best + self.LOST * gained and lately > self.ABOVE_BEST * self.best
-        else:
-            gone = lately > self.ABOVE_FIRST * self.first and middles[-1] > middles[-2] > middles[-3]
-        if gone and not self.told:
-            *usual, _ = list(middles)[: -self.LATELY + 1] or [0.0]
-            rise = middles[-1] - min(list(middles)[-self.LATELY :])
-            start = self.stretches.ends[max(-self.LATELY, -len(middles))].line
-            above = lately > 1.1 * max(usual) if gained > 0.1 * self.first else True
-            gone = (
-                above and rise > self.MOVES * jitter(usual) and not Context.within(context.raised, start, record.line)
-            )
-        if not gone:
-            self.told = False
-            return None
-        if self.told:
-            return None
-        self.told = True
         text = (
             f"{self.name} is at {number(middles[-1])} at {at(record)} (median of {self.LENGTH}); "
             f"it began at {number(self.first)} and had been at {number(self.best)}"
         )
         return Found("divergence", record, text, {"level": middles[-1], "first": self.first, "best": self.best})
+
+    def _gone(self, middles: list[float], context: Context) -> bool:
+        """Whether the level is out of bounds, and, unless it was so already, whether it got there as waves do not."""
+        gained, lately = self.first - self.best, min(middles[-2:])
+        learnt = gained > 0.1 * self.first
+        if not learnt:
+            return lately > self.ABOVE_FIRST * self.first and _rising(middles[-self.RISES // 2 :])
+        if lately <= max(self.best + self.LOST * gained, self.ABOVE_BEST * self.best):
+            return False
+        usual = middles[: -self.LATELY]
+        if self.told or len(usual) < 2:
+            return self.told
+        rise = middles[-1] - min(middles[-self.LATELY :])
+        sudden = rise > self.MOVES * jitter(usual) or (len(middles) >= self.RISES and _rising(middles[-self.RISES :]))
+        start = self.stretches.ends[-self.LATELY].line
+        raised = Context.within(context.raised, start, self.stretches.ends[-1].line)
+        return sudden and lately > 1.1 * max(usual) and not raised
+
+
+def _rising(values: list[float]) -> bool:
+    return len(values) > 2 and all(before < after for before, after in pairwise(values))

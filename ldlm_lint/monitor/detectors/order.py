@@ -74,19 +74,19 @@ class Silence:
     """A gap in the clock of a log: 10 times the usual one, 3 times any before, and at least two minutes.
 
     A gap that ends with an evaluation is one, and so is one at an epoch boundary: validation and checkpoints often say
-    nothing. ``explained`` are the lines that speak of either.
+    nothing. ``pauses`` are the lines of the log that speak of either.
     """
 
     FACTOR, OVER, LEAST, FEWEST = 10.0, 3.0, 120.0, 10
 
-    def __init__(self, least: float = LEAST) -> None:
+    def __init__(self, least: float = LEAST, pauses: deque[int] | None = None) -> None:
         self.least = least
+        self.pauses = deque(maxlen=0) if pauses is None else pauses
         self.gaps: deque[float] = deque(maxlen=100)
         self.longest = 0.0
         self.last: Record | None = None
         self.count = 0
         self.usual = 0.0
-        self.explained = -1
 
     def feed(self, record: Record, context: Context) -> Iterator[Found]:
         """Take the next record of a process in."""
@@ -122,7 +122,7 @@ class Silence:
     def _explained(self, last: Record, record: Record, context: Context) -> bool:
         return (
             "val" in (last.split, record.split)
-            or last.line < self.explained <= record.line
+            or Context.within(self.pauses, last.line, record.line)
             or Context.within(context.marks, last.line, record.line)
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from ldlm_lint.cli import main
 from ldlm_lint.evidence.files import read
-from ldlm_lint.evidence.model import Judgement, Measurement, Scope, Verdict, plain
+from ldlm_lint.evidence.model import Judgement, Measurement, Scope, Status, Verdict, plain
 from ldlm_lint.probe.micro import child, judging, runner, table
 from ldlm_lint.probe.micro.experiment import Context, Experiment, settled
 from ldlm_lint.probe.micro.sampling import Timing
@@ -298,3 +299,43 @@ def test_no_difference_refutes_unless_something_stood_in():
 def test_too_few_rounds_are_said():
     assert "5 of 15 rounds" in compared(timing("process_time", rounds=5)).reason
     assert "no time was left" in compared(timing("process_time", rounds=1)).reason
+
+
+def test_an_interruption_keeps_what_was_measured(monkeypatch, tmp_path, capsys):
+    program(monkeypatch, tmp_path, "say(LINE)")
+    real, asked = runner._wait, []
+
+    def wait(*arguments):
+        asked.append(real(*arguments))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return asked[-1]
+
+    monkeypatch.setattr(runner, "_wait", wait)
+    monkeypatch.setattr(runner, "has_torch", lambda: True)
+    assert main(["probe", "--budget", "30", "--out", str(tmp_path / "e")]) == 130
+    assert len(asked) == 2
+    (evidence,) = read(tmp_path / "e")
+    assert evidence.run.status is Status.INTERRUPTED and RULE in {one.rule for one in evidence.judgements}
+    assert "not run: interrupted" in capsys.readouterr().out
+
+
+PARENT = """
+import subprocess, sys
+child = "import os, time; from ldlm_lint.probe.micro.child import leave_with; leave_with(os.getppid()); "
+process = subprocess.Popen([sys.executable, "-c", child + "print('up', flush=True); time.sleep(600)"],
+                           start_new_session=True, stdout=subprocess.PIPE)
+process.stdout.readline()
+print(process.pid, flush=True)
+process.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "getppid") or sys.platform == "win32", reason="process groups of POSIX")
+def test_an_experiment_does_not_outlive_the_command():
+    command = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True)
+    child_id = int(command.stdout.readline())
+    command.terminate()
+    command.wait(10)
+    command.stdout.close()
+    assert gone(child_id)

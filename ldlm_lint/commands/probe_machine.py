@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FAILURE, OK, fail
+from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, fail
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.model import Evidence
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.list:
         for one in table.EXPERIMENTS:
-            print(f"{one.name:<26}{one.title} ({', '.join(one.rules)})")
+            print(f"{one.name:<26}about {one.seconds:.0f} s  {one.title} ({', '.join(one.rules)})")
         return OK
     if not (math.isfinite(arguments.budget) and arguments.budget >= _LEAST_BUDGET):
         raise UsageError(f"--budget needs at least {_LEAST_BUDGET:g} second, not {arguments.budget:g}")
@@ -122,6 +122,8 @@ def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results)
         sys.stdout.write(render(evidence.judgements, evidence=[evidence], notes=notes))
     else:
         write_verdicts(evidence.judgements, sys.stdout, notes=notes)
+    if results.interrupted:
+        return INTERRUPTED
     return FAILURE if results.failed and not results.finished else OK
 
 

@@ -12,7 +12,7 @@ from ldlm_lint.probe.micro.judging import arms_of, compared, seen
 from ldlm_lint.probe.micro.sampling import Build, compute_clock, sample
 
 _BLOCKS = 8
-_SIZES = {"cpu": (128, 512), "cuda": (1024, 16_384)}
+_SIZES = {"cpu": (128, 512), "cuda": (1024, 8192)}
 _BAR = 1.05
 _ROUNDS = 16
 _NONE, _EACH, _WHOLE = "no checkpointing", "a segment per block", "one segment for all blocks"

@@ -9,7 +9,9 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -31,8 +33,9 @@ def main(request: dict[str, Any]) -> int:
     """Run what a request asks for and return the exit code.
 
     Its keys: ``experiment``, ``device`` (empty: the best there is), ``target``, ``seed``, ``end`` (of time.time),
-    ``results``, ``scratch``, ``same``.
+    ``parent`` (its id), ``results``, ``scratch``, ``same``.
     """
+    leave_with(request["parent"])
     end = time.monotonic() + request["end"] - time.time() - _MARGIN
     experiment = next(one for one in EXPERIMENTS if one.name == request["experiment"])
     # Asked before this process has a context of its own on the device.
@@ -52,11 +55,24 @@ def main(request: dict[str, Any]) -> int:
         if device == "cuda" and gpus.reason:
             emit("note", f"other processes on the GPU cannot be seen: {gpus.reason}")
         context = _context(torch, experiment, request, device, end, emit)
-        context.gpu_busy = machine.busy(gpus) if device == "cuda" else ""
+        context.gpu_busy = machine.busy(gpus, index=_index(torch, gpus)) if device == "cuda" else ""
         importlib.import_module(f"{__package__}.{experiment.module}").run(context)
         if device == "cuda":
             emit("observation", {"topic": "gpus", "values": {"before": plain(gpus), "after": plain(machine.gpus())}})
     return 0
+
+
+def leave_with(parent: int) -> None:
+    """End this process and its group once the process that started it is gone: nobody waits for the results."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+            os.killpg(0, signal.SIGKILL)
+        os._exit(FAILED)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def chosen(torch: Any, wanted: str) -> tuple[str, str]:
@@ -82,6 +98,12 @@ def _no_cuda(torch: Any) -> str:
     except Exception as error:  # a broken or full device raises RuntimeError, AcceleratorError, OutOfMemoryError
         return f"the CUDA device cannot be used ({type(error).__name__}: {str(error).splitlines()[0]})"
     return ""
+
+
+def _index(torch: Any, gpus: machine.Gpus) -> int | None:
+    """NVML's index of the GPU in use, which CUDA may count otherwise; None where this torch does not tell its UUID."""
+    own = str(getattr(torch.cuda.get_device_properties(torch.cuda.current_device()), "uuid", ""))
+    return next((one.index for one in gpus.found if own and one.uuid.removeprefix("GPU-") == own), None)
 
 
 def _context(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ldlm_lint.evidence.model import Judgement, Scope, Verdict
@@ -47,7 +47,6 @@ class Context:
     gpu_busy: str = ""
     emit: Callable[[str, Any], None] = lambda kind, value: None
     world_size: int = 1
-    notes: list[str] = field(default_factory=list)
 
     @property
     def left(self) -> float:

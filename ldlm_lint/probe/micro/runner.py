@@ -65,6 +65,7 @@ class Results:
     unavailable: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     environment: Environment | None = None
+    interrupted: bool = False
     failed: int = 0
     finished: int = 0
 
@@ -86,6 +87,9 @@ def run(experiments: Sequence[Experiment], options: Options, progress: Progress)
     results = Results()
     with tempfile.TemporaryDirectory(prefix="ldlm-probe-", ignore_cleanup_errors=True) as scratch:
         for number, experiment in enumerate(experiments):
+            if results.interrupted:
+                _explain(results, experiment, options, "not run: interrupted")
+                continue
             if options.left < experiment.least:
                 progress(experiment.name, "not run: budget")
                 _explain(results, experiment, options, f"not run: budget ({options.budget:g} s)")
@@ -93,7 +97,11 @@ def run(experiments: Sequence[Experiment], options: Options, progress: Progress)
             progress(experiment.name, experiment.title)
             at, folder = time.monotonic(), Path(scratch, str(number))
             folder.mkdir()
-            why = _run_one(experiment, options, folder, results)
+            try:
+                why = _run_one(experiment, options, folder, results)
+            except KeyboardInterrupt:
+                # What was measured is not thrown away.
+                results.interrupted, why = True, "interrupted"
             progress(experiment.name, why or f"done in {time.monotonic() - at:.0f} s")
             _explain(results, experiment, options, why)
     return _evidence(results, began, started, options), results
@@ -111,6 +119,7 @@ def _run_one(experiment: Experiment, options: Options, folder: Path, results: Re
         "device": options.device,
         "target": options.target,
         "seed": options.seed,
+        "parent": os.getpid(),
         "same": options.same,
         "end": time.time() + left,
         "results": str(lines),
@@ -237,7 +246,7 @@ def _evidence(results: Results, began: float, started: datetime.datetime, option
         root=Path.cwd().as_posix(),
         pid=os.getpid(),
         host=platform.node(),
-        status=Status.FINISHED if not results.unavailable else Status.STOPPED,
+        status=Status.INTERRUPTED if results.interrupted else Status.FINISHED,
         seconds=round(time.monotonic() - began, 3),
         started=started.isoformat(timespec="seconds"),
     )

@@ -10,7 +10,8 @@ import ast
 import functools
 import traceback
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,8 @@ def run(
     found = discover(paths, config, Path(config.root) if config.root else base)
     sources: dict[str, Source] = {}
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
-    decided = list(_once(_decide(results, config, overlay)))
+    contexts: dict[str, Context] = {}
+    decided = list(_once(_decide(results, config, overlay, contexts)))
     joined = _joined(decided, evidence, dict(found.files), config, overlay, sources) if evidence is not None else None
     decided = list(joined.findings) if joined is not None else decided
     kept, withdrawn, suppressed = _select(decided, config, sources)
@@ -75,7 +77,21 @@ def run(
         unchanged=len(sifted.held) - sifted.baselined,
         stale=stale(sifted.gone, config.root, paths, checked, functools.partial(_applies, config)),
         evidence=joined,
+        launches=_launches(contexts.values(), {finding.span.path for finding in shown}),
     )
+
+
+def _launches(contexts: Iterable[Context], paths: Collection[str]) -> dict[str, str]:
+    """The only script that launches a file, by the file, where the projects' launches are known anyway."""
+    scripts: dict[str, set[str]] = defaultdict(set)
+    for context in contexts:
+        for program in context.known_programs:
+            runs = context.project.reach(program.entry) if program.entry is not None else frozenset()
+            for path in {program.path, *(use.path for use in program.configs), *runs}.intersection(paths):
+                scripts[path].add(program.path)
+    only = {path: next(iter(found)) for path, found in scripts.items() if len(found) == 1}
+    # What a batch system starts cannot be run as it stands.
+    return {path: script for path, script in only.items() if script.endswith((".sh", ".bash"))}
 
 
 def _joined(
@@ -202,14 +218,18 @@ def _unreadable(path: Path, kind: Kind, error: UnreadableError, sources: dict[st
     return FileResult(name, (finding,))
 
 
-def _decide(results: Sequence[FileResult], config: Config, overlay: Overlay) -> Iterator[Finding]:
-    """The findings that stand on their own, and those whose claims the project confirms."""
+def _decide(
+    results: Sequence[FileResult], config: Config, overlay: Overlay, contexts: dict[str, Context]
+) -> Iterator[Finding]:
+    """The findings that stand on their own, and those whose claims the project confirms.
+
+    The projects that had to be asked, by their roots, are put into ``contexts``.
+    """
     from ldlm_lint.project import decide
 
     flows = {result.path: result.flow for result in results if result.flow is not None}
     linted = [result.path for result in results]
     selected = _selected(config)
-    contexts: dict[str, Context] = {}
     for finding in (finding for result in results for finding in result.findings):
         if finding.rule not in selected and not (finding.fix and finding.fix.group):
             # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.

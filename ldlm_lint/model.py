@@ -205,12 +205,9 @@ class Probe:
     watched: bool = True
     whole_run: bool = False
 
-    @property
-    def command(self) -> str:
-        """What to run to settle a finding."""
-        if self.watched:
-            return "ldlm-lint probe run -- <your launch command>"
-        return f"ldlm-lint probe --only {self.experiment}"
+    def command(self, launch: str = "<your launch command>") -> str:
+        """What to run to settle a finding; ``launch`` is the command that trains."""
+        return f"ldlm-lint probe run -- {launch}" if self.watched else f"ldlm-lint probe --only {self.experiment}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +314,7 @@ class Report:
     ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
     knows, ``unchanged`` those on lines that did not change; ``stale`` are the baseline's defects that are gone, with
     how many of each. ``evidence`` is what became of the judgements of probes, None where none were given.
+    ``launches`` are the scripts that are known to launch a file, by its path.
     """
 
     findings: tuple[Finding, ...]
@@ -332,3 +330,4 @@ class Report:
     unchanged: int = 0
     stale: tuple[tuple[Identity, int], ...] = ()
     evidence: Joined | None = None
+    launches: Mapping[str, str] = field(default_factory=dict)

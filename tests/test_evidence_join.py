@@ -397,3 +397,13 @@ def test_evidence_and_reports_are_not_linted_themselves(project, check):
     assert {one["path"] for one in check("--select", "ALL")["findings"]} == {"train.py"}
     path.write_text(text.replace("ldlm-evidence/1", "another/1"))
     assert {one["path"] for one in check("--select", "ALL")["findings"]} > {"train.py"}
+
+
+def test_the_script_that_launches_a_file_is_named_where_it_is_known(run, tmp_path, monkeypatch):
+    shutil.copytree(Path(__file__).parent.parent / "examples" / "latent-captions", tmp_path / "captions")
+    monkeypatch.chdir(tmp_path)
+    _, out, _ = run("check", "captions")
+    settling = set(re.findall(r"^probe: settle it with (.*)$", out, re.M))
+    assert settling == {"ldlm-lint probe run -- bash captions/scripts/train.sh"}
+    _, out, _ = run("check", "--format", "json", "captions")
+    assert {one["probe"] for one in json.loads(out)["findings"] if "probe" in one} == settling

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from ldlm_lint.model import Applicability, Finding, Fix, Report, Severity, Span
+from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
 from ldlm_lint.source import Source
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
@@ -59,6 +60,14 @@ def has_edits(fix: Fix | None) -> bool:
 def is_open(finding: Finding) -> bool:
     """Whether a probe could still settle a finding."""
     return finding.evidence is None or finding.evidence.verdict.value == "inconclusive"
+
+
+def settling(report: Report, finding: Finding, rule: Rule, base: Path) -> str | None:
+    """The command that would settle a finding, None where no probe observes its rule."""
+    if rule.probe is None:
+        return None
+    script = report.launches.get(finding.span.path)
+    return rule.probe.command(f"bash {shlex.quote(shown_path(script, base))}") if script else rule.probe.command()
 
 
 def verdicts(report: Report) -> dict[str, int]:

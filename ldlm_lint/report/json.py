@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.identity import Identifier, fingerprint
 from ldlm_lint.model import Applicability, Finding, Fix, Identity, Problem, Related, Report, Rule
-from ldlm_lint.report.common import fixable, positions, rule_url, severities, shown_path, verdicts
+from ldlm_lint.report.common import fixable, positions, rule_url, settling, severities, shown_path, verdicts
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
@@ -52,7 +52,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         "cell": finding.span.cell,
         "fingerprint": fingerprint(identifier.of(finding)),
         "evidence": _evidence(finding.evidence),
-        **({"probe": rule.probe.command} if rule.probe is not None else {}),
+        **({"probe": settling(report, finding, rule, base)} if rule.probe is not None else {}),
         "url": rule_url(finding.rule),
     }
 

@@ -46,7 +46,7 @@ def probe(probe: Probe) -> str:
     """What the runtime probe observes, which run settles it, and on which device."""
     words = [f"{probe.metric}: it confirms a finding where {probe.confirms}."]
     if probe.watched:
-        words.append(f"`{probe.command}` watches a program for it.")
+        words.append(f"`{probe.command()}` watches a program for it.")
     if probe.experiment:
         words.append(f"`ldlm-lint probe --only {probe.experiment}` measures on this machine what the rule claims.")
     if probe.device_bound:

@@ -17,6 +17,7 @@ from ldlm_lint.report.common import (
     has_edits,
     is_open,
     positions,
+    settling,
     severities,
     shown_path,
     source_of,
@@ -117,8 +118,9 @@ class _Blocks:
 
     def _settling(self, finding: Finding) -> Iterator[Text]:
         """The command that would settle the finding, until one has."""
-        if not self.quiet and is_open(finding) and (probe := self.rules[finding.rule].probe) is not None:
-            yield Text.assemble(("probe: ", "bold magenta"), f"settle it with {probe.command}")
+        command = settling(self.report, finding, self.rules[finding.rule], self.base)
+        if command is not None and is_open(finding) and not self.quiet:
+            yield Text.assemble(("probe: ", "bold magenta"), f"settle it with {clean(command)}")
 
     def _head(self, finding: Finding) -> Text:
         style = f"bold {_STYLES[finding.severity]}"

@@ -20,6 +20,7 @@ from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.loaders import Tracer
 from ldlm_lint.project.models import Models, Trees
 from ldlm_lint.project.pinning import Pinning
+from ldlm_lint.project.programs import Program
 from ldlm_lint.project.samplers import Samplers
 from ldlm_lint.project.sourcing import Sourcing
 from ldlm_lint.project.steps import Steps
@@ -61,6 +62,12 @@ class Context:
     def launches(self) -> Launches:
         """The programs that the project's scripts and containers start."""
         return Launches(self.project)
+
+    @property
+    def known_programs(self) -> tuple[Program, ...]:
+        """The programs of the launches, none where no question has asked for them: this is for hints alone."""
+        asked = "launches" in vars(self) and "programs" in vars(self.launches)
+        return self.launches.programs if asked else ()
 
     @cached_property
     def trees(self) -> Trees:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ldlm_lint.probe import untraced
+
 
 class Phase(enum.Enum):
     """Steps are observed first (with costly hooks), then one is profiled, then the rest is timed with few hooks."""
@@ -81,6 +83,7 @@ class Session:
     _before_compile: list[Callable[[], None]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
     _guards: int = 0
+    _evaluate_frames: Callable[[Any], Any] = field(default=lambda _: None)
 
     def patch(self, owner: Any, name: str, wrap: Callable[[Any], Any], topic: str) -> Callable[[], None]:
         """Replace ``owner.name`` by ``wrap(original)`` and return what takes it back (also done at the end).
@@ -117,8 +120,10 @@ class Session:
         self._before_compile.append(undo)
 
     def compiles(self) -> None:
-        """The program is about to call torch.compile."""
+        """The program is about to call torch.compile: from now on the probe's own work is kept from dynamo."""
         self.uses_compile = True
+        self._evaluate_frames = untraced.frame_evaluation(self.torch)
+        untraced.hide_frames(self.torch)
         while self._before_compile:
             self._before_compile.pop()()
 
@@ -128,6 +133,7 @@ class Session:
             return None
         began = time.perf_counter()
         self._guards += 1
+        callback = self._evaluate_frames(None)
         try:
             return work(*arguments)
         except Exception as error:
@@ -135,6 +141,7 @@ class Session:
             self.unavailable[topic] = f"the probe's own error ({type(error).__name__}: {error})"
             return None
         finally:
+            self._evaluate_frames(callback)
             self._guards -= 1
             if not self._guards:
                 self._spent(topic, time.perf_counter() - began)

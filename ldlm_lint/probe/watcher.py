@@ -18,6 +18,7 @@ from ldlm_lint.probe.profiling import TOPIC as PROFILED
 from ldlm_lint.probe.profiling import Window
 from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.timing import Clock
+from ldlm_lint.probe.untraced import kept_out
 
 CORE = "watcher"
 # Another optimizer that steps so often while the anchor does not: the anchor is no longer in use.
@@ -126,6 +127,7 @@ class Watcher:
             for observer in session.observers:
                 session.guard(observer.topic, observer.on_backward, session)
 
+    @kept_out
     def _before_step(self, optimizer: Any, *_: Any) -> None:
         if self.session.compiling():
             return
@@ -147,6 +149,7 @@ class Watcher:
         self._by_backward = False
         settle(self.session, optimizer)
 
+    @kept_out
     def _after_step(self, optimizer: Any, *_: Any) -> None:
         if self.session.compiling():
             return

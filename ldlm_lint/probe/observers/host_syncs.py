@@ -52,7 +52,9 @@ class HostSyncObserver(Observer):
         session.before_compile(self._end)
         register = getattr(import_module("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
         if register is not None:
-            session.on_take_back(register(self._stepped).remove)
+            handle = register(self._stepped)
+            session.on_take_back(handle.remove)
+            session.before_compile(handle.remove)
 
     def _stepped(self, *_: Any) -> None:
         self._in_optimizer = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from ldlm_lint.evidence.statistics import (
     verdict,
 )
 
+# More of them: LDLM_TRIALS=1000 python -m pytest tests/test_evidence_statistics.py
+TRIALS = int(os.environ.get("LDLM_TRIALS", "25"))
 Noise = Callable[[random.Random], Iterator[float]]
 
 
@@ -78,12 +81,12 @@ def judged(noise: Noise, effect: float, seed: int, rounds: int = FEWEST_ROUNDS) 
 
 @pytest.mark.parametrize("noise", [quiet, bursts, levels, tails, drift])
 def test_a_thing_is_never_faster_than_itself(noise):
-    assert Verdict.VERIFIED not in {judged(noise, 1.0, seed) for seed in range(25)}
+    assert Verdict.VERIFIED not in {judged(noise, 1.0, seed) for seed in range(TRIALS)}
 
 
 @pytest.mark.parametrize("noise", [bursts, levels])
 def test_nor_in_the_few_epochs_of_a_loader(noise):
-    assert Verdict.VERIFIED not in {judged(noise, 1.0, seed, FEWEST_EPOCHS) for seed in range(25)}
+    assert Verdict.VERIFIED not in {judged(noise, 1.0, seed, FEWEST_EPOCHS) for seed in range(TRIALS)}
 
 
 @pytest.mark.parametrize("noise", [quiet, drift])

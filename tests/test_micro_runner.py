@@ -214,6 +214,14 @@ def test_the_table_names_rules_that_exist_each_once():
     assert all(one.bound <= set(one.rules) for one in table.EXPERIMENTS)
 
 
+def test_rules_and_experiments_name_each_other():
+    named = {rule.symbol: rule.probe for rule in ALL if rule.probe is not None and rule.probe.experiment}
+    for one in table.EXPERIMENTS:
+        assert {symbol for symbol, probe in named.items() if probe.experiment == one.name} == set(one.rules)
+        bound = {symbol for symbol in one.rules if named[symbol].device_bound or named[symbol].bound_experiment}
+        assert one.bound == bound
+
+
 def test_experiments_are_named_by_name_rule_or_code():
     assert len(table.selected([])[0]) == len(table.EXPERIMENTS)
     by_rule, rules = table.selected(["tf32-disabled"])

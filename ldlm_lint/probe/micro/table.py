@@ -20,7 +20,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         "precision",
         "TF32 and bfloat16: what is effective",
         ("tf32-disabled", "mixed-tf32-apis", "grad-scaler-with-bfloat16"),
-        frozenset({"tf32-disabled"}),
+        frozenset({"tf32-disabled", "grad-scaler-with-bfloat16"}),
         6,
     ),
     Experiment(

@@ -71,7 +71,10 @@ class Incident:
 
     @property
     def group(self) -> dict[int, Work]:
-        """The group that most ranks report about, the first of equals."""
+        """The group that most ranks report about, the first of equals; with the lines that name none, if it is the only one."""
+        named = [one for name, one in self.groups.items() if name]
+        if len(named) == 1:
+            return {**self.groups.get("", {}), **named[0]}
         return max(self.groups.values(), key=len, default={})
 
     @property

@@ -110,6 +110,11 @@ class Plateau:
             for _ in scale.feed(values, records):
                 if len(scale.medians) == self.FALLS + 3 and self._kink(scale, context):
                     yield self._found(scale)
+                    # The other lengths would see the same kink again.
+                    for one in self.scales:
+                        one.medians.clear()
+                        one.errors.clear()
+                        one.ends.clear()
 
     def _kink(self, scale: _Stretches, context: Context) -> bool:
         middles = list(scale.medians)

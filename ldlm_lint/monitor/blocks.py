@@ -158,7 +158,5 @@ def _checks(rows: Sequence[tuple[str, float]]) -> bool:
 
 
 def whole(number: float | None) -> int | None:
-    """A counter as a whole number; None where it is none (`nan`)."""
-    if number is None or number != number or abs(number) == float("inf"):
-        return None
-    return int(number)
+    """A counter as a whole number; None where it is none (`nan`, or a time that was taken for a count)."""
+    return int(number) if number is not None and number.is_integer() else None

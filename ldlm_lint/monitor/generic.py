@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from ldlm_lint.monitor.names import EPOCH, STEP, plain
+from ldlm_lint.monitor.names import EPOCH, STEP, Unit, plain
 from ldlm_lint.monitor.numbers import MARK
 from ldlm_lint.monitor.pairs import Pair, counter, item, pairs
 from ldlm_lint.monitor.plans import Item, Part, assemble
 from ldlm_lint.monitor.records import UNITS
 
-_WORTH = re.compile(r"(?i)loss|grad|norm|acc|ppl|perplex|/s\b|/sec|per.sec|time|flops|mfu|it/s|tps\b|ms/|损失")
+_WORTH = re.compile(
+    r"(?i)loss|step|iter|epoch|grad|norm|acc|ppl|perplex|/s\b|/sec|per.sec|time|flops|mfu|it/s|tps\b|ms/|损失"
+)
 # Settings, commands, code and the names of checkpoints hold numbers that no step measured.
 _NOT = re.compile(
     r"\w(?:Namespace|Config|Arguments?|Args|Params|Settings)\(|^Namespace\(|(?:^|\s)--[a-zA-Z]|\.(?:ckpt|pth?|safetensors|bin|pkl)\b"
@@ -20,6 +22,14 @@ _NOT = re.compile(
     r"|^\s*(?:def|class|return|import|if|for|while|print|self|assert|raise|parser|File|#|//)\b[\s.(]|\+=|\blambda\b|\bTraceback\b"
 )
 _METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_iterations", "samples", "tokens"}
+# The meters of PyTorch's imagenet example, `Time 0.4 (0.5) Data 0.1 (0.2)`, are seconds of a step wherever they are.
+_METERS = {"time": "step_time_s", "batch": "step_time_s", "data": "data_time_s"}
+_SECONDS = {"step_time_s": Unit("s"), "data_time_s": Unit("s")}
+# What is measured at a step and has no canonical name: enough where a line says the step.
+_SCORE = re.compile(
+    r"(?:^|[_/ ])(?:fid|psnr|ssim|lpips|miou|iou|map|f1|auc|bleu|rouge|wer|cer|mae|mse|rmse|reward|rewards|return|kl|entropy"
+    r"|precision|recall|dice|bpb|bpc)(?:$|[_/ ])"
+)
 _LOSS = re.compile(r"(?:^|[_/. ])loss(?:es)?(?:$|_|/|\.)")
 # Of a loss, not one: `loss_weight`, `loss_scale_window`.
 _SETTING = re.compile(
@@ -37,7 +47,8 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     if not _WORTH.search(text) or _NOT.search(text):
         return None
     found = pairs(texts)
-    made = [(pair, one) for pair in found if (one := _item(pair))]
+    metered = {pair.key for pair in found if pair.mean}
+    made = [(pair, one) for pair in found if (one := _item(pair, _METERS if pair.key in metered else {}))]
     if not _certain(made):
         return None
     items = [one for pair, one in made if one.key or pair.strong or pair.key.count(" ") < 3]
@@ -46,8 +57,8 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     return assemble("generic", _in_splits(items, texts), _spoken(texts, items), False, _shape(text))
 
 
-def _item(pair: Pair) -> Item | None:
-    made = item(pair)
+def _item(pair: Pair, names: Mapping[str, str]) -> Item | None:
+    made = item(pair, names, _SECONDS)
     if made and not made.key and not pair.mean and not made.unit and (place := counter(pair)):
         return made._replace(key=place)
     return made
@@ -62,6 +73,8 @@ def _certain(made: Sequence[tuple[Pair, Item]]) -> bool:
     """Whether these are measurements of a training, and not words around numbers."""
     measured = [(pair, one) for pair, one in made if one.key in _METRICS or _is_loss(one)]
     placed = any(one.key in (STEP, EPOCH) for _, one in made)
+    if placed and not measured:
+        return any(pair.strong and _SCORE.search(plain(one.raw)) for pair, one in made)
     return bool(measured) and (placed or len(measured) > 1 or any(pair.strong for pair, _ in measured))
 
 

@@ -13,7 +13,7 @@ MARK = "\x00"
 
 _PLAIN = r"[0-9]+(?:\.[0-9]*)?"
 # Commas group digits only outside of lists: `[100,200]`.
-_GROUPED = r"(?<![\[(,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])(?:\.[0-9]+)?"
+_GROUPED = r"(?<![\[(,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9]|,[0-9])(?:\.[0-9]+)?"
 _EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
 # "number of nan iterations: 0" holds one number.
 _WORDS = r"(?<! of )(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![\w/])"
@@ -25,6 +25,7 @@ _NUMBER = re.compile(rf"({_START}[-+]?(?:(?:{_GROUPED}|{_PLAIN}|\.[0-9]+){_EXPON
 _LOCKED = rf"[-+]?(?:(?:{_PLAIN}|{_GROUPED}|\.[0-9]+){_EXPONENT}|{_WORDS})"
 # A number whose value is wanted is a word of its characters: three times as fast, and `float` tells if it is none.
 _LOOSE = rf"(?:[-+0-9.eEnNaAiIfF]+|[-+]?{_GROUPED}{_EXPONENT})"
+_DIGITS = rf"(?:[-+0-9.eE]+|[-+]?{_GROUPED}{_EXPONENT})"
 # The bar of a progress bar is drawn anew each time.
 _BAR = r"%\|[^|\[]*\|"
 _BARS = re.compile(rf"{_BAR}|[━╸╺╌─][━╸╺╌─ ]*|\[[=>.]{{8,}}\]")
@@ -60,8 +61,12 @@ def locked(texts: Sequence[str], wanted: Container[int]) -> re.Pattern[str]:
         blanks = " +" if glued or (before and (before[-1].isalnum() or before[-1] in "_.")) else " *"
         if before.endswith("T") and texts[index - 1 : index]:
             blanks = " *"
-        exact = index not in wanted or before.endswith(" of")
-        number = blanks + (_LOCKED if exact else _LOOSE)
+        pattern = _LOOSE
+        if index not in wanted or before.endswith(" of"):
+            pattern = _LOCKED
+        elif text[:1] == "/" or text[:1].isalnum() or text[:1] == "_":  # `nanms` is no number
+            pattern = _DIGITS
+        number = blanks + pattern
         made.append(f"({number})" if index in wanted else number)
         made.append(_literal(text))
     return re.compile("".join(made))

@@ -54,6 +54,8 @@ class Format:
             return f"(?P<n{len(labels) - 1}>{MARK})"
 
         made = _NUMBERS.sub(number, self.pattern).replace(r"\<", "<")
+        # A blank before a number is the number's, so any blank of a pattern may be missing.
+        made = re.sub(r" (?![?+*])", " ?", made)
         made = _BEGINNING + made[1:] if made.startswith("^") else made
         return re.compile(made), tuple(labels)
 

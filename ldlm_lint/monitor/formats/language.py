@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.monitor.formats.base import GIB, Format
+from ldlm_lint.monitor.formats.base import GIB, SECONDS, Format
 
 _MEGATRON = {
     "throughput_per_gpu": "tflops",
@@ -21,6 +21,7 @@ _VERL = {
     "timing_s/step": "step_time_s",
     "perf/throughput": "tokens_per_s",
 }
+_SECONDS = {"step_time_s": SECONDS, "data_time_s": SECONDS}
 # Karpathy's later trainers and what descends from them.
 _NANO = {"norm": "grad_norm", "dt": "step_time_s", "step_avg": "step_time_s", "bf16_mfu": "mfu"}
 
@@ -48,7 +49,9 @@ FORMATS = (
     Format("torchtitan/val", "tps:", r"validate step: <step> +loss: <loss> ", split="val"),
     Format("torchtitan", "tps:", r"\bstep: <step> +loss: <loss> +(?:grad_norm:.*)?.*\btps:", split="train"),
     Format("verl", "step:", r"^step:<step> - \S+:", _VERL),
-    Format("maxtext", "Tokens/s/device", r"completed step: <step>, seconds: <step_time_s=seconds>, TFLOP/s/device: <tflops=TFLOP/s/device>, Tokens/s/device: <tokens_per_s:1/s=Tokens/s/device>", split="train"),
+    Format("maxtext", "completed step", r"completed step: <step>, seconds: <step_time_s=seconds>, TFLOP/s(?:/device)?: <tflops=TFLOP/s>(?:, Tokens/s/device: <tokens_per_s:1/s=Tokens/s/device>)?", split="train"),
+    Format("espnet/val", "epoch:valid:", r"<epoch>epoch:valid:<>-<step>batch:", {"iter_time": "data_time_s", "valid_time": "step_time_s"}, split="val"),
+    Format("espnet", "epoch:train:", r"<epoch>epoch:train:<>-<step>batch:", {"iter_time": "data_time_s", "train_time": "step_time_s"}, _SECONDS, "train"),
     Format("levanter", "Progress on:train", r"Progress on:train .*?rate:(?:<iterations_per_s:1/s=rate>it/s|<step_time_s=rate>s/it) .*postfix:loss=<loss>", split="train", rest=False),
     Format("litgpt", "iter time", r"Epoch <epoch> \| iter <=iter> step <step> \| loss train: <train.loss=loss train>, val: (?:<val.loss=val>|n/a) \| iter time: <train.step_time_s:ms=iter time> ms", rest=False),
     Format("litgpt/old", "iter", r"^iter <=iter>(?: step <step>|): loss <loss>, (?:train|iter) time: <step_time_s:ms=time>ms", split="train", rest=False),

@@ -25,6 +25,7 @@ FORMATS = (
     Format("mmcv", "eta: ", r"\bEpoch \[<epoch>\]\[<step>/<>\]\s+lr:", _MM, _MM_UNITS, "train"),
     Format("mmcv/iter", "eta: ", r"\bIter \[<step>/<>\]\s+lr:", _MM, _MM_UNITS, "train"),
     Format("yolox", "iter_time", r"\bepoch: <epoch>/<>, iter: <step>/<>, mem:", units={"mb": MIB}, split="train"),
+    Format("basicsr", "time (data)", r"\[epoch: <epoch>, iter: <step>, lr:\(<lr>,[^)]*\)\] \[eta: .*, time \(data\): <step_time_s=time> \(<data_time_s=data>\)\]", split="train"),
     Format("imagenet", "Epoch: [", r"\bEpoch: \[<epoch>\]\[<step>/<>\]\s+Time", _METERS, split="train"),
     Format("imagenet/val", "Test: [", r"\bTest: \[<step>/<>\]\s+Time(?!:)", _METERS, split="val"),
     Format("imagenet/summary", "Acc@", r"^\* (?:Acc|Prec)@", split="val"),

@@ -1,0 +1,223 @@
+"""Lines of training logs: what they say, however they are cut, numbered or repeated."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldlm_lint.monitor import numbers, reader
+from ldlm_lint.monitor.lines import Framer, labelled
+from ldlm_lint.monitor.reader import LogReader
+from ldlm_lint.monitor.records import UNITS, Record
+from tests.monitor_samples import Score, records, samples, score, table
+
+SAMPLES = samples("samples.json") + samples("heldout.json")
+
+
+@pytest.mark.parametrize("name", ["samples.json", "heldout.json"])
+def test_fields_of_public_log_lines(name):
+    total = Score()
+    for sample in samples(name):
+        score(sample, total)
+    assert not total.wrong
+    assert total.right >= 0.95 * (total.right + len(total.missing)), total.missing
+    assert total.right > 200
+
+
+def test_canonical_units_are_the_table_s():
+    for sample in SAMPLES:
+        for record in records(sample["text"]):
+            for one in record.fields:
+                assert not one.key or one.unit == UNITS[one.key] or (one.key == "accuracy" and one.unit == "%"), one
+
+
+def _lines(record: Record) -> tuple[object, ...]:
+    identity = record.template.identity
+    return record.line, record.rank, record.actor, identity, record.step, record.epoch, repr(record.values), record.time
+
+
+def _varied(text: str, rng: random.Random) -> str:
+    """A line of the same print statement with other numbers, of any width and kind."""
+    pieces = numbers.split(text)
+    kinds = ("{:.4f}", "{:.2e}", "{:.0f}", "nan", "{:,.0f}", "inf", "{:.1f}", "-{:.3f}", "{:.1f}.3")
+    for index in range(1, len(pieces), 2):
+        if rng.random() < 0.7:
+            before = " " if pieces[index].startswith(" ") else ""
+            pieces[index] = before + rng.choice(kinds).format(10 ** rng.uniform(-3, 6))
+    return "".join(pieces)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_what_is_remembered_of_a_skeleton_changes_nothing(seed):
+    rng = random.Random(seed)
+    chosen = [sample["text"].split("\n")[0] for sample in rng.sample(SAMPLES, 4)]
+    text = "".join(_varied(rng.choice(chosen), rng) + "\n" for _ in range(40))
+    fast, slow = ([_lines(one) for one in records(text, fast=fast)] for fast in (True, False))
+    assert fast == slow
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_the_borders_of_chunks_change_nothing(seed):
+    rng = random.Random(seed)
+    ends = rng.choice(["\n", "\r\n", "\r"])
+    data = ends.join(sample["text"].replace("\n", ends) for sample in rng.sample(SAMPLES, 12)).encode() + ends.encode()
+    whole, cut = LogReader(), LogReader()
+    once = [_lines(one) for _, found in [*whole.read(data), *whole.close()] for one in found]
+    pieces, start = [], 0
+    while start < len(data):
+        end = start + rng.randrange(1, 90)
+        pieces += list(cut.read(data[start:end]))
+        start = end
+    assert [_lines(one) for _, found in [*pieces, *cut.close()] for one in found] == once
+
+
+def test_a_known_line_is_understood_once(monkeypatch):
+    calls = []
+    understand = reader.plan
+    monkeypatch.setattr(reader, "plan", lambda *arguments: calls.append(1) or understand(*arguments))
+    text = "".join(
+        f"iter {step}: loss {3 - step / 1e5:.4f}, time {60 + step % 7}.25ms, mfu 0.02%\n" for step in range(5000)
+    )
+    assert len(records(text)) == 5000
+    assert len(calls) == 1
+
+
+def test_memory_does_not_grow_with_the_log():
+    rng = random.Random(0)
+    made = LogReader()
+    peaks = []
+    tracemalloc.start()
+    for _ in range(2):
+        tracemalloc.reset_peak()
+        for _ in range(20):
+            chunk = "".join(
+                f"{rng.random()} words{rng.random()} loss {rng.random()} x{rng.random()} y\n" for _ in range(400)
+            )
+            for _ in made.read(chunk):
+                pass
+        peaks.append(tracemalloc.get_traced_memory()[1])
+    tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0] + 2**20
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "actor", "rest"),
+    [
+        ("[rank3]: boom", 3, "", "boom"),
+        ("[rank0]:[titan] step: 1", 0, "", "[titan] step: 1"),
+        ("[default7]: x", 7, "", "x"),
+        ("[1,2]<stderr>:x", 2, "", "x"),
+        ("\x1b[36m(TaskRunner pid=12, ip=10.0.0.1)\x1b[0m step:1", None, "TaskRunner pid=12, ip=10.0.0.1", "step:1"),
+        ("worker-0: [2023-01-01] x", None, "worker-0", "[2023-01-01] x"),
+        ("\x1b[32mloss\x1b[0m 1\x1b[K", None, "", "loss 1"),
+        ("(step=10) Train Loss: 1", None, "", "(step=10) Train Loss: 1"),
+        ("[2023] [Rank 0] x", None, "", "[2023] [Rank 0] x"),
+    ],
+)
+def test_prefixes_of_launchers(text, rank, actor, rest):
+    (line,) = Framer().feed(text + "\n")
+    assert (line.rank, line.actor, line.text) == (rank, actor, rest)
+
+
+def test_redraws_share_a_line_and_bytes_may_be_broken():
+    made = Framer().feed(b" 1%\r 2%\r 3%\nab\xff\xe9\r\nlast\n")
+    assert [(one.line, one.text, one.bar) for one in made] == [
+        (1, " 1%", True),
+        (1, " 2%", True),
+        (1, " 3%", False),
+        (2, "ab\ufffd\ufffd", False),
+        (3, "last", False),
+    ]
+
+
+def test_task_numbers_come_back_and_counters_do_not():
+    steps = "".join(f"{step}: loss {1 / (step + 1)}\n" for step in range(40))
+    tasks = "".join(f"{step % 4}: iter {step // 4}: loss 2.5\n" for step in range(40))
+    assert not labelled(steps)
+    assert labelled(tasks)
+    found = records(tasks, labels=True)
+    assert {one.rank for one in found} == {0, 1, 2, 3}
+    assert {one.step for one in found} == set(range(10))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Namespace(lr=0.1, loss_scale=128, epochs=3)",
+        "TrainConfig(loss=0.5, lr=1e-4)",
+        "python train.py --lr 0.1 --loss 0.5",
+        '    "loss_weight": 0.5,',
+        "loss = criterion(output, target) * 0.5",
+        "number of parameters: 124.44M",
+        "Loading checkpoint shards: 100%|██████████| 4/4 [00:02<00:00,  1.98it/s]",
+        "Downloading: 100%|██████████| 1.2G/1.2G [00:10<00:00, 120MB/s]",
+        "Map: 100%|██████████| 1000/1000 [00:01<00:00, 5000.1 examples/s]",
+        '  File "train.py", line 10, in <module>',
+        "Saved out/epoch=3-val_loss=0.312.ckpt after step 100",
+        "2024-05-05 10:00:00 loaded 1000 samples in 3.2 s",
+        "No NaN found in 3 gradients",
+    ],
+)
+def test_settings_code_and_prose_say_nothing(text):
+    assert records(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("step 5 | loss nan | lr 0.1", "loss", float("nan")),
+        ("step 5 loss: -inf", "loss", float("-inf")),
+        ("{'loss': tensor(0.5, device='cuda:0', grad_fn=<NllLossBackward0>), 'step': 3}", "loss", 0.5),
+        ("{'loss': np.float64(1.5), 'step': 3}", "loss", 1.5),
+        ('{"loss": "nan", "step": "3"}', "loss", float("nan")),
+        ('{"train": {"loss": 1.5}, "step": 3}', "loss", 1.5),
+        ("step: 3  loss: 1,234.5", "loss", 1234.5),
+        ("epoch 1 | loss 0.5 | 3.5 s/it", "step_time_s", 3.5),
+        ("epoch 1 | loss 0.5 | 250 ms/step", "step_time_s", 0.25),
+        ("step 1, loss 0.5, throughput: 12.5k tokens/s", "loss", 0.5),
+    ],
+)
+def test_numbers_as_programs_write_them(text, key, value):
+    (got,) = table(records(text))[key]
+    assert repr(got) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "absent"),
+    [
+        ("step 5 | loss 1.0 | base_lr 0.1", "lr"),
+        ("step 5 | mtp_1 loss: 11.8 | aux loss: 0.3", "loss"),
+        ("step:5 - critic/grad_norm:3.1 - critic/loss:0.5", "grad_norm"),
+        ("step 5 | loss 1.0 | memory 12 quux", "memory_bytes"),
+        ("epoch 3 | loss 0.5 | Time 2.45 min", "step_time_s"),
+        ("step 5 | G loss: 0.5, acc: 0.1 | D loss: 0.2, acc: 0.9", "accuracy"),
+    ],
+)
+def test_a_qualified_key_is_a_quantity_of_its_own(text, absent):
+    assert absent not in table(records(text))
+
+
+def test_two_prints_are_two_series_and_one_print_is_one():
+    text = "".join(f"[A] step {n} loss {n}.5\n[B] step {n} loss {n}.25\n" for n in range(5))
+    found = records(text)
+    assert len({one.template for one in found}) == 2
+    assert len(found) == 10
+
+
+def test_times_of_lines():
+    text = (
+        "[2025-05-27 15:23:07,500] step 1 loss 0.5\n2025-05-27T15:24:07.250Z step 2 loss 0.5\n"
+        "2022/08/22 15:51:56 step 3 loss 0.5\n12/13 08:03:57 step 4 loss 0.5\nstep 5 loss 0.5 eta 0:12:33\n"
+    )
+    times = [one.time for one in records(text)]
+    assert times[0] == 1748359387.5
+    assert times[1] == 1748359447.25
+    assert times[2] == 1661183516.0
+    assert times[3] is not None
+    assert times[4] is None

@@ -126,7 +126,7 @@ def _key(before: str) -> tuple[str, bool, str]:
     hint = ""
     named = _HINT.search(head)
     if named and named.start():
-        said = (named[1] or named[2] or named[3]).strip().lower().removeprefix("in ")
+        said = (named[1] or named[2] or named[3] or "").strip().lower().removeprefix("in ")
         if said in UNITS or said in RATES or said in PACES:
             head, hint = head[: named.start()], said
     if named and named.start() and not hint:

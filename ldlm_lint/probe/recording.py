@@ -31,6 +31,11 @@ def recorded(watcher: Watcher, run: Run, observations: Mapping[str, Any]) -> Evi
     return Evidence(whole, machine, dict(observations), (), unseen, notes, session.overhead_seconds)
 
 
+def _starts_others(environ: Mapping[str, str]) -> bool:
+    """Whether rank 0 may be the parent of the others, as under Lightning, which tells them all a free port."""
+    return "TORCHELASTIC_RUN_ID" not in environ and {"LOCAL_RANK", "MASTER_PORT"} <= environ.keys()
+
+
 def identity_of(run_id: str, world_size: int, environ: Mapping[str, str], *, pid: int = 0, parent: int = 0) -> str:
     """The run that a process belongs to: one command may train several times, one after the other or again.
 
@@ -44,7 +49,7 @@ def identity_of(run_id: str, world_size: int, environ: Mapping[str, str], *, pid
     """
     if world_size <= 1:
         key = f"process {pid or os.getpid()}"
-    elif int(environ.get("LOCAL_WORLD_SIZE") or world_size) < world_size:
+    elif int(environ.get("LOCAL_WORLD_SIZE") or world_size) < world_size or _starts_others(environ):
         key = f"{environ.get('MASTER_ADDR')}:{environ.get('MASTER_PORT')}"
     else:
         key = f"children of {parent or os.getppid()}"

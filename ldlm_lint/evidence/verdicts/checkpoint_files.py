@@ -30,32 +30,36 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
     yield from _removed_first(run, saves, changes)
 
 
-def _taken_away(changes: Group) -> set[str]:
-    """Paths that were removed, alone or with their folder, or renamed to another name."""
-    return {change["paths"][0] for _, change in changes}
+def _below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
 
 
-def _gone(path: str, taken: set[str]) -> bool:
-    return path in taken or any(path.startswith(f"{one}/") for one in taken)
+def _last_name(evidence: Evidence, save: Any, changes: Group) -> str | None:
+    """What a saved file is called in the end, after all renames of its rank; None where it was removed."""
+    path = save["path"]
+    for other, change in changes:
+        if other is not evidence or change["order"] < save["order"] or not _below(path, change["paths"][0]):
+            continue
+        if change["event"] != "os.rename":
+            return None
+        path = change["paths"][-1] + path[len(change["paths"][0]) :]
+    return path
 
 
 def _unbounded(run: WatchedRun, site: Site, group: Group, changes: Group) -> Iterator[Judgement]:
-    taken = _taken_away(changes)
-    paths = {save["path"] for _, save in group}
-    removed = [path for path in paths if _gone(path, taken)]
-    repeated = len({(save["path"], save["order"], evidence.run.rank) for evidence, save in group}) > len(paths) * len(
-        ranks_of(group)
-    )
-    count = f"{counted(len(group), 'save')} to {counted(len(paths), 'path')}"
-    size = sum({save["path"]: save["bytes"] for _, save in group}.values())
+    names = [(evidence.run.rank, _last_name(evidence, save, changes), save["bytes"]) for evidence, save in group]
+    kept = {(rank, path): size for rank, path, size in names if path is not None}
+    files = {path: size for (_, path), size in kept.items()}
+    removed, size = sum(path is None for _, path, _ in names), sum(files.values())
+    count = f"{counted(len(group), 'save')}, {counted(len(files), 'file')} left"
     figure = Measurement("bytes left behind", float(size), "bytes", n=len(group))
     if removed:
-        verdict, reason = Verdict.REFUTED, f"{count}, {len(removed)} of them removed or renamed"
-    elif len(paths) == 1 and len(group) > 1 and repeated:
-        verdict, reason = Verdict.REFUTED, f"{count}: one file is written again and again"
-    elif len(paths) >= _FEWEST_FILES and not repeated:
-        verdict, reason = Verdict.VERIFIED, f"{count}, {size:,} bytes, and none of them was removed"
-    elif len(paths) > 1:
+        verdict, reason = Verdict.REFUTED, f"{count}, {removed} removed"
+    elif len(group) > 1 and len(kept) <= len(group) / 2:
+        verdict, reason = Verdict.REFUTED, f"{count}: the same names are written again"
+    elif len(files) >= _FEWEST_FILES and len(kept) == len(group):
+        verdict, reason = Verdict.VERIFIED, f"{count} ({size:,} bytes), and none was removed"
+    elif len(files) > 1:
         verdict, reason = Verdict.INCONCLUSIVE, f"{count}, none removed, too few to tell from a rotation"
     else:
         return
@@ -114,11 +118,11 @@ def _removed_first(run: WatchedRun, saves: Group, changes: Group) -> Iterator[Ju
         mine = [save for other, save in saves if other is evidence]
         before = [save for save in mine if save["order"] < change["order"]]
         later = [save for save in mine if save["order"] > change["order"]]
-        removed = {change["paths"][0]}
-        only = {save["path"] for save in before if _gone(save["path"], removed)} and all(
-            _gone(save["path"], removed) for save in before
+        removed = change["paths"][0]
+        only = {save["path"] for save in before if _below(save["path"], removed)} and all(
+            _below(save["path"], removed) for save in before
         )
-        if only and later and _gone(later[0]["path"], removed):
+        if only and later and _below(later[0]["path"], removed):
             seen = found.get((site.path, site.line), (site, 0))
             found[site.path, site.line] = (site, seen[1] + 1)
     for site, times in found.values():

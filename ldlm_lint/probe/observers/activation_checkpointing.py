@@ -120,18 +120,17 @@ class ActivationCheckpointing(Observer):
         for stack, blocks in stacks.values():
             segment.widest[stack.name] = max(segment.widest.get(stack.name, 0), len(blocks))
 
-    def before_step(self, session: Session, optimizer: Any) -> None:
+    def after_step(self, session: Session) -> None:
         if not self._observing:
             return
+        self._steps += 1
+        # Behind the step: a closure computes the gradients inside of it.
         for segment in self._segments.values():
             modules = [one for one in (held() for held in segment.modules) if one is not None]
             trained = [one for module in modules for one in module.parameters() if one.requires_grad]
             if trained:
                 segment.steps_without_gradients += all(one.grad is None for one in trained)
                 segment.steps_with_gradients += all(one.grad is not None for one in trained)
-
-    def after_step(self, session: Session) -> None:
-        self._steps += self._observing
 
     def stop_observing(self, session: Session) -> None:
         self._observing = False

@@ -13,7 +13,8 @@ from ldlm_lint.probe.session import Observer, Session
 
 _MOST = 2000
 _MOST_KEYS = 20
-_ENDINGS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl", ".tmp")
+_CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl")
+_ENDINGS = (*_CHECKPOINTS, ".tmp")
 _CHANGES = ("os.rename", "os.remove", "shutil.rmtree", "os.rmdir")
 
 
@@ -84,6 +85,9 @@ class CheckpointFiles(Observer):
         self, session: Session, split: Callable[..., Any], arguments: Any, keywords: Any
     ) -> dict[str, Any] | None:
         values, target = split(*arguments, **keywords)
+        # An open file knows its name; one in memory has none.
+        opened = not isinstance(target, (str, os.PathLike))
+        target = getattr(target, "name", None) if opened else target
         session.disturb("checkpoint")
         if not isinstance(target, (str, os.PathLike)) or len(self._saves) >= _MOST:
             return None
@@ -91,7 +95,7 @@ class CheckpointFiles(Observer):
         return {
             "path": path,
             "keys": [str(key) for key in list(values)[:_MOST_KEYS]] if isinstance(values, dict) else [],
-            "existed": os.path.exists(path),
+            "existed": not opened and os.path.exists(path),
             "site": sites.call_site(session.root, 4),
         }
 
@@ -108,8 +112,19 @@ class CheckpointFiles(Observer):
         ]
         if not paths or self._saving or len(self._changes) >= _MOST or not any(map(self._concerns, paths)):
             return
+        site = sites.call_site(session.root, 4)
+        if event == "os.rename" and self._arrives(paths):
+            size = os.path.getsize(paths[0]) if os.path.isfile(paths[0]) else 0
+            arrived = {"path": paths[0], "keys": [], "existed": False, "bytes": size, "seconds": 0.0}
+            self._saves.append(arrived | {"site": site, "step": session.step, "order": self._next()})
         change = {"event": event, "paths": paths, "step": session.step, "order": self._next()}
-        self._changes.append(change | {"site": sites.call_site(session.root, 4)})
+        self._changes.append(change | {"site": site})
+
+    def _arrives(self, paths: list[str]) -> bool:
+        """Whether a file becomes a checkpoint by its new name, that was not seen saved: through an open file, by fsspec."""
+        saved = {one["path"] for one in self._saves}
+        moved = {one["paths"][-1] for one in self._changes}
+        return len(paths) == 2 and paths[1].endswith(_CHECKPOINTS) and not {paths[0]} & (saved | moved)
 
     def _concerns(self, path: str) -> bool:
         saved = [one["path"] for one in self._saves]

@@ -58,12 +58,12 @@ class _Wrapped:
 
         return [held().register_hook(hook_for(name)) for name, held in self.parameters.items()]
 
-    def forward(self, training: bool) -> None:
+    def forward(self) -> None:
         """A forward pass with gradients begins; the iteration before it is over."""
         self.finish_iteration()
         ddp = self.ddp()
         self.synchronised = bool(getattr(ddp, "require_backward_grad_sync", True))
-        self.pending = self.synchronised if training else None
+        self.pending = self.synchronised
 
     def finish_iteration(self) -> None:
         if self.handles and self.synchronised and self.used:
@@ -139,7 +139,7 @@ class DistributedDataParallel(Observer):
         if session.torch.is_grad_enabled():
             for one in self._wrapped:
                 if one.ddp() is ddp:
-                    one.forward(ddp.training)
+                    one.forward()
 
     def on_backward(self, session: Session) -> None:
         pending = [one for one in self._wrapped if one.pending is not None]

@@ -25,11 +25,12 @@ class _Pass:
     entered: float | None = None
     waited: float = 0.0
     clean: bool = False
+    step: int = 0
 
 
 @dataclass
 class _Loader:
-    """One DataLoader. Times are seconds; a steady wait stands beside the whole iteration that it began."""
+    """One DataLoader. Times are seconds; a wait is steady unless it is an iterator's first."""
 
     record: dict[str, Any]
     iterators: int = 0
@@ -37,7 +38,8 @@ class _Loader:
     batches: int = 0
     first_waits: list[float] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
-    periods: list[float] = field(default_factory=list)
+    # By optimizer step, what was waited and the whole time: some programs fetch all batches of a step in a row.
+    steps: dict[int, list[float]] = field(default_factory=dict)
     evaluation_batches: int = 0
     starved: int = 0
     device_asked: int = 0
@@ -121,8 +123,10 @@ class Loaders(Observer):
         loader = running.loader
         if running.entered is not None and running.clean and len(loader.waits) < _MOST_WAITS:
             loader.waits.append(running.waited)
-            loader.periods.append(now - running.entered)
-        running.entered = now
+            shares = loader.steps.setdefault(running.step, [0.0, 0.0])
+            shares[0] += running.waited
+            shares[1] += now - running.entered
+        running.entered, running.step = now, session.step
         # A profiled iteration is slower than others, and an evaluation is not a training.
         running.clean = session.phase is not Phase.PROFILE and session.torch.is_grad_enabled()
         return _device_marker(session)
@@ -166,7 +170,7 @@ def _device_marker(session: Session) -> Any:
 
 
 def _record(loader: _Loader) -> dict[str, Any]:
-    shares = sorted(wait / period for wait, period in zip(loader.waits, loader.periods, strict=True) if period > 0)
+    shares = sorted(wait / period for wait, period in loader.steps.values() if period > 0)
     return loader.record | {
         "iterators": loader.iterators,
         "worker_starts": loader.worker_starts,

@@ -61,6 +61,8 @@ class Parameters(Observer):
         self._watched: dict[int, _Watched] = {}
         self._held: set[int] = set()
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._backwards = 0
+        self._later: list[_Watched] = []
 
     def install(self, session: Session) -> None:
         self._models = models_of(session)
@@ -79,9 +81,20 @@ class Parameters(Observer):
                 watched = self._watched[id(module)] = _Watched(module)
             # Of two networks that take turns only the one whose turn it is has gradients.
             if not watched.identities.isdisjoint(mine):
-                watched.step()
+                self._step(session, watched)
+
+    def _step(self, session: Session, watched: _Watched) -> None:
+        if session.backwards > self._backwards:
+            watched.step()
+        elif watched not in self._later:
+            # The backward pass runs in a closure, inside of the step.
+            self._later.append(watched)
 
     def after_step(self, session: Session) -> None:
+        for watched in self._later:
+            watched.step()
+        self._later.clear()
+        self._backwards = session.backwards
         # A program's models are gone when it is at its end.
         if session.phase is Phase.OBSERVE:
             self._take_down(session)

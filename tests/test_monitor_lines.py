@@ -37,7 +37,16 @@ def test_canonical_units_are_the_table_s():
 
 def _lines(record: Record) -> tuple[object, ...]:
     identity = record.template.identity
-    return record.line, record.rank, record.actor, identity, record.step, record.epoch, repr(record.values), record.time
+    return (
+        record.line,
+        record.rank,
+        record.actor,
+        identity,
+        record.step,
+        repr(record.epoch),
+        repr(record.values),
+        record.time,
+    )
 
 
 def _varied(text: str, rng: random.Random) -> str:

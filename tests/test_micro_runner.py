@@ -171,6 +171,16 @@ def test_the_command_writes_table_json_and_evidence(monkeypatch, tmp_path, capsy
     assert json.loads(capsys.readouterr().out)["summary"] == {"verified": 1, "refuted": 0, "inconclusive": 0}
 
 
+def test_a_folder_that_cannot_be_written_hides_no_result(monkeypatch, tmp_path, capsys):
+    program(monkeypatch, tmp_path, "say(LINE)")
+    monkeypatch.setattr(runner, "has_torch", lambda: True)
+    (tmp_path / "file").write_text("")
+    for option in ("--out", "--json"):
+        assert main(["probe", "--only", RULE, "--budget", "20", option, str(tmp_path / "file" / "below")]) == 3
+        shown = capsys.readouterr()
+        assert "1 verified" in shown.out and "error: " in shown.err and "Traceback" not in shown.err
+
+
 def test_the_command_fails_where_every_experiment_did(monkeypatch, tmp_path):
     program(monkeypatch, tmp_path, "sys.exit(3)")
     monkeypatch.setattr(runner, "has_torch", lambda: True)

@@ -10,8 +10,15 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections import Counter
 
 import pytest
+
+from ldlm_lint.evidence.model import Judgement, Verdict
+from ldlm_lint.probe.micro import judging
+from ldlm_lint.probe.micro.experiment import Context
+from ldlm_lint.probe.micro.sampling import cpu_clock, sample
 
 TIMED = ("fused-optimizer", "precision", "attention", "activation-checkpointing", "ddp", "dataloader", "compile")
 
@@ -51,6 +58,27 @@ def shown(verdicts: list[dict]) -> str:
                 f"{measured['clock']:<12} pressure {pressure:>3.0f} %  {said}"
             )
     return "\n".join(rows)
+
+
+def loop(length: int):
+    """A call of a known cost in CPU time."""
+    return lambda: lambda: sum(range(length))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("effect", "verdict", "least"), [(1.3, Verdict.VERIFIED, 9), (1.0, Verdict.VERIFIED, 0)])
+def test_a_true_effect_is_seen_by_the_clock_of_the_cpu(effect, verdict, least):
+    found = Counter(one.verdict for one in (measured(effect, seed) for seed in range(10)))
+    print(effect, {one.value: number for one, number in found.items()})
+    assert found[verdict] >= least and (least or not found[verdict])
+
+
+def measured(effect: float, seed: int) -> Judgement:
+    """One comparison of two loops, the way experiments do it."""
+    context = Context(None, "cpu", "cpu", seed, 0.0, "")
+    arms = judging.arms_of(context, {"slow": loop(int(100_000 * effect)), "fast": loop(100_000)}, "slow")
+    timing = sample(arms, cpu_clock, seed=seed, end=time.monotonic() + 60)
+    return judging.compared(context, "optimizer-not-fused", "claim", timing, "slow", "fast")
 
 
 @pytest.mark.torch

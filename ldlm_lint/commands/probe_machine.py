@@ -109,19 +109,18 @@ def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results)
     from ldlm_lint.report.verdicts_json import render
 
     notes = [*evidence.notes, *_machine(evidence)]
-    try:
-        if arguments.out is not None:
-            path = write(evidence, arguments.out)
-            print(f"evidence: {path}", file=sys.stderr)
-        if arguments.json not in (None, "-"):
-            text = render(evidence.judgements, evidence=[evidence], notes=notes)
-            Path(arguments.json).write_text(text, encoding="utf-8")
-    except OSError as error:
-        return fail(FAILURE, f"{error.filename}: {error.strerror}")
+    text = render(evidence.judgements, evidence=[evidence], notes=notes)
     if arguments.json == "-":
-        sys.stdout.write(render(evidence.judgements, evidence=[evidence], notes=notes))
+        sys.stdout.write(text)
     else:
         write_verdicts(evidence.judgements, sys.stdout, notes=notes)
+    try:
+        if arguments.json not in (None, "-"):
+            Path(arguments.json).write_text(text, encoding="utf-8")
+        if arguments.out is not None:
+            print(f"evidence: {write(evidence, arguments.out)}", file=sys.stderr)
+    except OSError as error:
+        return fail(FAILURE, f"{error.filename}: {error.strerror}")
     if results.interrupted:
         return INTERRUPTED
     return FAILURE if results.failed and not results.finished else OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import os
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -279,6 +280,23 @@ def test_judge_of_what_is_not_there_or_cannot_be_read(tmp_path, judge):
     code, out, err = judge(tmp_path)
     assert (code, out) == (3, "")
     assert "evidence-x.json" in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="named pipes of POSIX systems")
+def test_what_can_be_read_is_judged_although_another_file_is_broken(tmp_path, judge, capsys, monkeypatch):
+    files.write(WHOLE, tmp_path)
+    (tmp_path / "evidence-broken.json").write_text("{")
+    os.mkfifo(tmp_path / "evidence-pipe.json")
+    code, out, err = judge(tmp_path, tmp_path, tmp_path / files.name_of(WHOLE))
+    assert (code, out.splitlines()[-1]) == (3, "1 verified, 0 refuted, 0 inconclusive.")
+    assert "evidence-broken.json: not JSON" in err
+    assert "evidence-pipe.json: is no regular file" in err
+    (tmp_path / "lint").mkdir()
+    (tmp_path / "lint" / "a.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path / "lint")
+    assert main(["check", "--isolated", "--evidence", str(tmp_path), "."]) == 0
+    assert "note: " in (err := capsys.readouterr().err)
+    assert "evidence-broken.json: not JSON" in err
 
 
 def test_numbers_that_json_does_not_have_become_null(tmp_path, judge):

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from dossiers import REFUTED, UNUSED, VERIFIED, judged, site, written
 
+from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.cli import main
-from ldlm_lint.evidence.lift import lifted
-from ldlm_lint.model import Applicability, Edit, Fix, Span
+from ldlm_lint.evidence.lift import lifted, with_support
+from ldlm_lint.evidence.support import Level, weighed
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 
 PREFETCH, SYNC = "dataloader-without-prefetch", "device-synchronized-in-training-loop"
 COPY = "ddp-gradient-copy"
@@ -168,3 +170,15 @@ def test_no_evidence_makes_a_fix_safe(level):
 def test_advice_without_edits_stays_advice():
     fix = Fix("title", (), Applicability.DISPLAY, "reason")
     assert lifted(fix, judged(UNUSED, VERIFIED, lifts=True)) == fix
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_refuted_member_leaves_its_group_unless_a_part_of_that_would_be_dangerous(whole):
+    edits = [Edit(Span("a.py", at, at + 1), "x") for at in (0, 5)]
+    fixes = [Fix("title", (edit,), Applicability.UNSAFE, "reason", "group", whole) for edit in edits]
+    first, second = (Finding(UNUSED, "W7226", edit.span, fix=fix) for edit, fix in zip(edits, fixes, strict=True))
+    support = weighed([(Level.PLACE, judged(UNUSED, REFUTED, reason="needed"))])
+    merged = merge_groups([with_support(first, support), second], [])
+    levels = [one.fix.applicability for one in merged]
+    assert levels == ([Applicability.DISPLAY] * 2 if whole else [Applicability.DISPLAY, Applicability.UNSAFE])
+    assert merged[0].fix.reason.startswith("refuted by the probe: needed")

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if missing is not None:
         raise UsageError(f"{missing}: no such file or folder")
     try:
-        evidence = [one for place in arguments.places for one in files.read(place)]
+        evidence, faults = files.gather(arguments.places)
         findings = listed.read(arguments.findings) if arguments.findings else None
     except EvidenceError as error:
         return fail(FAILURE, str(error))
@@ -62,6 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
             _write(Path(arguments.json), text)
     if arguments.json != "-":
         _show(assessed.judgements, notes)
+    if faults:
+        return fail(FAILURE, "; ".join(faults))
     return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in assessed.judgements) else OK
 
 

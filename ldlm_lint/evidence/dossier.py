@@ -70,10 +70,9 @@ def load(places: Sequence[Path], target: str = "") -> Dossier:
 
     ``target`` is the device that the verdicts are about, ``cpu`` or ``cuda``; empty: an accelerator.
     """
-    unique = {
-        (one.run.run_id, one.run.host, one.run.pid, one.run.kind): one for place in places for one in files.read(place)
-    }
-    return dossier(list(unique.values()), target)
+    found, faults = files.gather(places)
+    made = dossier(found, target)
+    return dataclasses.replace(made, notes=(*faults, *made.notes))
 
 
 def dossier(evidence: Sequence[Evidence], target: str = "") -> Dossier:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from ldlm_lint.evidence.model import Evidence, EvidenceError, from_json, to_json
@@ -37,16 +39,44 @@ def read(place: Path) -> list[Evidence]:
 
     Raises EvidenceError, naming the file, for what is missing, too large or not evidence.
     """
+    return _in_order(_read(path) for path in _paths(place))
+
+
+def gather(places: Iterable[Path]) -> tuple[list[Evidence], list[str]]:
+    """The evidence of several files or folders, each file once, and sentences about files that are no evidence.
+
+    Raises EvidenceError for a place that holds none, and where not one file can be read.
+    """
+    paths = {path.resolve(): path for place in places for path in _paths(place)}
+    found: list[Evidence] = []
+    faults: list[str] = []
+    for path in paths.values():
+        try:
+            found.append(_read(path))
+        except EvidenceError as error:
+            faults.append(str(error))
+    if not found:
+        raise EvidenceError("; ".join(faults))
+    return _in_order(found), faults
+
+
+def _paths(place: Path) -> list[Path]:
     paths = sorted(place.glob(PATTERN)) if place.is_dir() else [place]
     if not paths:
         raise EvidenceError(f"{place}: no evidence here (no {PATTERN})")
-    found = [_read(path) for path in paths]
-    return sorted(found, key=lambda one: (one.run.started, one.run.run_id, one.run.rank, one.run.pid))
+    return paths
+
+
+def _in_order(evidence: Iterable[Evidence]) -> list[Evidence]:
+    return sorted(evidence, key=lambda one: (one.run.started, one.run.run_id, one.run.rank, one.run.pid))
 
 
 def _read(path: Path) -> Evidence:
     try:
-        if path.stat().st_size > MOST_BYTES:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise EvidenceError(f"{path}: is no regular file")
+        if status.st_size > MOST_BYTES:
             raise EvidenceError(f"{path}: larger than {MOST_BYTES} bytes")
         return from_json(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:

@@ -25,6 +25,6 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
             verdict, what = Verdict.REFUTED, "ran without recording gradients"
         else:
             verdict, what = Verdict.INCONCLUSIVE, f"recorded gradients in {recording} of them"
-        reason = f"{counted(calls, 'forward pass')} of {name} in evaluation mode {what}"
+        reason = f"{counted(calls, 'forward pass', 'forward passes')} of {name} in evaluation mode {what}"
         measured = Measurement("evaluation-gradients", recording, "forward passes", n=calls)
         yield judgement(run, RULE, CLAIM, verdict, reason, (place.site,), measured)

@@ -41,9 +41,9 @@ def _held(run: WatchedRun, state: str, asked: bool) -> tuple[Verdict, str] | Non
     if not passes:
         return None
     if on == passes and asked:
-        return Verdict.VERIFIED, f"on in all of {counted(passes, 'backward pass')}"
+        return Verdict.VERIFIED, f"on in all of {counted(passes, 'backward pass', 'backward passes')}"
     if not on:
-        return Verdict.REFUTED, f"off in all of {counted(passes, 'backward pass')}"
+        return Verdict.REFUTED, f"off in all of {counted(passes, 'backward pass', 'backward passes')}"
     return (Verdict.INCONCLUSIVE, f"on in {on} of {passes} backward passes") if asked else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from ldlm_lint.probe.patches import tracing, watch_outermost
@@ -32,6 +33,7 @@ class EvaluationObserver(Observer):
         self._handle: Any = None
         self._family: frozenset[int] = frozenset()
         self._root = 0
+        self._module: weakref.ref[Any] | None = None
         self._left = self._waited = self._phases = 0
         self._touched: list[dict[str, Any]] = []
         self._trained: set[int] = set()
@@ -53,6 +55,7 @@ class EvaluationObserver(Observer):
     def _begin_phase(self, session: Session, module: Any) -> None:
         self._end_phase()
         self._root, self._phases = id(module), self._phases + 1
+        self._module = weakref.ref(module)
         self._family = frozenset(id(one) for one in module.modules())
         self._left, self._waited = FORWARDS_PER_PHASE, 0
         is_tracing = tracing(session.torch)
@@ -92,16 +95,16 @@ class EvaluationObserver(Observer):
             self._handle = None
 
     def on_backward(self, session: Session) -> None:
-        for place in self._touched:
-            place["learning"] += 1
-        self._touched = []
-        if self._root:
-            self._disarm()
-            self._root = 0
+        root = self._module() if self._module is not None else None
+        # Lightning puts a model back into training mode without calling train().
+        if root is not None and not root.training:
+            for place in self._touched:
+                place["learning"] += 1
+        self._end_phase()
 
     def _end_phase(self) -> None:
         self._disarm()
-        self._touched, self._root = [], 0
+        self._touched, self._root, self._module = [], 0, None
 
     def collect(self, session: Session) -> Any:
         self._disarm()

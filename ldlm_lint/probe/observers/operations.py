@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ldlm_lint.probe.session import Observer, Session
+from ldlm_lint.probe.traces import events
 
 MOST_NAMES = 400
 
@@ -21,8 +22,8 @@ class OperationObserver(Observer):
     def profiled(self, session: Session, profile: Any) -> None:
         operators: Counter[str] = Counter()
         kernels: Counter[str] = Counter()
-        for event in profile.events():
-            names = operators if "CPU" in str(event.device_type) else kernels
+        for event in events(profile):
+            names = operators if event.on_host else kernels
             names[event.name[:200]] += 1
         self._found = {
             "step": session.step,

@@ -11,10 +11,12 @@ from typing import Any
 from ldlm_lint.probe.patches import classes_with, watch, watch_outermost
 from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.sites import call_site, foreign_site
+from ldlm_lint.probe.traces import Event, events
 
 FLAGS = ("fused", "foreach", "capturable", "differentiable")
 MOST_OPTIMIZERS = 100
 MOST_KERNELS = 60
+_TELLING = re.compile(r"fused|foreach|multi_tensor|compile|triton", re.IGNORECASE)
 _STEP = re.compile(r"^Optimizer\.step#(.+)\.step$")
 
 
@@ -28,7 +30,6 @@ class OptimizerObserver(Observer):
         # Optimizers are kept by identity and not alive; one that is gone may leave its identity to another one.
         self._by_identity: dict[int, dict[str, Any]] = {}
         self._profiled: list[tuple[str, dict[str, Any]]] = []
-        self._ends: list[Callable[[], None]] = []
 
     def install(self, session: Session) -> None:
         optim = session.torch.optim
@@ -60,12 +61,13 @@ class OptimizerObserver(Observer):
 
     def _loading(self, optimizer: Any, *_: Any, **__: Any) -> None:
         record = self._of(optimizer)
-        record["loads"].append({"before": _groups(optimizer), "after": []})
+        record["loads"].append({"before": _groups(optimizer), "after": [], "entries": 0})
 
     def _loaded(self, session: Session) -> Callable[..., None]:
         def loaded(_: Any, optimizer: Any, *__: Any, **___: Any) -> None:
             record = self._of(optimizer)
             record["loads"][-1]["after"] = _groups(optimizer)
+            record["loads"][-1]["entries"] = len(optimizer.state)
             record["loads"][-1]["site"] = call_site(session.root)
 
         return loaded
@@ -90,14 +92,17 @@ class OptimizerObserver(Observer):
             record["groups"] = _groups(optimizer)
 
     def profiled(self, session: Session, profile: Any) -> None:
-        events = [one for one in profile.events() if "CPU" in str(one.device_type)]
+        found = events(profile)
+        launched: dict[int, list[str]] = {}
+        for one in found:
+            if not one.on_host and one.launched_by:
+                launched.setdefault(one.launched_by, []).append(one.name)
         waiting = list(self._profiled)
-        for name, inside in _step_ranges(events):
+        for name, inside in _step_ranges([one for one in found if one.on_host]):
             mine = next((one for one in waiting if one[0] == name), None)
-            if mine is None:
-                continue
-            waiting.remove(mine)
-            mine[1]["kernels"] = _kernels(inside)
+            if mine is not None:
+                waiting.remove(mine)
+                mine[1]["kernels"] = _kernels(inside, launched)
 
     def collect(self, session: Session) -> Any:
         return self._records or None
@@ -140,27 +145,24 @@ def _parameters(optimizer: Any) -> dict[str, Any]:
     }
 
 
-def _step_ranges(events: list[Any]) -> list[tuple[str, list[Any]]]:
+def _step_ranges(found: list[Event]) -> list[tuple[str, list[Event]]]:
     """The class name of each optimizer step and the events inside it, in the order of time."""
-    events = sorted(events, key=lambda one: one.time_range.start)
-    starts = [one.time_range.start for one in events]
-    found = []
-    for event in events:
+    starts = [one.start for one in found]
+    ranges = []
+    for event in found:
         match = _STEP.match(event.name)
         if match:
-            first = bisect.bisect_left(starts, event.time_range.start)
-            last = bisect.bisect_right(starts, event.time_range.end)
-            inside = [one for one in events[first:last] if one is not event and one.thread == event.thread]
-            found.append((match.group(1), inside))
-    return found
+            first, last = bisect.bisect_left(starts, event.start), bisect.bisect_right(starts, event.end)
+            inside = [one for one in found[first:last] if one is not event and one.thread == event.thread]
+            ranges.append((match.group(1), inside))
+    return ranges
 
 
-def _kernels(events: list[Any]) -> dict[str, int]:
-    """Names of operators and of device kernels with their counts, the multi-tensor ones before the others."""
+def _kernels(inside: list[Event], launched: dict[int, list[str]]) -> dict[str, int]:
+    """Names of operators, and of the device kernels they launched, with their counts; the telling ones come first."""
     counts: Counter[str] = Counter()
-    for event in events:
+    for event in inside:
         counts[event.name[:200]] += 1
-        counts.update(kernel.name[:200] for kernel in getattr(event, "kernels", ()))
-    telling = re.compile(r"fused|foreach|multi_tensor|compile|triton", re.IGNORECASE)
-    names = sorted(counts, key=lambda name: (telling.search(name) is None, -counts[name], name))
+        counts.update(name[:200] for name in launched.get(event.identity, ()))
+    names = sorted(counts, key=lambda name: (_TELLING.search(name) is None, -counts[name], name))
     return {name: counts[name] for name in names[:MOST_KERNELS]}

@@ -120,7 +120,6 @@ def main() -> None:
     torch.manual_seed(0)
     model = build(defects)
     optimizer = make_optimizer(model, defects)
-    resume(optimizer, defects)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 100)
     scaler = torch.amp.GradScaler(
         "cpu", enabled=bool(arguments.amp) and (arguments.amp == "float16" or "scaler-bf16" in defects)
@@ -159,6 +158,8 @@ def train(model, optimizer, scheduler, scaler, arguments, defects) -> None:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         scaler.step(optimizer)
         scaler.update()
+        if index < 2 * arguments.accumulate:
+            resume(optimizer, defects)
         if not defects & {"schedule-first", "schedule-micro"}:
             scheduler.step()
         optimizer.zero_grad(set_to_none="zeros" not in defects)

@@ -16,7 +16,7 @@ _CLAIM = "a step of AdamW(fused=True) takes less time than one of the default"
 # 80 tensors of 2.6 million parameters: many small ones, where launches cost more than arithmetic, as in most models.
 _TENSORS, _SIZE = 80, 32_768
 # Two copies of one optimizer differ by several percent for where their state lies; new states make that noise.
-_ROUNDS, _REBUILD = 24, 4
+_ROUNDS, _REBUILD = 20, 4
 
 
 def run(context: Context) -> None:

@@ -13,36 +13,38 @@ from ldlm_lint.probe.micro.experiment import Context
 from ldlm_lint.probe.micro.judging import arms_of, compared, seen
 from ldlm_lint.probe.micro.sampling import Build, Timing, cuda_clock, sample, wall_clock
 
-_ITEMS, _BATCH = 48, 4
+_ITEMS, _BATCH = 32, 4
 # Sleeping stands in for the disk and for the GPU: neither burns the host's CPU. Some items take longer, as in all data.
 _QUICK, _SLOW, _EVERY, _STEP = 0.0015, 0.008, 12, 0.006
-_ROUNDS = 15
+_ROUNDS = 13
 _WORKERS = 2
 _STAND_IN = f"{_ITEMS} items that wait {1000 * _QUICK:g} to {1000 * _SLOW:g} ms, a step that waits {1000 * _STEP:g} ms"
+_ANEW, _MAIN = "an epoch that starts 2 workers", "an epoch in the main process"
+_KEPT, _FAR = "an epoch of 2 kept workers", "one of 2 kept workers that prefetch 4"
 _ARMS: dict[str, dict[str, Any]] = {
-    "2 workers": {"num_workers": _WORKERS},
-    "the main process": {},
-    "2 kept workers": {"num_workers": _WORKERS, "persistent_workers": True},
-    "2 kept workers prefetching 4": {"num_workers": _WORKERS, "persistent_workers": True, "prefetch_factor": 4},
+    _ANEW: {"num_workers": _WORKERS},
+    _MAIN: {},
+    _KEPT: {"num_workers": _WORKERS, "persistent_workers": True},
+    _FAR: {"num_workers": _WORKERS, "persistent_workers": True, "prefetch_factor": 4},
 }
 _CLAIMS = (
     (
         "dataloader-without-persistent-workers",
         "workers that are started anew take time at the beginning of each epoch",
-        "2 workers",
-        "2 kept workers",
+        _ANEW,
+        _KEPT,
     ),
     (
         "dataloader-in-main-process",
         "workers load while the training step runs, the main process does not",
-        "the main process",
-        "2 kept workers",
+        _MAIN,
+        _KEPT,
     ),
     (
         "dataloader-without-prefetch",
         "four batches per worker in advance hide slow items that two do not",
-        "2 kept workers",
-        "2 kept workers prefetching 4",
+        _KEPT,
+        _FAR,
     ),
 )
 _COPY_BYTES = 64 * 2**20
@@ -65,7 +67,7 @@ def run(context: Context) -> None:
         _copies(context)
     else:
         _no_copies(context)
-    arms = arms_of(context, {name: _build(context, options) for name, options in _ARMS.items()}, "2 workers")
+    arms = arms_of(context, {name: _build(context, options) for name, options in _ARMS.items()}, _ANEW)
     timing = sample(arms, wall_clock, seed=context.seed, end=context.end, rounds=_ROUNDS, inner=1)
     context.observe("host", {"cpus": machine.cpus(), "workers": _WORKERS, "first_batch_seconds": _first(context)})
     for rule, claim, slow, fast in _CLAIMS:
@@ -92,7 +94,7 @@ def _build(context: Context, options: dict[str, Any]) -> Build:
 def _first(context: Context) -> dict[str, float]:
     """Seconds until the first batch of a second epoch, with workers started anew and kept."""
     found = {}
-    for name in ("2 workers", "2 kept workers"):
+    for name in (_ANEW, _KEPT):
         if context.left < 1:
             break
         loader = context.torch.utils.data.DataLoader(Waiting(), batch_size=_BATCH, **_ARMS[name])

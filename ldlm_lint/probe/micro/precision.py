@@ -81,6 +81,10 @@ def _gradients(context: Context) -> None:
     if context.same:
         context.judge(speed)
         return
+    if None in zeros.values():
+        said = f"this torch has no autocast to float16 or to bfloat16 on {context.device}"
+        context.judge(seen(context, "grad-scaler-with-bfloat16", _BFLOAT16, None, said))
+        return
     detail = {"zero_gradients": zeros}
     if speed.measured:
         detail["float32_over_bfloat16"] = {"ratio": speed.measured.value, "ci95": speed.measured.ci95}
@@ -92,13 +96,18 @@ def _gradients(context: Context) -> None:
     context.judge(seen(context, "grad-scaler-with-bfloat16", _BFLOAT16, holds, said, measured))
 
 
-def _share_of_zeros(torch: Any, device: str, dtype: Any) -> float:
-    """Which share of a layer's gradients is zero under autocast where all are small (about 1e-9), none of them zero."""
+def _share_of_zeros(torch: Any, device: str, dtype: Any) -> float | None:
+    """Which share of a layer's gradients is zero under autocast where all are small (about 1e-9), none of them zero.
+
+    None where this torch has no autocast of that type on the device (float16 on a CPU before torch 2.2).
+    """
     draw = torch.Generator().manual_seed(0)
     layer = torch.nn.Linear(64, 64, bias=False).to(device)
     batch = torch.randn(32, 64, generator=draw).to(device)
     with torch.autocast(device, dtype=dtype):
         out = layer(batch)
+        if out.dtype != dtype:
+            return None
         (out.float() * 1e-10).sum().backward()
     return float((layer.weight.grad == 0).float().mean())
 

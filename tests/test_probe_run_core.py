@@ -265,6 +265,7 @@ CAUSE = _evidence(1, Status.CRASHED, 5, "ValueError: boom", 2)
         ([_evidence()], Ended(1), 0, ""),
         ([_evidence(status=Status.FINISHED)], Ended(1), 3, "the command ended with exit code 1; the evidence of 8 steps is kept"),
         ([_evidence(status=Status.TIMEOUT)], Ended(-2, timed_out=True, seconds=9.6), 3, "still running at the limit, ended after 10 s"),
+        ([_evidence()], Ended(-9, timed_out=True), 0, ""),
         ([_evidence(status=Status.INTERRUPTED)], Ended(-2, interrupted=True), 130, "interrupted; the evidence of 8 steps"),
         ([CRASHED, CAUSE], Ended(1), 3, "after 5 steps: ValueError: boom (rank 1); RuntimeError: Connection closed by peer (rank 0)"),
         ([_evidence(status=Status.CRASHED, steps=0, exception="E: x")], Ended(1), 3, "crashed before its first optimizer step: E: x"),
@@ -310,6 +311,11 @@ def test_trainings_of_one_command_are_runs_of_their_own() -> None:
 def test_the_account_says_the_same_of_all_ranks_once() -> None:
     both = [_evidence(rank, size=2) for rank in (0, 1)]
     assert next(iter(notes_of(both))).startswith("rank 0, 1: watched 8 optimizer steps on cpu")
+
+
+def test_the_account_names_the_ranks_that_are_missing() -> None:
+    assert any(note.startswith("no evidence of rank 1, 2:") for note in notes_of([_evidence(0, size=3)]))
+    assert not any(note.startswith("no evidence") for note in notes_of([_evidence(0)]))
 
 
 def test_the_command_is_found_before_it_runs(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Status
 
+MOST_RANKS = 8
 _ENDS = {
     Status.STOPPED: "ended by the probe",
     Status.FINISHED: "ran to the program's end",
@@ -20,6 +21,12 @@ _ENDS = {
 def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
     """Sentences about the processes of a run, one for what is the same in all of them."""
     yield from _grouped(evidence, _watched)
+    missing = sorted(
+        set(range(max((one.run.world_size for one in evidence), default=0))) - {one.run.rank for one in evidence}
+    )
+    if missing:
+        shown = ", ".join(map(str, missing[:MOST_RANKS])) + (", ..." if len(missing) > MOST_RANKS else "")
+        yield f"no evidence of rank {shown}: these processes were on another machine, not injected, or ended by force"
     for topic in sorted({topic for one in evidence for topic in one.unavailable}):
         yield from _grouped(evidence, lambda one, topic=topic: _unseen(one, topic))
     yield from dict.fromkeys(note for one in evidence for note in one.notes)

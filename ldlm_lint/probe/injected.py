@@ -26,8 +26,9 @@ from ldlm_lint.probe.watcher import Watcher
 # A program that catches the end goes on; after so many times the process is left at once.
 MOST_SWALLOWED = 3
 MOST_TEXT = 2000
-# Seconds that a thread's end has to reach the main thread before the process is left.
-THREAD_GRACE = 10.0
+# Seconds that a program has for what it does at its end (a last checkpoint), and that the end of a training in a thread
+# has to reach the main thread; then the process is left.
+GRACE, THREAD_GRACE = 300.0, 10.0
 # What torch.compile says of any module hook; the watcher's are gone after the first steps and compile to nothing.
 _GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
 
@@ -115,8 +116,9 @@ class Process:
         self._raised += 1
         if self._raised > MOST_SWALLOWED:
             os._exit(0)
-        if threading.current_thread() is not threading.main_thread() and self._raised == 1:
-            timer = threading.Timer(THREAD_GRACE, os._exit, (0,))
+        if self._raised == 1:
+            in_thread = threading.current_thread() is not threading.main_thread()
+            timer = threading.Timer(THREAD_GRACE if in_thread else GRACE, os._exit, (0,))
             timer.daemon = True
             timer.start()
         raise ProbeStop

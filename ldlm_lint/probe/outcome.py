@@ -82,7 +82,8 @@ def judged(evidence: Sequence[Evidence], ended: Ended, why_absent: Any) -> tuple
     kept = f"; the evidence of {steps} steps is kept" if steps else ""
     if ended.interrupted:
         return INTERRUPTED, f"interrupted{kept}"
-    if ended.timed_out:
+    stopped = bool(evidence) and all(one.run.status is Status.STOPPED for one in evidence)
+    if ended.timed_out and not stopped:
         return FAILURE, f"still running at the limit, ended after {ended.seconds:.0f} s{kept or '; no step was seen'}"
     crashed = [one for one in evidence if one.run.exception and one.run.status is Status.CRASHED]
     if crashed:
@@ -92,7 +93,7 @@ def judged(evidence: Sequence[Evidence], ended: Ended, why_absent: Any) -> tuple
         )
     if not worked:
         return FAILURE, f"no evidence: {why_absent()}{_exit(ended)}"
-    if ended.code and not all(one.run.status is Status.STOPPED for one in evidence):
+    if ended.code and not stopped:
         return FAILURE, f"the command ended{_exit(ended, ' ')}{kept}"
     return OK, ""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+# The name of a fused CUDA kernel tells so behind its first 190 characters.
+LONGEST_NAME = 400
 _KEPT = "_ldlm_lint_events"
 
 

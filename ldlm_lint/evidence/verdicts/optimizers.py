@@ -74,15 +74,15 @@ def _state(record: Mapping[str, Any]) -> tuple[Verdict, str]:
         return Verdict.INCONCLUSIVE, "fused is on, but its kernels were not profiled"
     if any(_COMPILED.search(name) for name in names):
         return Verdict.INCONCLUSIVE, "its step is compiled, and its kernels have other names"
-    fused = [name for name in names if _FUSED.search(name)]
+    fused = [match.group() for name in names if (match := _FUSED.search(name))]
     if fused:
         rest = len(on) < len(record["groups"])
         verdict = Verdict.INCONCLUSIVE if rest else Verdict.REFUTED
-        return verdict, f"{fused[0][:60]} ran{', but not for all of its groups' if rest else ''}"
+        return verdict, f"{fused[0]} ran{', but not for all of its groups' if rest else ''}"
     if on:
         return Verdict.INCONCLUSIVE, "fused is on, but no kernel of the profiled step has a known fused name"
-    foreach = next((name for name in names if _FOREACH.search(name)), "")
-    return Verdict.VERIFIED, f"no fused kernel ran{f', but {foreach[:60]}' if foreach else ''}"
+    foreach = next((match.group() for name in names if (match := _FOREACH.search(name))), "")
+    return Verdict.VERIFIED, f"no fused kernel ran{f', but {foreach}' if foreach else ''}"
 
 
 def _subclass(record: Mapping[str, Any]) -> str:

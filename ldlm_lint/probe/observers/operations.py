@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ldlm_lint.probe.session import Observer, Session
-from ldlm_lint.probe.traces import events
+from ldlm_lint.probe.traces import LONGEST_NAME, events
 
 MOST_NAMES = 400
 
@@ -24,7 +24,7 @@ class OperationObserver(Observer):
         kernels: Counter[str] = Counter()
         for event in events(profile):
             names = operators if event.on_host else kernels
-            names[event.name[:200]] += 1
+            names[event.name[:LONGEST_NAME]] += 1
         self._found = {
             "step": session.step,
             "aten": dict(operators.most_common(MOST_NAMES)),

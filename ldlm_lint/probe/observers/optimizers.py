@@ -11,7 +11,7 @@ from typing import Any
 from ldlm_lint.probe.patches import classes_with, watch, watch_outermost
 from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.sites import call_site, foreign_site
-from ldlm_lint.probe.traces import Event, events
+from ldlm_lint.probe.traces import LONGEST_NAME, Event, events
 
 FLAGS = ("fused", "foreach", "capturable", "differentiable")
 MOST_OPTIMIZERS = 100
@@ -162,7 +162,7 @@ def _kernels(inside: list[Event], launched: dict[int, list[str]]) -> dict[str, i
     """Names of operators, and of the device kernels they launched, with their counts; the telling ones come first."""
     counts: Counter[str] = Counter()
     for event in inside:
-        counts[event.name[:200]] += 1
-        counts.update(name[:200] for name in launched.get(event.identity, ()))
+        counts[event.name[:LONGEST_NAME]] += 1
+        counts.update(name[:LONGEST_NAME] for name in launched.get(event.identity, ()))
     names = sorted(counts, key=lambda name: (_TELLING.search(name) is None, -counts[name], name))
     return {name: counts[name] for name in names[:MOST_KERNELS]}

@@ -223,6 +223,12 @@ def test_batches_by_rows_and_by_shapes():
     assert variants("ready_made", checkpoint="none", shapes=shapes)["as it is"].peak == eight.peak
 
 
+def test_values_of_constants_may_be_read():
+    found = variants("gpt_of_read_depth", device="cpu")
+    for name, plain in variants("gpt", device="cpu").items():
+        assert found[name].peak == plain.peak + 8 * 4, "and the buffer of a constant is counted"
+
+
 def test_a_loss_that_is_missing_is_said():
     from ldlm_lint.probe.memory.measure import measure
 

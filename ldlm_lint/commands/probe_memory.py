@@ -140,9 +140,9 @@ def _output(found: Evidence, place: str | None, capacity: int) -> None:
     if place == "-":
         sys.stdout.write(text)
         return
-    write_memory(found.observations["memory"], sys.stdout, notes=found.notes, capacity=capacity)
     if place:
         Path(place).write_text(text, encoding="utf-8")
+    write_memory(found.observations["memory"], sys.stdout, notes=found.notes, capacity=capacity)
 
 
 def _seconds(text: str) -> float:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten
 
 from ldlm_lint.probe.memory.request import RequestError
 from ldlm_lint.probe.memory.subject import Subject, mapped
+
+try:
+    from torch._subclasses.fake_tensor import unset_fake_temporarily as _without_fakes
+except ImportError:
+    _without_fakes = None
+
+# Elements of a constant that may be computed, and ends of its range: a position in a sequence, not a batch.
+MOST_CONSTANT = 65536
+_CONSTANTS = (torch.ops.aten.arange, torch.ops.aten.linspace)
+_PLAIN = (torch.Tensor, nn.Parameter)
 
 
 def fake_mode() -> Any:
@@ -22,6 +34,32 @@ def fake_mode() -> Any:
             f"torch {torch.__version__} has no fake tensors ({error}); --real measures real ones"
         ) from error
     return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+class Constants(TorchDispatchMode):
+    """Lets small constants have values: what is made of ``arange`` and ``linspace`` alone is computed for real.
+
+    Many models read such values while they are built (``[x.item() for x in torch.linspace(0, drop_path, depth)]``). It
+    stands on top of the fake mode, which takes real tensors beside fake ones.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator for real if all its tensors are small and real, under the fake mode otherwise."""
+        given = [one for one in tree_flatten((args, kwargs))[0] if isinstance(one, torch.Tensor)]
+        real = bool(given) and all(type(one) in _PLAIN and one.numel() <= MOST_CONSTANT for one in given)
+        if real or (not given and getattr(func, "overloadpacket", None) in _CONSTANTS and _is_small(args)):
+            with _without_fakes():
+                return func(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+def _is_small(numbers: Any) -> bool:
+    return all(abs(one) <= MOST_CONSTANT for one in numbers if isinstance(one, (int, float)))
+
+
+def constants() -> Any:
+    """The mode `Constants`, or nothing where torch cannot leave its fake mode for a moment."""
+    return Constants() if _without_fakes is not None else nullcontext()
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def _varied(text: str, rng: random.Random) -> str:
     return "".join(pieces)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6))
 def test_what_is_remembered_of_a_skeleton_changes_nothing(seed):
     rng = random.Random(seed)
@@ -70,7 +70,7 @@ def test_what_is_remembered_of_a_skeleton_changes_nothing(seed):
     assert fast == slow
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**6))
 def test_the_borders_of_chunks_change_nothing(seed):
     rng = random.Random(seed)

@@ -34,6 +34,9 @@ def rank(text: str) -> int:
     return text.count(MARK, 0, found.start("rank") if found["rank"] else found.start("equals"))
 
 
+_SECONDS = re.compile(r"[0-9]{1,2}(?:\.[0-9]+)?")
+
+
 class Clock:
     """Seconds since 1970 from the numbers of a date; lines of one minute share the work."""
 
@@ -48,10 +51,8 @@ class Clock:
             self._minute, self._seconds = minute, _minute(minute)
         if self._seconds is None:
             return None
-        try:
-            return self._seconds + float(numbers[-1].replace(",", "."))
-        except ValueError:
-            return None
+        seconds = numbers[-1].replace(",", ".").strip()
+        return self._seconds + float(seconds) if _SECONDS.fullmatch(seconds) else None
 
 
 def _minute(numbers: Sequence[str]) -> float | None:

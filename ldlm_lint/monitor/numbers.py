@@ -26,6 +26,7 @@ _LOCKED = rf"[-+]?(?:(?:{_PLAIN}|{_GROUPED}|\.[0-9]+){_EXPONENT}|{_WORDS})"
 # A number whose value is wanted is a word of its characters: three times as fast, and `float` tells if it is none.
 _LOOSE = rf"(?:[-+0-9.eEnNaAiIfF]+|[-+]?{_GROUPED}{_EXPONENT})"
 _DIGITS = rf"(?:[-+0-9.eE]+|[-+]?{_GROUPED}{_EXPONENT})"
+_SECONDS = r"[0-9]+(?:\.[0-9]+|,[0-9]{3}(?![0-9,.]))?"
 # The bar of a progress bar is drawn anew each time.
 _BAR = r"%\|[^|\[]*\|"
 _BARS = re.compile(rf"{_BAR}|[━╸╺╌─][━╸╺╌─ ]*|\[[=>.]{{8,}}\]")
@@ -48,11 +49,12 @@ def value(number: str) -> float:
     return float(number) if "," not in number else float(number.replace(",", ""))
 
 
-def locked(texts: Sequence[str], wanted: Container[int]) -> re.Pattern[str]:
+def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = ()) -> re.Pattern[str]:
     """A pattern that matches lines of one skeleton, with the numbers at ``wanted`` as its groups.
 
     A line is of this skeleton if it matches and `value` takes each group, and of another one if not. ``texts`` are the
-    pieces between the numbers, as `split` gives them for a line without bars.
+    pieces between the numbers, as `split` gives them for a line without bars; ``clock`` are the numbers of a date and
+    time, which no `value` looks at.
     """
     made = [_literal(texts[0])]
     for index, text in enumerate(texts[1:]):
@@ -62,7 +64,9 @@ def locked(texts: Sequence[str], wanted: Container[int]) -> re.Pattern[str]:
         if before.endswith("T") and texts[index - 1 : index]:
             blanks = " *"
         pattern = _LOOSE
-        if index not in wanted or before.endswith(" of"):
+        if index in clock:
+            pattern = _SECONDS if index == clock[-1] else "[0-9]+"
+        elif index not in wanted or before.endswith(" of"):
             pattern = _LOCKED
         elif text[:1] == "/" or text[:1].isalnum() or text[:1] == "_":  # `nanms` is no number
             pattern = _DIGITS

@@ -171,7 +171,7 @@ class _Lock:
         wanted.discard(NOWHERE)
         places = {index: place for place, index in enumerate(sorted(wanted))}
         places[NOWHERE] = NOWHERE
-        self.match = locked(texts, wanted).fullmatch
+        self.match = locked(texts, wanted, made.time).fullmatch
         parts = [
             part._replace(step=places[part.step], epoch=places[part.epoch], values=tuple(map(places.get, part.values)))  # type: ignore[arg-type]
             for part in made.parts

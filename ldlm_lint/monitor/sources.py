@@ -143,12 +143,11 @@ def read(
 def _again(source: Source, follow: bool, stop: Callable[[], bool], poll: float) -> Iterator[Read | None]:
     """A structured source; what was read before is passed over, as its writer appends."""
     reader = structured.READERS[source.kind](source.path)
-    while True:
-        yield from reader.new()
-        if not follow or stop():
-            return
+    while follow and not stop():
+        yield from reader.new(False)
         yield None
         time.sleep(poll)
+    yield from reader.new(True)
 
 
 def _lines(source: Source, follow: bool, stop: Callable[[], bool], poll: float) -> Iterator[Read | None]:

@@ -21,8 +21,11 @@ TENSORBOARD = 'event files need tensorboard: pip install "ldlm-lint[monitor]" (o
 class Structured(Protocol):
     """A file that grows; raises `OSError` where it cannot be read."""
 
-    def new(self) -> Iterator[Read]:
-        """The entries that were not read yet, each as a line with its records."""
+    def new(self, final: bool) -> Iterator[Read]:
+        """The entries that were not read yet, each as a line with its records.
+
+        ``final`` says that nothing will be asked for again: what is half written counts as whole then.
+        """
 
 
 def is_metrics(head: str) -> bool:
@@ -84,7 +87,7 @@ class TrainerState:
     def __init__(self, path: str) -> None:
         self._path, self._seen, self._rows, self._stamp = path, 0, _Rows(), (0, 0.0)
 
-    def new(self) -> Iterator[Read]:
+    def new(self, final: bool) -> Iterator[Read]:
         """The entries of the history that were added."""
         found = os.stat(self._path)
         stamp = (found.st_size, found.st_mtime)
@@ -109,14 +112,14 @@ class Csv:
         self._path, self._rows, self._position, self._line = path, _Rows(), 0, 0
         self._names: list[str] = []
 
-    def new(self) -> Iterator[Read]:
+    def new(self, final: bool) -> Iterator[Read]:
         """The rows that were added; the whole file again where its header changed, as Lightning rewrites it."""
         with open(self._path, encoding="utf-8", errors="replace", newline="") as file:
             names = next(csv.reader([file.readline()]), [])
             if names != self._names or self._position > os.path.getsize(self._path):
                 self._names, self._position, self._line = names, file.tell(), 1
             file.seek(self._position)
-            while (text := file.readline()).endswith("\n") or text:
+            while (text := file.readline()).endswith("\n") or (final and text):
                 self._position, self._line = file.tell(), self._line + 1
                 yield self._read(text)
 
@@ -140,7 +143,7 @@ class Events:
             raise OSError(0, TENSORBOARD) from error
         self._loader, self._rows, self._line = EventFileLoader(path), _Rows(), 0
 
-    def new(self) -> Iterator[Read]:
+    def new(self, final: bool) -> Iterator[Read]:
         """The scalars that were added; a second call continues where the first one ended."""
         for event in self._loader.Load():
             for value in event.summary.value:

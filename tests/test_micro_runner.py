@@ -240,8 +240,10 @@ def test_experiments_are_named_by_name_rule_or_code():
     assert [one.name for one in by_code] == ["fused-optimizer"] and rules == {RULE}
     both, rules = table.selected(["ddp", "tf32-disabled"])
     assert [one.name for one in both] == ["precision", "ddp"] and "ddp-gradient-copy" in rules
-    with pytest.raises(LookupError):
-        table.selected(["dd"])
+    assert [one.name for one in table.selected(["fused"])[0]] == ["fused-optimizer"]
+    for name in ("dd", "optimizer-not-fuse", "e", "", "-"):
+        with pytest.raises(LookupError):
+            table.selected([name])
 
 
 def context(**values) -> Context:

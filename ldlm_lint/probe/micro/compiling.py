@@ -18,6 +18,8 @@ _WORKS = "torch.compile works on this machine"
 _HELPS = "a compiled model is faster than an eager one"
 # Compilation has to earn more than the noise: it costs seconds to minutes at each start and each new shape.
 _BAR = 1.1
+# The loss is about 1; float32 sums in another order differ by some 1e-6, TF32 by 1e-3.
+_TOLERANCE = 1e-2
 _SIZES = {"cpu": (256, 512), "cuda": (8192, 1024)}
 
 
@@ -78,7 +80,7 @@ def _works(context: Context) -> tuple[Build | None, dict[str, Any]]:
     said = f"a model was compiled for training in {seconds:.1f} s (graphs: {detail['unique_graphs']}, "
     said += f"breaks: {detail['graph_breaks']}), its loss differs from the eager one's by {difference:.1e}"
     measured = Measurement("seconds to compile", seconds, "s", detail=detail)
-    context.judge(seen(context, "", _WORKS, True, said, measured))
+    context.judge(seen(context, "", _WORKS, difference < _TOLERANCE, said, measured))
     return (lambda: step), detail
 
 

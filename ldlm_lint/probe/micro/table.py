@@ -86,7 +86,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
 def selected(only: Iterable[str]) -> tuple[list[Experiment], frozenset[str]]:
     """The experiments named by name, rule or code (all for none), and the rules to report of them.
 
-    Raises LookupError, whose text is what was not found.
+    Part of a name is enough where only one has it. Raises LookupError, whose text is what was not found.
     """
     names = list(only)
     if not names:
@@ -95,12 +95,19 @@ def selected(only: Iterable[str]) -> tuple[list[Experiment], frozenset[str]]:
     rules: set[str] = set()
     for name in names:
         symbol = _symbol(name)
-        found = [one for one in EXPERIMENTS if name == one.name or symbol in one.rules]
+        by_rule = [one for one in EXPERIMENTS if symbol in one.rules]
+        found = by_rule or _named(name)
         if not found:
             raise LookupError(name)
         experiments.update(one.name for one in found)
-        rules.update(rule for one in found for rule in one.rules if name == one.name or rule == symbol)
+        rules.update([symbol] if by_rule else [rule for one in found for rule in one.rules])
     return [one for one in EXPERIMENTS if one.name in experiments], frozenset(rules)
+
+
+def _named(name: str) -> list[Experiment]:
+    exact = [one for one in EXPERIMENTS if one.name == name]
+    parts = [one for one in EXPERIMENTS if len(name) > 2 and name in one.name]
+    return exact or (parts if len(parts) == 1 else [])
 
 
 def _symbol(name: str) -> str:

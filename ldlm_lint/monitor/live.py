@@ -68,7 +68,7 @@ def follow(
     told: set[int] = set()
     try:
         with _live(console) as live:
-            while reading and not (stop() and not _turn(health, reading, quiet)):
+            while reading:
                 news = _turn(health, reading, quiet)
                 _silent(health, found[0].name, quiet)
                 health.poll()

@@ -52,22 +52,8 @@ def compared(
         found, reason = Verdict.INCONCLUSIVE, f"{useless}: {reason}"
     elif found is Verdict.REFUTED and stand_in:
         found, reason = Verdict.INCONCLUSIVE, f"{reason}; a stand-in does not refute it for your own"
-    measured = Measurement(
-        metric=f"{slow} / {fast}",
-        value=ratio.value,
-        unit="x",
-        ci95=(ratio.low, ratio.high),
-        n=ratio.n,
-        threshold=bar,
-        noise_band=noise,
-        clock=timing.clock,
-        arms=tuple(_arm(timing, name) for name in timing.samples[timing.clock]),
-        detail={
-            "by_samples": by_samples,
-            **_conditions(timing),
-            **_events(context, timing, slow, fast),
-            **(detail or {}),
-        },
+    measured = _measurement(
+        context, timing, (slow, fast), ratio, (noise, bar), {"by_samples": by_samples, **(detail or {})}
     )
     return Judgement(rule, claim, found, reason, context.scope(), measured=measured)
 
@@ -78,6 +64,30 @@ def seen(
     """A judgement by structure (names, bytes, flags), which needs no statistics; None is inconclusive."""
     verdict = Verdict.INCONCLUSIVE if holds is None else Verdict.VERIFIED if holds else Verdict.REFUTED
     return Judgement(rule, claim, verdict, reason, context.scope(), measured=measured)
+
+
+def _measurement(
+    context: Context,
+    timing: Timing,
+    pair: tuple[str, str],
+    ratio: statistics.Ratio,
+    limits: tuple[float, float],
+    detail: Mapping[str, Any],
+) -> Measurement:
+    """The figure with all that it rests on; ``limits`` are the A/A band and the bar."""
+    noise, bar = limits
+    return Measurement(
+        metric=" / ".join(pair),
+        value=ratio.value,
+        unit="x",
+        ci95=(ratio.low, ratio.high),
+        n=ratio.n,
+        threshold=bar,
+        noise_band=noise,
+        clock=timing.clock,
+        arms=tuple(_arm(timing, name) for name in timing.samples[timing.clock]),
+        detail={**_conditions(timing), **_events(context, timing, *pair), **detail},
+    )
 
 
 def _control(timing: Timing, slow: str) -> str:

@@ -92,9 +92,10 @@ class _Stretches:
 class Plateau:
     """A loss that fell steadily over four stretches and then not at all over two: a kink, as no convergence has one.
 
-    Steadily: each fall is between half and twice the one before, and 6 standard errors. Not at all: by less than a
+    Steadily: each fall is within a third of the one before, and 8 standard errors. Not at all: by less than a
     tenth of that, and less than 2 standard errors. Exponential and power-law curves slow down before they are flat; a
-    stepped learning rate makes falls that are not alike. A learning rate that was lowered by half explains it as well.
+    stepped learning rate makes falls that are not alike. A learning rate that was lowered by half explains it as well,
+    and so does an epoch boundary (bars show the mean of an epoch so far).
     """
 
     LENGTHS = (100, 200, 400)
@@ -121,11 +122,14 @@ class Plateau:
         error = max(scale.errors) * 2**0.5
         falls = [before - after for before, after in pairwise(middles)]
         steady, flat = falls[: self.FALLS], falls[self.FALLS :]
-        if min(steady) <= 6 * error or not all(0.5 <= b / a <= 2 for a, b in pairwise(steady)):
-            return False
+        alike = all(0.75 <= b / a <= 1.33 for a, b in pairwise(steady)) if min(steady) > 8 * error else False
         # The stretch in which it stops is a mixture; only the last one is judged by its fall alone.
         still = abs(flat[-1]) < min(2 * error, 0.1 * steady[-1]) and abs(flat[0]) < 0.6 * steady[-1]
-        return still and not Context.within(context.lowered, scale.ends[0].line, scale.ends[-1].line)
+        if not alike or not still:
+            return False
+        first, last = scale.ends[0].line, scale.ends[-1].line
+        # The mean of an epoch so far is not one series over epochs.
+        return not Context.within(context.lowered, first, last) and not Context.within(context.marks, first, last)
 
     def _found(self, scale: _Stretches) -> Found:
         middles, since, record = list(scale.medians), scale.ends[self.FALLS], scale.ends[-1]

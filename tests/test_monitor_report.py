@@ -123,3 +123,25 @@ def test_what_cannot_be_read_or_understood(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "words.txt").write_text("a text about nothing\nno loss was had\n")
     assert main(["monitor", str(tmp_path / "words.txt")]) == 3
     assert "nothing was understood: no record and no event in 2 lines" in capsys.readouterr().err
+
+
+def test_the_session_in_the_docs_is_what_the_command_prints(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = Path(__file__).parents[1]
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("COLUMNS", "120")
+    text = (root / "docs" / "monitor.md").read_text("utf-8")
+    (session,) = re.findall(r"^```console\n\$ ldlm-lint ([^\n]*)\n(.*?)^```$", text, re.M | re.S)
+    assert main(session[0].split()) == 1
+    shown = "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
+    assert shown.strip("\n") == session[1].strip("\n")
+
+
+def test_the_docs_name_every_alarm_of_a_series() -> None:
+    from ldlm_lint.monitor.alarms import KINDS
+
+    text = (Path(__file__).parents[1] / "docs" / "monitor.md").read_text("utf-8")
+    named = set(re.findall(r"^\| `([a-z-]+)` \|", text, re.M))
+    series = list(KINDS)[: list(KINDS).index("oom")]
+    assert named == set(series)

@@ -175,6 +175,16 @@ def test_an_iteration_with_an_evaluation_is_not_the_one_that_is_profiled(torch: 
     assert diary.lines.index("profiled") == diary.lines.index("after 5 profile") + 1
 
 
+def test_no_window_is_opened_inside_of_a_backward_pass(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = _watcher(torch, 9, diary := Diary())
+    optimizer = torch.optim.Optimizer()
+    monkeypatch.setattr(torch._C, "_current_graph_task_id", lambda: 7)
+    for _ in range(9):
+        optimizer.step()
+    assert "profiled" not in diary.lines
+    assert "inside of the backward pass" in watcher.session.unavailable["profiled step"]
+
+
 def test_the_program_s_profiler_closes_the_window(torch: Any) -> None:
     diary = Diary()
     watcher = _watcher(torch, 9, diary)

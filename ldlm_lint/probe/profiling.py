@@ -49,6 +49,10 @@ class Window:
         if getattr(session.torch.autograd.profiler, "_is_profiler_enabled", False):
             session.unavailable[TOPIC] = "the program runs a profiler of its own"
             return False
+        if getattr(session.torch._C, "_current_graph_task_id", lambda: -1)() != -1:
+            # The state of a profiler belongs to the thread's state, which the engine puts back when the pass is over.
+            session.unavailable[TOPIC] = "the optimizer steps inside of the backward pass"
+            return False
         self.spoilt = False
         self._openings += 1
         session.guard(TOPIC, self._start)

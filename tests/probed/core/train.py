@@ -1,6 +1,6 @@
 """A small training with everything that a probe could disturb: dropout, shuffling, autocast, clipping, accumulation.
 
-``train.py [aot_eager|inductor] [profiler] [spawn=FILE]`` prints each loss bit for bit, and what it says of compiled graphs or of
+``train.py [eager|inductor] [profiler] [spawn=FILE]`` prints each loss bit for bit, and what it says of compiled graphs or of
 its own profile.
 """
 
@@ -12,7 +12,7 @@ import torch.multiprocessing as mp
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-BACKENDS = {"aot_eager", "inductor"}
+BACKENDS = {"eager", "inductor"}
 
 
 def train(rank, modes, place):

@@ -212,6 +212,27 @@ def test_a_compiled_model_keeps_its_graph_and_is_left_open() -> None:
     assert _judged(seen)["missing-activation-checkpointing"] == "inconclusive"
 
 
+def test_gradients_of_a_closure_are_looked_at_behind_the_step() -> None:
+    def program() -> None:
+        import torch
+
+        net = _net()
+        net.unused = torch.nn.Linear(1, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+
+        def closure() -> Any:
+            optimizer.zero_grad()
+            loss = net(torch.randn(3, WIDTH))
+            loss.backward()
+            return loss
+
+        for _ in range(4):
+            optimizer.step(closure)
+
+    seen, _ = _watched(program)
+    assert seen["parameters"][0]["without_gradient"] == {"unused.bias": 4, "unused.weight": 4}
+
+
 @pytest.fixture(scope="module")
 def group() -> Iterator[None]:
     import torch.distributed as dist
@@ -294,6 +315,29 @@ def test_files_are_followed_from_save_to_rename_and_removal(tmp_path: Path) -> N
     assert [one["event"] for one in files["changes"]].count("os.remove") == 4
     assert len(files["loads"]) == 6 and all(one["weights_only"] for one in files["loads"])
     assert _judged(seen)["non-atomic-checkpoint"] == "refuted"
+
+
+def test_a_file_that_becomes_a_checkpoint_by_its_name_is_a_save(tmp_path: Path) -> None:
+    def after(step: int) -> None:
+        (tmp_path / "download").write_bytes(b"weights")
+        (tmp_path / "download").replace(tmp_path / f"epoch={step}.ckpt")
+
+    seen, _ = _watched(lambda: _train(_net(), 6, after))
+    judged = _judged(seen)
+    assert (judged["unbounded-checkpoints"], judged["non-atomic-checkpoint"]) == ("verified", "refuted")
+
+
+def test_a_save_into_memory_is_none_and_one_into_an_open_file_is_not_in_place(tmp_path: Path) -> None:
+    import torch
+
+    def after(step: int) -> None:
+        torch.save({"step": step}, io.BytesIO())
+        with (tmp_path / f"{step}.pt").open("wb") as file:
+            torch.save({"step": step}, file)
+
+    seen, _ = _watched(lambda: _train(_net(), 6, after))
+    assert len(seen["checkpoint_files"]["saves"]) == 6
+    assert "non-atomic-checkpoint" not in _judged(seen)
 
 
 def test_files_of_safetensors_are_saves(tmp_path: Path) -> None:

@@ -178,6 +178,19 @@ def test_files_that_pile_up(records: dict[str, Any], verdict: str | None) -> Non
     assert verdicts(rank(records)).get("unbounded-checkpoints", (None,))[0] == verdict
 
 
+def test_new_names_behind_a_renaming_pile_up_as_well() -> None:
+    saves = [_save("/out/new.tmp", 2 * number) for number in range(6)]
+    moves = [_change("os.rename", 2 * number + 1, "/out/new.tmp", f"/out/step{number}.pt") for number in range(6)]
+    found = verdicts(rank(_files(saves, *moves)))
+    assert found["unbounded-checkpoints"][0] == "verified" and found["non-atomic-checkpoint"][0] == "refuted"
+
+
+def test_a_backup_of_the_last_file_is_no_pile() -> None:
+    saves = [_save("/out/last.pt", 2 * number) for number in range(6)]
+    moves = [_change("os.rename", 2 * number + 1, "/out/last.pt", "/out/last.pt.bak") for number in range(6)]
+    assert verdicts(rank(_files(saves, *moves)))["unbounded-checkpoints"][0] == "refuted"
+
+
 def test_a_save_over_the_last_file_is_in_place() -> None:
     records = _files([_save("/out/last.pt", 0), _save("/out/last.pt", 1, existed=True)])
     assert verdicts(rank(records))["non-atomic-checkpoint"][0] == "verified"

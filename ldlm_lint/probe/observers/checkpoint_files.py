@@ -31,6 +31,8 @@ class CheckpointFiles(Observer):
         self._saving = 0
         self._order = 0
         self._wrapped_safetensors = False
+        # Names of files that were seen saved, wherever they were moved to since.
+        self._known: set[str] = set()
 
     def install(self, session: Session) -> None:
         torch = session.torch
@@ -103,6 +105,7 @@ class CheckpointFiles(Observer):
         size = os.path.getsize(pending["path"]) if os.path.isfile(pending["path"]) else 0
         pending |= {"bytes": size, "seconds": round(seconds, 6), "step": session.step, "order": self._next()}
         self._saves.append(pending)
+        self._known.add(pending["path"])
 
     def _changed(self, session: Session, event: str, arguments: tuple[Any, ...]) -> None:
         paths = [
@@ -122,9 +125,12 @@ class CheckpointFiles(Observer):
 
     def _arrives(self, paths: list[str]) -> bool:
         """Whether a file becomes a checkpoint by its new name, that was not seen saved: through an open file, by fsspec."""
-        saved = {one["path"] for one in self._saves}
-        moved = {one["paths"][-1] for one in self._changes}
-        return len(paths) == 2 and paths[1].endswith(_CHECKPOINTS) and not {paths[0]} & (saved | moved)
+        if len(paths) != 2:
+            return False
+        known = paths[0] in self._known
+        self._known.discard(paths[0])
+        self._known.add(paths[1])
+        return not known and paths[1].endswith(_CHECKPOINTS)
 
     def _concerns(self, path: str) -> bool:
         saved = [one["path"] for one in self._saves]

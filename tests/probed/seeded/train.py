@@ -57,10 +57,13 @@ class Plain(nn.Module):
         self.blocks = nn.ModuleList(Block(width) for _ in range(depth))
         self.head = nn.Linear(width, 1)
         self.dead = nn.Linear(width, width) if unused else None
+        self.uses_dead = False
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         for block in self.blocks:
             x = block(x)
+        if self.dead is not None and self.uses_dead:
+            x = x + self.dead(x)
         return self.head(x).mean()
 
 
@@ -135,7 +138,7 @@ def main() -> None:
     parser.add_argument("--micro", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=99)
     parser.add_argument("--group-timeout", type=float)
-    parser.add_argument("--unused", choices=("always", "never", "one-rank"), default="always")
+    parser.add_argument("--unused", choices=("always", "never", "one-rank", "frozen"), default="always")
     parser.add_argument("--no-sync", action="store_true")
     parser.add_argument("--checkpointing", choices=sorted(MODELS), default="none")
     parser.add_argument("--fused", action="store_true")
@@ -156,7 +159,8 @@ def main() -> None:
     given = {"timeout": datetime.timedelta(seconds=options.group_timeout)} if options.group_timeout else {}
     group = dist.new_group([0, 1], **given)
 
-    model = MODELS[options.checkpointing](options.width, 3, options.unused == "always")
+    model = MODELS[options.checkpointing](options.width, 3, options.unused in ("always", "one-rank"))
+    model.uses_dead = options.unused == "one-rank" and rank == 0
     model = DDP(model, find_unused_parameters=True, gradient_as_bucket_view=options.bucket_view)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=options.fused)
     data = Numbers(24, options.width)
@@ -168,7 +172,7 @@ def main() -> None:
         if options.set_epoch:
             sampler.set_epoch(epoch)
         for rows in loader:
-            if options.unused == "one-rank" and rank == 1:
+            if options.unused == "frozen" and rank == 1:
                 model.module.head.requires_grad_(step % 2 == 0)
             loss = backward(model, rows, options.micro, options)
             optimizer.step()

@@ -1,6 +1,7 @@
 """A thing against itself, for real: each arm of each timing is replaced by the baseline, and nothing may be verified.
 
-Twenty runs take up to half an hour; `LDLM_SAME_RUNS` is another number of them. They mean most
+Twenty runs take up to half an hour; `LDLM_SAME_RUNS` is another number of them, `LDLM_SAME_BUDGET` the
+seconds for each half of one. They mean most
 on a machine that does other work as well, and with ``--target cpu``, where the device decides nothing.
 """
 
@@ -85,7 +86,8 @@ def measured(effect: float, seed: int) -> Judgement:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(int(os.environ.get("LDLM_SAME_RUNS", "20"))))
 def test_nothing_is_verified_of_a_thing_against_itself(seed):
-    verdicts = [*same(seed, *TIMED[:4], budget=50.0), *same(seed, *TIMED[4:], budget=50.0)]
+    seconds = float(os.environ.get("LDLM_SAME_BUDGET", "50"))
+    verdicts = [*same(seed, *TIMED[:4], budget=seconds), *same(seed, *TIMED[4:], budget=seconds)]
     print(f"\nrun {seed}\n{shown(verdicts)}")
     assert sum(one["measured"] is not None for one in verdicts) >= 3, "too few comparisons came about"
     assert [one for one in verdicts if one["verdict"] == "verified"] == []

@@ -63,6 +63,20 @@ def constants() -> Any:
 
 
 @contextmanager
+def without_rejections() -> Iterator[None]:
+    """While it lasts, ``trunc_normal_`` leaves its tensor as it is: it draws until no value (there are none) is outside."""
+    name = "_no_grad_trunc_normal_"
+    original = getattr(nn.init, name, None)
+    if original is not None:
+        setattr(nn.init, name, lambda tensor, *args, **kwargs: tensor)
+    try:
+        yield
+    finally:
+        if original is not None:
+            setattr(nn.init, name, original)
+
+
+@contextmanager
 def converting_by_replacement() -> Iterator[None]:
     """While it lasts, ``module.to(...)``, ``.half()`` and the like put new parameters in the place of the old ones.
 

@@ -90,7 +90,8 @@ def judgement(request: Request, result: Result, device: str, root: str) -> Judge
         threshold=BAR,
         detail={"peak_bytes": as_is.peak, "peak_bytes_checkpointed": blocks.peak if blocks else 0},
     )
-    scope = Scope(device, request.device, steps=1, ranks=(0,))
+    # Figures counted as on the CPU are those of the CPU; what is counted as on CUDA was not seen there.
+    scope = Scope("cpu" if request.device == "cpu" else device, request.device, steps=1, ranks=(0,))
     where = f"batch {', '.join(result.batch)}; one step in steady state under {device}"
     places = tuple(site for site in _sites(request, result, root) if site is not None)
     return Judgement(RULE, CLAIM, verdict, f"{reason} ({where})", scope, places, measured or None)

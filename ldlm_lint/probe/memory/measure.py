@@ -16,7 +16,7 @@ from torch import nn
 from ldlm_lint.probe.memory import blocks as finding
 from ldlm_lint.probe.memory import tracker as track
 from ldlm_lint.probe.memory.as_on_cuda import AsOnCuda, cuda_autocast_on_cpu
-from ldlm_lint.probe.memory.fakes import constants, converting_by_replacement, fake_mode, into_mode
+from ldlm_lint.probe.memory.fakes import constants, converting_by_replacement, fake_mode, into_mode, without_rejections
 from ldlm_lint.probe.memory.request import Request, RequestError
 from ldlm_lint.probe.memory.subject import Subject, built, cast, resolve, tensors, with_batch
 
@@ -67,6 +67,7 @@ def measure(request: Request, progress: Callable[[str], None] = lambda text: Non
         mode = None if request.real else modes.enter_context(fake_mode())
         if mode is not None:
             modes.enter_context(constants())
+            modes.enter_context(without_rejections())
             modes.enter_context(converting_by_replacement())
         choices = AsOnCuda()
         if request.device == "cuda" and not request.real:

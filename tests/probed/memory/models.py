@@ -138,6 +138,7 @@ def gpt_of_read_depth():
     rates = [one.item() for one in torch.linspace(0, 0.3, 4)]
     positions = torch.arange(4)
     model = Gpt(depth=int(positions[-1]) + 1, dropout=rates[0])
+    nn.init.trunc_normal_(model.head.weight, std=0.02)
     model.register_buffer("rates", torch.linspace(0, 1, 8), persistent=False)
     return model, (tokens(), tokens())
 

@@ -28,7 +28,7 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
     for place in places(_within(run, "host_calls")):
         yield from _called(run, place)
     for place in places(_within(run, "host_syncs")):
-        if any(one["caller"] == "program" for one in place.records):
+        if any(one["caller"] == "program" for one in place.records) and not _only_indexes(run, place):
             yield from _read(run, place)
 
 
@@ -54,6 +54,12 @@ def _called(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     reason = f"{call}() was called here in {iterations} of {counted(of, 'iteration')}"
     measured = Measurement(metric, share, "calls per iteration", n=of)
     yield on_accelerators(run, judgement(run, rule, claim, verdict, reason, (place.site,), measured))
+
+
+def _only_indexes(run: WatchedRun, place: Place) -> bool:
+    """Whether a run on the CPU used tensors as indices there and no more, as data sets do with random orders."""
+    methods = {name for one in place.records for name in one["methods"]}
+    return run.device not in ACCELERATORS and methods == {"__index__"} and not place.total("on_graph")
 
 
 def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:

@@ -27,7 +27,6 @@ from ldlm_lint.suppress import suppressions
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.dossier import Dossier
-    from ldlm_lint.evidence.join import Joined
     from ldlm_lint.project.questions import Context
     from ldlm_lint.python.flow import ModuleFlow
 
@@ -55,8 +54,14 @@ def run(
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
     contexts: dict[str, Context] = {}
     decided = list(_once(_decide(results, config, overlay, contexts)))
-    joined = _joined(decided, evidence, dict(found.files), config, overlay, sources) if evidence is not None else None
-    decided = list(joined.findings) if joined is not None else decided
+    joined = None
+    if evidence is not None:
+        from ldlm_lint.evidence.applied import applied
+
+        joined = applied(
+            decided, evidence, dict(found.files), config, functools.partial(_source, overlay=overlay), sources
+        )
+        decided = list(joined.findings)
     kept, withdrawn, suppressed = _select(decided, config, sources)
     sifted = gate.sift(kept, sources, config.root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
@@ -92,47 +97,6 @@ def _launches(contexts: Iterable[Context], paths: Collection[str]) -> dict[str, 
     only = {path: next(iter(found)) for path, found in scripts.items() if len(found) == 1}
     # What a batch system starts cannot be run as it stands.
     return {path: script for path, script in only.items() if script.endswith((".sh", ".bash"))}
-
-
-def _joined(
-    findings: Sequence[Finding],
-    evidence: Dossier,
-    files: Mapping[Path, Kind],
-    config: Config,
-    overlay: Overlay,
-    sources: dict[str, Source],
-) -> Joined:
-    """The findings with their evidence; the sources of files that only evidence has a finding in are added."""
-    from ldlm_lint.evidence.join import join
-    from ldlm_lint.evidence.places import Linted
-
-    kinds = {path.as_posix(): kind for path, kind in files.items()}
-    pointed = {related.span.path for finding in findings for related in finding.related}
-
-    @functools.cache
-    def source_of(path: str) -> Source | None:
-        if path in sources:
-            return sources[path]
-        try:
-            return _source(path, kinds.get(path) or kind_of_name(path) or Kind.SHELL, overlay)
-        except UnreadableError:
-            return None
-
-    linted = Linted(config.root, kinds.keys() | pointed, source_of, evidence.started, evidence.moves)
-    joined = join(findings, evidence, linted, by_symbol, _limits(config))
-    for path in {finding.span.path for finding in joined.findings} - sources.keys():
-        sources[path] = source_of(path)
-    return joined
-
-
-def _limits(config: Config) -> dict[str, str]:
-    """The rules whose limits the project has set, with these options in words."""
-    limits = {rule.symbol: [one for one in rule.options if one.name.endswith(("-limit", "-minimum"))] for rule in ALL}
-    changed = {
-        symbol: [f"{one.name} is {value}" for one in options if (value := config.option(one)) != one.default]
-        for symbol, options in limits.items()
-    }
-    return {symbol: ", ".join(words) for symbol, words in changed.items() if words}
 
 
 def _source(path: str, kind: Kind, overlay: Overlay) -> Source:

@@ -235,7 +235,7 @@ def test_judge_names_the_target(tmp_path, judge):
 def test_judge_says_which_ranks_are_missing_and_how_runs_ended(tmp_path, judge):
     files.write(WHOLE, tmp_path)
     _, out, _ = judge(tmp_path)
-    assert "note: 1 of 2 ranks left evidence; none from rank 0\n" in out
+    assert "note: no evidence of rank 0: " in out
     assert "note: the program crashed with Error\n" in out
     assert "note: could not be seen: host syncs: not on a CPU\n" in out
     assert "note: a note\n" in out

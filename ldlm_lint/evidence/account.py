@@ -6,12 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from ldlm_lint.evidence.model import Evidence
 
-MOST_MISSING = 8
-
 
 def account(ranks: Sequence[Evidence]) -> Iterator[str]:
-    """Sentences about one run: the ranks that left no evidence, its exception, what the probe says of itself."""
-    yield from _missing(ranks)
+    """Sentences about one run: the exceptions it ended with, and what the probe says of itself."""
     by_text: dict[str, list[int]] = {}
     for one in ranks:
         if one.run.exception:
@@ -33,17 +30,3 @@ def account(ranks: Sequence[Evidence]) -> Iterator[str]:
         yield from notes_of(ranks)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         yield f"what the probe says of itself cannot be read ({type(error).__name__}: {error})"
-
-
-def _missing(ranks: Sequence[Evidence]) -> Iterator[str]:
-    world = max(one.run.world_size for one in ranks)
-    seen = {one.run.rank for one in ranks if 0 <= one.run.rank < world}
-    if ranks[0].run.kind != "watch" or len(seen) >= world:
-        return
-    missing = []
-    rank = 0
-    while len(missing) < MOST_MISSING and rank < world:
-        missing += [str(rank)] if rank not in seen else []
-        rank += 1
-    more = "" if world - len(seen) <= len(missing) else " and others"
-    yield f"{len(seen)} of {world} ranks left evidence; none from rank {', '.join(missing)}{more}"

@@ -250,5 +250,7 @@ def _line_span(linted: Linted, place: _Place) -> Span | None:
         return None
     line = place.lines.start
     text = source.lines[line - 1]
+    if not text.strip():
+        return None
     indent = text[: len(text) - len(text.lstrip())]
     return source.span_of(line, len(indent.encode()), line, len(text.rstrip().encode()))

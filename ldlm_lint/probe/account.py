@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,9 +22,10 @@ _ENDS = {
 def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
     """Sentences about the processes of a run, one for what is the same in all of them."""
     yield from _grouped(evidence, _watched)
-    missing = sorted(
-        set(range(max((one.run.world_size for one in evidence), default=0))) - {one.run.rank for one in evidence}
-    )
+    seen = {one.run.rank for one in evidence}
+    ranks = range(max((one.run.world_size for one in evidence), default=0))
+    # Evidence may be anybody's: a world of any size costs no more than the first ranks that are missing.
+    missing = list(itertools.islice((rank for rank in ranks if rank not in seen), MOST_RANKS + 1))
     if missing:
         shown = ", ".join(map(str, missing[:MOST_RANKS])) + (", ..." if len(missing) > MOST_RANKS else "")
         yield f"no evidence of rank {shown}: these processes were on another machine, not injected, or ended by force"

@@ -14,7 +14,7 @@ WINDOW, FEWEST, EVERY = 100, 30, 32
 FACTOR = 10.0
 """Times the rolling median. A norm of lognormal(0, 0.3) stays below 3 times."""
 SIGMAS = 6.0
-BEYOND = 2.0
+BEYOND = 2.5
 """Times the highest ordinary value of the series so far: a norm with a heavy tail has been there before."""
 
 
@@ -53,7 +53,7 @@ class GradientExplosion:
         middle = median(logs)
         self.center = math.exp(middle)
         # The early steps of a run have norms of their own; they leave the memory of the highest over a few windows.
-        self.highest = max(max(positive), 0.98 * self.highest)
+        self.highest = max(max(positive), 0.96 * self.highest)
         wide = SIGMAS * deviation(logs, middle)
         self.limit = max(FACTOR * self.center, BEYOND * self.highest, math.exp(min(middle + wide, 700.0)))
 

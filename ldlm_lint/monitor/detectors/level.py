@@ -145,13 +145,13 @@ class Divergence:
     """A loss that goes back to where it came from, or leaves its first level upwards, and stays there.
 
     Compared are medians of 25 points: half of what was gained is lost and the level is 1.3 times the best one; or,
-    without any gain, 1.5 times the first one and rising over 6 stretches. What was gained counts as lost if the last 100
-    points rose by 8 times what these medians usually move by, or 12 stretches rose one after the other, and to 1.1 times
+    without any gain, 1.5 times the first one and rising over 8 stretches. What was gained counts as lost if the last 100
+    points rose by 8 times what these medians usually move by, or 16 stretches rose one after the other, and to 1.1 times
     of all in the last 500 points: waves do neither. Only for losses that are positive throughout, whose
     first stretch has a level (a penalty that grows from zero has none).
     """
 
-    LENGTH, LATELY, RISES, KEEP = 25, 5, 12, 21
+    LENGTH, LATELY, RISES, KEEP = 25, 5, 16, 21
     LOST, ABOVE_BEST, ABOVE_FIRST, MOVES = 0.5, 1.3, 1.5, 8.0
 
     def __init__(self, name: str) -> None:

@@ -22,7 +22,7 @@ FLOOR = 0.001
 BEYOND = 1.7
 """Times the farthest that the series has ordinarily been above its trend."""
 HEAVY, TAIL, SURE = 5.0, 2.75, 10.0
-"""A series whose ordinary values went 5 spreads above the trend, or whose outer tenth lies 2.75 times as far out as its
+"""A series whose ordinary values went 5 spreads away from the trend, or whose outer tenth lies 2.75 times as far out as its
 middle (2.44 for a normal distribution), has a heavy tail: one value proves nothing, and neither does one below 10."""
 MANY = 200
 GRACE, RAISED = 25, 100
@@ -43,7 +43,7 @@ class LossSpike:
         self.scores: deque[float] = deque(maxlen=512)
         self.exceeded: deque[int] = deque(maxlen=2)
         self.seen = self.row = 0
-        self.extreme = 0.0
+        self.extreme = self.farthest = 0.0
         self.center, self.spread = 0.0, 0.0
         # The least difference of two values so far: what a log prints has a last digit.
         self.digit = float("inf")
@@ -82,12 +82,14 @@ class LossSpike:
             scores = [(one - self.center) / self.spread for one in part]
             self.scores.extend(scores)
             self.extreme = max(self.extreme, *scores)
+            self.farthest = max(self.farthest, self.extreme, -min(scores))
 
     def _set(self) -> None:
         values = list(self.window)
         if len(values) < FEWEST:
             return
         self.extreme *= 0.999
+        self.farthest *= 0.999
         self.center, spread = trend_end(values)
         distinct = sorted(set(values))
         self.digit = min([self.digit, *map(sub, distinct[1:], distinct)])
@@ -116,7 +118,7 @@ class LossSpike:
 
     def _heavy(self) -> bool:
         """Whether the tail of the series is heavy, or not known yet."""
-        if self.extreme > HEAVY or len(self.scores) < MANY:
+        if self.farthest > HEAVY or len(self.scores) < MANY:
             return True
         ordered = sorted(map(abs, self.scores))
         return ordered[int(0.9 * len(ordered))] > TAIL * ordered[len(ordered) // 2]

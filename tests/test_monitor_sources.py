@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 import pytest
 
 from ldlm_lint.monitor import sources
 from ldlm_lint.monitor.records import every
-from ldlm_lint.monitor.sources import Source, SourceError
+from ldlm_lint.monitor.sources import MissingExtra, Source, SourceError
 
 LINES = "iter 0: loss 4.5, time 60.25ms, mfu 0.02%\niter 10: loss 4.25, time 61.50ms, mfu 0.02%\n"
 
@@ -140,6 +141,14 @@ def test_task_numbers_of_srun_are_found_in_a_file(tmp_path):
     found = list(every(read for read in sources.read(Source(str(file), "text")) if read))
     assert {one.rank for one in found} == {0, 1}
     assert len(found) == 10
+
+
+def test_event_files_need_a_package_that_is_named(tmp_path, monkeypatch):
+    (tmp_path / "events.out.tfevents.1.host").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "tensorboard.backend.event_processing.event_file_loader", None)
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MissingExtra, match=r"pip install .*ldlm-lint\[monitor\]"):
+        _read(*sources.find(str(tmp_path)))
 
 
 @pytest.mark.slow

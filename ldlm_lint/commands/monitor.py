@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read, judge, print, and return the exit code."""
-    from ldlm_lint.monitor.sources import SourceError
+    from ldlm_lint.monitor.sources import MissingExtra, SourceError
 
     if bool(arguments.paths) == bool(arguments.compare):
         raise UsageError("name a log or a folder, or two of them with --compare")
@@ -59,6 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--compare reads finished logs; leave out --follow")
     try:
         return _compared(arguments) if arguments.compare else _watched(arguments)
+    except MissingExtra as error:
+        raise UsageError(str(error)) from error
     except SourceError as error:
         return fail(FAILURE, str(error))
 

@@ -20,6 +20,7 @@ _WRAPPER = re.compile(rf"\b[A-Za-z_][\w.]*\(\s*[\[('\"]*({MARK})[\])'\"]*(?:,[^(
 _NUMBER = re.compile(r"(\d+)(?: ?(%|[a-zA-Z/]+))?$")
 _OF = re.compile(r"(\d+)/\d+$")
 _SPLIT_KEYS = ("mode", "split", "phase", "stage", "dataset", "type", "kind")
+_NAME_KEYS = ("name", "metric", "metric_name", "tag", "key")
 _SPLITS = {
     **dict.fromkeys(("train", "training", "fit", "train_inner"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "eval", "evaluation", "test"), "val"),
@@ -64,7 +65,7 @@ def read(text: str, shapes: Sequence[Shape]) -> list[Part] | None:
     if not parsed:
         return None
     values, before = parsed
-    leaves = list(_leaves(values, ""))
+    leaves = _named(values, list(_leaves(values, "")))
     names = {key for key, _, _ in leaves} | set(values)
     shape = next((one for one in shapes if one.keys <= names), None)
     made = [_item(key, index, unit, shape) for key, index, unit in leaves]
@@ -74,6 +75,15 @@ def read(text: str, shapes: Sequence[Shape]) -> list[Part] | None:
     split = _said(values, before) or (shape.split if shape else "")
     where = "" if shape else before.replace(MARK, "#").strip()
     return assemble(shape.name if shape else "json", items, split, bool(shape), where)
+
+
+def _named(values: Mapping[str, Any], leaves: list[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
+    """The leaves of a row that names its one quantity: ``{"name": "loss", "data": {"step": 1, "value": 3.9}}``."""
+    name = next((values[key] for key in _NAME_KEYS if isinstance(values.get(key), str)), "")
+    if not name or sum(path.rpartition("/")[2] == "value" for path, _, _ in leaves) != 1:
+        return leaves
+    last = [(path.rpartition("/")[2], index, unit) for path, index, unit in leaves]
+    return [(name if path == "value" else path, index, unit) for path, index, unit in last]
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, int, str]]:

@@ -74,7 +74,7 @@ def _certain(made: Sequence[tuple[Pair, Item]]) -> bool:
     measured = [(pair, one) for pair, one in made if one.key in _METRICS or _is_loss(one)]
     placed = any(one.key in (STEP, EPOCH) for _, one in made)
     if placed and not measured:
-        return any(pair.strong and _SCORE.search(plain(one.raw)) for pair, one in made)
+        return any(_SCORE.search(plain(one.raw)) for _, one in made)
     return bool(measured) and (placed or len(measured) > 1 or any(pair.strong for pair, _ in measured))
 
 

@@ -92,7 +92,7 @@ _NAMES: dict[str, str] = {
     STEP: "step steps global_step globalstep iter iters iteration iterations it num_updates update updates batch "
     "train_step training_step optimizer_step opt_step batch_idx batch_id minibatch global_steps num_steps "
     "train_steps training_steps global_iter iter_num completed_step trainer/global_step train/global_step "
-    "training/global_step current_step itr micro_step mini_batch minibatch_step n_iter stepnum curr_step cur_step "
+    "training/global_step current_step current_steps itr micro_step mini_batch minibatch_step n_iter stepnum curr_step cur_step "
     "optim_step",
     EPOCH: "epoch epochs ep train_epoch training_epoch train/epoch training/epoch current_epoch epoch_num epoch_idx "
     "num_epoch cur_epoch",

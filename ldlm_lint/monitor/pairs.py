@@ -184,7 +184,7 @@ def _kept(unit: str, units: Mapping[str, Unit]) -> tuple[str, float]:
 
 
 _SPEEDS = frozenset(
-    ("", "throughput", "speed", "rate", "train_speed", "training_speed", "training_throughput", "perf", "time")
+    ("", "throughput", "speed", "rate", "train_speed", "training_speed", "training_throughput", "perf", "time", "ips")
 )
 
 

@@ -31,6 +31,10 @@ class SourceError(Exception):
     """A source that cannot be read; the text names it and says why, and what to install where that helps."""
 
 
+class MissingExtra(SourceError):
+    """A source that needs a package which is not installed; the text says how to install it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One file with records. ``kind`` is one of `KINDS`; ``name`` is how it is shown, relative to what was asked for."""
@@ -136,6 +140,8 @@ def read(
             yield from _lines(source, follow, stop or (lambda: False), poll)
             return
         yield from _again(source, follow, stop or (lambda: False), poll)
+    except structured.MissingPackage as error:
+        raise MissingExtra(f"{source.path}: {error}") from error
     except OSError as error:
         raise SourceError(f"{source.path}: {error.strerror or error}") from error
 

@@ -18,6 +18,10 @@ from ldlm_lint.monitor.records import Line, Read, Record, Template
 TENSORBOARD = 'event files need tensorboard: pip install "ldlm-lint[monitor]" (or: pip install tensorboard)'
 
 
+class MissingPackage(Exception):
+    """A package of an extra that a kind of file needs; the text says how to install it."""
+
+
 class Structured(Protocol):
     """A file that grows; raises `OSError` where it cannot be read."""
 
@@ -140,7 +144,7 @@ class Events:
         try:
             from tensorboard.backend.event_processing.event_file_loader import EventFileLoader
         except ImportError as error:
-            raise OSError(0, TENSORBOARD) from error
+            raise MissingPackage(TENSORBOARD) from error
         self._loader, self._rows, self._line = EventFileLoader(path), _Rows(), 0
 
     def new(self, final: bool) -> Iterator[Read]:

@@ -26,6 +26,7 @@ FORMATS = (
     Format("mmcv/iter", "eta: ", r"\bIter \[<step>/<>\]\s+lr:", _MM, _MM_UNITS, "train"),
     Format("yolox", "iter_time", r"\bepoch: <epoch>/<>, iter: <step>/<>, mem:", units={"mb": MIB}, split="train"),
     Format("basicsr", "time (data)", r"\[epoch: <epoch>, iter: <step>, lr:\(<lr>,[^)]*\)\] \[eta: .*, time \(data\): <step_time_s=time> \(<data_time_s=data>\)\]", split="train"),
+    Format("stylegan", "sec/kimg", r"\btick <=tick>\s+kimg <=kimg>\s.*sec/tick <=sec/tick>\s+sec/kimg <=sec/kimg>(?:\s+maintenance <=maintenance>)?(?:\s+cpumem <=cpumem>)?(?:\s+gpumem <=gpumem>)?(?:\s+reserved <=reserved>)?(?:\s+augment <=augment>)?", rest=False, split="train"),
     Format("imagenet", "Epoch: [", r"\bEpoch: \[<epoch>\]\[<step>/<>\]\s+Time", _METERS, split="train"),
     Format("imagenet/val", "Test: [", r"\bTest: \[<step>/<>\]\s+Time(?!:)", _METERS, split="val"),
     Format("imagenet/summary", "Acc@", r"^\* (?:Acc|Prec)@", split="val"),

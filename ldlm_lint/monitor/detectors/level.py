@@ -204,7 +204,8 @@ class Divergence:
         if self.told or len(usual) < 2:
             return self.told
         rise = middles[-1] - min(middles[-self.LATELY :])
-        sudden = rise > self.MOVES * jitter(usual) or (len(middles) >= self.RISES and _rising(middles[-self.RISES :]))
+        moves = max(jitter(usual), 2 * median(self.stretches.errors))
+        sudden = rise > self.MOVES * moves or (len(middles) >= self.RISES and _rising(middles[-self.RISES :]))
         start = self.stretches.ends[-self.LATELY].line
         raised = Context.within(context.raised, start, self.stretches.ends[-1].line)
         return sudden and lately > 1.1 * max(usual) and not raised

@@ -142,3 +142,48 @@ def test_losses_are_those_of_a_run_without_the_probe_bit_for_bit(seeded, tmp_pat
     plain = _losses(done.stdout)
     assert len(plain) == 2 * (STEPS - 1)
     assert _losses(seeded[1]) == plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (
+            ("--unused", "one-rank", "--saves", "in-place", "--all-ranks-save", "--micro", "1"),
+            {
+                "ddp-find-unused-parameters": "refuted",
+                "non-atomic-checkpoint": "verified",
+                "checkpoint-saved-by-every-rank": "verified",
+                "accumulation-without-no-sync": "inconclusive",
+                "requires-grad-toggled-per-step": None,
+            },
+        ),
+        (
+            ("--unused", "frozen", "--checkpointing", "whole", "--saves", "atomic"),
+            {
+                "ddp-find-unused-parameters": "refuted",
+                "requires-grad-toggled-per-step": "verified",
+                "parameters-frozen-after-wrap": "verified",
+                "whole-model-checkpoint": "verified",
+                "non-atomic-checkpoint": "refuted",
+                "checkpoint-saved-by-every-rank": "refuted",
+                "checkpoint-removed-before-replacement": None,
+            },
+        ),
+        (
+            ("--unused", "never", "--checkpointing", "reentrant", "--saves", "removed-first"),
+            {
+                "reentrant-checkpoint-misuse": "verified",
+                "checkpoint-removed-before-replacement": "verified",
+                "missing-activation-checkpointing": "inconclusive",
+            },
+        ),
+    ],
+    ids=["one-rank", "frozen", "reentrant"],
+)
+def test_other_defects(tmp_path: Path, options: tuple[str, ...], expected: dict[str, str | None]) -> None:
+    evidence, _ = _watched(tmp_path, FORKED, *options)
+    judged = {rule: one.verdict.value for rule, one in _by_rule(evidence).items()}
+    assert {rule: judged.get(rule) for rule in expected} == expected
+    if "one-rank" in options:
+        assert "dead.bias, dead.weight) on rank 1" in _by_rule(evidence)["ddp-find-unused-parameters"].reason

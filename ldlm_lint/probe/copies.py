@@ -107,7 +107,9 @@ def _ignored(project: Path) -> list[str]:
     """What git ignores, whole folders as one; without what every project has."""
     listed = _git(project, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory") or b""
     names = [os.fsdecode(name) for name in listed.split(b"\0") if name]
-    return [one for one in names if not _is_clutter(one)]
+    folders = tuple(one for one in names if one.endswith("/"))
+    inner = {one for one in names if one.startswith(tuple(folder for folder in folders if folder != one))}
+    return [one for one in names if not _is_clutter(one) and one not in inner]
 
 
 def _is_clutter(path: str) -> bool:

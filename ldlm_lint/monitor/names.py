@@ -62,7 +62,7 @@ PACES: dict[str, float] = {
 # cannot be told and is kept under its own name only).
 _NAMES: dict[str, str] = {
     "loss": "loss lm_loss total_loss loss_total train_loss training_loss running_loss batch_loss loss_step step_loss "
-    "reduced_train_loss cross_entropy_loss crossentropyloss ce_loss lossval loss_value",
+    "reduced_train_loss loss/train/total cross_entropy_loss crossentropyloss ce_loss lossval loss_value",
     "grad_norm": "grad_norm gradnorm gradient_norm grad_norms gnorm total_grad_norm global_grad_norm total_norm "
     "grad_norm_total gradient_global_norm global_gradient_norm",
     "lr": "lr learning_rate learningrate current_lr curr_lr",
@@ -87,8 +87,10 @@ _NAMES: dict[str, str] = {
     "max_memory_allocated vram mem_allocated peak_vram cuda_memory allocated peak_gpu_memory cuda_mem gpu_mem_peak",
     "skipped_steps": "skipped_steps number_of_skipped_iterations skipped_iterations skipped_iters skipped",
     "nan_iterations": "number_of_nan_iterations nan_iterations nan_iters",
-    "perplexity": "ppl perplexity",
+    "perplexity": "ppl perplexity metrics/train/language_perplexity",
     "accuracy": "acc accuracy",
+    "samples": "consumed_samples",
+    "tokens": "consumed_tokens",
     STEP: "step steps global_step globalstep iter iters iteration iterations it num_updates update updates batch "
     "train_step training_step optimizer_step opt_step batch_idx batch_id minibatch global_steps num_steps "
     "train_steps training_steps global_iter iter_num completed_step trainer/global_step train/global_step "

@@ -27,6 +27,10 @@ class Pair(NamedTuple):
 
 
 UNKNOWN = "?"
+# `22.8K`: as nanotron prints numbers. Of bytes it could also be powers of 1024, and of a step it is not exact.
+_COUNTS = {"K": 1e3, "k": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12}
+_COUNTED = frozenset(("", "tokens", "samples", "tokens_per_s", "samples_per_s", "step_time_s"))
+_BYTES = re.compile(r"mem|byte|_gb|_mb|_tb|disk|cache|size")
 
 _UNIT = re.compile(
     r" ?(%|/s(?:ec)?(?:/\w+)?\b|[a-zA-Zµ]+(?: ?/ ?[a-zA-Z]+)*(?: per sec(?:ond)?)?(?:/[a-zA-Z]+)?)(?![\w])"
@@ -108,6 +112,8 @@ def _unit(after: str, known: Mapping[str, Unit]) -> tuple[str, int]:
         text = found[1].lower().replace(" /", "/").replace("/ ", "/")
         if found[0][0] != " ":
             end = found.end()
+            if found[1] in _COUNTS and text not in known:
+                return found[1], end
             if text in known or text in UNITS or text in RATES or text in PACES or text.startswith("/s"):
                 return text, end
         elif text in RATES or text in PACES or (text in UNITS and _ENDED.match(after, found.end())):
@@ -149,6 +155,11 @@ def item(pair: Pair, names: Mapping[str, str] | None = None, units: Mapping[str,
     """
     names, units = names or {}, units or {}
     name = plain(pair.key)
+    if pair.unit in _COUNTS:
+        made = item(pair._replace(unit=""), names, units)
+        if made is None or made.key not in _COUNTED or _BYTES.search(name):
+            return None
+        return made._replace(scale=made.scale * _COUNTS[pair.unit])
     if pair.mean:
         return Item(pair.index, "", f"{pair.key} (avg)", *_kept(pair.unit, units)) if pair.unit != UNKNOWN else None
     means = Meaning(names[name], meaning(pair.key).split) if name in names else meaning(pair.key)

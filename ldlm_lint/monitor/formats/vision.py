@@ -30,6 +30,7 @@ FORMATS = (
     Format("imagenet", "Epoch: [", r"\bEpoch: \[<epoch>\]\[<step>/<>\]\s+Time", _METERS, split="train"),
     Format("imagenet/val", "Test: [", r"\bTest: \[<step>/<>\]\s+Time(?!:)", _METERS, split="val"),
     Format("imagenet/summary", "Acc@", r"^\* (?:Acc|Prec)@", split="val"),
+    Format("openpcdet", "Acc_iter", r"\bTrain: <epoch>/<> \( ?<>%\) \[ ?<step>/<> \( ?<>%\)\]", split="train"),
     Format("timm", "Train: ", r"\bTrain: <epoch> \[ ?<step>/<> \( ?<>%\)\].*?" + _TIMM, {"data": "data_time_s"}, split="train"),
     Format("timm/val", "Test", r"\bTest(?: \(EMA\))?: \[<step>/<>\] +Time:", _METERS, split="val"),
     Format("swin", "Train: [", r"\bTrain: \[<epoch>/<>\]\[<step>/<>\]\s+eta", {"time": "step_time_s", "mem": "memory_bytes"}, {"mb": MIB}, "train"),

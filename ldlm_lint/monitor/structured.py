@@ -104,7 +104,7 @@ class TrainerState:
             except (ValueError, AttributeError) as error:
                 raise OSError(0, f"not the state of a trainer ({error})") from error
         for number, entry in enumerate(history[self._seen :], self._seen + 1):
-            row = {str(key): number for key, value in entry.items() if (number := _number(value)) is not None}
+            row = {str(key): read for key, value in entry.items() if (read := _number(value)) is not None}
             yield Line(number, None, "", ""), self._rows.records(number, row, "trainer_state")
         self._seen = max(self._seen, len(history))
 

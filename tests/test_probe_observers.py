@@ -76,8 +76,12 @@ def _net(checkpointing: str = "none") -> Any:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.blocks = nn.Sequential(*(Block() for _ in range(4)))
+            self.parts = nn.ModuleDict({"h": nn.Sequential(*(Block() for _ in range(4)))})
             self.head = nn.Linear(WIDTH, 1)
+
+        @property
+        def blocks(self):
+            return self.parts["h"]
 
         def forward(self, x):
             if checkpointing == "sequential":
@@ -135,7 +139,14 @@ def test_a_model_that_is_gone_at_the_end_is_remembered_and_found_in_the_source()
     assert source[model["site"]["line"] - 1].strip() == "class Net(nn.Module):"
     assert source[model["construction"]["line"] - 1].strip().startswith("return Net()")
     assert model["stacks"][0] | {"site": 0, "forward": 0, "construction": 0} == {
-        **{"name": "blocks", "block": "_net.<locals>.Block", "count": 4, "attends": True, "called": 4, "recomputed": 0},
+        **{
+            "name": "parts.h",
+            "block": "_net.<locals>.Block",
+            "count": 4,
+            "attends": True,
+            "called": 4,
+            "recomputed": 0,
+        },
         **{"owner": "_net.<locals>.Net", "site": 0, "forward": 0, "construction": 0},
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ class ActivationCheckpointing(Observer):
     def install(self, session: Session) -> None:
         self._models = models_of(session)
         self._models.listeners.append(self._entered)
-        module = session.torch.utils.checkpoint
+        module = importlib.import_module("torch.utils.checkpoint")
         session.patch(module, "_checkpoint_without_reentrant_generator", self._generator(session), self.topic)
         function = getattr(module, "CheckpointFunction", None)
         if function is not None:

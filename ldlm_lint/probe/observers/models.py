@@ -290,9 +290,18 @@ def _stacks(root: Any) -> Iterator[tuple[Stack, list[Any]]]:
         blocks = list(container.children())
         if len({type(one) for one in blocks}) != 1 or not _repeats(blocks):
             continue
-        owner = names[name.rpartition(".")[0]] if name else container
+        owner = _owner(name, names)
         yield Stack(name, type(blocks[0]).__qualname__, len(blocks), _attends(blocks[0]), weakref.ref(owner)), blocks
         taken.append(f"{name}.")
+
+
+def _owner(name: str, names: dict[str, Any]) -> Any:
+    """The module with a class of its own that holds a container, maybe inside of others (GPT's ``transformer.h``)."""
+    while name:
+        name = name.rpartition(".")[0]
+        if type(names[name]).__name__ not in _CONTAINERS:
+            break
+    return names[name]
 
 
 def _repeats(blocks: list[Any]) -> bool:

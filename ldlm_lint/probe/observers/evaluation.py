@@ -37,6 +37,7 @@ class EvaluationObserver(Observer):
         self._left = self._waited = self._phases = 0
         self._touched: list[dict[str, Any]] = []
         self._trained: set[int] = set()
+        self._optimizers: set[int] = set()
 
     def install(self, session: Session) -> None:
         def switched(module: Any, mode: bool = True, *_: Any, **__: Any) -> None:
@@ -49,14 +50,19 @@ class EvaluationObserver(Observer):
         session.on_take_back(self._disarm)
 
     def before_step(self, session: Session, optimizer: Any) -> None:
-        if session.step < 1:
+        if id(optimizer) not in self._optimizers:
+            self._optimizers.add(id(optimizer))
             self._trained.update(id(one) for group in optimizer.param_groups for one in group["params"])
 
     def _begin_phase(self, session: Session, module: Any) -> None:
+        family = frozenset(id(one) for one in module.modules())
+        if self._handle is not None and not self._touched:
+            # An encoder and its head, put into evaluation mode one after the other.
+            self._family |= family
+            return
         self._end_phase()
         self._root, self._phases = id(module), self._phases + 1
-        self._module = weakref.ref(module)
-        self._family = frozenset(id(one) for one in module.modules())
+        self._module, self._family = weakref.ref(module), family
         self._left, self._waited = FORWARDS_PER_PHASE, 0
         is_tracing = tracing(session.torch)
 

@@ -41,11 +41,11 @@ class ScheduleObserver(Observer):
         self._made: dict[int, dict[str, Any] | None] = {}
         # By identity of the optimizer: steps so far, backward passes since the last one, the most of these.
         self._steps: dict[int, int] = {}
-        self._since: dict[int, int] = {}
+        self._since = 0
         self._most: dict[int, int] = {}
-        self._backwards = 0
+        self._backwards = self._all_steps = 0
         # By identity of the scheduler: its optimizer's steps and the backward passes at its last call.
-        self._last: dict[int, tuple[int, int]] = {}
+        self._last: dict[int, tuple[int, int, int]] = {}
         self._owners: dict[int, int] = {}
         self._rates: dict[int, list[float]] = {}
         self._making = self._scaled = 0
@@ -84,8 +84,7 @@ class ScheduleObserver(Observer):
 
     def on_backward(self, session: Session) -> None:
         self._backwards += 1
-        for identity in self._since:
-            self._since[identity] += 1
+        self._since += 1
 
     def _asked(self, optimizer: Any) -> None:
         """A scaler was asked for a step; whether it takes it is its own decision."""
@@ -105,9 +104,10 @@ class ScheduleObserver(Observer):
     def _stepped(self, optimizer: Any) -> None:
         identity = id(optimizer)
         self._steps[identity] = self._steps.get(identity, 0) + 1
-        passes = self._since.get(identity, self._backwards)
-        self._most[identity] = max(self._most.get(identity, 0), passes)
-        self._since[identity] = 0
+        self._all_steps += 1
+        self._most[identity] = max(self._most.get(identity, 0), self._since)
+        # Passes before the step of another optimizer may have been for that one.
+        self._since = 0
 
     def _step(self, session: Session, scheduler: Any) -> None:
         optimizer = getattr(scheduler, "optimizer", None) or getattr(scheduler, "_optimizer", None)
@@ -117,15 +117,15 @@ class ScheduleObserver(Observer):
         place["optimizer"] = type(optimizer).__name__
         self._owners[id(scheduler)] = id(optimizer)
         steps = self._steps.get(id(optimizer), 0)
-        last_steps, last_backwards = self._last.get(id(scheduler), (0, 0))
+        last_steps, last_backwards, last_of_all = self._last.get(id(scheduler), (0, 0, 0))
         place["calls"] += 1
         if not steps:
             place["before_first_step"] += 1
         elif steps > last_steps:
             place["after_step"] += 1
-        if steps == last_steps and self._backwards > last_backwards:
+        if self._all_steps == last_of_all and self._backwards > last_backwards:
             place["after_backward_alone"] += 1
-        self._last[id(scheduler)] = (steps, self._backwards)
+        self._last[id(scheduler)] = (steps, self._backwards, self._all_steps)
 
     def collect(self, session: Session) -> Any:
         for record in self._places.records:

@@ -10,7 +10,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,8 @@ from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FAILURE, FINDINGS, INTERRUPTED, OK, fail
 
 if TYPE_CHECKING:
+    from ldlm_lint.evidence.model import Judgement
+    from ldlm_lint.probe.copies import Copy
     from ldlm_lint.probe.outcome import Outcome
 
 WARNING = (
@@ -159,7 +161,7 @@ def _place(arguments: argparse.Namespace, root: Path, cwd: Path) -> Iterator[tup
         yield where, inside
 
 
-def _say_copy(made, root: Path, words: list[str]) -> None:
+def _say_copy(made: Copy, root: Path, words: list[str]) -> None:
     print(f"copy: {made.files} files, {made.bytes:,} bytes in {made.root}", file=sys.stderr)
     if made.left_out:
         shown = ", ".join(made.left_out[:8]) + (f" and {len(made.left_out) - 8} more" if len(made.left_out) > 8 else "")
@@ -188,7 +190,7 @@ def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
     return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in assessed.judgements) else OK
 
 
-def _write_json(place: str, judgements, found: Outcome, notes: tuple[str, ...]) -> None:
+def _write_json(place: str, judgements: Sequence[Judgement], found: Outcome, notes: tuple[str, ...]) -> None:
     from ldlm_lint.report.verdicts_json import render
 
     problems = (found.problem,) if found.problem else ()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from ldlm_lint.evidence.model import Evidence, Status
 
@@ -49,14 +48,16 @@ def _unseen(one: Evidence, topic: str) -> str:
     return f"could not be seen: {topic.replace('_', ' ')}: {reason}" if reason else ""
 
 
-def _grouped(evidence: Sequence[Evidence], text: Any) -> Iterator[str]:
-    ranks: dict[str, list[int]] = {}
+def _grouped(evidence: Sequence[Evidence], text: Callable[[Evidence], str]) -> Iterator[str]:
+    found: dict[str, list[Evidence]] = {}
     for one in evidence:
-        ranks.setdefault(text(one), []).append(one.run.rank)
-    several = len(evidence) > 1
-    for sentence, which in ranks.items():
+        found.setdefault(text(one), []).append(one)
+    # A command that trains twice has two processes of rank 0.
+    unclear = len({one.run.rank for one in evidence}) < len(evidence)
+    for sentence, which in found.items():
+        named = ", ".join(str(one.run.pid if unclear else one.run.rank) for one in which)
         if sentence:
-            yield f"rank {', '.join(map(str, which))}: {sentence}" if several else sentence
+            yield f"{'process' if unclear else 'rank'} {named}: {sentence}" if len(evidence) > 1 else sentence
 
 
 def _cost(evidence: Sequence[Evidence]) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""The window in which one whole iteration is profiled; it gives way to a profiler of the program's own."""
+"""The window in which one whole iteration is profiled; it gives way to a profiler of the program's own.
+
+Its part for CUDA (kernels beside operators) has not yet run on a device.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Window:
         session = self._session
         if TOPIC in session.unavailable:
             return False
-        if getattr(session.torch.autograd.profiler, "_is_profiler_enabled", False):
+        if self._others_run():
             session.unavailable[TOPIC] = "the program runs a profiler of its own"
             return False
         if getattr(session.torch._C, "_current_graph_task_id", lambda: -1)() != -1:
@@ -59,6 +62,13 @@ class Window:
         if self._profile is not None and self._openings <= MOST_SPOILT:
             self._undo = session.patch(session.torch.nn.Module, "train", self._ending_at_evaluation, TOPIC)
         return self._profile is not None
+
+    def _others_run(self) -> bool:
+        torch = self._session.torch
+        enabled = getattr(torch.autograd.profiler, "_is_profiler_enabled", None)
+        if enabled is None:
+            enabled = getattr(torch.autograd, "_profiler_enabled", lambda: False)()
+        return bool(enabled)
 
     def _ending_at_evaluation(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """An iteration with a whole evaluation in it is no example, and its profile may not fit into memory."""

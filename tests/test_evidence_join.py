@@ -258,15 +258,19 @@ def test_a_cpu_settles_no_rule_of_the_device_unless_it_is_the_target(project, ch
     assert verdict(of(check("--evidence", on_device, "--target", "cpu"), SYNC)) == "inconclusive"
 
 
-def test_a_claim_about_one_place_is_not_refuted_by_another(project, check, tmp_path):
-    elsewhere = site(project / "train.py", 6, project)
+def test_a_claim_about_one_place_is_not_refuted_by_another_function(project, check, tmp_path):
+    nearby = site(project / "train.py", 12, project)
+    written(tmp_path / "n", project, judged(SYNC, REFUTED, [nearby], device="cuda"))
+    assert of(check("--evidence", tmp_path / "n"), SYNC)["evidence"]["level"] == "file"
+    (project / "train.py").write_text(TRAIN.replace("\n\n\ndef", "\n\nWORLD = 2\n\n\ndef"))
+    elsewhere = site(project / "train.py", 5, project)
     written(tmp_path / "r", project, judged(SYNC, REFUTED, [elsewhere], device="cuda"))
     report = check("--evidence", tmp_path / "r")
     assert verdict(of(report, SYNC)) == ""
     assert [one["verdict"] for one in report["summary"]["evidence"]["unmatched"]] == ["refuted"]
     written(tmp_path / "v", project, judged(SYNC, VERIFIED, [elsewhere], device="cuda", reason="in each step"))
     found = of(check("--evidence", tmp_path / "v"), SYNC)
-    assert (found["evidence"]["level"], found["evidence"]["reason"]) == ("file", "in each step (seen at train.py:6)")
+    assert (found["evidence"]["level"], found["evidence"]["reason"]) == ("file", "in each step (seen at train.py:5)")
 
 
 def test_a_claim_about_the_whole_run_is_told_wherever_its_only_finding_is(project, check, tmp_path):

@@ -18,6 +18,7 @@ from ldlm_lint.evidence.model import Judgement, Verdict
 from ldlm_lint.evidence.places import Linted
 from ldlm_lint.evidence.support import Level, weighed
 from ldlm_lint.model import Finding, Rule, Span
+from ldlm_lint.scopes import scopes, symbol_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,9 +180,12 @@ def _pairs(
             far.append(one)
     taken = {at for one in judgements for at in _hit(one, spots)}
     for one, level, at in _lonely(far, [at for at in mine if at not in taken], findings):
-        # That a defect was not seen at one place says nothing about another, unless it is one of the run as a whole.
+        # That a defect was not seen in one function says nothing about another, unless it is one of the run as a whole.
         whole = probe is not None and probe.whole_run
-        if whole or (level is Level.FILE and one.judgement.verdict is not Verdict.REFUTED):
+        near = level is Level.FILE and (
+            one.judgement.verdict is not Verdict.REFUTED or _share_scope(findings[at].span, one.places[0], linted)
+        )
+        if whole or near:
             yield at, level, one
 
 
@@ -221,6 +225,15 @@ def _spots(finding: Finding, linted: Linted) -> Iterator[_Place]:
         if source is not None:
             first, last = source.position(span.start)[0], source.position(max(span.end - 1, span.start))[0]
             yield _Place(span.path, range(first, last + 1))
+
+
+def _share_scope(span: Span, place: _Place, linted: Linted) -> bool:
+    """Whether a finding and a place of its file are in the same function, or both in none."""
+    source = linted.source(span.path)
+    if source is None or place.lines.start > len(source.lines):
+        return False
+    found = scopes(source)
+    return symbol_at(found, span.start) == symbol_at(found, source.line_starts[place.lines.start - 1])
 
 
 def _overlap(one: _Place, other: _Place) -> bool:

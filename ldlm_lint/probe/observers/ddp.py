@@ -202,7 +202,9 @@ def _buffer_flag(ddp: Any) -> Any:
 
 def _checksums(session: Session, ddp: Any) -> dict[str, str]:
     """Two sums of each floating buffer behind construction, where DDP has waited for all ranks anyway."""
-    found = [(name, one) for name, one in ddp.module.named_buffers() if one.is_floating_point()]
+    # MPS has no float64.
+    buffers = ((name, one) for name, one in ddp.module.named_buffers() if one.device.type in ("cpu", "cuda"))
+    found = [(name, one) for name, one in buffers if one.is_floating_point()]
     if sum(one.numel() * one.element_size() for _, one in found) > _MOST_BUFFER_BYTES:
         return {}
     with session.torch.no_grad():

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ldlm_lint.monitor.names import EPOCH, STEP, STEPS, plain
+from ldlm_lint.monitor.names import EPOCH, STEP, STEPS, meaning, plain
 from ldlm_lint.monitor.records import UNITS, Column, Template
 
 NOWHERE = -1
@@ -43,7 +44,8 @@ class Plan(NamedTuple):
 NOTHING = Plan()
 
 # What stands for the loss where a line has no loss but its mean.
-_MEANS = {"avg_loss", "average_loss", "mean_loss", "avr_loss", "loss_avg", "avgloss", "epoch_loss", "loss_epoch"}
+_MEANS = {"loss_avg", "avgloss", "epoch_loss", "loss_epoch"}
+_MEAN = re.compile(r"(?:avg|average|mean|avr)_(.+)$")
 
 
 def assemble(name: str, items: Iterable[Item], split: str = "", exact: bool = True, shape: str = "") -> list[Part]:
@@ -81,7 +83,7 @@ def _unique(items: Sequence[Item]) -> list[Item]:
     """The items with names of their own; two of one canonical key are neither, as none says which is meant."""
     keys = [item.key for item in items]
     if "loss" not in keys:
-        items = [item._replace(key="loss") if plain(item.raw) in _MEANS else item for item in items]
+        items = [item._replace(key="loss") if _is_mean_loss(item) else item for item in items]
         keys = [item.key for item in items]
     made: list[Item] = []
     seen: dict[str, int] = {}
@@ -90,6 +92,12 @@ def _unique(items: Sequence[Item]) -> list[Item]:
         count = seen[item.raw] = seen.get(item.raw, 0) + 1
         made.append(item._replace(key=key, raw=item.raw if count == 1 else f"{item.raw}#{count}"))
     return made
+
+
+def _is_mean_loss(item: Item) -> bool:
+    name = plain(item.raw)
+    found = _MEAN.match(name)
+    return not item.key and (name in _MEANS or bool(found and meaning(found[1]).key == "loss"))
 
 
 def _first_name(item: Item, items: Sequence[Item]) -> str:

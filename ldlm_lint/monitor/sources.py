@@ -90,7 +90,7 @@ def kind_of(path: str) -> str:
     name = os.path.basename(path).lower()
     if "tfevents" in name:
         return "tfevents"
-    if name == "trainer_state.json":
+    if name.endswith("trainer_state.json"):
         return "trainer_state"
     if name.startswith(_OTHERS):
         return ""
@@ -99,7 +99,8 @@ def kind_of(path: str) -> str:
     if name.endswith(_JSON_LINES):
         return "jsonl"
     if name.endswith(".json"):
-        return "jsonl" if _is_json_lines(_head(path)) else ""
+        head = _head(path)
+        return "jsonl" if _is_json_lines(head) else "trainer_state" if '"log_history"' in head else ""
     if name.endswith(_TEXTS) or ".log." in name or ".out." in name or name in ("log", "stdout", "stderr", "std.log"):
         return "jsonl" if _is_json_lines(_head(path)) else "text"
     return ""

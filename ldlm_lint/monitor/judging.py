@@ -14,7 +14,7 @@ from ldlm_lint.monitor.records import Record, Template
 from ldlm_lint.monitor.series import Curve, SeriesKey
 
 BLOCK = 64
-MOST_TEMPLATES = 64
+MOST_TEMPLATES = 256
 _FIRST = ("lr", "loss_scale", "skipped_steps")
 """Columns that are judged before the others, since the others ask about them."""
 

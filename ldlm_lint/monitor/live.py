@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -91,6 +92,12 @@ def _turn(health: Health, reading: dict[str, Iterator[Read | None]], quiet: Quie
                 read = next(source)
             except StopIteration:
                 del reading[name]
+                break
+            except sources.SourceError as error:
+                del reading[name]
+                if not reading:
+                    raise
+                print(f"warning: {error}", file=sys.stderr)
                 break
             if read is None:
                 break

@@ -74,10 +74,10 @@ class Silence:
     """A gap in the clock of a log: 10 times the usual one, 3 times any before, and at least two minutes.
 
     A gap that ends with an evaluation is one, and so is one at an epoch boundary: validation and checkpoints often say
-    nothing. ``pauses`` are the lines of the log that speak of either.
+    nothing. A gap in which the program began anew (it wrote many other lines) is a note. ``pauses`` are the lines of the log that speak of either.
     """
 
-    FACTOR, OVER, LEAST, FEWEST = 10.0, 3.0, 120.0, 10
+    FACTOR, OVER, LEAST, FEWEST, TALK = 10.0, 3.0, 120.0, 10, 5
 
     def __init__(self, least: float = LEAST, pauses: deque[int] | None = None) -> None:
         self.least = least
@@ -86,7 +86,8 @@ class Silence:
         self.longest = 0.0
         self.last: Record | None = None
         self.count = 0
-        self.usual = 0.0
+        self.usual = self.lines = 0.0
+        self.between: deque[int] = deque(maxlen=100)
 
     def feed(self, record: Record, context: Context) -> Iterator[Found]:
         """Take the next record of a process in."""
@@ -108,9 +109,11 @@ class Silence:
             # The first gap holds the compilation and the start of the workers.
             self.longest = max(self.longest, gap)
             self.gaps.append(gap)
+            self.between.append(record.line - last.line)
         self.count += 1
         if self.count <= self.FEWEST or self.count % 16 == 0:
             self.usual = median(self.gaps) if self.gaps else 0.0
+            self.lines = median(self.between) if self.between else 0.0
 
     @property
     def limit(self) -> float:

@@ -190,6 +190,11 @@ def test_settings_code_and_prose_say_nothing(text):
         ("epoch 1 | loss 0.5 | 3.5 s/it", "step_time_s", 3.5),
         ("epoch 1 | loss 0.5 | 250 ms/step", "step_time_s", 0.25),
         ("step 1, loss 0.5, throughput: 12.5k tokens/s", "loss", 0.5),
+        ("step=1 loss=1.5 gnorm=0.5 tokens/s=1.2e5", "grad_norm", 0.5),
+        ("step=1 loss=1.5 gnorm=0.5 tokens/s=1.2e5", "tokens_per_s", 1.2e5),
+        ("step 1 loss 1.5 lr 0.5 tok/s 250", "lr", 0.5),
+        ("step 1 loss 1.5 lr 0.5 tok/s 250", "tokens_per_s", 250.0),
+        ("step 1 | loss 1.5 | 250 tok/s", "tokens_per_s", 250.0),
     ],
 )
 def test_numbers_as_programs_write_them(text, key, value):

@@ -61,7 +61,7 @@ def pairs(
     last: Pair | None = None
     for index in range(len(texts) - 1):
         before = texts[index][cut:] if index else texts[0]
-        unit, cut = _unit(texts[index + 1], known)
+        unit, cut = _unit(texts[index + 1], known, index + 2 == len(texts))
         if index in skipped:
             last = None
             continue
@@ -105,8 +105,8 @@ def _clocks(texts: Sequence[str]) -> frozenset[int]:
     return frozenset(found)
 
 
-def _unit(after: str, known: Mapping[str, Unit]) -> tuple[str, int]:
-    """The unit at the head of what follows a number, and how long it is."""
+def _unit(after: str, known: Mapping[str, Unit], last: bool) -> tuple[str, int]:
+    """The unit at the head of what follows a number, and how long it is; ``last``: no number follows."""
     found = _UNIT.match(after)
     if found:
         text = found[1].lower().replace(" /", "/").replace("/ ", "/")
@@ -116,10 +116,18 @@ def _unit(after: str, known: Mapping[str, Unit]) -> tuple[str, int]:
                 return found[1], end
             if text in known or text in UNITS or text in RATES or text in PACES or text.startswith("/s"):
                 return text, end
-        elif text in RATES or text in PACES or (text in UNITS and _ENDED.match(after, found.end())):
+        elif _stands_behind(after, found.end(), last) and (
+            text in RATES or text in PACES or (text in UNITS and _ENDED.match(after, found.end()))
+        ):
             return text, found.end()
     glued = _GLUED.match(after)
     return (UNKNOWN, glued.end()) if glued else ("", 0)
+
+
+def _stands_behind(after: str, end: int, last: bool) -> bool:
+    """Whether a unit behind a blank is that of the number before it: `13 tok/s |`, and not `gnorm 13 tok/s=4`."""
+    rest = after[end:].lstrip()
+    return rest[:1] not in ("=", ":") if rest else last
 
 
 def _key(before: str) -> tuple[str, bool, str]:

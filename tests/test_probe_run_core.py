@@ -276,6 +276,7 @@ CAUSE = _evidence(1, Status.CRASHED, 5, "ValueError: boom", 2)
         ([_evidence(status=Status.FINISHED)], Ended(1), 3, "the command ended with exit code 1; the evidence of 8 steps is kept"),
         ([_evidence(status=Status.TIMEOUT)], Ended(-2, timed_out=True, seconds=9.6), 3, "still running at the limit, ended after 10 s"),
         ([_evidence()], Ended(-9, timed_out=True), 0, ""),
+        ([], Ended(-9, timed_out=True, seconds=3), 3, "ended after 3 s; no evidence: why"),
         ([_evidence(status=Status.INTERRUPTED)], Ended(-2, interrupted=True), 130, "interrupted; the evidence of 8 steps"),
         ([CRASHED, CAUSE], Ended(1), 3, "after 5 steps: ValueError: boom (rank 1); RuntimeError: Connection closed by peer (rank 0)"),
         ([_evidence(status=Status.CRASHED, steps=0, exception="E: x")], Ended(1), 3, "crashed before its first optimizer step: E: x"),

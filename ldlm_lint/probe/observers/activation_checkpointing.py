@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldlm_lint.probe import sites
-from ldlm_lint.probe.observers.models import Stack, models_of
+from ldlm_lint.probe.observers.models import models_of
+from ldlm_lint.probe.observers.stacks import Stack
 from ldlm_lint.probe.session import Observer, Session
 
 _MOST_SITES = 200

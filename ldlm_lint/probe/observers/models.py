@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 import weakref
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ldlm_lint.probe import sites
+from ldlm_lint.probe.observers.stacks import Stack, stacks_of, switches_of
 from ldlm_lint.probe.session import Observer, Phase, Session
 
-_CONTAINERS = ("ModuleList", "Sequential", "ModuleDict")
-_ATTENTION = re.compile(r"attn|attention|multihead", re.I)
-_BLOCK = re.compile(r"block|layer", re.I)
-# What statistics are kept of cannot be run twice, and stages of a convolutional network are no blocks of a transformer.
-_CONVOLUTIONAL = re.compile(r"Conv[123]d|BatchNorm|InstanceNorm")
-_SWITCH = re.compile(
-    r"(grad|gradient|act|activation)\w*_?(checkpoint|ckpt)|(use|do|enable)_(checkpoint|ckpt|remat)|remat|recompute"
-)
 _MOST_MODULES = 200_000
-
-
-@dataclass
-class Stack:
-    """Blocks of one class that a model repeats; `called` and `recomputed` are the indices of those seen."""
-
-    name: str
-    block: str
-    count: int
-    attends: bool
-    owner: weakref.ref[Any]
-    called: set[int] = field(default_factory=set)
-    recomputed: set[int] = field(default_factory=set)
 
 
 @dataclass
@@ -170,7 +149,7 @@ class Models(Observer):
     def _add(self, top: Any) -> None:
         inside = {id(one) for one in top.modules()}
         self.roots = [one for one in self.roots if id(one.module()) not in inside]
-        found = list(_stacks(top))
+        found = list(stacks_of(top))
         self.roots.append(Root(weakref.ref(top), [stack for stack, _ in found]))
         self._known.update({id(one): (weakref.ref(one), None) for one in top.modules()})
         for stack, blocks in found:
@@ -205,7 +184,7 @@ class Models(Observer):
             "parameters": sum(one.numel() for one in parameters),
             "trainable": sum(one.numel() for one in parameters if one.requires_grad),
             "compiled": is_compiled(module),
-            "switches": sorted(_switches(module, root.stacks)),
+            "switches": sorted(switches_of(module, inner, root.stacks)),
             "stacks": [self._stack_record(session, stack) for stack in root.stacks],
         }
 
@@ -278,61 +257,3 @@ def _constructs(frame: Any, module: Any) -> bool:
     """Whether a frame is a constructor of this very module, such as a subclass's that calls its base."""
     code = frame.f_code
     return code.co_name == "__init__" and bool(code.co_argcount) and frame.f_locals.get(code.co_varnames[0]) is module
-
-
-def _stacks(root: Any) -> Iterator[tuple[Stack, list[Any]]]:
-    """The outermost stacks of transformer-like blocks: children of one class in a container."""
-    taken: list[str] = []
-    names = dict(root.named_modules())
-    for name, container in names.items():
-        if type(container).__name__ not in _CONTAINERS or any(name.startswith(one) for one in taken):
-            continue
-        blocks = list(container.children())
-        if len({type(one) for one in blocks}) != 1 or not _repeats(blocks):
-            continue
-        owner = _owner(name, names)
-        yield Stack(name, type(blocks[0]).__qualname__, len(blocks), _attends(blocks[0]), weakref.ref(owner)), blocks
-        taken.append(f"{name}.")
-
-
-def _owner(name: str, names: dict[str, Any]) -> Any:
-    """The module with a class of its own that holds a container, maybe inside of others (GPT's ``transformer.h``)."""
-    while name:
-        name = name.rpartition(".")[0]
-        if type(names[name]).__name__ not in _CONTAINERS:
-            break
-    return names[name]
-
-
-def _repeats(blocks: list[Any]) -> bool:
-    first = blocks[0]
-    kinds = [type(one).__name__ for one in first.modules()]
-    if any(_CONVOLUTIONAL.search(kind) for kind in kinds) or not any(one.requires_grad for one in first.parameters()):
-        return False
-    if _attends(first):
-        return len(blocks) >= 2
-    return len(blocks) >= 3 and bool(_BLOCK.search(kinds[0])) and kinds.count("Linear") >= 2
-
-
-def _attends(block: Any) -> bool:
-    return any(_ATTENTION.search(type(one).__name__) or _calls_attention(type(one)) for one in block.modules())
-
-
-def _calls_attention(kind: type) -> bool:
-    code = getattr(inspect.unwrap(kind.forward), "__code__", None) if callable(getattr(kind, "forward", None)) else None
-    return code is not None and any(_ATTENTION.search(name) for name in code.co_names)
-
-
-def _switches(root: Any, stacks: list[Stack]) -> Iterator[str]:
-    """Names of settings that would switch checkpointing on, in the model, in what owns its stacks and in its blocks."""
-    owners = [one for one in (stack.owner() for stack in stacks) if one is not None]
-    for module in {id(one): one for one in (root, unwrapped(root), *owners)}.values():
-        kind = type(module)
-        held = vars(getattr(module, "config", None)) if hasattr(getattr(module, "config", None), "__dict__") else {}
-        codes = [
-            code for code in (getattr(value, "__code__", None) for value in vars(kind).values()) if code is not None
-        ]
-        used = {name for code in codes for name in (*code.co_names, *code.co_varnames)}
-        for name in {*vars(module), *vars(kind), *held, *used}:
-            if _SWITCH.search(name) and not name.startswith("supports"):
-                yield name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
@@ -28,6 +29,7 @@ def _beside_the_models(monkeypatch):
     monkeypatch.syspath_prepend(str(MODELS))
 
 
+@functools.cache
 def variants(target: str, **options):
     from ldlm_lint.probe.memory.measure import measure
 
@@ -74,9 +76,9 @@ def real_peak(request: Request) -> int:
     [
         ("gpt", {}, EXACT),
         ("gpt", {"autocast": "bfloat16"}, EXACT),
-        ("gpt", {"dtype": "bfloat16", "optimizer": "sgd"}, EXACT),
-        ("gpt_with_dropout", {}, EXACT),
-        ("tiny_gpt2", {}, EXACT),
+        pytest.param("gpt", {"dtype": "bfloat16", "optimizer": "sgd"}, EXACT, marks=pytest.mark.slow),
+        pytest.param("gpt_with_dropout", {}, EXACT, marks=pytest.mark.slow),
+        pytest.param("tiny_gpt2", {}, EXACT, marks=pytest.mark.slow),
         ("convolutions", {}, WITH_WORKSPACES),
     ],
 )
@@ -119,12 +121,11 @@ def test_the_tracker_counts_what_torchs_own_tracker_counts():
 def test_checkpoints_keep_the_blocks_inputs_and_the_kinds_add_up():
     found = variants("gpt")
     as_is, blocks, whole = (found[name] for name in found)
-    assert blocks.peak < 0.7 * as_is.peak
+    assert blocks.peak < 0.8 * as_is.peak
     # One segment is computed again as a whole: it frees nothing at the peak.
     assert whole.peak >= as_is.peak
-    assert (as_is.recomputed, blocks.recomputed["LayerNorm"]) == ({}, 8)
-    # 4 inputs of blocks, the input and output of the head, its gradient-free scalar: 4 rows of 128 tokens.
-    assert blocks.saved < as_is.saved / 3
+    assert (as_is.recomputed, blocks.recomputed["LayerNorm"]) == ({}, 4)
+    assert blocks.saved < as_is.saved / 2
     for one in found.values():
         assert sum(one.at_peak.values()) == one.peak == max(one.phases.values())
         assert 0 <= one.kept - one.saved <= 4 * 128 * 500 * 4 + 4096, "what lives and is not saved is the output"
@@ -135,11 +136,13 @@ def test_a_model_of_80_gigabytes_and_more_needs_neither_memory_nor_minutes():
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     found = variants("gpt_large", checkpoint="none")["as it is"]
-    assert found.at_peak["parameters"] == 27_424_980_992
-    assert 210 * 2**30 < found.peak < 225 * 2**30
+    weights = 50304 * 8192 * 2 + 8 * (12 * 8192**2 + 13 * 8192)
+    assert found.at_peak["parameters"] == 4 * weights > 29 * 10**9
+    assert found.peak > 4 * 4 * weights
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 500_000, "kilobytes"
 
 
+@pytest.mark.slow
 def test_state_and_gradients_follow_optimizer_and_type():
     parameters = variants("gpt", checkpoint="none", optimizer="none", device="cpu")["as it is"].at_peak["parameters"]
     states = {
@@ -153,6 +156,7 @@ def test_state_and_gradients_follow_optimizer_and_type():
     assert half["parameters"] == pytest.approx(parameters / 2, rel=0.01)
 
 
+@pytest.mark.slow
 def test_cuda_has_other_temporaries_than_the_cpu():
     # The foreach kernels, CUDA's default, hold a copy of the second moments; fused ones and the CPU's loop do not.
     sizes = {"cuda": {}, "fused": {"optimizer": "adamw-fused"}, "cpu": {"device": "cpu"}}
@@ -224,16 +228,25 @@ def test_batches_by_rows_and_by_shapes():
 
 
 def test_values_of_constants_may_be_read():
-    found = variants("gpt_of_read_depth", device="cpu")
-    for name, plain in variants("gpt", device="cpu").items():
-        assert found[name].peak == plain.peak + 8 * 4, "and the buffer of a constant is counted"
+    found = variants("gpt_of_read_depth", device="cpu", checkpoint="none")["as it is"]
+    plain = variants("gpt", device="cpu", checkpoint="none")["as it is"]
+    assert found.peak == plain.peak + 8 * 4, "and the buffer of a constant is counted"
+
+
+def test_the_place_that_reads_a_value_is_named():
+    from ldlm_lint.probe.memory.__main__ import outcome
+    from ldlm_lint.probe.memory.request import to_plain
+
+    found = outcome(to_plain(Request("models:reads_values", checkpoint="none")))
+    assert found["kind"] == "failed"
+    assert found["error"].startswith("models.py:60: the program asks for a value of a tensor (aten._local_scalar_dense")
 
 
 def test_a_loss_that_is_missing_is_said():
     from ldlm_lint.probe.memory.measure import measure
 
-    assert any("no loss was given" in note for note in measure(Request("models:gpt_without_loss")).notes)
-    assert not measure(Request("models:gpt", checkpoint="none")).notes
+    without = measure(Request("models:gpt_without_loss", checkpoint="none", optimizer="none"))
+    assert any("no loss was given" in note for note in without.notes)
 
 
 @pytest.mark.parametrize(
@@ -266,15 +279,16 @@ def test_the_command_answers_and_its_evidence_is_read_back(tmp_path, capfd):
     assert "with whatever it does" in shown.err
     (found,) = files.read(tmp_path)
     memory = found.observations["memory"]
-    assert memory["fits"] is True and memory["blocks"] == {"Block": 4}
+    assert memory["fits"] is True and memory["blocks"] == {"Block": 2}
     (judgement,) = found.judgements
     assert (judgement.rule, judgement.verdict) == ("missing-activation-checkpointing", Verdict.VERIFIED)
     lines = (MODELS / "models.py").read_text().splitlines()
     assert [lines[site.line - 1].split("(")[0] for site in judgement.sites] == ["class Gpt", "class Block"]
     assert judgement.sites[0].path == "models.py" and judgement.sites[0].sha256
-    assert "4 Block" in judgement.reason and "(4, 128) int64" in judgement.reason
+    assert "2 Block" in judgement.reason and "(4, 128) int64" in judgement.reason
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_ends_with_1_and_stdout_is_json_alone(capfd):
     assert main(["probe", "memory", "models:speaks", "--fits", "5MB", "--checkpoint", "none", "--json", "-"]) == 1
     shown = capfd.readouterr()
@@ -288,21 +302,21 @@ def test_a_model_that_checkpoints_already_refutes_the_finding():
     from ldlm_lint.probe.memory.findings import evidence
     from ldlm_lint.probe.memory.measure import measure
 
-    request = Request("models:checkpoints_already")
+    request = Request("models:checkpoints_already", checkpoint="none")
     (judgement,) = evidence(torch, request, measure(request), str(MODELS), time.time()).judgements
     assert judgement.verdict is Verdict.REFUTED
-    assert "8 LayerNorm" in judgement.reason
+    assert "4 LayerNorm" in judgement.reason
 
 
 @pytest.mark.parametrize(
     ("target", "code", "text"),
     [
-        ("reads_values", 3, "models.py:60: the program asks for a value of a tensor"),
-        ("raises", 3, "ValueError: no configuration given"),
+        pytest.param("reads_values", 3, "models.py:60: the program asks for a value", marks=pytest.mark.slow),
+        pytest.param("raises", 3, "ValueError: no configuration given", marks=pytest.mark.slow),
         ("crashes", 3, "SIGABRT"),
-        ("exits", 3, "left no result"),
-        ("hangs", 3, "no result after 8 s"),
-        ("no_module", 2, "not a torch.nn.Module"),
+        pytest.param("exits", 3, "left no result", marks=pytest.mark.slow),
+        pytest.param("hangs", 3, "no result after 8 s", marks=pytest.mark.slow),
+        pytest.param("no_module", 2, "not a torch.nn.Module", marks=pytest.mark.slow),
     ],
 )
 def test_code_that_fails(target, code, text, capfd):

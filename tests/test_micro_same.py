@@ -1,8 +1,7 @@
 """A thing against itself, for real: each arm of each timing is replaced by the baseline, and nothing may be verified.
 
-Twenty runs take up to half an hour; `LDLM_SAME_RUNS` is another number of them, `LDLM_SAME_BUDGET` the
-seconds for each half of one. They mean most
-on a machine that does other work as well, and with ``--target cpu``, where the device decides nothing.
+Twenty runs take up to half an hour; `LDLM_SAME_RUNS` is another number of them, `LDLM_SAME_BUDGET` the seconds for each
+half of one. They mean most on a machine that does other work as well; ``--target cpu`` lets a CPU decide.
 """
 
 from __future__ import annotations

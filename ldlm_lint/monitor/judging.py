@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ldlm_lint.monitor.alarms import KINDS, Alarm
+from ldlm_lint.monitor.alarms import KINDS, Alarm, Level
 from ldlm_lint.monitor.detectors import LoaderStall, detectors, finite_judge, stall_columns
 from ldlm_lint.monitor.detectors.base import Context, Found
 from ldlm_lint.monitor.detectors.finite import split_finite
@@ -15,6 +15,8 @@ from ldlm_lint.monitor.series import Curve, SeriesKey
 
 BLOCK = 64
 MOST_TEMPLATES = 256
+_ORDERED = ("loss-spike", "divergence", "plateau")
+"""What is said of the order of a series; a series without steps and epochs may have none."""
 _FIRST = ("lr", "loss_scale", "skipped_steps")
 """Columns that are judged before the others, since the others ask about them."""
 
@@ -144,9 +146,13 @@ class ProcessJudge:
 
     def _alarm(self, found: Found, series: str) -> Alarm:
         start = found.since or found.record
+        level = KINDS[found.kind].level if found.level is None else found.level
+        if found.kind in _ORDERED and found.record.step is None and found.record.epoch is None:
+            # Loops inside of loops print the same line: what follows in the file need not follow in the run.
+            level = Level.INFO
         return Alarm(
             kind=found.kind,
-            level=KINDS[found.kind].level if found.level is None else found.level,
+            level=level,
             source=self.source,
             message=found.message,
             line=start.line,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from operator import sub
@@ -21,6 +22,8 @@ ROW, ROW_SIGMAS, ROW_LEAST = 3, 5.5, 0.15
 FLOOR = 0.001
 BEYOND = 1.7
 """Times the farthest that the series has ordinarily been above its trend."""
+LOG_JITTERS = 4.5
+"""Times what the logarithms differ by from value to value: the noise of a loss near zero is a factor, not a distance."""
 HEAVY, TAIL, SURE = 5.0, 2.75, 10.0
 """A series whose ordinary values went 5 spreads away from the trend, or whose outer tenth lies 2.75 times as far out as its
 middle (2.44 for a normal distribution), has a heavy tail: one value proves nothing, and neither does one below 10."""
@@ -97,6 +100,9 @@ class LossSpike:
         enough = max(SIGMAS, BEYOND * self.extreme) * self.spread
         self.limit = self.center + max(enough, LEAST * abs(self.center))
         self.row_limit = self.center + max(ROW_SIGMAS * self.spread, ROW_LEAST * abs(self.center))
+        if distinct[0] > 0 < self.center:
+            widest = self.center * math.exp(min(LOG_JITTERS * jitter(list(map(math.log, values))), 700.0))
+            self.limit, self.row_limit = max(self.limit, widest), max(self.row_limit, widest)
 
     def _judge(self, value: float, record: Record, context: Context, index: int) -> Iterator[Found]:
         lines = [*self.lines, record.line]

@@ -168,6 +168,15 @@ def test_parts_that_are_called_by_themselves_belong_to_their_model() -> None:
     assert [(one["class"], one["stacks"][0]["called"]) for one in seen["models"]] == [("_net.<locals>.Net", 4)]
 
 
+def test_a_model_with_a_switch_that_is_off_is_left_open() -> None:
+    net = _net()
+    net.gradient_checkpointing = False
+    seen, _ = _watched(lambda: _train(net))
+    assert _judged(seen)["missing-activation-checkpointing"] == "inconclusive"
+    assert "gradient_checkpointing" in seen["models"][0]["switches"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("switched", "verdict"), [(False, "inconclusive"), (True, "refuted")])
 def test_a_model_of_transformers_has_a_switch(switched: bool, verdict: str) -> None:
     def program() -> None:

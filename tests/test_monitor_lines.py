@@ -210,11 +210,28 @@ def test_numbers_as_programs_write_them(text, key, value):
         ("step:5 - critic/grad_norm:3.1 - critic/loss:0.5", "grad_norm"),
         ("step 5 | loss 1.0 | memory 12 quux", "memory_bytes"),
         ("epoch 3 | loss 0.5 | Time 2.45 min", "step_time_s"),
+        ("Test set: accuracy: 9857/10000, loss: 0.04", "accuracy"),
+        ("Epoch 8: val_loss improved from 7.3 to 7.2", "val.loss"),
         ("step 5 | G loss: 0.5, acc: 0.1 | D loss: 0.2, acc: 0.9", "accuracy"),
     ],
 )
 def test_a_qualified_key_is_a_quantity_of_its_own(text, absent):
     assert absent not in table(records(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[2024-01-01 00:00:00] [Rank 3] step 5 loss 1.5",
+        "rank 3 step 5 loss 1.5",
+        "2024-01-01 00:00:00,123 - [GPU 3] step 5 loss 1.5",
+        "[INFO] [olmo.train:816, rank=3] step 5 loss 1.5",
+    ],
+)
+def test_ranks_that_a_line_says_are_no_values(text):
+    (record,) = records(text)
+    assert (record.rank, record.step, record.get("loss")) == (3, 5, 1.5)
+    assert "3" not in str([one.value for one in record.fields])
 
 
 def test_two_prints_are_two_series_and_one_print_is_one():

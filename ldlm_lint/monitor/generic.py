@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ldlm_lint.monitor import headers
 from ldlm_lint.monitor.names import EPOCH, STEP, Unit, plain
 from ldlm_lint.monitor.numbers import MARK
 from ldlm_lint.monitor.pairs import Pair, counter, item, pairs
@@ -46,7 +47,7 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     """The records of a line from its skeleton; None where it says nothing that is certain."""
     if not _WORTH.search(text) or _NOT.search(text):
         return None
-    found = pairs(texts)
+    found = pairs(texts, frozenset((headers.rank(text),)))
     metered = {pair.key for pair in found if pair.mean}
     made = [(pair, one) for pair in found if (one := _item(pair, _METERS if pair.key in metered else {}))]
     if not _certain(made):

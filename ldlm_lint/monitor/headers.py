@@ -13,6 +13,10 @@ _TIME = re.compile(
     rf"(?:(?P<date>{_N}(?:(?:-{_N}-|/{_N}/){_N}|/{_N}))[T,]? ?|(?<!\w)(?P<compact>{_N}) ?)(?P<clock>{_N}:{_N}:{_N})"
 )
 _RANK = re.compile(rf"(?i)[\[(]rank[ :=]?(?P<rank>{_N})(?:/{_N})?[\])]|,\s*rank=(?P<equals>{_N})\]")
+# Those that count processes in other words do so first of all: `rank 2 step 5`, `GPU 0: step 10`.
+_FIRST = re.compile(
+    rf"(?i)^[^\w{_N}]*(?:(?:{_N}|[-/:.TZ ])*[\[\]()|\s-]*)(?:local_|global_)?(?:rank|gpu|worker|process|proc)[ :=#]{{0,2}}(?P<rank>{_N})[\]\s:|,]"
+)
 # A time stands at the head, behind a name or two at most; further on it may be anything, such as an ETA.
 _HEAD = 80
 
@@ -29,9 +33,10 @@ def time(text: str) -> tuple[int, ...]:
 def rank(text: str) -> int:
     """The index of the number that says the rank; -1 where none does."""
     found = _RANK.search(text)
-    if not found:
-        return -1
-    return text.count(MARK, 0, found.start("rank") if found["rank"] else found.start("equals"))
+    if found:
+        return text.count(MARK, 0, found.start("rank") if found["rank"] else found.start("equals"))
+    found = _FIRST.match(text)
+    return text.count(MARK, 0, found.start("rank")) if found else -1
 
 
 _SECONDS = re.compile(r"[0-9]{1,2}(?:\.[0-9]+)?")

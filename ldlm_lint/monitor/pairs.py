@@ -45,6 +45,8 @@ _DELIMITERS = re.compile(r"[,;|\t{}()\[\]<>!?\"'•·—\u2013→*`=~:\uff0c\uff
 _KEY = re.compile(r"[^\W\d_][\w /.\-@#%+^∇&]*$")
 _FILLERS = re.compile(r"^(?:info|warning|debug|and|with|current|the|n/a|none|null|--)\s+(?=\S)", re.IGNORECASE)
 _SUFFIX = re.compile(r"^(.+?)_(ms|s|sec|seconds|gib|mib|gb|mb)$")
+# `improved from 0.5`, `loss after 100 steps`: words that end so do not name the number.
+_OPEN = re.compile(r"(?i)\b(?:after|from|to|at|of|in|than|by|for|with|is|was|the|until|on|over|every|per|and|or)$")
 # `metric_logger.py:181` is a place in a program.
 _SOURCE = re.compile(r"\.(?:py|cc|cpp|cu|h)$")
 _LAST = re.compile(r"(?:^|.*\s)(\S+)$")
@@ -149,7 +151,12 @@ def _key(before: str) -> tuple[str, bool, str]:
         return (f"{outer} {head[named.start() :].strip()}" if outer else "", bool(sign), "")
     segment = _DELIMITERS.split(head)[-1].strip(" -")
     segment = _FILLERS.sub("", segment)
-    if not _KEY.match(segment) or segment.count(" ") > 7 or _SOURCE.search(segment):
+    if (
+        (not sign and _OPEN.search(segment))
+        or not _KEY.match(segment)
+        or segment.count(" ") > 7
+        or _SOURCE.search(segment)
+    ):
         return "", False, hint
     return segment, bool(sign), hint
 
@@ -169,12 +176,16 @@ def item(pair: Pair, names: Mapping[str, str] | None = None, units: Mapping[str,
             return None
         return made._replace(scale=made.scale * _COUNTS[pair.unit])
     if pair.mean:
+        if meaning(pair.key).key in (STEP, EPOCH):
+            return None
         return Item(pair.index, "", f"{pair.key} (avg)", *_kept(pair.unit, units)) if pair.unit != UNKNOWN else None
     means = Meaning(names[name], meaning(pair.key).split) if name in names else meaning(pair.key)
     unit = pair.unit
     if not means.key and (suffixed := _SUFFIX.match(name)) and meaning(suffixed[1]).key and not unit:
         means, unit = meaning(suffixed[1]), suffixed[2]
     if unit == UNKNOWN and unit not in units:
+        return None
+    if means.key == "accuracy" and pair.of:  # 9857 of 10000
         return None
     if means.key in (STEP, EPOCH):
         return Item(pair.index, means.key, pair.key, split=means.split) if not unit or unit not in UNITS else None

@@ -59,8 +59,8 @@ DEVICE_BOUND = {"optimizer-not-fused", "unfused-attention", "grad-scaler-with-bf
 
 
 @functools.cache
-def _plain(*arguments: str) -> list[str]:
-    code, out, err = warm.run([str(PROGRAM), *arguments], PROGRAM.parent, {}, 120)
+def _plain(*arguments: str, program: Path = PROGRAM) -> list[str]:
+    code, out, err = warm.run([str(program), *arguments], PROGRAM.parent, {}, 120)
     assert code == 0, err
     return _losses(out)
 
@@ -71,8 +71,8 @@ def _losses(out: str) -> list[str]:
 
 @pytest.fixture
 def watched(tmp_path: Path):
-    def run(*arguments: str, steps: int = 20, code: int = 0) -> tuple[Evidence, list[str]]:
-        words = [str(HERE / "watched.py"), str(tmp_path), str(steps), str(PROGRAM), *arguments]
+    def run(*arguments: str, steps: int = 20, code: int = 0, program: Path = PROGRAM) -> tuple[Evidence, list[str]]:
+        words = [str(HERE / "watched.py"), str(tmp_path), str(steps), str(program), *arguments]
         found, out, err = warm.run(words, PROGRAM.parent, {}, 120)
         assert found == code, err
         # A process that ends before its first backward pass leaves its evidence apart.
@@ -196,3 +196,12 @@ def test_the_program_is_ended_after_the_watched_steps(watched):
     found = _judged(evidence)
     assert _verdicts(found, "loss-graph-accumulation") == {VERIFIED}
     assert _verdicts(found, "optimizer-not-fused") == {VERIFIED}
+
+
+def test_functions_that_torchscript_compiles_are_what_they_were(watched):
+    program = PROGRAM.with_name("scripted.py")
+    evidence, losses = watched(program=program)
+    assert losses == _plain(program=program)
+    found = _judged(evidence)
+    # The patches come back: attention is seen after the first compilation.
+    assert _verdicts(found, "unfused-attention") == {REFUTED}

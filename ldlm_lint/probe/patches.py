@@ -55,6 +55,37 @@ def watch(
     return session.patch(owner, name, wrap, topic)
 
 
+class Fragile:
+    """Patches of functions that compilers look into: taken away for good when the program first calls torch.compile, and
+    for the time that torch.jit compiles something.
+
+    ``install`` makes the patches and returns what ends each.
+    """
+
+    def __init__(self, session: Session, install: Callable[[], list[Callable[[], None]]]) -> None:
+        self._install = install
+        self._ends: list[Callable[[], None]] = []
+        self._over = session.uses_compile
+        session.before_compile(self.end)
+        session.fragile.append(self)
+        self.resume()
+
+    def pause(self) -> None:
+        """Take the patches away until `resume`."""
+        while self._ends:
+            self._ends.pop()()
+
+    def resume(self) -> None:
+        """Make the patches, if they are not there and not over."""
+        if not self._over and not self._ends:
+            self._ends = self._install()
+
+    def end(self) -> None:
+        """Take the patches away for good."""
+        self._over = True
+        self.pause()
+
+
 def watch_outermost(
     session: Session,
     owners: Iterator[Any],

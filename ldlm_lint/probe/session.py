@@ -80,6 +80,7 @@ class Session:
     overhead: dict[str, list[float]] = field(default_factory=dict)
     disturbances: set[str] = field(default_factory=set)
     _undo: list[Callable[[], None]] = field(default_factory=list)
+    fragile: list[Any] = field(default_factory=list)
     _before_compile: list[Callable[[], None]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
     _guards: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ldlm_lint.probe.patches import watch
+from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Session
 from ldlm_lint.probe.tallies import Tally
 
@@ -23,7 +23,7 @@ class AttentionObserver(Observer):
 
     def __init__(self) -> None:
         self._places = Tally(lambda: {"calls": 0, "training_calls": 0, "shape": [], "devices": []})
-        self._ends: list[Callable[[], None]] = []
+        self._patches: Fragile | None = None
 
     def install(self, session: Session) -> None:
         torch = session.torch
@@ -35,18 +35,21 @@ class AttentionObserver(Observer):
         def fused(query: Any, *_: Any, **__: Any) -> None:
             self._seen(session, "fused", query)
 
-        owners = ((functional, "softmax"), (torch, "softmax"), (torch.Tensor, "softmax"))
-        self._ends = [watch(session, owner, name, self.topic, before=softmax) for owner, name in owners]
-        name = "scaled_dot_product_attention"
-        self._ends.append(watch(session, functional, name, self.topic, before=fused))
-        session.before_compile(self._end)
+        def patches() -> list[Callable[[], None]]:
+            name = "scaled_dot_product_attention"
+            return [
+                *(
+                    watch(session, owner, "softmax", self.topic, before=softmax)
+                    for owner in (functional, torch, torch.Tensor)
+                ),
+                watch(session, functional, name, self.topic, before=fused),
+            ]
 
-    def _end(self) -> None:
-        while self._ends:
-            self._ends.pop()()
+        self._patches = Fragile(session, patches)
 
     def stop_observing(self, session: Session) -> None:
-        self._end()
+        if self._patches is not None:
+            self._patches.end()
 
     def _softmax(self, session: Session, values: Any) -> None:
         if isinstance(values, session.torch.Tensor) and values.dim() >= 3:
@@ -61,6 +64,8 @@ class AttentionObserver(Observer):
             place["devices"].append(values.device.type)
 
     def collect(self, session: Session) -> Any:
+        if session.uses_compile and not self._places.records:
+            session.unavailable.setdefault(self.topic, "torch.compile is used, and would trace hooks on functions")
         return self._places.records or None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ldlm_lint.probe.patches import watch
+from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Session
 from ldlm_lint.probe.tallies import Tally
 
@@ -19,7 +19,10 @@ class AutocastObserver(Observer):
 
     def install(self, session: Session) -> None:
         owner = session.torch.amp.autocast_mode.autocast
-        watch(session, owner, "__enter__", self.topic, before=lambda one: self._entered(session, one))
+        Fragile(
+            session,
+            lambda: [watch(session, owner, "__enter__", self.topic, before=lambda one: self._entered(session, one))],
+        )
 
     def _entered(self, session: Session, one: Any) -> None:
         dtype = str(getattr(one, "fast_dtype", "")).removeprefix("torch.")

@@ -32,6 +32,33 @@ class CompilationObserver(Observer):
             self._calls.here(session.root)["calls"] += 1
 
         watch(session, session.torch, "compile", self.topic, before=called, failed=failed)
+        self._watch_scripting(session)
+
+    def _watch_scripting(self, session: Session) -> None:
+        """Have fragile patches away while TorchScript compiles: it reads the source of every function that it meets."""
+
+        depth = [0]
+
+        def wrap(original: Any) -> Any:
+            def script(obj: Any, optimize: Any = None, _frames_up: int = 0, *arguments: Any, **options: Any) -> Any:
+                # It calls itself for each function that a function calls.
+                depth[0] += 1
+                for one in session.fragile:
+                    one.pause()
+                try:
+                    # Names are looked up in the frame that calls it, which is one farther away now.
+                    return original(obj, optimize, _frames_up + 1, *arguments, **options)
+                finally:
+                    depth[0] -= 1
+                    for one in () if depth[0] else session.fragile:
+                        one.resume()
+
+            return script
+
+        jit = session.torch.jit
+        for owner in (jit, getattr(jit, "_script", None)):
+            if hasattr(owner, "script"):
+                session.patch(owner, "script", wrap, self.topic)
 
     def collect(self, session: Session) -> Any:
         calls = self._calls.records

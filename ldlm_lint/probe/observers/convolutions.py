@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ldlm_lint.probe.patches import watch
+from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Session
 
 
@@ -17,7 +16,7 @@ class ConvolutionObserver(Observer):
     def __init__(self) -> None:
         self._shapes: dict[str, int] = {}
         self._fresh = True
-        self._end: Callable[[], None] = lambda: None
+        self._patches: Fragile | None = None
 
     def install(self, session: Session) -> None:
         def forward(module: Any, values: Any, *_: Any, **__: Any) -> None:
@@ -26,14 +25,15 @@ class ConvolutionObserver(Observer):
                 shape = f"{list(values.shape)} on {values.device.type}"
                 self._shapes[shape] = self._shapes.get(shape, 0) + 1
 
-        self._end = watch(session, session.torch.nn.Conv2d, "forward", self.topic, before=forward)
-        session.before_compile(self._end)
+        owner = session.torch.nn.Conv2d
+        self._patches = Fragile(session, lambda: [watch(session, owner, "forward", self.topic, before=forward)])
 
     def after_step(self, session: Session) -> None:
         self._fresh = True
 
     def stop_observing(self, session: Session) -> None:
-        self._end()
+        if self._patches is not None:
+            self._patches.end()
 
     def collect(self, session: Session) -> Any:
         return {"first_shapes": self._shapes} if self._shapes else None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ldlm_lint.probe.patches import watch
+from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.tallies import Tally
 
@@ -29,7 +29,7 @@ class HostSyncObserver(Observer):
 
     def __init__(self) -> None:
         self._places = Tally(self._fresh)
-        self._ends: list[Callable[[], None]] = []
+        self._patches: Fragile | None = None
         self._first = self._iterations = self._reads = 0
         self._in_optimizer = False
         self._warned = False
@@ -49,7 +49,6 @@ class HostSyncObserver(Observer):
         }
 
     def install(self, session: Session) -> None:
-        session.before_compile(self._end)
         register = getattr(import_module("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
         if register is not None:
             handle = register(self._stepped)
@@ -78,13 +77,14 @@ class HostSyncObserver(Observer):
         if session.uses_compile:
             session.unavailable[self.topic] = "torch.compile is used, and would trace hooks on tensors"
         else:
-            for name in READERS:
-
-                def read(values: Any, *_: Any, method: str = name, **__: Any) -> None:
-                    self._read(session, values, method)
-
-                self._ends.append(watch(session, session.torch.Tensor, name, self.topic, before=read))
+            self._patches = Fragile(session, lambda: [self._reader(session, name) for name in READERS])
         self._begin_mode(session)
+
+    def _reader(self, session: Session, method: str) -> Callable[[], None]:
+        def read(values: Any, *_: Any, **__: Any) -> None:
+            self._read(session, values, method)
+
+        return watch(session, session.torch.Tensor, method, self.topic, before=read)
 
     def _read(self, session: Session, values: Any, method: str) -> None:
         self._reads += 1
@@ -118,8 +118,8 @@ class HostSyncObserver(Observer):
         self._end_mode(session)
 
     def _end(self) -> None:
-        while self._ends:
-            self._ends.pop()()
+        if self._patches is not None:
+            self._patches.end()
 
     def _begin_mode(self, session: Session) -> None:
         """Have torch warn of operations that wait for the device, unless the program uses that mode itself."""

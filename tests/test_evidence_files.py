@@ -227,9 +227,10 @@ def test_judge_prints_what_was_verified_first_and_exits_with_one(tmp_path, judge
 
 def test_judge_names_the_target(tmp_path, judge):
     folder = written(tmp_path / "e", tmp_path, judged("optimizer-not-fused", VERIFIED), kind="micro")
-    assert judge(folder)[0] == 0
-    assert judge(folder, "--target", "cuda")[0] == 0
-    assert judge(folder, "--target", "cpu")[0] == 1
+    for words, verified in (((), 0), (("--target", "cuda"), 0), (("--target", "cpu"), 1)):
+        code, out, _ = judge(folder, *words)
+        # An experiment is no defect that was seen in a program.
+        assert (code, out.splitlines()[-1].split(",")[0]) == (0, f"{verified} verified")
 
 
 def test_judge_says_which_ranks_are_missing_and_how_runs_ended(tmp_path, judge):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``probe judge``."""
     parser.epilog = (
-        "exit codes: 0 nothing was verified; 1 a defect was verified; 2 wrong usage; 3 evidence that cannot be read. "
-        "`ldlm-lint check --evidence DIR` shows the verdicts beside the findings."
+        "exit codes: 0 no defect was verified; 1 one was, in a program that was watched; 2 wrong usage; 3 evidence that "
+        "cannot be read. `ldlm-lint check --evidence DIR` shows the verdicts beside the findings."
     )
     parser.add_argument(
         "places", nargs="+", type=Path, metavar="DIR", help="folders that a probe wrote, or files of them"
@@ -64,7 +64,10 @@ def run(arguments: argparse.Namespace) -> int:
         _show(assessed.judgements, notes)
     if faults:
         return fail(FAILURE, "; ".join(faults))
-    return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in assessed.judgements) else OK
+    # An experiment shows what a defect costs on its machine, not that it is there.
+    experiments = [judgement for one in evidence if one.run.kind != "watch" for judgement in one.judgements]
+    seen = (one for one in assessed.judgements if one not in experiments)
+    return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in seen) else OK
 
 
 def _show(judgements: Sequence[Judgement], notes: Sequence[str]) -> None:

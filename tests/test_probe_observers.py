@@ -353,7 +353,8 @@ def test_a_save_into_memory_is_none_and_one_into_an_open_file_is_not_in_place(tm
     def after(step: int) -> None:
         torch.save({"step": step}, io.BytesIO())
         with (tmp_path / f"{step}.pt").open("wb") as file:
-            torch.save({"step": step}, file)
+            for part in range(3):
+                torch.save({"step": step, "part": part}, file)
 
     seen, _ = _watched(lambda: _train(_net(), 6, after))
     assert len(seen["checkpoint_files"]["saves"]) == 6

@@ -13,6 +13,7 @@ from ldlm_lint.probe.session import Observer, Session
 
 _MOST = 2000
 _MOST_KEYS = 20
+_MANY = 20
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl")
 _ENDINGS = (*_CHECKPOINTS, ".tmp")
 _CHANGES = ("os.rename", "os.remove", "shutil.rmtree", "os.rmdir")
@@ -94,6 +95,9 @@ class CheckpointFiles(Observer):
         if not isinstance(target, (str, os.PathLike)) or len(self._saves) >= _MOST:
             return None
         path = _full(target)
+        if opened and any(one["path"] == path and one["step"] == session.step for one in self._saves[-_MANY:]):
+            # Sharded checkpoints write tensor by tensor into one open file.
+            return None
         return {
             "path": path,
             "keys": [str(key) for key in list(values)[:_MOST_KEYS]] if isinstance(values, dict) else [],

@@ -122,7 +122,16 @@ def test_what_cannot_be_read_or_understood(tmp_path: Path, capsys: pytest.Captur
     assert main(["monitor", str(tmp_path)]) == 3
     (tmp_path / "words.txt").write_text("a text about nothing\nno loss was had\n")
     assert main(["monitor", str(tmp_path / "words.txt")]) == 3
-    assert "nothing was understood: no record and no event in 2 lines" in capsys.readouterr().err
+    out = capsys.readouterr()
+    assert "nothing was understood: no record and no event in 2 lines" in out.err and "No alarms" not in out.out
+
+
+def test_a_source_that_cannot_be_read_is_not_called_healthy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.log").write_text(log())
+    (tmp_path / "trainer_state.json").write_text('{"log_hist')
+    assert main(["monitor", str(tmp_path)]) == 3
+    out = capsys.readouterr()
+    assert "trainer_state.json" in out.err and "No alarms; 300 records" in out.out
 
 
 def test_the_session_in_the_docs_is_what_the_command_prints(

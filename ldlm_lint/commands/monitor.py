@@ -71,21 +71,24 @@ def _watched(arguments: argparse.Namespace) -> int:
 
     health = _health(arguments)
     found = _found(arguments.paths)
+    unread = 0
     if arguments.follow:
         stream = sys.stderr if arguments.json == "-" else sys.stdout
         live.follow(health, found, stream, least_silence=arguments.silence)
     else:
-        _read(health, found)
+        unread = _read(health, found)
     health.close()
     if arguments.json:
         _write_json(arguments.json, report.document(health))
-    if arguments.json != "-":
-        report.write(health, sys.stdout, quiet=arguments.quiet)
     if not health.records and not health.book.alarms:
         lines = sum(one.lines for one in health.sources.values())
         return fail(FAILURE, f"nothing was understood: no record and no event in {lines} lines")
+    if arguments.json != "-":
+        report.write(health, sys.stdout, quiet=arguments.quiet)
     level = Level[arguments.fail_on.upper()]
-    return FINDINGS if any(health.book.at_least(level)) else OK
+    if any(health.book.at_least(level)):
+        return FINDINGS
+    return FAILURE if unread else OK
 
 
 def _compared(arguments: argparse.Namespace) -> int:
@@ -135,8 +138,8 @@ def _found(paths: list[str]) -> list[Source]:
     return list(every.values())
 
 
-def _read(health: Health, found: list[Source]) -> None:
-    """Read the sources to their ends; one of several that cannot be read is said and passed over."""
+def _read(health: Health, found: list[Source]) -> int:
+    """Read the sources to their ends; one of several that cannot be read is said, counted and passed over."""
     from ldlm_lint.monitor.sources import SourceError, read
 
     broken: list[SourceError] = []
@@ -151,6 +154,7 @@ def _read(health: Health, found: list[Source]) -> None:
                 print(f"warning: {error}", file=sys.stderr)
     if broken and len(broken) == len(found):
         raise broken[0]
+    return len(broken)
 
 
 def _write_json(path: str, document: dict[str, Any]) -> None:

@@ -120,7 +120,7 @@ def write(a: str, b: str, compared: Sequence[Comparison], stream: TextIO) -> Non
     console = Console(file=stream, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.width = WIDTH
-    console.print(clean(f"A {a}\nB {b}"), soft_wrap=True)
+    console.print(f"A {clean(a)}\nB {clean(b)}", soft_wrap=True)
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("quantity", "common steps", "median A", "median B", "differ"):
         rows.add_column(name, justify="left" if name in ("quantity", "differ") else "right")

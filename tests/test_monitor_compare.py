@@ -37,8 +37,8 @@ def test_a_run_is_the_same_as_itself() -> None:
     assert found["tokens_per_s"].verdict is Verdict.REFUTED
 
 
-def test_twenty_pairs_of_equal_runs_give_no_difference() -> None:
-    for seed in range(20):
+def test_pairs_of_equal_runs_give_no_difference() -> None:
+    for seed in range(10):
         found = compared(run(seed), run(100 + seed))
         assert not any(one.verdict is Verdict.VERIFIED for one in found.values()), seed
 

@@ -55,6 +55,7 @@ class Watched:
         self._use = 0
         self._started = ""
         self._filter: Any = None
+        self._quiet = False
 
     @property
     def done(self) -> bool:
@@ -93,6 +94,7 @@ class Watched:
         self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._filter = _ignored(_GLOBAL_HOOKS)
         # Read when the profiler is first used; without it libkineto writes to stderr.
+        self._quiet = "KINETO_LOG_LEVEL" not in os.environ
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
         self._watcher = Watcher(torch, self.root, self.steps, on_done=self._all_seen)
         self._watcher.session.notes.append(LATE)
@@ -111,6 +113,8 @@ class Watched:
             self._keep(watcher, _status(error), _described(error))
         finally:
             watcher.release()
+            if self._quiet:
+                os.environ.pop("KINETO_LOG_LEVEL", None)
             if self._filter in warnings.filters:
                 warnings.filters.remove(self._filter)
             atexit.unregister(self._at_exit)

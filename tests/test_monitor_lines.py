@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import tracemalloc
 
 import pytest
@@ -252,3 +253,12 @@ def test_times_of_lines():
     assert times[2] == 1661183516.0
     assert times[3] is not None
     assert times[4] is None
+
+
+@pytest.mark.parametrize("text", [" ", "\t", "-", "[", "{'a", "1 ", "1,", "%|", "nan ", " a", "loss: ", "a:)", "|"])
+def test_no_line_takes_long(text):
+    """Patterns that search from each character of a run would take minutes here; the bar is a hundred times the usual."""
+    start = time.process_time()
+    for count in (8000, 60000):
+        records(f"{text * (count // len(text))} x loss: 5 it/s")
+    assert time.process_time() - start < 5

@@ -15,7 +15,7 @@ _TIME = re.compile(
 _RANK = re.compile(rf"(?i)[\[(]rank[ :=]?(?P<rank>{_N})(?:/{_N})?[\])]|,\s*rank=(?P<equals>{_N})\]")
 # Those that count processes in other words do so first of all: `rank 2 step 5`, `GPU 0: step 10`.
 _FIRST = re.compile(
-    rf"(?i)^[^\w{_N}]*(?:(?:{_N}|[-/:.TZ ])*[\[\]()|\s-]*)(?:local_|global_)?(?:rank|gpu|worker|process|proc)[ :=#]{{0,2}}(?P<rank>{_N})[\]\s:|,]"
+    rf"[^A-SU-Ya-z_]{{0,60}}(?i:(?:local_|global_)?(?:rank|gpu|worker|process|proc))[ :=#]{{0,2}}(?P<rank>{_N})[\]\s:|,]"
 )
 # A time stands at the head, behind a name or two at most; further on it may be anything, such as an ETA.
 _HEAD = 80

@@ -19,7 +19,7 @@ _EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
 _WORDS = r"(?<! of )(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![\w/])"
 # A sign and a digit count only at the start of a word: `layer_3`, `H100` and `2025-05-27` hold no negative numbers, and
 # `Acc@1`, `top-5` and `mAP50-95` are names. Blanks before a number are padding and belong to it.
-_START = r"(?: +|(?<![\w.@])(?<![tT]op-)(?<!50-)|(?<=[0-9]T))"
+_START = r"(?:(?<! ) +|(?<![\w.@])(?<![tT]op-)(?<!50-)|(?<=[0-9]T))"
 _NUMBER = re.compile(rf"({_START}[-+]?(?:(?:{_GROUPED}|{_PLAIN}|\.[0-9]+){_EXPONENT}|{_WORDS}))")
 # The same number where what stands before it is known; the plain one first, as it is the usual one.
 _LOCKED = rf"[-+]?(?:(?:{_PLAIN}|{_GROUPED}|\.[0-9]+){_EXPONENT}|{_WORDS})"
@@ -31,6 +31,8 @@ _SECONDS = r"[0-9]+(?:\.[0-9]+|,[0-9]{3}(?![0-9,.]))?"
 _BAR = r"%\|[^|\[]*\|"
 _BARS = re.compile(rf"{_BAR}|[━╸╺╌─][━╸╺╌─ ]*|\[[=>.]{{8,}}\]")
 
+_GAPS = re.compile(r"\s{40,}")
+_LONG = 1000
 _DRAWN = {"%": "%||", "[": "[=]"}
 
 split = _NUMBER.split
@@ -38,10 +40,10 @@ search = _NUMBER.search
 
 
 def without_bars(text: str) -> str:
-    """The line with its progress bars drawn empty."""
+    """The line with its progress bars drawn empty, and no gap that patterns would search from each of its blanks."""
     if "%|" in text or "━" in text or "[=" in text or "[>." in text or "[..." in text:
-        return _BARS.sub(lambda found: _DRAWN.get(found[0][0], "━"), text)
-    return text
+        text = _BARS.sub(lambda found: _DRAWN.get(found[0][0], "━"), text)
+    return _GAPS.sub("    ", text) if len(text) > _LONG else text
 
 
 def value(number: str) -> float:

@@ -39,6 +39,7 @@ _GLUED = re.compile(r"[a-zA-Zµ]\w*(?:/\w+)*")
 _ENDED = re.compile(r"\s*(?:[,;|)\]}'\"(·•]|$)|\s{2}|\s-\s|\.(?:\s|$)|\s(?=[\w/ ]+[:=])")
 _DAYS = re.compile(r" ?days?\b")
 _OPENERS = re.compile(r"(?:\b(?:np|numpy)\.\w+\(|\b(?:torch\.)?tensor\(|\bArray\(|[\[('\"$~≈]|\s)+$")
+_LONGEST_KEY = 200
 _SIGN = re.compile(r"\s*(:=|=>|->|→|[:=\uff1a])\s*$")
 _HINT = re.compile(r"\s*(?:\(([^()]*)\)|\[([^\[\]]*)\]|\bin (s|ms|seconds|sec))$")
 _DELIMITERS = re.compile(r"[,;|\t{}()\[\]<>!?\"'•·—\u2013→*`=~:\uff0c\uff1b\uff1a]|\s-+\s|^\s*-+\s|\s{2,}|\.\s")
@@ -134,7 +135,7 @@ def _stands_behind(after: str, end: int, last: bool) -> bool:
 
 def _key(before: str) -> tuple[str, bool, str]:
     """The key at the end of a text, whether a sign joins it, and the unit that it names itself."""
-    head = _OPENERS.sub("", before)
+    head = _OPENERS.sub("", before[-_LONGEST_KEY:])
     sign = _SIGN.search(head)
     if sign:
         head = head[: sign.start()]

@@ -31,7 +31,7 @@ def test_a_clean_run_gives_no_alarm(kind: str) -> None:
 def test_no_alarm_in_200_clean_runs(kind: str) -> None:
     wrong = {seed for seed in range(MANY_SEEDS) if alarms(judged(CLEAN[kind](random.Random(seed))))}
     # A heavy tail can do anything once; what is light-tailed must not.
-    assert len(wrong) <= (2 if kind in ("student", "reinforcement", "heavy") else 0)
+    assert len(wrong) <= (2 if kind in ("student", "reinforcement", "heavy", "adversarial") else 0)
 
 
 def changed(

@@ -79,29 +79,11 @@ def orders(rounds: int, seed: int) -> Iterator[Sequence[str]]:
 def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sample:
     """Run the command once in a fresh copy of an arm's tree; raises BenchError where it fails."""
     place = trees.fresh(arm)
-    inside = place / job.inside
-    inside.mkdir(parents=True, exist_ok=True)
     run_id = secrets.token_hex(8)
     out, log = scratch / f"evidence-{run_id}", scratch / f"{run_id}.log"
     out.mkdir()
-    settings = Settings(
-        out=str(out),
-        root=str(place),
-        run_id=run_id,
-        command=job.command,
-        steps=job.steps or sys.maxsize,
-        stop=bool(job.steps),
-        timing=True,
-    )
-    environ = launch.environment_of(settings, job.environ, offline=job.offline)
     before = _cpu_seconds()
-    with log.open("wb") as file:
-        try:
-            ended = launch.run(
-                job.command, inside, environ, run_id=run_id, seconds=job.seconds, stdout=file, stderr=file
-            )
-        except OSError as error:
-            raise BenchError(f"{job.command[0]}: {error.strerror or error}") from error
+    ended = _launched(job, place, out, log, run_id)
     cpu = _cpu_seconds()
     if ended.interrupted:
         raise KeyboardInterrupt
@@ -120,6 +102,29 @@ def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sam
         kind,
         samples.logged(log),
     )
+
+
+def _launched(job: Job, place: Path, out: Path, log: Path, run_id: str) -> launch.Ended:
+    """Run the command with a watcher that only times, its output in ``log``; raises BenchError if it cannot be started."""
+    inside = place / job.inside
+    inside.mkdir(parents=True, exist_ok=True)
+    settings = Settings(
+        out=str(out),
+        root=str(place),
+        run_id=run_id,
+        command=job.command,
+        steps=job.steps or sys.maxsize,
+        stop=bool(job.steps),
+        timing=True,
+    )
+    environ = launch.environment_of(settings, job.environ, offline=job.offline)
+    with log.open("wb") as file:
+        try:
+            return launch.run(
+                job.command, inside, environ, run_id=run_id, seconds=job.seconds, stdout=file, stderr=file
+            )
+        except OSError as error:
+            raise BenchError(f"{job.command[0]}: {error.strerror or error}") from error
 
 
 def _failure(arm: str, ended: launch.Ended, log: Path) -> str:

@@ -393,3 +393,30 @@ def test_passes_of_a_loader_with_persistent_workers_are_told_apart() -> None:
         (loader,) = seen["loaders"]
         assert (loader["iterators"], loader["worker_starts"], loader["batches"]) == (2, starts, 6)
         assert len(loader["first_waits"]) == 2
+
+
+def test_copies_are_told_by_the_names_of_the_trace(monkeypatch):
+    """Not yet run on CUDA: the names are CUPTI's."""
+    from types import SimpleNamespace
+
+    from ldlm_lint.probe import traces
+    from ldlm_lint.probe.observers.copies import Copies
+
+    event = traces.Event("", 0, 0, 0, False, 0, 0)
+    found = [
+        event._replace(name="aten::mm", start=0, end=100, on_host=True),
+        event._replace(name="Memcpy HtoD (Pageable -> Device)", start=10, end=30),
+        event._replace(name="Memcpy HtoD (Pinned -> Device)", start=40, end=45),
+        event._replace(name="Memcpy HtoD (Pageable -> Device)", start=60, end=65),
+    ]
+    monkeypatch.setattr(traces, "events", lambda profile: found)
+    observer, session = Copies(), SimpleNamespace(device="cuda")
+    observer.profiled(session, None)
+    assert observer.collect(session) == {
+        "pageable": {"count": 2, "time": 25},
+        "pinned": {"count": 1, "time": 5},
+        "step_time": 100,
+    }
+    other = Copies()
+    other.profiled(SimpleNamespace(device="cpu"), None)
+    assert other.collect(session) is None

@@ -98,9 +98,9 @@ def test_workers_of_all_local_ranks_beside_the_cpus(workers: int, device: str, v
 )
 def test_copies_from_pageable_memory(pageable: int, pinned: int, verdict: str) -> None:
     copies = {
-        "pageable": {"count": pageable, "microseconds": 900.0 * bool(pageable)},
-        "pinned": {"count": pinned, "microseconds": 900.0 * bool(pinned)},
-        "step_microseconds": 9000,
+        "pageable": {"count": pageable, "time": 900.0 * bool(pageable)},
+        "pinned": {"count": pinned, "time": 900.0 * bool(pinned)},
+        "step_time": 9000,
     }
     records = _loader() | {"copies": copies}
     assert verdicts(rank(records, device="cuda"))["dataloader-without-pin-memory"][0] == verdict

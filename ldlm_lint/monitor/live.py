@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -67,20 +68,18 @@ def follow(
     reading = {one.name: sources.read(one, follow=True, stop=stop, poll=0) for one in found}
     quiet = Quiet(least_silence)
     told: set[int] = set()
-    try:
-        with _live(console) as live:
-            while reading:
-                news = _turn(health, reading, quiet)
-                _silent(health, found[0].name, quiet)
-                health.poll()
-                if live is not None:
-                    live.update(_view(health, console))
-                else:
-                    _tell(health, told, stream)
-                if not news:
-                    time.sleep(poll)
-    except KeyboardInterrupt:
-        pass
+    # Ctrl-C is how a user ends it: the report follows.
+    with contextlib.suppress(KeyboardInterrupt), _live(console) as live:
+        while reading:
+            news = _turn(health, reading, quiet)
+            _silent(health, found[0].name, quiet)
+            health.poll()
+            if live is not None:
+                live.update(_view(health, console))
+            else:
+                _tell(health, told, stream)
+            if not news:
+                time.sleep(poll)
 
 
 def _turn(health: Health, reading: dict[str, Iterator[Read | None]], quiet: Quiet) -> bool:

@@ -86,7 +86,7 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
     triggers=(b"empty_cache",),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a run that only just fits in memory may run out of it where blocks of other sizes stay cached.",
-    probe=Probe("device-allocations", "every step allocates blocks from the driver anew", device_bound=True),
+    probe=Probe("emptied-caches", "the allocator's cache is emptied in every step", device_bound=True),
 )
 
 DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(

@@ -15,7 +15,7 @@ CALLS = {
     "empty_cache": (
         "cache-emptied-in-training-loop",
         "the allocator's cache is emptied in every step",
-        "device-allocations",
+        "emptied-caches",
     ),
 }
 FEWEST_ITERATIONS = 5

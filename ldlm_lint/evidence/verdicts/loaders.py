@@ -151,7 +151,7 @@ def _pinned(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
         record["batches"] > record["evaluation_batches"] for _, record in group
     ):
         return
-    copies = [record for _, record in run.of("copies") if record.get("step_microseconds")]
+    copies = [record for _, record in run.of("copies") if record.get("step_time")]
     if not copies:
         return
     rule = (
@@ -160,7 +160,7 @@ def _pinned(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
         else "dataloader-without-pin-memory"
     )
     pageable = max(one["pageable"]["count"] for one in copies)
-    share = max(one["pageable"]["microseconds"] / one["step_microseconds"] for one in copies)
+    share = max(one["pageable"]["time"] / one["step_time"] for one in copies)
     reason = f"{counted(pageable, 'copy', 'copies')} from pageable memory, {100 * share:.1f} % of the profiled step {run.scope().words}"
     figure = Measurement("share of the step that copies from pageable memory", share, "", n=len(copies))
     if rule == "dataloader-without-pin-memory" and pageable and share >= _NO_WAIT:

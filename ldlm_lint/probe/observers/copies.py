@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from ldlm_lint.probe import traces
 from ldlm_lint.probe.session import Observer, Session
 
 # As CUPTI names them. Not yet run on CUDA.
@@ -22,22 +24,17 @@ class Copies(Observer):
     def profiled(self, session: Session, profile: Any) -> None:
         if session.device != "cuda":
             return
-        rows = list(profile.key_averages())
-        self._seen = {
-            name: {"count": sum(one.count for one in rows if one.key == key), "microseconds": _device_time(rows, key)}
-            for name, key in (("pageable", _PAGEABLE), ("pinned", _PINNED))
-        }
-        spans = [(one.time_range.start, one.time_range.end) for one in profile.events()]
-        self._seen["step_microseconds"] = (
-            max(end for _, end in spans) - min(start for start, _ in spans) if spans else 0
+        seen = traces.events(profile)
+        self._seen = {kind: _sum(seen, name) for kind, name in (("pageable", _PAGEABLE), ("pinned", _PINNED))}
+        self._seen["step_time"] = max((one.end for one in seen), default=0) - min(
+            (one.start for one in seen), default=0
         )
 
     def collect(self, session: Session) -> Any:
         return self._seen
 
 
-def _device_time(rows: list[Any], key: str) -> float:
-    # torch 2.4 renamed cuda_time_total.
-    return sum(
-        getattr(one, "device_time_total", getattr(one, "cuda_time_total", 0.0)) for one in rows if one.key == key
-    )
+def _sum(seen: Sequence[traces.Event], name: str) -> dict[str, int]:
+    """How many copies there were and how long they took, in the trace's unit: only shares are made of it."""
+    found = [one for one in seen if one.name == name]
+    return {"count": len(found), "time": sum(one.end - one.start for one in found)}

@@ -8,7 +8,17 @@ import sys
 
 import pytest
 
-from ldlm_lint.probe.memory.request import Request, RequestError, Shape, batch, dtype, floating, from_plain, size, to_plain
+from ldlm_lint.probe.memory.request import (
+    Request,
+    RequestError,
+    Shape,
+    batch,
+    dtype,
+    floating,
+    from_plain,
+    size,
+    to_plain,
+)
 from ldlm_lint.report.memory import answer, write_memory
 
 

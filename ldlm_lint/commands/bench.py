@@ -101,7 +101,7 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
             "--select and --unsafe-fixes are for the fixes; --before and --after compare trees as they are"
         )
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
-        raise UsageError("--plot needs matplotlib: python -m pip install "ldlm-lint[plot]"")
+        raise UsageError("--plot needs matplotlib: python -m pip install 'ldlm-lint[plot]'")
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     inside_of = arguments.before.absolute() if arguments.before else cwd
     try:

@@ -6,7 +6,6 @@ import argparse
 import importlib.util
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +56,8 @@ def _count(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print what came out, and return the exit code."""
+    import tempfile
+
     from ldlm_lint.bench.rounds import measured
     from ldlm_lint.bench.trees import BenchError
     from ldlm_lint.probe.machine import cpu_pressure

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import datetime
 import os
-import secrets
-import shlex
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -71,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     except projects.CommandError as error:
         raise UsageError(str(error)) from error
     root = projects.root_of(command, cwd)
-    run_id = secrets.token_hex(8)
+    run_id = os.urandom(8).hex()
     out = _folder(arguments.out, root, run_id)
     if not _agreed(command, arguments):
         return fail(INTERRUPTED, "not run")
@@ -130,6 +126,8 @@ def _folder(named: Path | None, root: Path, run_id: str) -> Path:
 
 def _agreed(command: list[str], arguments: argparse.Namespace) -> bool:
     """Warn of what running the program does; on a terminal, ask."""
+    import shlex
+
     print(f"warning: {WARNING}", file=sys.stderr)
     print(f"runs: {shlex.join(command)}", file=sys.stderr)
     asked = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
@@ -149,6 +147,8 @@ def _place(arguments: argparse.Namespace, root: Path, cwd: Path) -> Iterator[tup
             raise UsageError("--link is for --scratch and --copy")
         yield root, cwd
         return
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="ldlm-probe-", ignore_cleanup_errors=True) as folder:
         where = arguments.copy.absolute() if arguments.copy else Path(folder).resolve() / root.name
         try:
@@ -173,6 +173,8 @@ def _say_copy(made: Copy, root: Path, words: list[str]) -> None:
 
 def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
     """Print the verdicts, what could not be seen and what the probe cost; return the exit code."""
+    import shlex
+
     from ldlm_lint.evidence.model import Verdict
     from ldlm_lint.evidence.verdicts import assess
     from ldlm_lint.probe.account import notes_of

@@ -109,8 +109,10 @@ def _seconds(text: str) -> float:
 
 def _folder(named: Path | None, root: Path, run_id: str) -> Path:
     """The folder for evidence, made if missing; raises UsageError where it cannot be written."""
-    now = datetime.datetime.now()
-    folder = named.absolute() if named else root / ".ldlm-lint" / "evidence" / f"{now:%Y%m%d-%H%M%S}-{run_id[:4]}"
+    import tempfile
+
+    now = time.strftime("%Y%m%d-%H%M%S")
+    folder = named.absolute() if named else root / ".ldlm-lint" / "evidence" / f"{now}-{run_id[:4]}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if named is None and not (ignore := root / ".ldlm-lint" / ".gitignore").exists():

@@ -16,10 +16,10 @@ from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.monitor.records import UNITS, Record
 from tests.monitor_samples import Score, records, samples, score, table
 
-SAMPLES = samples("samples.json") + samples("heldout.json")
+SAMPLES = samples("samples.json") + samples("heldout.json") + samples("heldout6.json")
 
 
-@pytest.mark.parametrize("name", ["samples.json", "heldout.json"])
+@pytest.mark.parametrize("name", ["samples.json", "heldout.json", "heldout6.json"])
 def test_fields_of_public_log_lines(name):
     total = Score()
     for sample in samples(name):

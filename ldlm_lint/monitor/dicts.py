@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ldlm_lint.monitor.names import EPOCH, STEP, Unit, meaning
+from ldlm_lint.monitor.names import EPOCH, STEP, Unit, in_table, meaning
 from ldlm_lint.monitor.numbers import MARK
 from ldlm_lint.monitor.pairs import Pair, item
 from ldlm_lint.monitor.plans import Item, Part, assemble
@@ -18,6 +18,7 @@ _START = re.compile(r"\{\s*['\"]")
 # np.float64(1.0), tensor(1.0, device='cuda:0'), Array(1., dtype=float32), array([1.0]), Decimal('1.0')
 _WRAPPER = re.compile(rf"\b[A-Za-z_][\w.]*\(\s*[\[('\"]*({MARK})[\])'\"]*(?:,[^()]*(?:\([^()]*\))?[^()]*)?\)")
 _NUMBER = re.compile(r"(\d+)(?: ?(%|[a-zA-Z/]+))?$")
+_IN_BRACKETS = re.compile(r"([\w/]+) ?\(([\w/%]+)\)$")
 _OF = re.compile(r"(\d+)/\d+$")
 _SPLIT_KEYS = ("mode", "split", "phase", "stage", "dataset", "type", "kind")
 _NAME_KEYS = ("name", "metric", "metric_name", "tag", "key")
@@ -59,8 +60,11 @@ def tree(text: str) -> tuple[Mapping[str, Any], str] | None:
     return None
 
 
-def read(text: str, shapes: Sequence[Shape]) -> list[Part] | None:
-    """The records of a line with a dictionary; None where it has none, or one that says nothing of a training."""
+def read(text: str, shapes: Sequence[Shape], bar_of: Callable[[str], tuple[list[Item], int]]) -> list[Part] | None:
+    """The records of a line with a dictionary; None where it has none, or one that says nothing of a training.
+
+    ``bar_of`` gives the step and the pace of a progress bar in a text, and where that begins.
+    """
     parsed = tree(text) if "{" in text else None
     if not parsed:
         return None
@@ -68,13 +72,17 @@ def read(text: str, shapes: Sequence[Shape]) -> list[Part] | None:
     leaves = _named(values, list(_leaves(values, "")))
     names = {key for key, _, _ in leaves} | set(values)
     shape = next((one for one in shapes if one.keys <= names), None)
-    made = [_item(key, index, unit, shape) for key, index, unit in leaves]
-    items = [one for one in made if one]
-    if not shape and not says_something(items):
+    items = [one for key, index, unit in leaves if (one := _item(key, index, unit, shape))]
+    if not shape and not says_something(items, _mode(values)):
         return None
-    split = _said(values, before) or (shape.split if shape else "")
-    where = "" if shape else before.replace(MARK, "#").strip()
-    return assemble(shape.name if shape else "json", items, split, bool(shape), where)
+    bar, at = bar_of(before)
+    split = _mode(values) or _spoken(before[:at]) or (shape.split if shape else "")
+    if bar:
+        items += [one for one in bar[:1] if not any(item.key == STEP for item in items)]
+    where = "" if shape else before[:at].replace(MARK, "#").strip()
+    made = assemble(shape.name if shape else "json", items, split, bool(shape), where)
+    # The pace of a bar is a record of its own: the series of the dictionary are those that it has without a bar.
+    return made + (assemble("tqdm", bar, split) if len(bar) > 1 and not _paced(items) else [])
 
 
 def _named(values: Mapping[str, Any], leaves: list[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
@@ -109,21 +117,35 @@ def _item(key: str, index: int, unit: str, shape: Shape | None) -> Item | None:
     name = key.lstrip("_") if key in ("_step", "_epoch") else key
     if key in ("_timestamp", "_runtime", "_wandb/runtime", "timestamp", "wall_time", "ts"):
         return None
-    return item(Pair(index, name, unit, True), shape.names if shape else {}, shape.units if shape else {})
+    names, units = (shape.names, shape.units) if shape else ({}, {})
+    # `memory(GiB)`, `train_speed(s/it)`
+    if not unit and (said := _IN_BRACKETS.match(name)) and in_table(said[2].lower()):
+        made = item(Pair(index, said[1], said[2].lower(), True), names, units)
+        if made and made.key:
+            return made._replace(raw=name)
+    return item(Pair(index, name, unit, True), names, units)
 
 
-def says_something(items: Sequence[Item]) -> bool:
-    """Whether these numbers are of a training: a loss, or something measured at a step or epoch."""
+def says_something(items: Sequence[Item], split: str = "") -> bool:
+    """Whether these numbers are of a training: a loss, or something measured at a step or epoch, or in a ``split``."""
     keys = {one.key for one in items}
     if keys & {"loss", "grad_norm", "perplexity"}:
         return True
-    measured = any(one.key not in ("", STEP, EPOCH, "lr") or meaning(one.raw).split for one in items)
-    return bool(keys & {STEP, EPOCH}) and (measured or any("loss" in one.raw.lower() for one in items))
+    measured = any(one.key not in ("", STEP, EPOCH, "lr") or meaning(one.raw).split for one in items) or split
+    return bool(keys & {STEP, EPOCH}) and (bool(measured) or any("loss" in one.raw.lower() for one in items))
 
 
-def _said(values: Mapping[str, Any], before: str) -> str:
+def _paced(items: Sequence[Item]) -> bool:
+    return any(one.key in ("step_time_s", "iterations_per_s") for one in items)
+
+
+def _mode(values: Mapping[str, Any]) -> str:
     for key in _SPLIT_KEYS:
         if isinstance(values.get(key), str) and (split := _SPLITS.get(values[key].lower())):
             return split
+    return ""
+
+
+def _spoken(before: str) -> str:
     words = re.findall(r"[a-z]+(?:_[a-z]+)*", before.lower())
     return next((_SPLITS[word] for word in reversed(words) if word in _SPLITS), "")

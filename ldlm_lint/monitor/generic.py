@@ -22,6 +22,7 @@ _NOT = re.compile(
     r"|\s#[ \x00]|^\s*\"[\w.\-]+\": ?\x00,?$"
     r"|^\s*(?:def|class|return|import|if|for|while|print|self|assert|raise|parser|File|#|//)\b[\s.(]|\+=|\blambda\b|\bTraceback\b"
 )
+_PLACES = (STEP, EPOCH)
 _METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_iterations", "samples", "tokens"}
 # The meters of PyTorch's imagenet example, `Time 0.4 (0.5) Data 0.1 (0.2)`, are seconds of a step wherever they are.
 _METERS = {"time": "step_time_s", "batch": "step_time_s", "data": "data_time_s"}
@@ -72,8 +73,8 @@ def _position(pair: Pair) -> bool:
 
 def _certain(made: Sequence[tuple[Pair, Item]]) -> bool:
     """Whether these are measurements of a training, and not words around numbers."""
-    measured = [(pair, one) for pair, one in made if one.key in _METRICS or _is_loss(one)]
-    placed = any(one.key in (STEP, EPOCH) for _, one in made)
+    measured = [(pair, one) for pair, one in made if one.key in _METRICS or (one.key not in _PLACES and _is_loss(one))]
+    placed = any(one.key in _PLACES for _, one in made)
     if placed and not measured:
         return any(_SCORE.search(plain(one.raw)) for _, one in made)
     return bool(measured) and (placed or len(measured) > 1 or any(pair.strong for pair, _ in measured))

@@ -62,7 +62,7 @@ PACES: dict[str, float] = {
 # cannot be told and is kept under its own name only).
 _NAMES: dict[str, str] = {
     "loss": "loss lm_loss total_loss loss_total train_loss training_loss running_loss batch_loss loss_step step_loss "
-    "reduced_train_loss loss/train/total cross_entropy_loss crossentropyloss ce_loss lossval loss_value",
+    "reduced_train_loss minibatch_loss loss/train/total cross_entropy_loss crossentropyloss ce_loss lossval loss_value",
     "grad_norm": "grad_norm gradnorm gradient_norm grad_norms gnorm total_grad_norm global_grad_norm total_norm "
     "grad_norm_total gradient_global_norm global_gradient_norm",
     "lr": "lr learning_rate learningrate current_lr curr_lr",
@@ -77,7 +77,9 @@ _NAMES: dict[str, str] = {
     "img/s images/sec images/s imgs/sec img/sec examples/sec examples_per_sec images_per_sec images_per_second "
     "seq/s seqs/s sequences/sec train_samples_per_sec sample/s",
     "tokens_per_s": "tokens_per_sec tokens_per_second tokens/sec tokens/s tok/s tok/sec toks/s tokens_per_s tps "
-    "tokens/second tok_per_sec toks_per_sec token/s token/sec token_per_sec",
+    "tokens/second tok_per_sec toks_per_sec token/s token/sec token_per_sec wps words/s "
+    "tokens_per_second_per_gpu tokens_per_gpu_per_second tokens_per_gpu_per_second_(tgs) tokens/s/gpu tokens/sec/gpu "
+    "tok/s/gpu tgs",
     "iterations_per_s": "it/s its/s iter/s iters/s iter/sec iters/sec steps/sec steps/s step/s steps_per_sec "
     "steps_per_second iterations_per_sec iterations/sec iterations/s train_steps/sec batches/s batches/sec "
     "it_per_sec iter_per_sec updates/s ups",
@@ -113,7 +115,7 @@ _VALUE_UNIT = {
     "tflops": "TFLOP/s",
 }
 
-_SPLIT = re.compile(
+SPLIT = re.compile(
     r"^(?:(?P<train>train(?:ing)?)|(?P<val>val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev))(?:[_/.:]|$)"
 )
 # Aside from names of its own, a split before them: `val_loss`, `train/grad_norm`, `eval loss`.
@@ -138,7 +140,7 @@ class Meaning(NamedTuple):
 def meaning(key: str) -> Meaning:
     """What a whole key means; `Meaning("")` for one that no table holds."""
     name = plain(key)
-    found = _SPLIT.match(name)
+    found = SPLIT.match(name)
     if not found:
         return Meaning(NAMES.get(name, ""))
     split = "val" if found["val"] else "train"
@@ -147,6 +149,11 @@ def meaning(key: str) -> Meaning:
         return Meaning("", split)
     known = inner or NAMES.get(name, "")
     return Meaning(known, split if known else "")
+
+
+def in_table(unit: str) -> bool:
+    """Whether this is a unit, a rate or a pace (lower case)."""
+    return unit in UNITS or unit in RATES or unit in PACES
 
 
 def in_unit(key: str, unit: str) -> Unit | None:

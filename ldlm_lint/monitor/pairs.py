@@ -50,6 +50,11 @@ _SUFFIX = re.compile(r"^(.+?)_(ms|s|sec|seconds|gib|mib|gb|mb)$")
 _OPEN = re.compile(r"(?i)\b(?:after|from|to|at|of|in|than|by|for|with|is|was|the|until|on|over|every|per|and|or)$")
 # `metric_logger.py:181` is a place in a program.
 _SOURCE = re.compile(r"\.(?:py|cc|cpp|cu|h)$")
+# `loss at step 100: 0.5` names the second number in front of the first one.
+_COUNTER = r"(?:step|iter|iteration|epoch|batch|update)"
+_AT = re.compile(rf"(?i)(\w[\w ]*?) (?:at|after|for|in|on) (?:the )?({_COUNTER})s?$")
+_COUNTS_UP = re.compile(rf"(?i)\b{_COUNTER}s?[ #:]*$")
+_FACTOR, _FACTORED = re.compile(r"(?<!tensor)(?<!Array)(?<!float32)(?<!float64)\w\($"), re.compile(r"\)\s?[:=]")
 _LAST = re.compile(r"(?:^|.*\s)(\S+)$")
 
 
@@ -68,7 +73,12 @@ def pairs(
         if index in skipped:
             last = None
             continue
-        pair = _pair(index, before, unit, texts, last)
+        if found and last and index and _SIGN.fullmatch(before) and (spoken := _AT.match(last.key)):
+            found[-1] = last._replace(key=spoken[2])
+            last = Pair(index, spoken[1], unit, True)
+            found.append(last)
+            continue
+        pair = None if _is_factor(index, texts) else _pair(index, before, unit, texts, last)
         last = pair or (last if before.strip() == "/" else None)
         if pair:
             found.append(pair)
@@ -79,12 +89,19 @@ def _pair(index: int, before: str, unit: str, texts: Sequence[str], last: Pair |
     bare = before.strip()
     if index and bare == "/":
         return None
+    if bare == "(" and unit == "%" and last and last.of and meaning(last.key).key == "accuracy":
+        return Pair(index, last.key, unit, last.strong)  # 9857/10000 (99%)
     if bare == "(" and last and last.key and not last.mean and unit not in RATES and unit not in PACES:
         return Pair(index, last.key, unit or last.unit, last.strong, mean=True) if unit != "%" else None
     key, strong, hint = _key(before)
     if not key and not unit and not _is_part(index, texts):
         return None
     return Pair(index, key, unit or hint, strong, _is_part(index, texts))
+
+
+def _is_factor(index: int, texts: Sequence[str]) -> bool:
+    """Whether a number is in the brackets of a name, ``lr(1e-4): 0.01``, and so not the value."""
+    return bool(_FACTOR.search(texts[index]) and _FACTORED.match(texts[index + 1]))
 
 
 def _is_part(index: int, texts: Sequence[str]) -> bool:
@@ -99,7 +116,7 @@ def _clocks(texts: Sequence[str]) -> frozenset[int]:
         if text == "/" and texts[index + 1 : index + 3] == ["", ":"]:  # 12/13 08:03:57
             found |= {index - 1, index}
         following = texts[index + 1] if index + 2 < len(texts) else ""
-        if (text == ":" and not texts[index + 1].startswith("%")) or (
+        if (text == ":" and not texts[index + 1].startswith("%") and not _COUNTS_UP.search(texts[index - 1])) or (
             text in ("-", "/") and (following == text or (index > 1 and texts[index - 1] == text))
         ):
             found |= {index - 1, index}
@@ -193,6 +210,8 @@ def item(pair: Pair, names: Mapping[str, str] | None = None, units: Mapping[str,
     rate = _rate(pair, means, unit, name)
     if rate:
         return rate
+    if not means.key and _FLOPS.search(name) and unit in UNITS and UNITS[unit].base == "TFLOP/s":
+        return Item(pair.index, "tflops", pair.key, "TFLOP/s", UNITS[unit].scale, means.split)
     scale = units.get(unit) or (units.get(means.key) if not unit else None)
     if means.key:
         scale = scale or in_unit(means.key, unit)
@@ -214,6 +233,10 @@ def _kept(unit: str, units: Mapping[str, Unit]) -> tuple[str, float]:
     return (known.base, known.scale) if known else (unit, 1.0)
 
 
+# What is reached, and not the peak that the device promises or the work of a step.
+_FLOPS = re.compile(
+    r"^(?:approx_|achieved_|model_)?(?:flops(?:_per_gpu)?|(?:gpu_)?utilization|throughput(?:_per_gpu)?)$"
+)
 _SPEEDS = frozenset(
     ("", "throughput", "speed", "rate", "train_speed", "training_speed", "training_throughput", "perf", "time", "ips")
 )

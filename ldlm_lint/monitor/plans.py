@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ldlm_lint.monitor.names import EPOCH, STEP, STEPS, meaning, plain
+from ldlm_lint.monitor.names import EPOCH, SPLIT, STEP, STEPS, meaning, plain
 from ldlm_lint.monitor.records import UNITS, Column, Template
 
 NOWHERE = -1
@@ -45,6 +45,8 @@ NOTHING = Plan()
 
 # What stands for the loss where a line has no loss but its mean.
 _MEANS = {"loss_avg", "avgloss", "epoch_loss", "loss_epoch"}
+# Of one of several devices; where a line has the figure of all of them too, that one has the name.
+_OF_ONE = re.compile(r"per_gpu|/gpu|/device|per_device|tgs")
 _MEAN = re.compile(r"(?:avg|average|mean|avr)_(.+)$")
 
 
@@ -95,7 +97,7 @@ def _unique(items: Sequence[Item]) -> list[Item]:
 
 
 def _is_mean_loss(item: Item) -> bool:
-    name = plain(item.raw)
+    name = SPLIT.sub("", plain(item.raw))
     found = _MEAN.match(name)
     return not item.key and (name in _MEANS or bool(found and meaning(found[1]).key == "loss"))
 
@@ -105,4 +107,5 @@ def _first_name(item: Item, items: Sequence[Item]) -> str:
     rivals = [other for other in items if other.key == item.key]
     same = [other for other in rivals if plain(other.raw) == item.key]
     chosen = same if len(same) == 1 else [other for other in rivals if plain(other.raw) == f"total_{item.key}"]
+    chosen = chosen or [other for other in rivals if not _OF_ONE.search(plain(other.raw))]
     return item.key if chosen == [item] else ""

@@ -26,7 +26,7 @@ _LOCKS = 12
 
 def plan(text: str, texts: Sequence[str]) -> Plan:
     """What the lines of a skeleton mean; ``text`` is whole, ``texts`` are its pieces between the numbers."""
-    parts = dicts.read(text, SHAPES)
+    parts = dicts.read(text, SHAPES, bars.before)
     if not parts and len(text) <= LONGEST_PRINT:
         parts = _exact(text, texts) or bars.read(text, texts) or generic.read(text, texts)
     return Plan(tuple(parts), headers.rank(text), headers.time(text)) if parts else NOTHING

@@ -65,6 +65,14 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     return assemble(name, items + named, "val" if checks else "train" if _TRAINS.search(what) else "", shape=what)
 
 
+def before(text: str) -> tuple[list[Item], int]:
+    """The step and the pace of a bar that stands before something else, and where it begins; (nothing, all) for none."""
+    found = _TQDM.search(text) if "%||" in text else None
+    if not found:
+        return [], len(text)
+    return _own(text, found)[: 1 + bool(found["rate"])], found.end("what")
+
+
 def position(text: str, first: int) -> list[Item]:
     """The step and the rate of a bar without name, ``3/147 4.0s/it``, from the number ``first`` on."""
     start = _at(text, first)

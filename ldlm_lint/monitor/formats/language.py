@@ -27,6 +27,9 @@ _NANO = {"norm": "grad_norm", "dt": "step_time_s", "step_avg": "step_time_s", "b
 
 FORMATS = (
     Format("nanogpt/iter", "iter", r"^iter <step>: loss <loss>, time <step_time_s:ms=time>ms(?:, mfu <mfu:%>%)?", split="train"),
+    Format("nanogpt/fork", "iter", r"^iter <step>: loss <loss>[^|]*?(?:\btime |, )<step_time_s:ms=time>ms", split="train"),
+    Format("cost", "Cost after", r"\bCost after (?:iteration|epoch) <step>: <loss=Cost>", split="train", rest=False),
+    Format("icefall", "loss[", r"\bEpoch <epoch>, batch <step>, loss\[loss=<loss>,.*?(?:\btot_loss\[loss=<=tot_loss>,.*)?\blr: <lr>", split="train", rest=False),
     Format("nanogpt/eval", "val loss", r"^step <step>: train loss <train.loss=train loss>, val loss <val.loss=val loss>"),
     Format("llm.c", "tok/s", r"^step <step>/<> \| (?:train )?loss <loss> .*\| norm <grad_norm=norm> .*?\|.*?\| <step_time_s:ms=ms> ms \| ?(?:<mfu:%=MFU>%|[^|]*?) [^|]*\| <tokens_per_s:tok/s=tok/s> tok/s", split="train"),
     Format("nano/step", "dt", r"\bstep <step>(?:/<>)? (?:\(<>%\) )?\|.*\bdt: <step_time_s:ms=dt>ms", _NANO, split="train"),

@@ -17,6 +17,7 @@ FORMATS = (
     Format("metric-logger/val", "eta: ", r"\b(?:[Tt]est|[Vv]al|[Ee]val)\w*:? +\[<step>/<>\] +eta:", _METERS, _METER_UNITS, "val"),
     Format("metric-logger/epoch", "s / it)", r"[Ee]poch:? ?\[<epoch>(?:/<>)?\] Total time: .*\(<step_time_s=s / it> s / it\)", rest=False, split="train"),
     Format("detectron2", "max_mem", r"\beta:.*\biter: <step> .*\bmax_mem:", _MM, _MM_UNITS, "train"),
+    Format("maskrcnn", "max mem", r"\beta:.*\biter: <step> .*\bmax mem:", _METERS, _METER_UNITS, "train"),
     Format("mmengine/val", "Epoch(", r"\b(?:Epoch|Iter)\((?:val|test)\) +(?:\[<epoch>\])?\[<step>/<>\]", _MM, _MM_UNITS, "val"),
     Format("mmengine/iter-val", "Iter(", r"\bIter\((?:val|test)\) +\[<step>/<>\]", _MM, _MM_UNITS, "val"),
     Format("mmengine", "Epoch(train)", r"\bEpoch\(train\) +\[<epoch>\]\[<step>/<>\]", _MM, _MM_UNITS, "train"),
@@ -46,6 +47,7 @@ FORMATS = (
     Format("mnist/val", "Test set: ", r"Test set: (?:Average|Avg\.?) loss: <val.loss=Average loss>, Accuracy: <>/<> \(<val.accuracy:%=Accuracy>%\)", rest=False),
     Format("dcgan", "D(G(z))", r"^\[<epoch>/<>\]\[<step>/<>\]\s+Loss_D: <=Loss_D>\s+Loss_G: <=Loss_G>\s+D\(x\): <=D(x)>\s+D\(G\(z\)\): <=D(G(z))> / <=D(G(z)) after>", rest=False),
     Format("cifar-tutorial", "loss: ", r"^\[<epoch>,<step>\] loss: <loss>$", split="train"),
+    Format("cyclegan", "iters:", r"^\(epoch: <epoch>, iters: <step>, time: <=time>(?:, data: <=data>)?\)", split="train"),
     Format("dit", "Train Steps/Sec", r"\(step=<step>\) Train Loss: <loss=Train Loss>, Train Steps/Sec: <iterations_per_s:1/s=Train Steps/Sec>", split="train"),
 )  # fmt: skip
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 # Of one whole step: torch's own fused optimizers and its multi-tensor ones, by CPU operator and by CUDA kernel.
@@ -46,6 +48,7 @@ def peak_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
     allocator of the C library keeps what was freed. On CUDA the allocator counts by itself (not yet run on CUDA).
     """
     if device == "cuda":
+        gc.collect()
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         torch.cuda.reset_peak_memory_stats()
@@ -59,6 +62,7 @@ def peak_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
 def held_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
     """The bytes that one call allocated and did not free; None where this torch cannot tell."""
     if device == "cuda":
+        gc.collect()
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         call()
@@ -70,11 +74,25 @@ def held_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
 
 def _changes(torch: Any, call: Callable[[], Any], device: str) -> list[int]:
     """The bytes of each allocation (positive) and release (negative) of a call, in the order of time."""
-    profile = profiled(torch, call, device, memory=True)
+    # What earlier experiments left is collected now, and not inside the window, where it would be taken off.
+    gc.collect()
+    with _uncollected():
+        profile = profiled(torch, call, device, memory=True)
     results = getattr(getattr(profile, "profiler", None), "kineto_results", None)
     events: Iterable[Any] = results.events() if results is not None else ()
     found = [(_moment(one), one.nbytes()) for one in events if one.name() == "[memory]"]
     return [size for _, size in sorted(found, key=lambda one: one[0])]
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _moment(event: Any) -> int:

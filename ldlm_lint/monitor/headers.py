@@ -39,6 +39,8 @@ def rank(text: str) -> int:
     return text.count(MARK, 0, found.start("rank")) if found else -1
 
 
+_DIGITS = re.compile(r"[0-9]+")
+_KEPT = 1000
 _SECONDS = re.compile(r"[0-9]{1,2}(?:\.[0-9]+)?")
 
 
@@ -46,18 +48,35 @@ class Clock:
     """Seconds since 1970 from the numbers of a date; lines of one minute share the work."""
 
     def __init__(self) -> None:
-        self._minute: Sequence[str] = ()
-        self._seconds: float | None = None
+        self._minute: Sequence[str] = ""
+        self._start: float | None = None
+        self._passed: dict[str, float] = {}
 
     def read(self, numbers: Sequence[str]) -> float | None:
         """The time that these numbers say; None where they are none."""
         minute = numbers[:-1]
         if minute != self._minute:
-            self._minute, self._seconds = minute, _minute(minute)
-        if self._seconds is None:
+            self._minute, self._start = minute, _minute(minute)
+        return self._after(numbers[-1])
+
+    def at(self, minute: str, seconds: str) -> float | None:
+        """The time in a minute as text, whose numbers are its digits."""
+        if minute != self._minute:
+            self._minute, self._start = minute, _minute(_DIGITS.findall(minute))
+        return self._after(seconds)
+
+    def _after(self, seconds: str) -> float | None:
+        if self._start is None:
             return None
-        seconds = numbers[-1].replace(",", ".").strip()
-        return self._seconds + float(seconds) if _SECONDS.fullmatch(seconds) else None
+        passed = self._passed.get(seconds)
+        if passed is None:
+            said = seconds.replace(",", ".").strip()
+            if not _SECONDS.fullmatch(said):
+                return None
+            if len(self._passed) > _KEPT:
+                self._passed.clear()
+            passed = self._passed[seconds] = float(said)
+        return self._start + passed
 
 
 def _minute(numbers: Sequence[str]) -> float | None:

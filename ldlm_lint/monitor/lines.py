@@ -63,7 +63,7 @@ class Framer:
         number = self._line
         for one in whole:
             # The usual line costs no more than it must: this is half of the time that reading takes.
-            if clean and (one[:1] not in _STARTS or _bare(one)) and len(one) < LONGEST:
+            if clean and (one[:1] not in _STARTS or one[:3] in _DATED or _bare(one)) and len(one) < LONGEST:
                 made.append(_new(Line, (number, None, "", one.rstrip(), False)))
             else:
                 self._line = number
@@ -102,6 +102,10 @@ class Framer:
 _new = tuple.__new__
 # What lines begin with that may have a prefix, and the two characters of those that are worth a closer look.
 _STARTS = frozenset("\t [(wngh0123456789")
+# How a date in brackets begins, the commonest of those. `[1` may be MPI's.
+_DATED = frozenset(
+    {f" [{digit}" for digit in "023456789"} | {f"[{tens}{ones}" for tens in "023" for ones in "0123456789"}
+)
 _SECOND = frozenset(("[r", "[d", "[t", "[w", "[l", "[R", "[G", "[g", "[1"))
 
 

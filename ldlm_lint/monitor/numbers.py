@@ -56,7 +56,7 @@ def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = 
 
     A line is of this skeleton if it matches and `value` takes each group, and of another one if not. ``texts`` are the
     pieces between the numbers, as `split` gives them for a line without bars; ``clock`` are the numbers of a date and
-    time, which no `value` looks at.
+    time, which no `value` looks at: all but the last are one group, the last is one.
     """
     made = [_literal(texts[0])]
     for index, text in enumerate(texts[1:]):
@@ -72,9 +72,9 @@ def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = 
             pattern = _LOCKED
         elif text[:1] == "/" or text[:1].isalnum() or text[:1] == "_":  # `nanms` is no number
             pattern = _DIGITS
-        number = blanks + pattern
-        made.append(f"({number})" if index in wanted else number)
-        made.append(_literal(text))
+        grouped = index in wanted and (index not in clock or index == clock[-1])
+        made.append(f"{'(' if clock and index == clock[0] else ''}{blanks}{f'({pattern})' if grouped else pattern}")
+        made.append(f"{')' if len(clock) > 1 and index == clock[-2] else ''}{_literal(text)}")
     return re.compile("".join(made))
 
 

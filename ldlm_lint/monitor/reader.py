@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import itemgetter, mul
+from operator import itemgetter
 from typing import Any
 
 from ldlm_lint.monitor import blocks, dicts, generic, headers
@@ -88,7 +88,7 @@ class LogReader:
 
     def records(self, line: Line) -> tuple[Record, ...]:
         """The records of a framed line."""
-        text = line.text
+        text = line[3]
         if not self._blocks.open:
             for lock in self._locks:
                 found = lock.match(text)
@@ -96,7 +96,11 @@ class LogReader:
                     if lock is not self._locks[0]:
                         self._locks.remove(lock)
                         self._locks.insert(0, lock)
-                    made = lock.records(line, found.groups(), self._clock)
+                    numbers = found.groups()
+                    try:
+                        return lock.quick(line, numbers, self._clock)
+                    except ValueError:
+                        made = lock.records(line, numbers, self._clock)
                     if made is not None:
                         return made
         pieces = split(without_bars(text))
@@ -125,7 +129,9 @@ class LogReader:
         if self._fast and known.seen == _LOCK_AFTER and known.plan.parts and not (known.row or known.head or headed):
             self._locks.insert(0, _Lock(known.plan, texts))
             del self._locks[_LOCKS:]
-        return closed + _records(line, known.plan, numbers, self._clock)
+        made = known.plan
+        time = self._clock.read([numbers[at] for at in made.time]) if made.time and made.parts else None
+        return closed + _records(line, made, numbers, time)
 
     def _understood(self, key: str, texts: Sequence[str], heading: tuple[str, ...]) -> _Known:
         name = f"{heading}{key}" if heading else key
@@ -145,11 +151,10 @@ class LogReader:
         return self._templates.setdefault(template.identity, template)
 
 
-def _records(line: Line, made: Plan, numbers: Sequence[str], clock: Clock) -> tuple[Record, ...]:
+def _records(line: Line, made: Plan, numbers: Sequence[str], time: float | None) -> tuple[Record, ...]:
     if not made.parts:
         return ()
     rank = _rank(made.rank, numbers, line)
-    time = clock.read([numbers[at] for at in made.time]) if made.time else None
     records = []
     for template, step, epoch, indices, scales in made.parts:
         values = [value(numbers[at]) for at in indices]
@@ -173,40 +178,64 @@ class _Lock:
         for part in made.parts:
             wanted |= {part.step, part.epoch, *part.values}
         wanted.discard(NOWHERE)
-        places = {index: place for place, index in enumerate(sorted(wanted))}
+        # A date and time of day is two groups: the minute, that many lines share, and the seconds.
+        grouped = sorted(wanted - set(made.time[1:-1]))
+        places = {index: place for place, index in enumerate(grouped)}
         places[NOWHERE] = NOWHERE
         self.match = locked(texts, wanted, made.time).fullmatch
         parts = [
             part._replace(step=places[part.step], epoch=places[part.epoch], values=tuple(map(places.get, part.values)))  # type: ignore[arg-type]
             for part in made.parts
         ]
-        self._plan = Plan(tuple(parts), places[made.rank], tuple(places[at] for at in made.time))
+        self._time = (places[made.time[0]], places[made.time[-1]]) if made.time else (NOWHERE, NOWHERE)
+        self._plan = Plan(tuple(parts), places[made.rank])
         # A line of one record is the usual one, and its numbers are plain ones.
-        self._one = parts[0] if len(parts) == 1 and made.rank == NOWHERE else None
-        self._time = slice(places[made.time[0]], places[made.time[-1]] + 1) if made.time else None
-        self._values = itemgetter(*parts[0].values, parts[0].values[0])
+        plain = len(parts) == 1 and made.rank == NOWHERE
+        self.quick: _Maker = _quickly(parts[0], *self._time) if plain else self._all
 
     def records(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...] | None:
         """The records of a line from the numbers that its pattern took; None where one of them is no number."""
         try:
-            return self._quick(line, numbers, clock) if self._one else _records(line, self._plan, numbers, clock)
-        except ValueError:  # thousands separators, a step of 2e+3, or `1.2.3`
-            pass
-        try:
-            return _records(line, self._plan, numbers, clock)
-        except ValueError:
+            return self._all(line, numbers, clock)
+        except ValueError:  # `1.2.3`
             return None
 
-    def _quick(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...]:
-        assert self._one is not None
-        template, step, epoch, _, scales = self._one
-        values = map(float, self._values(numbers)[:-1])
-        made = tuple(values) if scales is None else tuple(map(mul, values, scales))
-        at_step = int(numbers[step]) if step >= 0 else None
-        at_epoch = float(numbers[epoch]) if epoch >= 0 else None
-        time = clock.read(numbers[self._time]) if self._time else None
-        number, rank, actor, _, _ = line
-        return (_new(Record, (number, rank, actor, template, at_step, at_epoch, made, time)),)
+    def _all(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...]:
+        minute, seconds = self._time
+        time = clock.at(numbers[minute], numbers[seconds]) if minute >= 0 else None
+        return _records(line, self._plan, numbers, time)
 
 
+_Maker = Callable[[Line, tuple[str, ...], Clock], tuple[Record, ...]]
 _new = tuple.__new__
+
+
+def _quickly(part: Part, minute: int, seconds: int) -> _Maker:
+    """What makes the one record of a line. Where a number is not plain (`1,024`, a step of `2e+3`) it raises ValueError."""
+    template, step, epoch, places, scales = part
+    first, last = places[0], places[-1]
+    neighbours = list(places) == list(range(first, last + 1))
+    taken = itemgetter(slice(first, last + 1)) if neighbours else itemgetter(*places)
+    scaled = [(place, scale) for place, scale in enumerate(scales or ()) if scale != 1.0]
+
+    def make(line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...]:
+        values = [*map(float, taken(numbers))]
+        for place, scale in scaled:
+            values[place] *= scale
+        return (
+            _new(
+                Record,
+                (
+                    line[0],
+                    line[1],
+                    line[2],
+                    template,
+                    int(numbers[step]) if step >= 0 else None,
+                    float(numbers[epoch]) if epoch >= 0 else None,
+                    tuple(values),
+                    clock.at(numbers[minute], numbers[seconds]) if minute >= 0 else None,
+                ),
+            ),
+        )
+
+    return make

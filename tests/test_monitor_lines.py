@@ -98,6 +98,48 @@ def test_a_known_line_is_understood_once(monkeypatch):
     assert len(calls) == 1
 
 
+def test_a_bar_before_a_dictionary_leaves_its_series_as_they_are():
+    row = "{'loss': 0.5, 'grad_norm': 1.0, 'learning_rate': 1e-05, 'epoch': 0.1}"
+    bars = ["  1%|▏         | 10/900 [00:10<15:00,  1.02s/it]", "  2%|▏         | 20/900 [00:19<14:00,  1.05it/s]"]
+    found = records("".join(f"{bar}{row}\n" for bar in bars) + row + "\n")
+    rows = [one for one in found if one.get("loss") is not None]
+    assert len({id(one.template) for one in rows}) == 1
+    assert [one.step for one in rows] == [10, 20, None]
+    assert [(one.step, one.get("step_time_s"), one.get("iterations_per_s")) for one in found if one not in rows] == [
+        (10, 1.02, None),
+        (20, None, 1.05),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "step", "loss"),
+    [
+        ("loss at step 100: 0.5", 100, 0.5),
+        ("Validation loss after epoch 3 = 1.25", None, 1.25),
+        ("12:30:05 loss 0.5 step 7", 7, 0.5),
+        ("Time at epoch 3: 12:30:05, loss: 0.5", None, 0.5),
+    ],
+)
+def test_what_is_named_before_its_step(text, step, loss):
+    (one,) = records(text)
+    assert (one.step, one.get("loss")) == (step, loss)
+
+
+def test_a_scale_in_a_name_is_no_value():
+    (one,) = records("step:3 - actor/grad_norm:1.5 - actor/lr(1e-4):0.010")
+    assert one.get("lr") is None
+
+
+def test_minutes_and_their_seconds_make_the_time_that_all_numbers_make():
+    lines = [
+        f" [2025-05-27 15:{second // 60:02d}:{second % 60:02d}] iteration {second}/ 900 | lm loss: 2.5 |\n"
+        for second in range(200)
+    ]
+    fast, slow = ([one.time for one in records("".join(lines), fast=fast)] for fast in (True, False))
+    assert fast == slow
+    assert fast == [fast[0] + second for second in range(200)]
+
+
 def test_memory_does_not_grow_with_the_log():
     rng = random.Random(0)
     made = LogReader()

@@ -7,8 +7,11 @@ quantity, so nothing here looks at parts of a key, but for the split that a run 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
+# Names and texts whose meaning is remembered: unknown text uses the same words again and again.
+REMEMBERED = 4096
 STEP = "step"
 EPOCH = "epoch"
 
@@ -125,6 +128,7 @@ _SPLITTABLE = {"loss", "perplexity", "accuracy"}
 _JOINTS = re.compile(r"[\s_\-]+|(?<=[a-z])(?=[A-Z])")
 
 
+@lru_cache(REMEMBERED)
 def plain(key: str) -> str:
     """A key in lower case, its words joined by underscores: `TrainLoss` and `train loss` are `train_loss`."""
     return _JOINTS.sub("_", key.strip()).lower().strip("_")
@@ -137,6 +141,7 @@ class Meaning(NamedTuple):
     split: str = ""
 
 
+@lru_cache(REMEMBERED)
 def meaning(key: str) -> Meaning:
     """What a whole key means; `Meaning("")` for one that no table holds."""
     name = plain(key)

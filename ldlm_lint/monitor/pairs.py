@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
-from ldlm_lint.monitor.names import EPOCH, PACES, RATES, STEP, UNITS, Meaning, Unit, in_unit, meaning, plain
+from ldlm_lint.monitor.names import EPOCH, PACES, RATES, REMEMBERED, STEP, UNITS, Meaning, Unit, in_unit, meaning, plain
 from ldlm_lint.monitor.plans import Item
 
 
@@ -93,7 +94,7 @@ def _pair(index: int, before: str, unit: str, texts: Sequence[str], last: Pair |
         return Pair(index, last.key, unit, last.strong)  # 9857/10000 (99%)
     if bare == "(" and last and last.key and not last.mean and unit not in RATES and unit not in PACES:
         return Pair(index, last.key, unit or last.unit, last.strong, mean=True) if unit != "%" else None
-    key, strong, hint = _key(before)
+    key, strong, hint = _key(before[-_LONGEST_KEY:])
     if not key and not unit and not _is_part(index, texts):
         return None
     return Pair(index, key, unit or hint, strong, _is_part(index, texts))
@@ -150,9 +151,10 @@ def _stands_behind(after: str, end: int, last: bool) -> bool:
     return rest[:1] not in ("=", ":") if rest else last
 
 
+@lru_cache(REMEMBERED)
 def _key(before: str) -> tuple[str, bool, str]:
     """The key at the end of a text, whether a sign joins it, and the unit that it names itself."""
-    head = _OPENERS.sub("", before[-_LONGEST_KEY:])
+    head = _OPENERS.sub("", before)
     sign = _SIGN.search(head)
     if sign:
         head = head[: sign.start()]

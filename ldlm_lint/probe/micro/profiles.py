@@ -59,19 +59,6 @@ def peak_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
     return max(itertools.accumulate(changes, initial=0)) if changes else None
 
 
-def held_bytes(torch: Any, call: Callable[[], Any], device: str) -> int | None:
-    """The bytes that one call allocated and did not free; None where this torch cannot tell."""
-    if device == "cuda":
-        gc.collect()
-        torch.cuda.synchronize()
-        before = torch.cuda.memory_allocated()
-        call()
-        torch.cuda.synchronize()
-        return torch.cuda.memory_allocated() - before
-    changes = _changes(torch, call, device)
-    return sum(changes) if changes else None
-
-
 def _changes(torch: Any, call: Callable[[], Any], device: str) -> list[int]:
     """The bytes of each allocation (positive) and release (negative) of a call, in the order of time."""
     # What earlier experiments left is collected now, and not inside the window, where it would be taken off.

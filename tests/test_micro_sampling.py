@@ -123,7 +123,6 @@ def test_the_peak_is_the_highest_prefix_sum_in_the_order_of_time(monkeypatch):
     profile = SimpleNamespace(profiler=SimpleNamespace(kineto_results=results))
     monkeypatch.setattr(profiles, "profiled", lambda *arguments, **options: profile)
     assert profiles.peak_bytes(None, None, "cpu") == 150
-    assert profiles.held_bytes(None, None, "cpu") == 50
     events.clear()
     assert profiles.peak_bytes(None, None, "cpu") is None
 

@@ -25,6 +25,7 @@ _NOT = re.compile(
     r"|^\s*(?:def|class|return|import|if|for|while|print|self|assert|raise|parser|File|#|//)\b[\s.(]|\+=|\blambda\b|\bTraceback\b"
 )
 _PLACES = (STEP, EPOCH)
+_PLAIN = frozenset(("loss", "perplexity", "accuracy", "grad_norm"))
 _METRICS = frozenset(UNITS) - {"lr", "memory_bytes", "skipped_steps", "nan_iterations", "samples", "tokens"}
 # The meters of PyTorch's imagenet example, `Time 0.4 (0.5) Data 0.1 (0.2)`, are seconds of a step wherever they are.
 _METERS = {"time": "step_time_s", "batch": "step_time_s", "data": "data_time_s"}
@@ -43,7 +44,7 @@ _REPEATED = frozenset(("loss", "perplexity", "accuracy"))
 _SPOKEN = re.compile(
     r"(?i)(?<![\w./-])(?:(?P<train>train(?:ing)?)|(?P<val>val(?:id(?:ation)?)?|eval(?:uation)?|test(?:ing)?|dev))(?![\w./-]*\.py|[\w/-])"
 )
-_DATE = re.compile(rf"^[\[(\s]*{MARK}(?:[-/.]?{MARK})+[T ]?(?::?{MARK})*[\])\s,Z-]*")
+_DATE = re.compile(rf"^[\[(\s]*{MARK}(?:[-/.]?{MARK})+[T ]?(?::?{MARK})*[\])\s,:Z-]*")
 
 
 def read(text: str, texts: Sequence[str]) -> list[Part] | None:
@@ -54,12 +55,18 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     found = pairs(texts, frozenset((headers.rank(text),)))
     metered = {pair.key for pair in found if pair.mean}
     made = [(pair, one) for pair in found if (one := _item(pair, _METERS if pair.key in metered else {}))]
-    if not _certain(made) or _NOT.search(text):
+    shape = _shape(text)
+    if not (_certain(made) or any(_alone(pair, one, shape) for pair, one in made)) or _NOT.search(text):
         return None
     items = [one for pair, one in made if one.key or pair.strong or pair.key.count(" ") < 3]
     if not any(one.key == STEP for one in items):
         items += [Item(pair.index, STEP, "step") for pair in found if _position(pair)][:1]
-    return assemble("generic", _in_splits(items, texts), _spoken(texts, items), False, _shape(text))
+    return assemble("generic", _in_splits(items, texts), _spoken(texts, items), False, shape)
+
+
+def _alone(pair: Pair, one: Item, shape: str) -> bool:
+    """Whether a line is nothing but a measurement: ``val_loss 0.4628``."""
+    return one.key in _PLAIN and shape == f"{pair.key}#"
 
 
 def _item(pair: Pair, names: Mapping[str, str]) -> Item | None:

@@ -97,6 +97,9 @@ def _pair(index: int, before: str, unit: str, texts: Sequence[str], last: Pair |
     key, strong, hint = _key(before[-_LONGEST_KEY:])
     if not key and not unit and not _is_part(index, texts):
         return None
+    followed = index + 2 < len(texts) and not texts[index + 1]
+    if followed and not strong and not unit and meaning(key).key not in (STEP, EPOCH):
+        return None  # `Train loss 64998 0.3027`: which one it is, is not said
     return Pair(index, key, unit or hint, strong, _is_part(index, texts))
 
 

@@ -28,6 +28,8 @@ _NANO = {"norm": "grad_norm", "dt": "step_time_s", "step_avg": "step_time_s", "b
 FORMATS = (
     Format("nanogpt/iter", "iter", r"^iter <step>: loss <loss>, time <step_time_s:ms=time>ms(?:, mfu <mfu:%>%)?", split="train"),
     Format("nanogpt/fork", "iter", r"^iter <step>: loss <loss>[^|]*?(?:\btime |, )<step_time_s:ms=time>ms", split="train"),
+    Format("tacotron2", "Grad Norm", r"^Train loss <step> <loss=Train loss> Grad Norm <grad_norm=Grad Norm> <step_time_s:s=s/it>s/it", split="train", rest=False),
+    Format("tacotron2/val", "Validation loss", r"^Validation loss <step>(?: iters)?: <val.loss=Validation loss>$", rest=False),
     Format("cost", "Cost after", r"\bCost after (?:iteration|epoch) <step>: <loss=Cost>", split="train", rest=False),
     Format("icefall", "loss[", r"\bEpoch <epoch>, batch <step>, loss\[loss=<loss>,.*?(?:\btot_loss\[loss=<=tot_loss>,.*)?\blr: <lr>", split="train", rest=False),
     Format("nanogpt/eval", "val loss", r"^step <step>: train loss <train.loss=train loss>, val loss <val.loss=val loss>"),

@@ -14,6 +14,7 @@ _TIMM = r"Time: <step_time_s=Time>s?,<samples_per_s:1/s=samples/s>/s\s+\(<=Time 
 
 FORMATS = (
     Format("metric-logger", "eta: ", r"\b[Ee]poch:? ?\[<epoch>(?:/<>)?\]:? +\[<step>/<>\] +eta:", _METERS, _METER_UNITS, "train"),
+    Format("metric-logger/bare", "max mem", r"\b[Ee]poch:? ?\[<epoch>(?:/<>)?\]:? +\[<step>/<>\].*\bmax mem:", _METERS, _METER_UNITS, "train"),
     Format("metric-logger/val", "eta: ", r"\b(?:[Tt]est|[Vv]al|[Ee]val)\w*:? +\[<step>/<>\] +eta:", _METERS, _METER_UNITS, "val"),
     Format("metric-logger/epoch", "s / it)", r"[Ee]poch:? ?\[<epoch>(?:/<>)?\] Total time: .*\(<step_time_s=s / it> s / it\)", rest=False, split="train"),
     Format("detectron2", "max_mem", r"\beta:.*\biter: <step> .*\bmax_mem:", _MM, _MM_UNITS, "train"),
@@ -23,8 +24,8 @@ FORMATS = (
     Format("mmengine", "Epoch(train)", r"\bEpoch\(train\) +\[<epoch>\]\[<step>/<>\]", _MM, _MM_UNITS, "train"),
     Format("mmengine/iter", "Iter(train)", r"\bIter\(train\) +\[<step>/<>\]", _MM, _MM_UNITS, "train"),
     Format("mmcv/val", "Epoch(val)", r"\bEpoch\(val\) \[<epoch>\](?:\[<>\])?", _MM, _MM_UNITS, "val"),
-    Format("mmcv", "eta: ", r"\bEpoch \[<epoch>\]\[<step>/<>\]\s+lr:", _MM, _MM_UNITS, "train"),
-    Format("mmcv/iter", "eta: ", r"\bIter \[<step>/<>\]\s+lr:", _MM, _MM_UNITS, "train"),
+    Format("mmcv", "lr:", r"\bEpoch \[<epoch>\]\[<step>/<>\]\s+lr:", _MM, _MM_UNITS, "train"),
+    Format("mmcv/iter", "lr:", r"\bIter \[<step>/<>\]\s+lr:", _MM, _MM_UNITS, "train"),
     Format("yolox", "iter_time", r"\bepoch: <epoch>/<>, iter: <step>/<>, mem:", units={"mb": MIB}, split="train"),
     Format("basicsr", "time (data)", r"\[epoch: <epoch>, iter: <step>, lr:\(<lr>,[^)]*\)\] \[eta: .*, time \(data\): <step_time_s=time> \(<data_time_s=data>\)\]", split="train"),
     Format("stylegan", "sec/kimg", r"\btick <=tick>\s+kimg <=kimg>\s.*sec/tick <=sec/tick>\s+sec/kimg <=sec/kimg>(?:\s+maintenance <=maintenance>)?(?:\s+cpumem <=cpumem>)?(?:\s+gpumem <=gpumem>)?(?:\s+reserved <=reserved>)?(?:\s+augment <=augment>)?", rest=False, split="train"),

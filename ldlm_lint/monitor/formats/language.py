@@ -35,6 +35,7 @@ FORMATS = (
     Format("nanogpt/eval", "val loss", r"^step <step>: train loss <train.loss=train loss>, val loss <val.loss=val loss>"),
     Format("llm.c", "tok/s", r"^step <step>/<> \| (?:train )?loss <loss> .*\| norm <grad_norm=norm> .*?\|.*?\| <step_time_s:ms=ms> ms \| ?(?:<mfu:%=MFU>%|[^|]*?) [^|]*\| <tokens_per_s:tok/s=tok/s> tok/s", split="train"),
     Format("nano/step", "dt", r"\bstep <step>(?:/<>)? (?:\(<>%\) )?\|.*\bdt: <step_time_s:ms=dt>ms", _NANO, split="train"),
+    Format("nano/bare", "ms", r"^step <step>(?:/<>)? \| loss <loss>.*\| <step_time_s:ms=ms>ms$", split="train"),
     Format("nano/train", "step_avg", r"^step:<step>/<> train_time:<:ms=train_time>ms step_avg:(?:<step_time_s:ms=step_avg>ms|nanms)", split="train"),
     Format("nano/val", "step_avg", r"^step:<step>/<> val_loss:<val.loss=val_loss> train_time:<>ms step_avg:(?:<>ms|nanms)", split="val", rest=False),
     Format("megatron/eval", "validation loss at", r"validation loss at (?:iteration <step>|the end|[^|]*?) .*\|", _MEGATRON, split="val"),

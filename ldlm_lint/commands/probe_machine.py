@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--list", action="store_true", help="list the experiments with their rules, and measure nothing"
     )
     parser.add_argument(
-        "--budget", type=float, default=60.0, metavar="SECONDS", help="never take longer than this (default: 60)"
+        "--budget", type=float, default=90.0, metavar="SECONDS", help="never take longer than this (default: 90)"
     )
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), default="", help="default: CUDA where it works, else the CPU"

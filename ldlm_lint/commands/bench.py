@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
 
 if TYPE_CHECKING:
     from ldlm_lint.bench.compare import Comparison, Losses
@@ -164,7 +164,7 @@ def _report(
         values = report.document(
             comparisons, losses, samples, command=job.command, fixes=fixes, environment=environment, notes=notes
         )
-        _write(arguments.json, report.render(values))
+        write_document(arguments.json, report.render(values))
     if arguments.json != "-":
         report.write(comparisons, losses, sys.stdout, rounds=rounds, notes=notes)
     if arguments.plot:
@@ -193,16 +193,6 @@ def _notes(comparisons: Sequence[Comparison], samples: Sequence[Sample], rounds:
             "little about activations; ldlm-lint probe memory does"
         )
     return notes
-
-
-def _write(place: str, text: str) -> None:
-    if place == "-":
-        print(text, end="")
-        return
-    try:
-        Path(place).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{place}: {error.strerror or error}") from error
 
 
 def _draw(samples: Sequence[Sample], path: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
 
 if TYPE_CHECKING:
     from ldlm_lint.monitor.health import Health
@@ -158,14 +157,7 @@ def _read(health: Health, found: list[Source]) -> int:
 
 
 def _write_json(path: str, document: dict[str, Any]) -> None:
-    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
-    if path == "-":
-        print(text)
-        return
-    try:
-        Path(path).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror or error}") from error
+    write_document(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def _count(text: str) -> int:

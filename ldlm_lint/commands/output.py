@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldlm_lint.arguments import UsageError
+
 if TYPE_CHECKING:
     from ldlm_lint.model import Problem, Report, Severity
 
@@ -80,6 +82,17 @@ def print_notes(notes: tuple[Problem, ...], base: Path) -> None:
     """One line on stderr for each thing that was left out of what was asked for."""
     for note in notes:
         print(f"warning: {place(note, base)}{note.message}", file=sys.stderr)
+
+
+def write_document(place: str, text: str) -> None:
+    """Write a report where ``--json`` says: to stdout for ``-``, else to a file; raises UsageError where it cannot be."""
+    if place == "-":
+        sys.stdout.write(text)
+        return
+    try:
+        Path(place).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--json {place}: {error.strerror or error}") from error
 
 
 def place(problem: Problem, base: Path) -> str:

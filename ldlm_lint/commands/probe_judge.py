@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError, configure_target
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.listed import Listed
@@ -56,10 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     notes = (*_notes(evidence), *assessed.notes, *_about(assessed.judgements, findings))
     if arguments.json:
         text = render(assessed.judgements, evidence=evidence, notes=notes)
-        if arguments.json == "-":
-            sys.stdout.write(text)
-        else:
-            _write(Path(arguments.json), text)
+        write_document(arguments.json, text)
     if arguments.json != "-":
         _show(assessed.judgements, notes)
     if faults:
@@ -74,13 +71,6 @@ def _show(judgements: Sequence[Judgement], notes: Sequence[str]) -> None:
     from ldlm_lint.report.verdicts import write_verdicts
 
     write_verdicts(judgements, sys.stdout, notes=notes)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"--json: {path}: {error.strerror or error}") from error
 
 
 def _notes(evidence: Sequence[Evidence]) -> Iterator[str]:

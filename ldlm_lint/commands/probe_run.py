@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FAILURE, FINDINGS, INTERRUPTED, OK, fail
+from ldlm_lint.commands.output import FAILURE, FINDINGS, INTERRUPTED, OK, fail, write_document
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.model import Judgement
@@ -199,10 +199,4 @@ def _write_json(place: str, judgements: Sequence[Judgement], found: Outcome, not
 
     problems = (found.problem,) if found.problem else ()
     text = render(judgements, evidence=found.evidence, notes=(*problems, *notes))
-    if place == "-":
-        print(text, end="")
-        return
-    try:
-        Path(place).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{place}: {error.strerror or error}") from error
+    write_document(place, text)

@@ -188,7 +188,9 @@ def test_a_forked_child_writes_nothing(tmp_path):
     assert [one.run.pid for one in files.read(tmp_path)] == [os.getpid()]
 
 
+# By hand: in 2 of some 50 runs a rank was aborted as it ended (gloo); how much of that is the probe is not known.
 @torch_needed
+@pytest.mark.slow
 def test_each_rank_writes_a_file_and_they_are_one_run(tmp_path):
     out = tmp_path / "evidence"
     program = HERE / "probed" / "library" / "ranks.py"

@@ -4,6 +4,8 @@
 its own profile.
 """
 
+import contextlib
+import os
 import sys
 
 import torch
@@ -50,10 +52,17 @@ def train(rank, modes, place):
         dist.destroy_process_group()
 
 
+def rank_of_two(rank, modes, place):
+    with contextlib.suppress(SystemExit):
+        train(rank, modes, place)
+    # gloo's process group waits for its threads when it is freed, with the lock of the interpreter that they may wait for.
+    os._exit(0)
+
+
 if __name__ == "__main__":
     arguments = sys.argv[1:]
     if arguments and arguments[0].startswith("spawn="):
-        mp.spawn(train, (set(), arguments[0].partition("=")[2]), 2)
+        mp.spawn(rank_of_two, (set(), arguments[0].partition("=")[2]), 2)
         print("joined")
     else:
         train(0, set(arguments), "")

@@ -252,7 +252,7 @@ EVENTS: tuple[tuple[str, int | None, str, str], ...] = (
     (
         "child-failed",
         None,
-        "E0325 20:57:27.620000 2606 site-packages/torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 5 (pid: 2630) of binary: /root/miniconda3/bin/python",
+        "E0325 20:57:27.620000 2606 site-packages/torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -9) local_rank: 5 (pid: 2630) of binary: /opt/conda/bin/python",
         "lmzpai/roboMamba#10",
     ),
     ("killed", None, "./launcher.sh: line 14: 191644 Aborted                 (core dumped) $@", "the same study"),

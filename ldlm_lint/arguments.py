@@ -142,6 +142,24 @@ def _names(text: str) -> list[str]:
     return names
 
 
+def count(text: str) -> int:
+    """A number of steps or rounds, above 0, for argparse."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps or rounds: a whole number above 0 is needed")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """A time above 0, for argparse; neither NaN nor infinite."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return found
+
+
 def configuration(arguments: argparse.Namespace, base: Path) -> tuple[list[Path], Config]:
     """The paths to lint, absolute, and the configuration that serves them all; raises what `Config.load` raises."""
     from ldlm_lint.config import LEVELS as SEVERITIES

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.arguments import UsageError
+from ldlm_lint.arguments import UsageError, count, seconds
 from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
 
 if TYPE_CHECKING:
@@ -36,22 +36,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trees.add_argument("--after", type=Path, metavar="DIR", help="... with this one, instead of applying fixes")
     trees.add_argument("--link", action="append", default=[], metavar="PATH", help="an ignored path that runs need")
     runs = parser.add_argument_group("the runs")
-    runs.add_argument("--rounds", type=_count, default=7, metavar="N", help="rounds of three runs each (default 7)")
+    runs.add_argument("--rounds", type=count, default=7, metavar="N", help="rounds of three runs each (default 7)")
     runs.add_argument("--warmup", type=int, choices=range(6), default=1, help="runs of each tree before (default 1)")
-    runs.add_argument("--steps", type=_count, default=0, metavar="N", help="end each run after N optimizer steps")
-    runs.add_argument("--max-seconds", type=float, metavar="S", help="a run that takes longer is a failure")
-    runs.add_argument("--budget", type=float, metavar="S", help="begin no round that would end after S seconds")
+    runs.add_argument("--steps", type=count, default=0, metavar="N", help="end each run after N optimizer steps")
+    runs.add_argument("--max-seconds", type=seconds, metavar="S", help="a run that takes longer is a failure")
+    runs.add_argument("--budget", type=seconds, metavar="S", help="begin no round that would end after S seconds")
     runs.add_argument("--offline", action="store_true", help="switch trackers and the Hugging Face hub to offline")
     runs.add_argument("--seed", type=int, default=0, help="for the order of the runs (default 0)")
     parser.add_argument("--json", metavar="FILE", help="write everything as JSON; - is stdout, without the table")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw times and losses (png, svg, pdf)")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- CMD...", help="what to run in each tree")
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of them")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.arguments import UsageError
+from ldlm_lint.arguments import UsageError, seconds
 from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since-step", type=_count, default=0, metavar="N", help="judge records from this step on")
     parser.add_argument(
         "--silence",
-        type=_seconds,
+        type=seconds,
         default=120.0,
         metavar="SECONDS",
         help="the least gap that is an alarm, if it is 10 times the usual one too (default: 120)",
@@ -164,11 +164,4 @@ def _count(text: str) -> int:
     number = int(text)
     if number < 0:
         raise argparse.ArgumentTypeError(f"{text} is below 0")
-    return number
-
-
-def _seconds(text: str) -> float:
-    number = float(text)
-    if not number > 0:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return number

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.arguments import UsageError
+from ldlm_lint.arguments import UsageError, seconds
 from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, USAGE, fail
 
 if TYPE_CHECKING:
@@ -64,9 +64,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--real", action="store_true", help="real tensors on this machine's CPU, for code that reads values"
     )
-    parser.add_argument(
-        "--max-seconds", type=_seconds, default=300.0, metavar="S", help="end it after S (default: 300)"
-    )
+    parser.add_argument("--max-seconds", type=seconds, default=300.0, metavar="S", help="end it after S (default: 300)")
     parser.add_argument("--json", metavar="FILE", help="write the evidence as JSON; - for stdout, instead of the table")
 
 
@@ -143,10 +141,3 @@ def _output(found: Evidence, place: str | None, capacity: int) -> None:
     if place:
         Path(place).write_text(text, encoding="utf-8")
     write_memory(found.observations["memory"], sys.stdout, notes=found.notes, capacity=capacity)
-
-
-def _seconds(text: str) -> float:
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError("a time above 0 is needed")
-    return value

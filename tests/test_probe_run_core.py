@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ldlm_lint.evidence import files
+from ldlm_lint.evidence.account import notes_of
 from ldlm_lint.evidence.model import Environment, Evidence, Run, Status
 from ldlm_lint.probe import copies, launch, outcome, place, projects, sites, timing
-from ldlm_lint.probe.account import notes_of
 from ldlm_lint.probe.launch import Ended
 from ldlm_lint.probe.recording import identity_of
 from ldlm_lint.probe.session import Observer, Phase, Session

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.arguments import UsageError
+from ldlm_lint.arguments import UsageError, count, seconds
 from ldlm_lint.commands.output import FAILURE, FINDINGS, INTERRUPTED, OK, fail, write_document
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "left no evidence (what there is of it is kept)."
     )
     add = parser.add_argument
-    add("--steps", type=_count, default=20, metavar="N", help="optimizer steps to watch (default 20)")
+    add("--steps", type=count, default=20, metavar="N", help="optimizer steps to watch (default 20)")
     add("--no-stop", action="store_true", help="watch the program to its own end, instead of ending it after N steps")
-    add("--max-seconds", type=_seconds, metavar="S", help="end the program after S seconds, whatever it is doing")
+    add("--max-seconds", type=seconds, metavar="S", help="end the program after S seconds, whatever it is doing")
     add("--out", type=Path, metavar="DIR", help="folder for evidence (default: a new one in .ldlm-lint/evidence)")
     add("--target", choices=("cpu", "cuda"), default="", help="the device that the verdicts are about")
     add("--json", metavar="FILE", help="write the verdicts as JSON; - is stdout, the program's output goes to stderr")
@@ -89,22 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             return fail(FAILURE, f"{command[0]}: {error.strerror or error}")
     return _report(outcome.outcome_of(out, run_id, ended), out, arguments)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < 1e9:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return found
 
 
 def _folder(named: Path | None, root: Path, run_id: str) -> Path:
@@ -177,9 +161,9 @@ def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
     """Print the verdicts, what could not be seen and what the probe cost; return the exit code."""
     import shlex
 
+    from ldlm_lint.evidence.account import notes_of
     from ldlm_lint.evidence.model import Verdict
     from ldlm_lint.evidence.verdicts import assess
-    from ldlm_lint.probe.account import notes_of
     from ldlm_lint.report.verdicts import write_verdicts
 
     assessed = assess(found.evidence, arguments.target)

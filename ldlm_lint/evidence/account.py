@@ -1,10 +1,24 @@
-"""What is to be said of the runs behind verdicts, whether or not they can be trusted to be ours."""
+"""What is to be said of the runs behind verdicts: how they ended, what was seen, what was not, and what it cost.
+
+Evidence may be anybody's: what cannot be read is said, and nothing is believed that costs more than a sentence.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
-from ldlm_lint.evidence.model import Evidence
+from ldlm_lint.evidence.model import Evidence, Status
+
+MOST_RANKS = 8
+_ENDS = {
+    Status.STOPPED: "ended by the probe",
+    Status.FINISHED: "ran to the program's end",
+    Status.CRASHED: "crashed",
+    Status.INTERRUPTED: "was interrupted",
+    Status.TIMEOUT: "ran out of time",
+    Status.NOT_INJECTED: "was not seen",
+}
 
 
 def account(ranks: Sequence[Evidence]) -> Iterator[str]:
@@ -24,9 +38,56 @@ def account(ranks: Sequence[Evidence]) -> Iterator[str]:
             f"could not be seen: {topic.replace('_', ' ')}: {reason}" for topic, reason in sorted(topics.items())
         )
         return
-    from ldlm_lint.probe.account import notes_of
-
     try:
         yield from notes_of(ranks)
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         yield f"what the probe says of itself cannot be read ({type(error).__name__}: {error})"
+
+
+def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """The account that the watcher gives of the processes of a run, one sentence for what is the same in all of them."""
+    yield from _grouped(evidence, _watched)
+    seen = {one.run.rank for one in evidence}
+    ranks = range(max((one.run.world_size for one in evidence), default=0))
+    # Evidence may be anybody's: a world of any size costs no more than the first ranks that are missing.
+    missing = list(itertools.islice((rank for rank in ranks if rank not in seen), MOST_RANKS + 1))
+    if missing:
+        shown = ", ".join(map(str, missing[:MOST_RANKS])) + (", ..." if len(missing) > MOST_RANKS else "")
+        yield f"no evidence of rank {shown}: these processes were on another machine, not injected, or ended by force"
+    for topic in sorted({topic for one in evidence for topic in one.unavailable}):
+        yield from _grouped(evidence, lambda one, topic=topic: _unseen(one, topic))
+    yield from dict.fromkeys(note for one in evidence for note in one.notes)
+    yield from _cost(evidence)
+
+
+def _watched(one: Evidence) -> str:
+    steps = one.observations.get("steps", {})
+    unit = steps.get("unit", "optimizer step")
+    plural = {"backward": "backward passes (no optimizer stepped)"}.get(unit, "optimizer steps")
+    timed = steps.get("seconds", {}).get("time")
+    pace = f", {timed['median'] * 1000:.3g} ms a step (median of {timed['n']})" if timed else ""
+    return f"watched {one.run.steps} {plural} on {one.environment.device}{pace}; {_ENDS[one.run.status]}"
+
+
+def _unseen(one: Evidence, topic: str) -> str:
+    reason = one.unavailable.get(topic)
+    return f"could not be seen: {topic.replace('_', ' ')}: {reason}" if reason else ""
+
+
+def _grouped(evidence: Sequence[Evidence], text: Callable[[Evidence], str]) -> Iterator[str]:
+    found: dict[str, list[Evidence]] = {}
+    for one in evidence:
+        found.setdefault(text(one), []).append(one)
+    # A command that trains twice has two processes of rank 0.
+    unclear = len({one.run.rank for one in evidence}) < len(evidence)
+    for sentence, which in found.items():
+        named = ", ".join(str(one.run.pid if unclear else one.run.rank) for one in which)
+        if sentence:
+            yield f"{'process' if unclear else 'rank'} {named}: {sentence}" if len(evidence) > 1 else sentence
+
+
+def _cost(evidence: Sequence[Evidence]) -> Iterator[str]:
+    if evidence:
+        most = max(evidence, key=lambda one: one.overhead_seconds)
+        share = most.overhead_seconds / most.run.seconds if most.run.seconds else 0.0
+        yield f"the probe's own work took {most.overhead_seconds:.3f} s, {share:.1%} of the run"

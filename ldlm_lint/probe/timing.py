@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
+from ldlm_lint.evidence.model import plain
+from ldlm_lint.evidence.statistics import quartiles
 from ldlm_lint.probe.session import Phase, Session
 
 MOST_KEPT = 10_000
@@ -49,23 +51,6 @@ class Clock:
             "count": session.step,
             "backward_passes": session.backwards,
             "backward_passes_per_step": {str(count): steps for count, steps in sorted(self._backwards.items())},
-            "seconds": {phase: quartiles(found) for phase, found in self._seconds.items()},
+            "seconds": {phase: plain(quartiles(found)) for phase, found in self._seconds.items()},
             "disturbed_by": dict(self._disturbed),
         }
-
-
-def quartiles(values: Sequence[float]) -> dict[str, float]:
-    """Count, median and quartiles (linear interpolation) of a sample that is not empty.
-
-    >>> quartiles([3.0, 1.0, 2.0])
-    {'n': 3, 'median': 2.0, 'q1': 1.5, 'q3': 2.5}
-    """
-    ordered = sorted(values)
-
-    def at(share: float) -> float:
-        place = share * (len(ordered) - 1)
-        low = int(place)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-    return {"n": len(ordered), "median": at(0.5), "q1": at(0.25), "q3": at(0.75)}

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ldlm_lint.bench.compare import Agreement, Change, Comparison, Losses
 from ldlm_lint.bench.samples import Sample
+from ldlm_lint.evidence.model import plain
 from ldlm_lint.evidence.statistics import Quartiles
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.text import console_of
@@ -149,17 +150,13 @@ def _comparison(one: Comparison) -> dict[str, Any]:
         "quantity": one.quantity.name,
         "unit": one.quantity.unit,
         "more_is_better": one.quantity.more_is_better,
-        "before": _quartiles(one.before),
-        "after": _quartiles(one.after),
+        "before": plain(one.before),
+        "after": plain(one.after),
         "gain": {"value": one.gain.value, "ci95": [one.gain.low, one.gain.high], "rounds": one.gain.n},
         "noise_band": one.noise_band,
         "change": one.change.name.lower(),
         "reason": one.reason,
     }
-
-
-def _quartiles(found: Quartiles) -> dict[str, float]:
-    return {"median": found.median, "q1": found.q1, "q3": found.q3, "n": found.n}
 
 
 def _run(one: Sample) -> dict[str, Any]:

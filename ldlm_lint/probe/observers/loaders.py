@@ -8,6 +8,8 @@ import weakref
 from dataclasses import dataclass, field
 from typing import Any
 
+from ldlm_lint.evidence.model import plain
+from ldlm_lint.evidence.statistics import quartiles
 from ldlm_lint.probe import sites
 from ldlm_lint.probe.session import Observer, Phase, Session
 
@@ -170,14 +172,14 @@ def _device_marker(session: Session) -> Any:
 
 
 def _record(loader: _Loader) -> dict[str, Any]:
-    shares = sorted(wait / period for wait, period in loader.steps.values() if period > 0)
+    shares = [wait / period for wait, period in loader.steps.values() if period > 0]
     return loader.record | {
         "iterators": loader.iterators,
         "worker_starts": loader.worker_starts,
         "batches": loader.batches,
         "evaluation_batches": loader.evaluation_batches,
         "first_waits": [round(one, 6) for one in loader.first_waits[:100]],
-        "wait_seconds": _quartiles(sorted(loader.waits)),
+        "wait_seconds": _quartiles(loader.waits),
         "wait_share": _quartiles(shares),
         "device_starved": loader.starved,
         "device_asked": loader.device_asked,
@@ -186,8 +188,4 @@ def _record(loader: _Loader) -> dict[str, Any]:
 
 
 def _quartiles(values: list[float]) -> dict[str, Any]:
-    """Count, median and quartiles of sorted values, by nearest rank."""
-    if not values:
-        return {"n": 0}
-    at = lambda share: round(values[min(len(values) - 1, int(share * len(values)))], 6)  # noqa: E731
-    return {"n": len(values), "q1": at(0.25), "median": at(0.5), "q3": at(0.75)}
+    return plain(quartiles(values)) if values else {"n": 0}

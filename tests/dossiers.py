@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from ldlm_lint.cli import main
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.model import Environment, Evidence, Judgement, Measurement, Run, Scope, Site, Verdict
 
 UNUSED = "ddp-find-unused-parameters"
+# A program, and the lines of its defects.
+WRAP, LOADER, SYNCHRONIZE = 8, 9, 14
+TRAIN = """\
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader
+
+
+def main(model, dataset):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model = DDP(model, find_unused_parameters=True)
+    loader = DataLoader(dataset, num_workers=2, persistent_workers=True)
+    for epoch in range(3):
+        for batch in loader:
+            optimizer.zero_grad()
+            model(batch.cuda()).mean().backward()
+            torch.cuda.synchronize()
+            optimizer.step()
+"""
 VERIFIED, REFUTED, INCONCLUSIVE = Verdict.VERIFIED, Verdict.REFUTED, Verdict.INCONCLUSIVE
+
+Command = Callable[..., tuple[int, str, str]]
+"""What is called with words, and gives the exit code and both streams."""
+
+
+def command(capsys: pytest.CaptureFixture[str], *first: str) -> Command:
+    """``ldlm-lint`` in this process, with these words before those of each call."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        code = main([*first, *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
 
 
 def site(path: Path, line: int, root: Path, *, end: int = 0) -> Site:

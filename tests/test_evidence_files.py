@@ -6,13 +6,12 @@ import ast
 import io
 import json
 import os
-from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
 
 import jsonschema
 import pytest
-from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, judged, site, written
+from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, Command, command, judged, site, written
 
 import ldlm_lint.evidence.verdicts as verdicts_package
 from ldlm_lint.autofix.edits import apply_edits
@@ -198,13 +197,8 @@ def test_huge_numbers_of_ranks_take_no_memory(tmp_path):
 
 
 @pytest.fixture
-def judge(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main(["probe", "judge", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def judge(capsys: pytest.CaptureFixture[str]) -> Command:
+    return command(capsys, "probe", "judge")
 
 
 def test_judge_prints_what_was_verified_first_and_exits_with_one(tmp_path, judge):

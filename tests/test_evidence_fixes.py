@@ -3,40 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from dossiers import REFUTED, UNUSED, VERIFIED, judged, site, written
+from dossiers import (
+    LOADER,
+    REFUTED,
+    SYNCHRONIZE,
+    TRAIN,
+    UNUSED,
+    VERIFIED,
+    WRAP,
+    Command,
+    command,
+    judged,
+    site,
+    written,
+)
 
 from ldlm_lint.autofix.groups import merge_groups
-from ldlm_lint.cli import main
 from ldlm_lint.evidence.lift import lifted, with_support
 from ldlm_lint.evidence.support import Level, weighed
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 
 PREFETCH, SYNC = "dataloader-without-prefetch", "device-synchronized-in-training-loop"
 COPY = "ddp-gradient-copy"
-WRAP, LOADER, SYNCHRONIZE = 8, 9, 14
 SCOPE = "no unused parameter seen in 50 steps on 2 ranks (cpu)"
-TRAIN = """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import DataLoader
-
-
-def main(model, dataset):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    model = DDP(model, find_unused_parameters=True)
-    loader = DataLoader(dataset, num_workers=2, persistent_workers=True)
-    for epoch in range(3):
-        for batch in loader:
-            optimizer.zero_grad()
-            model(batch.cuda()).mean().backward()
-            torch.cuda.synchronize()
-            optimizer.step()
-"""
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -50,13 +42,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(one) for one in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(capsys: pytest.CaptureFixture[str]) -> Command:
+    return command(capsys)
 
 
 @pytest.fixture

@@ -11,33 +11,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, judged, site, written
-
-from ldlm_lint.cli import main
+from dossiers import (
+    INCONCLUSIVE,
+    LOADER,
+    REFUTED,
+    SYNCHRONIZE,
+    TRAIN,
+    UNUSED,
+    VERIFIED,
+    WRAP,
+    Command,
+    command,
+    judged,
+    site,
+    written,
+)
 
 PREFETCH = "dataloader-without-prefetch"
 TIMEOUT = "excessive-collective-timeout"
 SYNC = "device-synchronized-in-training-loop"
-WRAP = 8
-TRAIN = """\
-import torch
-from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import DataLoader
-
-
-def main(model, dataset):
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    model = DDP(model, find_unused_parameters=True)
-    loader = DataLoader(dataset, num_workers=2, persistent_workers=True)
-    for epoch in range(3):
-        for batch in loader:
-            optimizer.zero_grad()
-            model(batch.cuda()).mean().backward()
-            torch.cuda.synchronize()
-            optimizer.step()
-"""
-LOADER, SYNCHRONIZE = 9, 14
-Run = Callable[..., tuple[int, str, str]]
 Check = Callable[..., dict]
 
 
@@ -61,17 +53,12 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([str(one) for one in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def run(capsys: pytest.CaptureFixture[str]) -> Command:
+    return command(capsys)
 
 
 @pytest.fixture
-def check(run: Run) -> Check:
+def check(run: Command) -> Check:
     """The JSON report of a check with evidence; its exit code is under ``code``."""
 
     def call(*arguments: object) -> dict:

@@ -216,6 +216,14 @@ def test_a_path_that_two_ranks_write() -> None:
     assert rule not in verdicts(both[0])
 
 
+def test_a_file_that_another_rank_has_just_written_was_not_written_over_in_place() -> None:
+    rule = "non-atomic-checkpoint"
+    shared = [rank(_files([_save("/out/last.pt", 0, existed=number > 0)]), number, 2) for number in range(2)]
+    assert rule not in verdicts(*shared)
+    own = [rank(_files([_save(f"/out/{number}.pt", 0, existed=True)]), number, 2) for number in range(2)]
+    assert verdicts(*own)[rule][0] == "verified"
+
+
 def test_two_hosts_do_not_write_one_local_file() -> None:
     ranks = [rank(_files([_save("/tmp/last.pt", 0)]), number, 2, host=str(number)) for number in range(2)]
     assert verdicts(*ranks)["checkpoint-saved-by-every-rank"][0] == "refuted"

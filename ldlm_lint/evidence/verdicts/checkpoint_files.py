@@ -68,8 +68,18 @@ def _unbounded(run: WatchedRun, site: Site, group: Group, changes: Group) -> Ite
     )
 
 
+def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
+    """The ranks that wrote each path, by machine."""
+    writers: dict[tuple[str, str], set[int]] = {}
+    for evidence, save in group:
+        writers.setdefault((evidence.run.host, save["path"]), set()).add(evidence.run.rank)
+    return writers
+
+
 def _in_place(run: WatchedRun, site: Site, group: Group, changes: Group) -> Iterator[Judgement]:
-    over = [save for _, save in group if save["existed"]]
+    writers = _writers(group)
+    # What several ranks write was there because another of them had just written it: that is another rule's defect.
+    over = [save for one, save in group if save["existed"] and len(writers[one.run.host, save["path"]]) == 1]
     moved = {change["paths"][0] for _, change in changes if change["event"] == "os.rename"}
     if over and not any(save["path"] in moved for save in over):
         largest = max(save["bytes"] for save in over)
@@ -90,10 +100,7 @@ def _in_place(run: WatchedRun, site: Site, group: Group, changes: Group) -> Iter
 def _every_rank(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     if run.scope().world_size < 2:
         return
-    writers: dict[tuple[str, str], set[int]] = {}
-    for evidence, save in group:
-        writers.setdefault((evidence.run.host, save["path"]), set()).add(evidence.run.rank)
-    most = max(writers.values(), key=len)
+    most = max(_writers(group).values(), key=len)
     if len(most) > 1:
         verdict, reason = Verdict.VERIFIED, f"{len(most)} ranks wrote the same path"
     elif run.complete:

@@ -15,11 +15,13 @@ import pytest
 
 from ldlm_lint.bench import compare, samples
 from ldlm_lint.bench.compare import Agreement, Change
-from ldlm_lint.bench.rounds import orders
+from ldlm_lint.bench.rounds import failed, orders
 from ldlm_lint.bench.samples import Logged, Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 from ldlm_lint.cli import main
+from ldlm_lint.evidence.model import Environment, Evidence, Run, Status
 from ldlm_lint.monitor.reader import LogReader
+from ldlm_lint.probe.launch import Ended
 from ldlm_lint.report import bench as report
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "bench.schema.json").read_text(encoding="utf-8"))
@@ -124,6 +126,22 @@ def test_each_round_has_every_arm_and_the_orders_differ():
     found = list(orders(20, seed=1))
     assert all(sorted(one) == sorted((BEFORE, AGAIN, AFTER)) for one in found)
     assert len({tuple(one) for one in found}) > 3
+
+
+@pytest.mark.parametrize(
+    ("code", "timed_out", "statuses", "expected"),
+    [
+        (0, False, [], False),
+        (1, False, [], True),
+        (0, True, [Status.STOPPED], True),
+        (1, False, [Status.STOPPED, Status.STOPPED], False),
+        (1, False, [Status.STOPPED, Status.CRASHED], True),
+        (1, False, [Status.FINISHED], True),
+    ],
+)
+def test_what_fails_by_itself_is_no_sample(code, timed_out, statuses, expected):
+    ranks = [Evidence(Run("watch", "id", status=one), Environment()) for one in statuses]
+    assert failed(Ended(code, timed_out), ranks) is expected
 
 
 PROGRAM = """

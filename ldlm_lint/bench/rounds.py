@@ -13,6 +13,7 @@ from pathlib import Path
 from ldlm_lint.bench import samples
 from ldlm_lint.bench.samples import Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE, BenchError, Trees
+from ldlm_lint.evidence.model import Evidence, Status
 from ldlm_lint.probe import launch
 from ldlm_lint.probe.outcome import gathered
 from ldlm_lint.probe.settings import Settings
@@ -87,9 +88,9 @@ def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sam
     cpu = _cpu_seconds()
     if ended.interrupted:
         raise KeyboardInterrupt
-    if ended.timed_out or ended.code:
-        raise BenchError(_failure(arm, ended, log))
     ranks, _ = gathered(out, run_id)
+    if failed(ended, ranks):
+        raise BenchError(_failure(arm, ended, log))
     peak, kind = samples.memory(ranks)
     return Sample(
         arm,
@@ -102,6 +103,13 @@ def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sam
         kind,
         samples.logged(log),
     )
+
+
+def failed(ended: launch.Ended, ranks: Sequence[Evidence]) -> bool:
+    """Whether a run is no sample: it hung, or failed by itself. How ranks leave that were ended after their steps does
+    not count: gloo aborts some of them."""
+    stopped = bool(ranks) and all(one.run.status is Status.STOPPED for one in ranks)
+    return ended.timed_out or (ended.code != 0 and not stopped)
 
 
 def _launched(job: Job, place: Path, out: Path, log: Path, run_id: str) -> launch.Ended:

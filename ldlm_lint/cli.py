@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import argparse
 import gc
+import importlib
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import NoReturn
 
 from ldlm_lint import __version__
-from ldlm_lint import arguments as arguments_of
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands import baseline, bench, check, explain, graph, monitor, probe, rules, undo
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PIPE_CLOSED, PROGRAM, USAGE, fail
 
 # Syntax trees are many small objects that point at each other; the collector's own pace costs a third of a run.
@@ -28,12 +28,19 @@ _COLLECTOR = (100_000, 20, 50)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand: its name, one line of help, what adds its arguments, and what runs it (returns the exit code)."""
+    """A subcommand: its name and one line of help.
+
+    The module of its name in `ldlm_lint.commands` is imported when it is the one to run: ``configure`` adds its
+    arguments to a parser, ``run`` takes what was parsed and returns the exit code.
+    """
 
     name: str
     help: str
-    configure: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], int]
+
+    @property
+    def room(self) -> ModuleType:
+        """The module of the command."""
+        return importlib.import_module(f"ldlm_lint.commands.{self.name}")
 
 
 class _Parser(argparse.ArgumentParser):
@@ -74,10 +81,12 @@ def _dispatch(arguments: list[str]) -> int:
         # Without a subcommand it is a check; a directory that is called like one is written ./name.
         arguments = ["check", *arguments]
     if arguments[0] == "probe":
+        from ldlm_lint.commands import probe
+
         arguments = ["probe", *probe.spelt_out(arguments[1:])]
-    parsed = _parser().parse_args(arguments)
+    parsed = _parser(arguments[0]).parse_args(arguments)
     try:
-        return parsed.command.run(parsed)
+        return parsed.command.room.run(parsed)
     except (UsageError, BrokenPipeError):
         raise
     except Exception as error:
@@ -98,7 +107,8 @@ def _is_usage(error: Exception) -> bool:
     return isinstance(error, (ConfigError, SelectorError, GitError))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(named: str) -> argparse.ArgumentParser:
+    """The parser of the command line, with the arguments of the command that it names."""
     parser = _Parser(
         prog=PROGRAM,
         description="Finds what costs a training repository time, memory and hung jobs, in its Python, its launch "
@@ -111,54 +121,20 @@ def _parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
     for command in COMMANDS:
         sub = subparsers.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
-        command.configure(sub)
+        if command.name == named:
+            command.room.configure(sub)
         sub.set_defaults(command=command)
     return parser
 
 
 COMMANDS = (
-    Command(
-        "check",
-        "lint files and directories; the command that runs where none is named",
-        arguments_of.configure_check,
-        check.run,
-    ),
-    Command(
-        "baseline",
-        "write the findings to the file of known defects, so that a check shows new ones only",
-        arguments_of.configure_baseline,
-        baseline.run,
-    ),
-    Command(
-        "undo",
-        "take back the last run of --fix or --add-ignores, byte by byte, if its files have not changed since",
-        undo.configure,
-        undo.run,
-    ),
-    Command(
-        "graph",
-        "show the launches of a project: script, entry file, configuration files, and the values that rules speak of",
-        arguments_of.configure_graph,
-        graph.run,
-    ),
-    Command(
-        "probe",
-        "measure on this machine what the rules claim, or watch the first steps of a training program",
-        probe.configure,
-        probe.run,
-    ),
-    Command(
-        "bench",
-        "run a command on the tree as it is and with the fixes applied, and compare: bench -- CMD...",
-        bench.configure,
-        bench.run,
-    ),
-    Command(
-        "monitor",
-        "read training logs, live or afterwards, and say what is wrong with the run",
-        monitor.configure,
-        monitor.run,
-    ),
-    Command("rules", "list the rules", rules.configure, rules.run),
-    Command("explain", "print everything about one rule", explain.configure, explain.run),
+    Command("check", "lint files and directories; the command that runs where none is named"),
+    Command("baseline", "write the findings to the file of known defects, so that a check shows new ones only"),
+    Command("undo", "take back the last run of --fix or --add-ignores, byte by byte, if its files have not changed since"),
+    Command("graph", "show the launches of a project: script, entry file, configuration files, and the values that rules speak of"),
+    Command("probe", "measure on this machine what the rules claim, or watch the first steps of a training program"),
+    Command("bench", "run a command on the tree as it is and with the fixes applied, and compare: bench -- CMD..."),
+    Command("monitor", "read training logs, live or afterwards, and say what is wrong with the run"),
+    Command("rules", "list the rules"),
+    Command("explain", "print everything about one rule"),
 )

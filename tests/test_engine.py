@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from snippets import source
 
-from ldlm_lint import engine
+from ldlm_lint import engine, linting
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
 from ldlm_lint.model import Finding, Report
@@ -204,14 +204,14 @@ def test_sources_of_all_that_is_shown_are_at_hand(project: Path) -> None:
 def test_a_checker_that_raises_is_a_problem_and_the_rest_goes_on(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = engine._lint
+    original = linting._lint
 
     def fail(source: Source, config: Config, families: frozenset[str]) -> object:
         if source.path.endswith("wrap.py"):
             raise ValueError("no such node")
         return original(source, config, families)
 
-    monkeypatch.setattr(engine, "_lint", fail)
+    monkeypatch.setattr(linting, "_lint", fail)
     report = lint(project)
     assert found(project, report) == EVERYTHING - {("wrap.py", "ddp-find-unused-parameters")} | {
         ("wrap.py", "ldlm-internal-error")
@@ -246,7 +246,7 @@ def test_the_prefilter_hides_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     write(tmp_path, files | {"pyproject.toml": ""})
     with_filter = lint(tmp_path)
     everything = frozenset(rule.symbol for rule in ALL)
-    monkeypatch.setattr(engine, "rules_at_risk", lambda data, kind: everything)
+    monkeypatch.setattr(linting, "rules_at_risk", lambda data, kind: everything)
     assert lint(tmp_path).findings == with_filter.findings
     assert len(with_filter.findings) > 20
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.commands.output import FAILURE, exit_code, fail, print_problems
 
+configure = arguments_of.configure_baseline
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the baseline, print what became of it, and return the exit code."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Finding, Report
     from ldlm_lint.report.text import Fixed
 
+configure = arguments_of.configure_check
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Lint, fix or silence what the arguments name, print it, and return the exit code."""

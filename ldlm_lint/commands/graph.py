@@ -9,6 +9,8 @@ from pathlib import Path
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.commands.output import FAILURE, OK, place
 
+configure = arguments_of.configure_graph
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the launches as a tree or JSON and return the exit code."""

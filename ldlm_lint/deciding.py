@@ -1,0 +1,73 @@
+"""What one file cannot tell: findings whose claims the project confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.config import Config, project_root
+from ldlm_lint.discover import discover, kind_of_name
+from ldlm_lint.linting import Overlay, internal_error, selected_rules
+from ldlm_lint.model import FileResult, Finding, Span
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.questions import Context
+    from ldlm_lint.python.flow import ModuleFlow
+
+
+def decide_all(
+    results: Sequence[FileResult], config: Config, overlay: Overlay, contexts: dict[str, Context]
+) -> Iterator[Finding]:
+    """The findings that stand on their own, and those whose claims the project confirms.
+
+    The projects that had to be asked, by their roots, are put into ``contexts``.
+    """
+    from ldlm_lint.project import decide
+
+    flows = {result.path: result.flow for result in results if result.flow is not None}
+    linted = [result.path for result in results]
+    selected = selected_rules(config)
+    for finding in (finding for result in results for finding in result.findings):
+        if finding.rule not in selected and not (finding.fix and finding.fix.group):
+            # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.
+            continue
+        if not finding.claims:
+            yield finding
+            continue
+        path = Path(finding.span.path)
+        root = project_root(path).as_posix()
+        if root not in contexts:
+            contexts[root] = _context(root, linted, config, overlay, flows)
+        try:
+            decided = decide(finding, contexts[root])
+        except Exception as error:
+            decided = internal_error(finding.span, error)
+        if decided is not None:
+            yield decided
+
+
+def once(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, each place of a script or configuration once for each rule: two readers of a value are one defect."""
+    seen: set[tuple[str, Span]] = set()
+    for finding in findings:
+        place = (finding.rule, finding.span)
+        if place not in seen or kind_of_name(finding.span.path) is Kind.PYTHON:
+            yield finding
+        seen.add(place)
+
+
+def _context(
+    root: str, linted: Iterable[str], config: Config, overlay: Overlay, flows: Mapping[str, ModuleFlow]
+) -> Context:
+    """The project at a root: all its files as context, and those linted below it although they are ignored."""
+    from ldlm_lint.project import Project
+    from ldlm_lint.project.questions import Context
+
+    below = root.rstrip("/") + "/"
+    named = {path: kind for path in linted if path.startswith(below) and (kind := kind_of_name(path)) is not None}
+    kinds = named | {path.as_posix(): kind for path, kind in discover([Path(root)], config, Path(root)).files}
+    files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
+    others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
+    return Context(Project(root, files, overlay, flows, others))

@@ -1,0 +1,97 @@
+"""One file by itself: its result depends on its bytes, the version and the configuration alone."""
+
+from __future__ import annotations
+
+import ast
+import traceback
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+from ldlm_lint.config import Config
+from ldlm_lint.model import FileResult, Finding, Span
+from ldlm_lint.prefilter import rules_at_risk
+from ldlm_lint.rules import ALL, linter
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+Overlay = Mapping[str, bytes]
+
+
+def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
+    """The result of one file; the source of a file with findings is put into ``sources``."""
+    name = path.as_posix()
+    try:
+        source = source_of(name, kind, overlay)
+    except UnreadableError as error:
+        return _unreadable(path, kind, error, sources)
+    at_risk = rules_at_risk(source.data, kind) - _idle(config)
+    if not at_risk and _parses(source):
+        return FileResult(name)
+    try:
+        result = _lint(source, config, at_risk)
+    except Exception as error:
+        result = FileResult(name, (internal_error(source.span(0, 0), error),))
+    if result.findings:
+        sources[name] = source
+    return result
+
+
+def selected_rules(config: Config) -> frozenset[str]:
+    """The symbols of the rules that are shown, those about the linter itself among them."""
+    return config.selected(ALL) | {rule.symbol for rule in linter.RULES if rule.default}
+
+
+def _idle(config: Config) -> frozenset[str]:
+    """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
+    return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
+
+
+def internal_error(span: Span, error: Exception) -> Finding:
+    """What a defect of ours leaves of a file or a finding; the others go on."""
+    rule = linter.INTERNAL_ERROR
+    where = traceback.extract_tb(error.__traceback__)[-1].name
+    return Finding(rule.symbol, rule.code, span, (("error", f"{where}: {type(error).__name__}: {error}"),))
+
+
+def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:
+    """A file as it is in the overlay, or on disk; raises UnreadableError."""
+    return Source.from_bytes(path, overlay[path], kind) if path in overlay else Source.read(Path(path), kind)
+
+
+def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult:
+    if source.kind is Kind.SHELL:
+        from ldlm_lint.shell.lint import lint as lint_shell
+
+        return lint_shell(source, config.facts)
+    if source.kind is not Kind.PYTHON:
+        from ldlm_lint.configs.lint import lint as lint_config
+
+        return lint_config(source, config.facts)
+    from ldlm_lint.checkers.host import lint as lint_python
+    from ldlm_lint.project.index import dotted_name
+
+    return lint_python(source, dotted_name(source.path, config.root), config.facts, at_risk)
+
+
+def _parses(source: Source) -> bool:
+    """Whether a file without any trigger is at least Python; a script is read in full only where a trigger stands."""
+    if source.kind is not Kind.PYTHON:
+        return True
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _unreadable(path: Path, kind: Kind, error: UnreadableError, sources: dict[str, Source]) -> FileResult:
+    """A finding at the offending line of a file whose text cannot be shown."""
+    name = path.as_posix()
+    # The report asks every source for lines and columns; this one answers for a file that has none to show.
+    blank = Source(name, b"\n" * (error.line - 1), kind)
+    sources[name] = blank
+    rule = linter.UNREADABLE_FILE
+    finding = Finding(rule.symbol, rule.code, blank.span(error.line - 1, error.line - 1), (("error", str(error)),))
+    return FileResult(name, (finding,))

@@ -127,3 +127,56 @@ def test_says_that_windows_cannot_measure(project: Path) -> None:
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "Windows" in done.stderr
+
+
+PEERS = SCRIPT.with_name("peers.py")
+
+
+def against_peers(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the comparison to its end."""
+    command = [sys.executable, str(PEERS), "--json", "--runs", "1", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+@posix_only
+def test_a_peer_s_time_stands_beside_ours(project: Path) -> None:
+    """The installed program of the peer is run on the same directory, and the sums are those of the rows."""
+    environments = project.parent / "environments"
+    peer = environments / "hotpath-ai==0.1.0" / "bin" / "hotpath"
+    peer.parent.mkdir(parents=True)
+    peer.write_text(f'#!/bin/sh\necho "$@" >> "{environments}/log"\nexit 1\n')
+    peer.chmod(0o755)
+    other = project.parent / "other"
+    other.mkdir()
+
+    done = against_peers(
+        *("--command", fake_linter(project.parent), "--environments", str(environments), "--peer", "hotpath"),
+        *(str(project), str(other)),
+    )
+
+    assert done.returncode == 0, done.stderr
+    first, second, both = json.loads(done.stdout)
+    assert [row["directory"] for row in (first, second, both)] == ["project", "other", "all"]
+    assert min(row["cpu_seconds"]["ldlm-lint"] for row in (first, second)) >= BURNT_SECONDS > first["cpu_seconds"]["hotpath"]
+    for name, seconds in both["cpu_seconds"].items():
+        assert seconds == pytest.approx(first["cpu_seconds"][name] + second["cpu_seconds"][name])
+    assert both["ratio"]["hotpath"] == pytest.approx(both["cpu_seconds"]["ldlm-lint"] / both["cpu_seconds"]["hotpath"])
+    log = (environments / "log").read_text(encoding="utf-8")
+    assert log.splitlines() == [f"analyze {path.resolve()} --format json" for path in (project, other)]
+
+
+@posix_only
+def test_growth_lints_more_and_more_copies(project: Path) -> None:
+    """The directories that are linted hold one, two and four copies of all files."""
+    count = (
+        "import sys, time; from pathlib import Path\n"
+        "files = len(list(Path(sys.argv[-1]).rglob('a.py')))\n"
+        "while time.process_time() < 0.2 * files: pass\n"
+    )
+
+    done = against_peers("--growth", "--command", fake_linter(project.parent, count), str(project))
+
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert [row["directory"] for row in rows] == ["1 x project", "2 x project", "4 x project"]
+    assert all(row["cpu_seconds"]["ldlm-lint"] >= 0.2 * copies for row, copies in zip(rows, (1, 2, 4), strict=True))

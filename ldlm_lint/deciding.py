@@ -66,7 +66,8 @@ def _context(
     from ldlm_lint.project.questions import Context
 
     below = root.rstrip("/") + "/"
-    named = {path: kind for path in linted if path.startswith(below) and (kind := kind_of_name(path)) is not None}
+    # An editor's buffer may not be on disk yet.
+    named = {path: kind for path in (*linted, *overlay) if path.startswith(below) and (kind := kind_of_name(path)) is not None}
     kinds = named | {path.as_posix(): kind for path, kind in discover([Path(root)], config, Path(root)).files}
     files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
     others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}

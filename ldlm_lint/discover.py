@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from pathspec import GitIgnoreSpec
 
@@ -30,6 +31,8 @@ TOOL_DIRECTORIES = frozenset(
 PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw"))
 _PYTHON_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?python[\d.]*(?:\s|$)")
 _HEAD_BYTES = 256
+_NO_INPUT = "neither Python nor a shell script nor a configuration file, not checked"
+NOTHING_OVERLAID: Mapping[str, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +75,24 @@ class _Walk:
         self.problems.append(Problem(path.as_posix(), 1, message))
 
 
-def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+def discover(
+    paths: Sequence[Path], config: Config, root: Path, overlay: Mapping[str, bytes] = NOTHING_OVERLAID
+) -> Discovery:
     """The files below ``paths`` (absolute) that can be linted.
 
     A link is followed only where it stays inside ``root``, for a path outside of it inside that path's own project.
+    A named path with contents in ``overlay`` (by path with forward slashes) need not exist.
     """
     excluded = 0
     walk = _Walk(_excluder(config))
     directories: list[Path] = []
     for path in dict.fromkeys(paths):
-        if walk.exclude(path.as_posix(), path.is_dir()) or _says_nothing(path):
+        held = overlay.get(path.as_posix())
+        if walk.exclude(path.as_posix(), held is None and path.is_dir()) or _says_nothing(path, held):
             excluded += 1
+            continue
+        if held is not None:
+            _take_overlaid(walk, path, held)
             continue
         before = len(walk.problems)
         _take_named(walk, path, _boundary(path, root))
@@ -99,13 +109,17 @@ def discover(paths: Sequence[Path], config: Config, root: Path) -> Discovery:
     return Discovery(tuple(files), tuple(walk.problems), excluded)
 
 
-def _says_nothing(path: Path) -> bool:
+def _says_nothing(path: Path, held: bytes | None) -> bool:
     """Whether a named file is another tool's or holds data: pre-commit names every file with a suffix that it knows.
 
-    Nor is anything said of the journal, whose old bytes are of no use to anybody but undo.
+    Nor is anything said of the journal, whose old bytes are of no use to anybody but undo. ``held`` are contents that
+    take the place of those on disk.
     """
     if JOURNAL in path.parts:
         return True
+    if held is not None:
+        kind = config_kind(path)
+        return is_of_tools(path) or (kind is not None and len(held) > MAX_BYTES)
     return path.is_file() and (is_of_tools(path) or _is_data(path, config_kind(path)))
 
 
@@ -122,7 +136,10 @@ def kind_of(path: Path) -> Kind | None:
     if kind is not None or path.suffix:
         return kind
     with path.open("rb") as file:
-        head = file.read(_HEAD_BYTES)
+        return _kind_of_head(path, file.read(_HEAD_BYTES))
+
+
+def _kind_of_head(path: Path, head: bytes) -> Kind | None:
     if _PYTHON_SHEBANG.match(head):
         return Kind.PYTHON
     return Kind.SHELL if is_shell(path, head) else None
@@ -182,7 +199,17 @@ def _take_named_file(walk: _Walk, path: Path) -> None:
         walk.problem(path, f"cannot be read: {error.strerror or error}")
         return
     if kind is None:
-        walk.problem(path, "neither Python nor a shell script nor a configuration file, not checked")
+        walk.problem(path, _NO_INPUT)
+    else:
+        walk.add(path, kind)
+
+
+def _take_overlaid(walk: _Walk, path: Path, data: bytes) -> None:
+    kind = kind_of_name(path)
+    if kind is None and not path.suffix:
+        kind = _kind_of_head(path, data[:_HEAD_BYTES])
+    if kind is None:
+        walk.problem(path, _NO_INPUT)
     else:
         walk.add(path, kind)
 

@@ -44,7 +44,7 @@ def run(
     is counted, and for fixes it is as good as suppressed. ``evidence`` is what probes saw of the findings.
     """
     overlay = overlay or {}
-    found = discover(paths, config, Path(config.root) if config.root else base)
+    found = discover(paths, config, Path(config.root) if config.root else base, overlay)
     sources: dict[str, Source] = {}
     results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
     contexts: dict[str, Context] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,8 +67,9 @@ def _context(
     from ldlm_lint.project.questions import Context
 
     below = root.rstrip("/") + "/"
-    # An editor's buffer may not be on disk yet.
-    named = {path: kind for path in (*linted, *overlay) if path.startswith(below) and (kind := kind_of_name(path)) is not None}
+    # A buffer of an editor may not be on disk yet.
+    unsaved = (path for path in overlay if not os.path.lexists(path))
+    named = {path: kind for path in (*linted, *unsaved) if path.startswith(below) and (kind := kind_of_name(path)) is not None}
     kinds = named | {path.as_posix(): kind for path, kind in discover([Path(root)], config, Path(root)).files}
     files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
     others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}

@@ -9,15 +9,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from pathspec import GitIgnoreSpec
-
-from ldlm_lint.config import JOURNAL, Config, project_root, relative_to
+from ldlm_lint.config import JOURNAL, Config, project_root
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
+from ldlm_lint.ignores import FILE_NAME, Level, Note, excluder, ignored, level, levels_above, note_nothing
 from ldlm_lint.model import Problem
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
@@ -25,10 +24,10 @@ from ldlm_lint.source import Kind
 TOOL_DIRECTORIES = frozenset(
     (
         *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", ".eggs", "site-packages", "node_modules"),
-        *("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", JOURNAL),
+        *("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".ipynb_checkpoints", JOURNAL),
     )
 )
-PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw"))
+PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw", ".ipynb"))
 _PYTHON_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?python[\d.]*(?:\s|$)")
 _HEAD_BYTES = 256
 _NO_INPUT = "neither Python nor a shell script nor a configuration file, not checked"
@@ -48,27 +47,20 @@ class Discovery:
     excluded: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """The ignore patterns of one directory."""
-
-    directory: str
-    spec: GitIgnoreSpec
-
-
 @dataclass(slots=True)
 class _Walk:
     """What one call of `discover` has gathered so far; links wait until every real file is known."""
 
     exclude: Callable[[str, bool], bool]
+    note: Note
     files: dict[str, tuple[Path, Kind]] = field(default_factory=dict)
-    links: list[tuple[Path, tuple[_Level, ...], Path]] = field(default_factory=list)
+    links: list[tuple[Path, tuple[Level, ...], Path]] = field(default_factory=list)
     directories: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
 
-    def add(self, path: Path, kind: Kind) -> None:
-        """Take a file, unless the same file is known under another path."""
-        self.files.setdefault(os.path.realpath(path), (path, kind))
+    def add(self, path: Path, kind: Kind, real: str = "") -> None:
+        """Take a file, unless the same file is known under another path; ``real`` is where it lies, if that is known."""
+        self.files.setdefault(real or os.path.realpath(path), (path, kind))
 
     def problem(self, path: Path, message: str) -> None:
         """Note what kept a path from being looked at."""
@@ -76,15 +68,20 @@ class _Walk:
 
 
 def discover(
-    paths: Sequence[Path], config: Config, root: Path, overlay: Mapping[str, bytes] = NOTHING_OVERLAID
+    paths: Sequence[Path],
+    config: Config,
+    root: Path,
+    overlay: Mapping[str, bytes] = NOTHING_OVERLAID,
+    note: Note = note_nothing,
 ) -> Discovery:
     """The files below ``paths`` (absolute) that can be linted.
 
     A link is followed only where it stays inside ``root``, for a path outside of it inside that path's own project.
-    A named path with contents in ``overlay`` (by path with forward slashes) need not exist.
+    A named path with contents in ``overlay`` (by path with forward slashes) need not exist. ``note`` is told of every
+    look at the file system: as long as each would show the same, so would the whole.
     """
     excluded = 0
-    walk = _Walk(_excluder(config))
+    walk = _Walk(excluder(config), note)
     directories: list[Path] = []
     for path in dict.fromkeys(paths):
         held = overlay.get(path.as_posix())
@@ -95,7 +92,8 @@ def discover(
             _take_overlaid(walk, path, held)
             continue
         before = len(walk.problems)
-        _take_named(walk, path, _boundary(path, root))
+        _note_named(note, path)
+        _take_named(walk, path, _boundary(path, root, note))
         if len(walk.problems) == before and path.is_dir():
             directories.append(path)
     while walk.links:
@@ -127,7 +125,7 @@ def _is_data(path: Path, kind: Kind | None) -> bool:
     return kind not in (None, Kind.PYTHON, Kind.SHELL) and path.stat().st_size > MAX_BYTES
 
 
-def kind_of(path: Path) -> Kind | None:
+def kind_of(path: Path, note: Note = note_nothing) -> Kind | None:
     """The front end for a file, by its suffix or, where it has none, by its first line; raises OSError.
 
     A file with any other suffix is not opened: a data directory may hold millions of them.
@@ -135,6 +133,7 @@ def kind_of(path: Path) -> Kind | None:
     kind = kind_of_name(path)
     if kind is not None or path.suffix:
         return kind
+    note("head", path.as_posix())
     with path.open("rb") as file:
         return _kind_of_head(path, file.read(_HEAD_BYTES))
 
@@ -153,22 +152,16 @@ def kind_of_name(path: Path | str) -> Kind | None:
     return Kind.SHELL if is_shell(path, b"") else config_kind(path)
 
 
-def _boundary(path: Path, root: Path) -> Path:
+def _note_named(note: Note, path: Path) -> None:
+    for kind in ("target", "listing", "head", "size"):
+        note(kind, path.as_posix())
+
+
+def _boundary(path: Path, root: Path, note: Note) -> Path:
     inside = path == root or root in path.parents
-    return Path(os.path.realpath(root if inside else project_root(path)))
-
-
-def _excluder(config: Config) -> Callable[[str, bool], bool]:
-    """Whether ``exclude`` takes out a path (absolute, forward slashes), given whether it is a directory."""
-    if not config.exclude:
-        return lambda path, is_directory: False
-    spec = GitIgnoreSpec.from_lines(config.exclude)
-
-    def excluded(path: str, is_directory: bool) -> bool:
-        relative = relative_to(path, config.root)
-        return relative is not None and spec.match_file(relative + "/" if is_directory else relative)
-
-    return excluded
+    boundary = root if inside else project_root(path, note)
+    note("target", boundary.as_posix())
+    return Path(os.path.realpath(boundary))
 
 
 def _take_named(walk: _Walk, path: Path, boundary: Path) -> None:
@@ -185,7 +178,7 @@ def _take_named(walk: _Walk, path: Path, boundary: Path) -> None:
     if not _inside(path, boundary):
         walk.problem(path, f"link that leads out of {boundary.as_posix()}, not followed")
     elif stat.S_ISDIR(mode):
-        _take_directory(walk, path, _levels_above(path), boundary)
+        _take_directory(walk, path, levels_above(path, walk.note), boundary)
     elif stat.S_ISREG(mode):
         _take_named_file(walk, path)
     else:
@@ -214,50 +207,58 @@ def _take_overlaid(walk: _Walk, path: Path, data: bytes) -> None:
         walk.add(path, kind)
 
 
-def _take_directory(walk: _Walk, top: Path, levels: tuple[_Level, ...], boundary: Path) -> None:
-    stack = [(top, levels)]
+def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary: Path) -> None:
+    # Without links on the way the real place of what lies below is told by that of the top.
+    stack = [(top.as_posix(), os.path.realpath(top), levels)]
     while stack:
-        directory, above = stack.pop()
-        real = os.path.realpath(directory)
+        directory, real, above = stack.pop()
         if real in walk.directories:
             continue
         walk.directories.add(real)
+        walk.note("listing", directory)
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
         except OSError as error:
-            walk.problem(directory, f"cannot be read: {error.strerror or error}")
+            walk.problem(Path(directory), f"cannot be read: {error.strerror or error}")
             continue
-        here = (*above, *_level(directory, ".gitignore"))
+        here = above
+        if any(entry.name == FILE_NAME for entry in entries):
+            walk.note("file", f"{directory.rstrip('/')}/{FILE_NAME}")
+            here = (*above, *level(directory))
         for entry in entries:
-            path = Path(entry.path)
+            name = f"{directory.rstrip('/')}/{entry.name}"
             is_directory = entry.is_dir(follow_symlinks=False)
-            if _skipped(walk, path, is_directory, here):
+            if _skipped(walk, name, is_directory, here):
                 continue
             if entry.is_symlink():
-                walk.links.append((path, here, boundary))
+                walk.links.append((Path(name), here, boundary))
             elif is_directory:
-                stack.append((path, here))
+                stack.append((name, os.path.join(real, entry.name), here))
             elif entry.is_file(follow_symlinks=False):
-                _take_found_file(walk, path)
+                _take_found_file(walk, Path(name), os.path.join(real, entry.name))
 
 
-def _take_found_file(walk: _Walk, path: Path) -> None:
+def _take_found_file(walk: _Walk, path: Path, real: str = "") -> None:
     try:
-        kind = kind_of(path)
+        kind = kind_of(path, walk.note)
         is_data = _is_data(path, kind)
     except OSError:
         # By its name it is neither Python nor shell, and what it holds nobody can tell: not an input.
         return
-    if kind is not None and not is_data:
-        walk.add(path, kind)
+    if is_data:
+        walk.note("size", path.as_posix())
+    elif kind is not None:
+        walk.add(path, kind, real)
 
 
-def _take_link(walk: _Walk, link: Path, levels: tuple[_Level, ...], boundary: Path) -> None:
+def _take_link(walk: _Walk, link: Path, levels: tuple[Level, ...], boundary: Path) -> None:
+    walk.note("target", link.as_posix())
+    walk.note("exists", link.as_posix())
     target = Path(os.path.realpath(link))
     if not _inside(link, boundary) or any(part in TOOL_DIRECTORIES for part in target.relative_to(boundary).parts):
         return
     if target.is_dir():
-        if not _skipped(walk, link, True, levels):
+        if not _skipped(walk, link.as_posix(), True, levels):
             _take_directory(walk, link, levels, boundary)
     elif target.is_file():
         _take_found_file(walk, link)
@@ -268,51 +269,10 @@ def _inside(path: Path, boundary: Path) -> bool:
     return real == boundary or boundary in real.parents
 
 
-def _skipped(walk: _Walk, path: Path, is_directory: bool, levels: Sequence[_Level]) -> bool:
-    if is_directory and path.name in TOOL_DIRECTORIES:
+def _skipped(walk: _Walk, path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
+    if is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES:
         return True
-    name = path.as_posix()
-    return _ignored(name, is_directory, levels) or walk.exclude(name, is_directory)
-
-
-def _ignored(path: str, is_directory: bool, levels: Sequence[_Level]) -> bool:
-    """Whether git ignores a path, the deepest ignore file that says something about it deciding."""
-    for level in reversed(levels):
-        relative = relative_to(path, level.directory)
-        if relative is not None:
-            verdict = level.spec.check_file(relative + "/" if is_directory else relative).include
-            if verdict is not None:
-                return verdict
-    return False
-
-
-def _level(directory: Path, name: str, *, below: Path | None = None) -> Iterator[_Level]:
-    """The patterns of an ignore file, without those that match ``below``, a directory that the user named."""
-    try:
-        text = (directory / name).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return
-    patterns = []
-    for line in text.splitlines():
-        try:
-            patterns += GitIgnoreSpec.from_lines([line]).patterns
-        except ValueError:
-            # git itself passes over a line that is not a pattern.
-            continue
-    relative = relative_to(below.as_posix(), directory.as_posix()) if below else None
-    if relative is not None:
-        patterns = [one for one in patterns if not one.include or one.match_file(relative + "/") is None]
-    yield _Level(directory.as_posix(), GitIgnoreSpec(patterns))
-
-
-def _levels_above(path: Path) -> tuple[_Level, ...]:
-    """The ignore files that git reads for what lies in a directory, from the top of its repository downwards."""
-    chain = (path, *path.parents)
-    repository = next((one for one in chain if (one / ".git").exists()), project_root(path))
-    levels = list(_level(repository, ".git/info/exclude", below=path))
-    for directory in reversed(chain[1 : chain.index(repository) + 1]):
-        levels += _level(directory, ".gitignore", below=path)
-    return tuple(levels)
+    return ignored(path, is_directory, levels) or walk.exclude(path, is_directory)
 
 
 def _holds_any(walk: _Walk, path: Path) -> bool:

@@ -15,8 +15,13 @@ import re
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ldlm_lint import notebooks
 from ldlm_lint.model import Span
+
+if TYPE_CHECKING:
+    from ldlm_lint.notebooks.text import Part
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
@@ -65,7 +70,8 @@ class Source:
     """A text to be linted, with the map of its positions back to the file's bytes.
 
     A plain file is one segment that maps onto itself; a notebook cell, a heredoc or an editor's buffer are
-    virtual texts with segments of their own.
+    virtual texts with segments of their own. ``parts`` are the cells of a notebook, whose ``data`` are the text that
+    they make: spans and fixes speak of that text, and what is written goes through `ldlm_lint.notebooks.rewrite`.
     """
 
     def __init__(
@@ -76,12 +82,14 @@ class Source:
         *,
         encoding: str = "utf-8",
         segments: tuple[Segment, ...] = (Segment(0, 0),),
+        parts: tuple[Part, ...] = (),
     ) -> None:
         self.path = path
         self.data = data
         self.kind = kind
         self.encoding = encoding
         self.segments = segments
+        self.parts = parts
         self._segment_starts = [segment.start for segment in segments]
         self.bom = len(_BOM) if data.startswith(_BOM) else 0
 
@@ -94,8 +102,9 @@ class Source:
         """
         try:
             size = path.stat().st_size
-            if size > MAX_BYTES:
-                raise UnreadableError(f"file is larger than {MAX_BYTES:,} bytes ({size:,})")
+            limit = notebooks.MAX_BYTES if notebooks.is_notebook(path.name) else MAX_BYTES
+            if size > limit:
+                raise UnreadableError(f"file is larger than {limit:,} bytes ({size:,})")
             data = path.read_bytes()
         except OSError as error:
             raise UnreadableError(error.strerror or str(error)) from error
@@ -103,7 +112,12 @@ class Source:
 
     @classmethod
     def from_bytes(cls, path: str, data: bytes, kind: Kind) -> Source:
-        """A source over bytes at hand; raises UnreadableError as `read` does."""
+        """A source over bytes at hand; raises UnreadableError as `read` does.
+
+        Of a notebook these are the bytes of the file, or the text that its cells make (see `ldlm_lint.notebooks.text`).
+        """
+        if notebooks.is_notebook(path):
+            return cls._of_notebook(path, data)
         nul = data.find(b"\0")
         if nul >= 0:
             raise UnreadableError("file holds NUL bytes", data.count(b"\n", 0, nul) + 1)
@@ -119,6 +133,20 @@ class Source:
         source = cls(path, data, kind, encoding="utf-8" if encoding == "utf-8-sig" else encoding)
         source.check_decodes()
         return source
+
+    @classmethod
+    def _of_notebook(cls, path: str, data: bytes) -> Source:
+        from ldlm_lint.notebooks import text
+
+        try:
+            joined = text.python_text(data)
+        except text.NotebookError as error:
+            raise UnreadableError(str(error), error.line) from error
+        if len(joined) > MAX_BYTES:
+            raise UnreadableError(f"its code is larger than {MAX_BYTES:,} bytes ({len(joined):,})")
+        cells = text.parts(joined)
+        segments = tuple(Segment(cell.start, cell.start, cell.number) for cell in cells)
+        return cls(path, joined, Kind.PYTHON, segments=(Segment(0, 0), *segments), parts=cells)
 
     def check_decodes(self) -> None:
         """Raise UnreadableError, with the line, if the bytes are not text in the declared encoding."""
@@ -186,6 +214,21 @@ class Source:
         line = bisect.bisect_right(self.line_starts, offset) - 1
         before = self.data[self.line_starts[max(line, 0)] : offset]
         return max(line, 0) + 1, len(before.decode(self.encoding, errors="replace")) + 1
+
+    def part_at(self, offset: int) -> Part | None:
+        """The notebook cell around a byte offset, None elsewhere."""
+        at = bisect.bisect_right(self.parts, offset, key=lambda part: part.start) - 1
+        return self.parts[at] if at >= 0 else None
+
+    def lines_before(self, offset: int) -> int:
+        """How many lines stand before the notebook cell around a byte offset: what its own first line is counted from."""
+        part = self.part_at(offset)
+        return self.position(part.start)[0] - 1 if part is not None else 0
+
+    def shown(self, offset: int) -> tuple[int, int]:
+        """As `position`, with the line counted from the beginning of the notebook cell, where there is one."""
+        line, column = self.position(offset)
+        return max(line - self.lines_before(offset), 1), column
 
     def slice(self, span: Span) -> str:
         """The text of a span."""

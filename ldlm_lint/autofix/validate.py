@@ -31,7 +31,7 @@ VALIDATORS: Mapping[Kind, Validator] = MappingProxyType(
 
 def kind_of(path: str, data: bytes) -> Kind:
     """The kind that the name tells; Python for a script that names it in its first line, shell for everything else."""
-    if path.endswith((".py", ".pyi", ".pyw")):
+    if path.endswith((".py", ".pyi", ".pyw", ".ipynb")):
         return Kind.PYTHON
     if path.endswith((".sh", ".bash", ".sbatch", ".slurm")):
         return Kind.SHELL

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
@@ -29,6 +30,16 @@ def dotted_name(path: str, root: str) -> str:
     relative = posixpath.relpath(path, root) if path.startswith(root.rstrip("/") + "/") else posixpath.basename(path)
     name = relative.removesuffix(".pyi").removesuffix(".py").removesuffix(".pyw").replace("/", ".")
     return name.removesuffix(".__init__")
+
+
+def _code(path: str, data: bytes) -> bytes:
+    """The bytes of a file; of a notebook those of its code."""
+    if not is_notebook(path):
+        return data
+    try:
+        return Source.from_bytes(path, data, Kind.PYTHON).data
+    except UnreadableError:
+        return b""
 
 
 class Project:
@@ -70,7 +81,7 @@ class Project:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
         if path not in self._data:
             try:
-                self._data[path] = self._overlay[path] if path in self._overlay else Path(path).read_bytes()
+                self._data[path] = _code(path, self._overlay[path] if path in self._overlay else Path(path).read_bytes())
             except OSError:
                 self._data[path] = b""
         return self._data[path]

@@ -1,0 +1,119 @@
+"""IPython's own syntax, replaced by Python of as many lines, and put back.
+
+A line such as ``!pip install torch`` becomes a call of an unknown function, with the line behind it in a comment that
+begins with a mark; ``files = !ls`` keeps its left side. The lines that such a command is continued on, and cells that are no
+Python at all (``%%bash``), become comments. What is behind the mark is the text of the cell, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+
+MARK = "\x02"
+_HIDDEN = "#" + MARK
+_CALL = "get_ipython()" + _HIDDEN
+_MASKED = re.compile(rf"(?:get_ipython\(\))?#{MARK}")
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+
+# Cell magics whose body runs in the notebook's own namespace, or is at least Python of the same program.
+_OF_PYTHON = frozenset(
+    "capture debug ipytest memit prun time timeit snakeviz pyinstrument wandb".split()
+)
+# What Databricks and Colab write at the top of a cell in another language.
+_OTHER_LANGUAGE = re.compile(r"%(?:sql|md|scala|r|sh|fs|html|js|bigquery|python2)\b")
+_CANDIDATE = re.compile(r"^[ \t]*[%!?/,;]|\?[ \t]*$|=[ \t]*[%!]", re.MULTILINE)
+_CELL_MAGIC = re.compile(r"[ \t]*%%(\w*)")
+_STATEMENT = re.compile(r"([ \t]*)(?=[%!?]|[/,;]\w|[\w.*%]+\?{1,2}[ \t]*[\r\n]*\Z)")
+_ASSIGNMENT = re.compile(r"([ \t]*[^=!%#\"'\r\n]+=[ \t]*)(?=[%!](?!=))")
+_TOKEN = re.compile(
+    r"(?P<triple>\"\"\"|''')|(?P<string>\"(?:\\.|[^\"\\\r\n])*\"|'(?:\\.|[^'\\\r\n])*')|(?P<comment>#.*)|(?P<open>[(\[{])"
+    r"|(?P<close>[)\]}])"
+)
+
+
+def masked(text: str) -> str:
+    """A cell's text with everything but Python behind marks; the text itself where it is Python as it stands."""
+    if not _CANDIDATE.search(text) or parses(text):
+        return text
+    lines = _LINE.findall(text)
+    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if _OTHER_LANGUAGE.match(lines[first].lstrip()):
+        return hidden(text)
+    while first < len(lines) and (magic := _CELL_MAGIC.match(lines[first])):
+        if magic[1] not in _OF_PYTHON:
+            return hidden(text)
+        lines[first] = _HIDDEN + lines[first]
+        first += 1
+    return "".join((*lines[:first], *_masked_lines(lines[first:])))
+
+
+def hidden(text: str) -> str:
+    """A text with all its lines behind marks."""
+    return "".join(_HIDDEN + line for line in _LINE.findall(text))
+
+
+def restored(text: str) -> str:
+    """The cell's text that was masked."""
+    return _MASKED.sub("", text) if MARK in text else text
+
+
+def parses(text: str) -> bool:
+    """Whether a text is Python, as far as its grammar goes: an ``await`` outside of a function is."""
+    return failure(text) is None
+
+
+def failure(text: str) -> tuple[int, str] | None:
+    """The 1-based line and the reason for which a text is not Python; None where it is."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError as error:
+        return error.lineno or 1, error.msg or "invalid syntax"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return 1, str(error) or type(error).__name__
+    # At the end of a text the backslash is an error that joining it with another line would hide.
+    return (text.count("\n"), "unexpected end behind a backslash") if text.rstrip("\r\n").endswith("\\") else None
+
+
+def _masked_lines(lines: list[str]) -> Iterator[str]:
+    quote, depth, joined, command = "", 0, False, False
+    for line in lines:
+        if command:
+            yield _HIDDEN + line
+            command = _is_joined(line)
+            continue
+        if not (quote or depth or joined):
+            start = _STATEMENT.match(line) or _ASSIGNMENT.match(line)
+            if start:
+                yield start[1] + _CALL + line[start.end() :]
+                command = _is_joined(line)
+                continue
+        quote, depth, joined = _after(line, quote, depth)
+        yield line
+
+
+def _after(line: str, quote: str, depth: int) -> tuple[str, int, bool]:
+    """The quote and the brackets that are open behind a line, and whether a backslash joins the next one to it."""
+    at = 0
+    while True:
+        if quote:
+            end = re.compile(rf"(?:\\[\s\S]|(?!{quote})[\s\S])*{quote}").match(line, at)
+            if end is None:
+                return quote, depth, False
+            at, quote = end.end(), ""
+        token = _TOKEN.search(line, at)
+        if token is None:
+            return "", depth, _is_joined(line)
+        if token["comment"]:
+            return "", depth, False
+        at = token.end()
+        quote = token["triple"] or ""
+        depth = max(depth + bool(token["open"]) - bool(token["close"]), 0)
+
+
+def _is_joined(line: str) -> bool:
+    return line.rstrip("\r\n").endswith("\\")

@@ -1,0 +1,87 @@
+"""A changed text put back into the file of its notebook: only the sources of the cells that changed are written anew.
+
+Outputs, metadata, ids, the order of keys, indentation and the end of the file are the bytes that were there. So are the
+lines of a changed cell that did not change; the new ones are written as the file writes its own: as a list of lines or as one
+string, with the same blanks between them, letters beyond ASCII as they are or escaped.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+
+from ldlm_lint.notebooks import document
+from ldlm_lint.notebooks.document import Cell, Notebook, NotebookError
+from ldlm_lint.notebooks.text import cell_texts
+
+_ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}")
+_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+
+
+def rewritten(data: bytes, text: bytes) -> bytes:
+    """The bytes of a notebook's file whose code is to be ``text``; raises NotebookError where the cells do not fit."""
+    notebook = document.read(data)
+    texts = cell_texts(text)
+    if [cell.number for cell in notebook.cells] != list(texts):
+        raise NotebookError("the cells are not those of the notebook")
+    pieces, done = [], 0
+    for cell in notebook.cells:
+        if texts[cell.number] != cell.text:
+            pieces += [notebook.text[done : cell.start], _source(notebook, cell, texts)]
+            done = cell.end
+    new = notebook.bom + "".join((*pieces, notebook.text[done:])).encode()
+    again = document.read(new)
+    if {cell.number: cell.text for cell in again.cells} != texts:
+        raise NotebookError("the code would not be read again as it was written")
+    return new
+
+
+def _source(notebook: Notebook, cell: Cell, texts: Mapping[int, str]) -> str:
+    """The JSON value of a cell's new text."""
+    escaped = notebook.text.isascii() and _ESCAPED.search(notebook.text) is not None
+    new = texts[cell.number]
+    if notebook.text[cell.start] != "[":
+        return json.dumps(new, ensure_ascii=escaped)
+    lines = _LINE.findall(new)
+    if not lines:
+        return "[]"
+    old, places = _pieces(notebook.text, cell.start)
+    written = [json.dumps(line, ensure_ascii=escaped) for line in lines]
+    matcher = difflib.SequenceMatcher(None, old, lines, autojunk=False)
+    for first, second, size in matcher.get_matching_blocks():
+        for at in range(size):
+            start, end = places[first + at]
+            written[second + at] = notebook.text[start:end]
+    before, between, after = _layout(notebook, cell, places)
+    return f"[{before}{between.join(written)}{after}]"
+
+
+def _pieces(text: str, start: int) -> tuple[list[str], list[tuple[int, int]]]:
+    """The strings of a JSON list and their places."""
+    values: list[str] = []
+    places: list[tuple[int, int]] = []
+
+    def visit(at: int) -> int:
+        value, end = document.skip(text, at)
+        values.append(value)
+        places.append((at, end))
+        return end
+
+    document.items(text, start, visit)
+    return values, places
+
+
+def _layout(notebook: Notebook, cell: Cell, places: list[tuple[int, int]]) -> tuple[str, str, str]:
+    """What stands before, between and behind the lines of a list; an empty one takes it from another cell."""
+    text = notebook.text
+    if not places:
+        for other in notebook.cells:
+            if text[other.start] == "[" and (found := _pieces(text, other.start)[1]):
+                return _layout(notebook, other, found)
+        return "", ", ", ""
+    start, end = cell.start, cell.end
+    before = text[start + 1 : places[0][0]]
+    between = text[places[0][1] : places[1][0]] if len(places) > 1 else f",{before or ' '}"
+    return before, between, text[places[-1][1] : end - 1]

@@ -1,0 +1,86 @@
+"""The code cells of a notebook as one Python text, which says itself where its cells begin.
+
+Each cell stands behind a comment with its number, so that the cells of the text are found again after any edit, and an
+edit that would join two of them is seen. A cell that is no Python even without its magics is hidden as a whole, with the
+error in the comment before it: the other cells are checked.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ldlm_lint.notebooks import document, magics
+from ldlm_lint.notebooks.document import Cell, NotebookError
+
+_MARK = "\x01"
+# Two lines, so that nothing in the first cell is taken for the text's encoding.
+_HEAD = f"# %% notebook{_MARK}"
+_HEADER = _HEAD.encode()
+_BREAK = re.compile(rf"^# %% \[cell (\d+)\]{_MARK}(?: not parsed, line (\d+): ([^\r\n]*))?(?:\r\n|\r|\n)".encode(), re.MULTILINE)
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_END = re.compile(rb"(?:\r\n|\r|\n)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A cell in the text: its number in the notebook, the bytes ``[start, end)`` of its lines.
+
+    ``error`` says why it is hidden, ``error_line`` at which of its lines (from 1).
+    """
+
+    number: int
+    start: int
+    end: int
+    error_line: int = 0
+    error: str = ""
+
+
+def is_text(data: bytes) -> bool:
+    """Whether bytes are such a text, and not a file."""
+    return data.startswith(_HEADER)
+
+
+def python_text(data: bytes) -> bytes:
+    """The text of a notebook's file; one that is such a text already stays. Raises NotebookError."""
+    if is_text(data):
+        return data
+    cells = document.read(data).cells
+    for cell in cells:
+        if _MARK in cell.text or magics.MARK in cell.text or "\0" in cell.text:
+            raise NotebookError(f"cell {cell.number} holds control characters")
+    first = next((match.group() for cell in cells if (match := _NEWLINE.search(cell.text))), "\n")
+    first = first if "\n" in first else "\n"
+    joined = _joined([(cell, magics.masked(cell.text), None) for cell in cells], first)
+    if not magics.parses(joined) or any(cell.text.rstrip("\r\n").endswith("\\") for cell in cells):
+        joined = _joined([_checked(cell) for cell in cells], first)
+    return joined.encode()
+
+
+def parts(data: bytes) -> tuple[Part, ...]:
+    """The cells of a text."""
+    found = list(_BREAK.finditer(data))
+    ends = [match.start() for match in found[1:]] + [len(data)]
+    return tuple(
+        Part(int(match[1]), match.end(), max(end, match.end()), int(match[2] or 0), (match[3] or b"").decode())
+        for match, end in zip(found, ends, strict=True)
+    )
+
+
+def cell_texts(data: bytes) -> dict[int, str]:
+    """The text of each cell as the notebook holds it, by its number."""
+    return {part.number: magics.restored(_END.sub(b"", data[part.start : part.end]).decode()) for part in parts(data)}
+
+
+def _checked(cell: Cell) -> tuple[Cell, str, tuple[int, str] | None]:
+    text = magics.masked(cell.text)
+    failure = magics.failure(text)
+    return cell, magics.hidden(cell.text) if failure else text, failure
+
+
+def _joined(cells: list[tuple[Cell, str, tuple[int, str] | None]], newline: str) -> str:
+    pieces = [_HEAD + newline]
+    for cell, text, failure in cells:
+        why = f" not parsed, line {failure[0]}: {_NEWLINE.sub(' ', failure[1])}" if failure else ""
+        pieces.append(f"# %% [cell {cell.number}]{_MARK}{why}{newline}{text}{newline}")
+    return "".join(pieces)

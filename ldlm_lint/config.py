@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ldlm_lint import select as selection
 from ldlm_lint.model import Option, Rule, Severity
 from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, TORCH_VERSIONS, TorchRange, torch_range
+from ldlm_lint.requirements import looked_at as requirement_files
 from ldlm_lint.select import NOTHING, Layer, SelectorError, nearest
 from ldlm_lint.tomlfile import Table, read_table
 
@@ -129,13 +130,31 @@ def relative_to(path: str, root: str) -> str | None:
     return path[len(prefix) :] if path.startswith(prefix) else None
 
 
-def project_root(path: Path) -> Path:
-    """The nearest directory upwards with ``pyproject.toml`` or ``.git``; the path's own directory where none has."""
+def project_root(path: Path, note: Callable[[str, str], object] = lambda kind, path: None) -> Path:
+    """The nearest directory upwards with ``pyproject.toml`` or ``.git``; the path's own directory where none has.
+
+    ``note`` is told of the looks at the file system, see `ldlm_lint.ignores.Note`.
+    """
     start = path if path.is_dir() else path.parent
     for directory in (start, *start.parents):
+        note("file", (directory / FILE_NAME).as_posix())
+        note("exists", (directory / ".git").as_posix())
         if (directory / FILE_NAME).is_file() or (directory / ".git").exists():
             return directory
     return start
+
+
+def looked_at(start: Path, explicit: Path | None = None) -> Iterator[tuple[str, str]]:
+    """The looks at the file system that `Config.load` may take, as kinds of `ldlm_lint.cache.index.LOOKS` and paths."""
+    directory = start if start.is_dir() else start.parent
+    for one in (directory, *directory.parents):
+        yield "file", (one / FILE_NAME).as_posix()
+        yield "exists", (one / ".git").as_posix()
+    if explicit is not None:
+        yield "file", explicit.as_posix()
+    nearest = nearest_file(start)
+    for root in {project_root(start), nearest.parent if nearest is not None and explicit is None else project_root(start)}:
+        yield from requirement_files(root)
 
 
 def common_directory(paths: Sequence[Path]) -> Path:

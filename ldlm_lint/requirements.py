@@ -34,6 +34,8 @@ _BEFORE_KNOWN = "1.13.1"
 _MICRO_VERSIONS = 4
 _LARGEST = 8_000_000
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+_CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
+_REQUIREMENTS = ("requirements*.txt", "requirements/*.txt")
 _LINE = re.compile(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
 _CONDA = re.compile(r"^\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)\s*([=<>!~][^#\s\"']*)", re.M)
 # ``==2.4.1+cu121`` names a build of 2.4.1.
@@ -68,6 +70,21 @@ def torch_range(root: Path) -> TorchRange:
     )
 
 
+def looked_at(root: Path) -> Iterator[tuple[str, str]]:
+    """The looks at the file system that `torch_range` takes, as kinds of `ldlm_lint.cache.index.LOOKS` and paths."""
+    for folder in (root, root / "requirements"):
+        yield "listing", folder.as_posix()
+    named = (*_LOCKS, "Pipfile.lock", "pyproject.toml", "setup.py", "setup.cfg", *_CONDA_FILES)
+    for path in (*(root / name for name in named), *_listed(root)):
+        yield "file", path.as_posix()
+        if path.is_symlink():
+            yield "target", path.as_posix()
+
+
+def _listed(root: Path) -> list[Path]:
+    return sorted(path for pattern in _REQUIREMENTS for path in root.glob(pattern))
+
+
 def _range(bounds: SpecifierSet) -> TorchRange | None:
     """The known versions that a specifier allows; None where it allows none of them."""
     allowed = [
@@ -89,14 +106,14 @@ def _bounds(root: Path) -> Iterator[SpecifierSet]:
             continue
         if parsed.name.lower() == "torch" and parsed.url is None:
             yield parsed.specifier
-    for name in ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml"):
+    for name in _CONDA_FILES:
         for found in _CONDA.findall(_text(root / name, root)):
             yield from _conda_specifier(found)
 
 
 def _requirements(root: Path) -> Iterator[str]:
     yield from _of_pyproject(_text(root / "pyproject.toml", root))
-    for path in sorted([*root.glob("requirements*.txt"), *root.glob("requirements/*.txt")]):
+    for path in _listed(root):
         yield from (line.partition(";")[0].partition(" --")[0] for line in _LINE.findall(_text(path, root)))
     yield from _QUOTED.findall(_text(root / "setup.py", root))
     yield from (line.partition(";")[0] for line in _LINE.findall(re.sub(r"(?m)^[ \t]+", "", _text(root / "setup.cfg", root))))

@@ -1,0 +1,67 @@
+"""Entries on disk: written whole or not at all, and none where anything about them is odd."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zlib
+from collections.abc import Iterable
+
+_MAGIC = b"ldlm-lint cache 1\n"
+_HEAD = len(_MAGIC) + 4
+
+
+def read(path: str) -> bytes | None:
+    """The payload of an entry, which counts as used now; None where there is none that is whole."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except (OSError, ValueError):
+        return None
+    payload = data[_HEAD:]
+    if not data.startswith(_MAGIC) or data[len(_MAGIC) : _HEAD] != _checksum(payload):
+        return None
+    # A cache on a medium that cannot be written is read all the same.
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return payload
+
+
+def write(path: str, chunks: Iterable[bytes]) -> int:
+    """Put an entry in its place at once; returns how many bytes it takes, 0 where it could not be written."""
+    payload = b"".join(chunks)
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(part, "wb") as file:
+            file.write(_MAGIC)
+            file.write(_checksum(payload))
+            file.write(payload)
+        os.replace(part, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        return 0
+    return _HEAD + len(payload)
+
+
+def read_document(path: str) -> dict[str, object] | None:
+    """An entry of plain values; None where there is none."""
+    payload = read(path)
+    if payload is None:
+        return None
+    try:
+        found = json.loads(zlib.decompress(payload))
+    except (ValueError, zlib.error, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_document(path: str, document: dict[str, object]) -> int:
+    """Write an entry of plain values; returns as `write` does."""
+    return write(path, (zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 1),))
+
+
+def _checksum(payload: bytes) -> bytes:
+    return zlib.crc32(payload).to_bytes(4, "little")

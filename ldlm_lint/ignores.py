@@ -1,0 +1,105 @@
+"""What git and ``exclude`` leave out of a walk: the patterns of ignore files, level by level."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.config import Config, project_root, relative_to
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+FILE_NAME = ".gitignore"
+_OF_REPOSITORY = ".git/info/exclude"
+Note = Callable[[str, str], object]
+"""Told of each look at the file system that an answer rests on: a kind of `ldlm_lint.cache.index.LOOKS`, and the path."""
+
+
+def note_nothing(kind: str, path: str) -> None:
+    """For who does not want to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The ignore patterns of one directory; ``any`` matches what one of them may match."""
+
+    directory: str
+    spec: GitIgnoreSpec
+    any: re.Pattern[str]
+
+    def verdict(self, path: str, is_directory: bool) -> bool | None:
+        """Whether a path (absolute) is ignored, None where no pattern speaks of it."""
+        relative = relative_to(path, self.directory)
+        if relative is None:
+            return None
+        relative += "/" if is_directory else ""
+        return self.spec.check_file(relative).include if self.any.match(relative) else None
+
+
+def ignored(path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
+    """Whether git ignores a path, the deepest ignore file that says something about it deciding."""
+    for level in reversed(levels):
+        verdict = level.verdict(path, is_directory)
+        if verdict is not None:
+            return verdict
+    return False
+
+
+def level(directory: str, name: str = FILE_NAME, *, below: str = "") -> Iterator[Level]:
+    """The patterns of an ignore file, without those that match ``below``, a directory that the user named."""
+    try:
+        text = Path(directory, name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    # Imported here, so that a run without ignore files does not wait for it.
+    from pathspec import GitIgnoreSpec
+
+    patterns = []
+    for line in text.splitlines():
+        try:
+            patterns += GitIgnoreSpec.from_lines([line]).patterns
+        except ValueError:
+            # git itself passes over a line that is not a pattern.
+            continue
+    relative = relative_to(below, directory) if below else None
+    if relative is not None:
+        patterns = [one for one in patterns if not one.include or one.match_file(relative + "/") is None]
+    yield Level(directory, GitIgnoreSpec(patterns), _any_of(one.regex for one in patterns if one.regex is not None))
+
+
+def _any_of(expressions: Iterator[re.Pattern[str]]) -> re.Pattern[str]:
+    """One expression for all: most paths match no pattern, and matching them one by one is a walk's greatest cost."""
+    return re.compile("|".join(re.sub(r"\(\?P<\w+>", "(?:", one.pattern) for one in expressions) or r"(?!)")
+
+
+def levels_above(path: Path, note: Note = note_nothing) -> tuple[Level, ...]:
+    """The ignore files that git reads for what lies in a directory, from the top of its repository downwards."""
+    chain = (path, *path.parents)
+    for one in chain:
+        note("exists", (one / ".git").as_posix())
+    repository = next((one for one in chain if (one / ".git").exists()), None) or project_root(path, note)
+    note("file", (repository / _OF_REPOSITORY).as_posix())
+    levels = list(level(repository.as_posix(), _OF_REPOSITORY, below=path.as_posix()))
+    for directory in reversed(chain[1 : chain.index(repository) + 1]):
+        note("file", (directory / FILE_NAME).as_posix())
+        levels += level(directory.as_posix(), below=path.as_posix())
+    return tuple(levels)
+
+
+def excluder(config: Config) -> Callable[[str, bool], bool]:
+    """Whether ``exclude`` takes out a path (absolute, forward slashes), given whether it is a directory."""
+    if not config.exclude:
+        return lambda path, is_directory: False
+    from pathspec import GitIgnoreSpec
+
+    spec = GitIgnoreSpec.from_lines(config.exclude)
+
+    def excluded(path: str, is_directory: bool) -> bool:
+        relative = relative_to(path, config.root)
+        return relative is not None and spec.match_file(relative + "/" if is_directory else relative)
+
+    return excluded

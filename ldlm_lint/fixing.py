@@ -94,7 +94,7 @@ def apply_fixes(
         sum(result.applied.values()) if not failed else 0,
         tuple(sorted(changed)),
         unified_diff(patch_base(base), contents, changed),
-        (*interrupted, *_notes(result, faults)),
+        (*interrupted, *notes_of(result, faults)),
         result.applied,
         result.rounds,
     )
@@ -172,7 +172,7 @@ def _left_out(result: FixResult, faults: Mapping[str, str]) -> list[Problem]:
     return [Problem(path, 1, f"{NOT_FIXED}: {faults[path]}") for path in sorted(paths)]
 
 
-def _notes(result: FixResult, faults: Mapping[str, str]) -> tuple[Problem, ...]:
+def notes_of(result: FixResult, faults: Mapping[str, str]) -> tuple[Problem, ...]:
     left_out = [
         Problem(one.path, 1, f"fix of {', '.join(one.rules)} left out, since {one.reason}")
         for one in result.rejected

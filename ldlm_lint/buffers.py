@@ -1,0 +1,57 @@
+"""One text that is not on disk, as the file at a path: an editor's buffer, or what is piped in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ldlm_lint import engine
+from ldlm_lint.autofix.apply import fix_files
+from ldlm_lint.autofix.diff import patch_base, unified_diff
+from ldlm_lint.config import Config
+from ldlm_lint.fixing import Outcome, notes_of
+from ldlm_lint.gate import EVERYTHING, Gate
+from ldlm_lint.linting import Overlay
+from ldlm_lint.model import Applicability, Report
+
+
+def lint_buffer(
+    path: str, data: bytes, config: Config, base: Path, gate: Gate = EVERYTHING, others: Overlay | None = None
+) -> Report:
+    """What there is to say about ``data`` as the contents of ``path`` (absolute, forward slashes), which need not exist.
+
+    ``others`` are further contents that take the place of those on disk.
+    """
+    return engine.run([Path(path)], config, base=base, overlay={**(others or {}), path: data}, gate=gate)
+
+
+def fix_buffer(
+    path: str,
+    data: bytes,
+    config: Config,
+    base: Path,
+    limit: Applicability = Applicability.SAFE,
+    gate: Gate = EVERYTHING,
+    others: Overlay | None = None,
+) -> tuple[bytes, Outcome]:
+    """The text with its fixes of at least ``limit``, and what remains to be said about it; nothing is written.
+
+    A fix that would change another file too is left out, and a note of the outcome says so.
+    """
+    before = {path: data}
+
+    def run(changed: Mapping[str, bytes]) -> Report:
+        return lint_buffer(path, changed.get(path, data), config, base, gate.after(before, changed), others)
+
+    result = fix_files(lambda changed: run(changed).findings, before, limit)
+    after = result.changed.get(path, data)
+    outcome = Outcome(
+        run(result.changed),
+        sum(result.applied.values()),
+        tuple(result.changed),
+        unified_diff(patch_base(base), before, result.changed),
+        notes_of(result, {}),
+        result.applied,
+        result.rounds,
+    )
+    return after, outcome

@@ -1,0 +1,131 @@
+"""Writes docs/trophies.md from docs/trophies.toml; ``--reproduce`` finds every defect of it again.
+
+    python scripts/trophies.py --reproduce                      # clones the repositories from GitHub, at their commits
+    python scripts/trophies.py --reproduce --checkouts FOLDER   # takes FOLDER/<name> where it stands at the commit
+
+The whole repository is linted each time, since many of the findings rest on several of its files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "docs" / "trophies.toml"
+PAGE = ROOT / "docs" / "trophies.md"
+INTRODUCTION = """\
+# Trophies
+
+<!-- Written by scripts/trophies.py from docs/trophies.toml; do not edit. -->
+
+Defects that `ldlm-lint` found in public repositories, with its default rules unless a rule is opt-in. Each was read by hand, and
+`python scripts/trophies.py --reproduce` finds all of them again at the commits named here. They are here because such
+lines are everywhere, in good code too, not to point at anybody; several of these repositories have moved on since.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Trophy:
+    """A finding in a public repository on GitHub (``owner/name``) at a commit, and why it matters there."""
+
+    repository: str
+    commit: str
+    path: str
+    line: int
+    rule: str
+    why: str
+
+    @property
+    def url(self) -> str:
+        """The line at its commit."""
+        return f"https://github.com/{self.repository}/blob/{self.commit}/{self.path}#L{self.line}"
+
+
+def read(data: str) -> list[Trophy]:
+    """The trophies of the file, in its order."""
+    return [Trophy(**entry) for entry in tomllib.loads(data)["trophy"]]
+
+
+def page(trophies: Iterable[Trophy]) -> str:
+    """The text of docs/trophies.md."""
+    return "\n".join([INTRODUCTION, *_sections(trophies)])
+
+
+def _sections(trophies: Iterable[Trophy]) -> Iterator[str]:
+    for repository, found in groupby(trophies, key=lambda trophy: trophy.repository):
+        yield f"## {repository}\n"
+        for one in found:
+            yield f"- [`{one.path}:{one.line}`]({one.url}) at `{one.commit[:10]}`: [{one.rule}](rules.md#{one.rule}). {one.why}"
+        yield ""
+
+
+def checkout(repository: str, commit: str, given: Path | None, scratch: Path) -> Path:
+    """A working tree of the repository at the commit; raises CalledProcessError where none can be had."""
+    if given is not None:
+        place = given / repository.partition("/")[2]
+        if place.is_dir() and _git("rev-parse", "HEAD", cwd=place) == commit:
+            return place
+    place = scratch / repository.replace("/", "+")
+    place.mkdir()
+    _git("init", "--quiet", cwd=place)
+    _git("fetch", "--quiet", "--depth", "1", f"https://github.com/{repository}", commit, cwd=place)
+    _git("checkout", "--quiet", "FETCH_HEAD", cwd=place)
+    return place
+
+
+def _git(*arguments: str, cwd: Path) -> str:
+    return subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def findings(tree: Path, rules: Iterable[str]) -> set[tuple[str, int, str]]:
+    """What the command says of a tree: path in it, line, rule."""
+    command = [sys.executable, "-m", "ldlm_lint", "check", "--isolated", "--format", "json", "--select", ",".join(sorted(rules))]
+    done = subprocess.run([*command, str(tree)], capture_output=True, text=True, check=False, cwd=tree)
+    report: Mapping[str, list[Mapping[str, object]]] = json.loads(done.stdout)
+    return {(str(one["path"]), int(str(one["line"])), str(one["rule"])) for one in report["findings"]}
+
+
+def missing(trophies: Iterable[Trophy], given: Path | None) -> Iterator[Trophy]:
+    """The trophies that are not found again."""
+    with tempfile.TemporaryDirectory() as scratch:
+        for (repository, commit), group in groupby(trophies, key=lambda one: (one.repository, one.commit)):
+            wanted = list(group)
+            found = findings(checkout(repository, commit, given, Path(scratch)), {one.rule for one in wanted})
+            yield from (one for one in wanted if (one.path, one.line, one.rule) not in found)
+
+
+def main() -> int:
+    """Write the page, compare it, or find the trophies again; 1 where something differs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where the page is out of date")
+    parser.add_argument("--reproduce", action="store_true", help="find every defect again; exit with 1 where one is missing")
+    parser.add_argument("--checkouts", type=Path, metavar="FOLDER", help="working trees to take instead of clones")
+    arguments = parser.parse_args()
+    trophies = read(DATA.read_text(encoding="utf-8"))
+    if arguments.reproduce:
+        gone = list(missing(trophies, arguments.checkouts))
+        for one in gone:
+            print(f"not found: {one.rule} at {one.url}", file=sys.stderr)
+        print(f"{len(trophies) - len(gone)} of {len(trophies)} found again")
+        return 1 if gone else 0
+    if arguments.check:
+        return 0 if PAGE.read_text(encoding="utf-8") == page(trophies) else 1
+    PAGE.write_text(page(trophies), encoding="utf-8", newline="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Mapping
 from pathlib import Path
 
+from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
 from ldlm_lint.config import Config
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.prefilter import rules_at_risk
@@ -19,16 +20,26 @@ Overlay = Mapping[str, bytes]
 
 def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
     """The result of one file; the source of a file with findings is put into ``sources``."""
-    name = path.as_posix()
     try:
-        source = source_of(name, kind, overlay)
+        with limited(FILE_SECONDS):
+            return _linted(path.as_posix(), kind, config, overlay, sources)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
+    except OverBudgetError as error:
+        return _unreadable(path, kind, UnreadableError(str(error)), sources)
+    except (RecursionError, MemoryError) as error:
+        return _unreadable(path, kind, UnreadableError(f"too deeply nested or too large ({type(error).__name__})"), sources)
+
+
+def _linted(name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
+    source = source_of(name, kind, overlay)
     at_risk = rules_at_risk(source.data, kind) - _idle(config)
     if not at_risk and _parses(source):
         return FileResult(name)
     try:
         result = _lint(source, config, at_risk)
+    except (RecursionError, MemoryError):
+        raise
     except Exception as error:
         result = FileResult(name, (internal_error(source.span(0, 0), error),))
     if result.findings:

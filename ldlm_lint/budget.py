@@ -1,0 +1,64 @@
+"""How much processor time one piece of work may take: no file of a hostile repository holds up the others.
+
+The time is counted by a timer of the process, whose signal Python delivers to the main thread alone. Elsewhere (Windows,
+other threads, a process that uses ``SIGPROF`` itself) nothing is counted, and only the limits of size and depth hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+
+FILE_SECONDS = 10.0
+"""Processor seconds for one file; the slowest files of real repositories take less than one."""
+# Fired again until the work has ended: an exception that is raised inside of a finalizer is lost.
+_AGAIN = 0.2
+
+
+class OverBudgetError(Exception):
+    """Work that was given up; the text says after how much time."""
+
+
+class _Expired(BaseException):
+    """Raised by the timer in the midst of the work; no ``except Exception`` on the way may take it for its own."""
+
+
+_armed = False
+
+
+def available() -> bool:
+    """Whether work of this thread can be limited."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        return False
+    return signal.getsignal(signal.SIGPROF) in (signal.SIG_DFL, _expire)
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise OverBudgetError if the work inside takes more processor seconds; inside of limited work the outer limit holds."""
+    global _armed
+    if _armed or not available():
+        yield
+        return
+    if signal.getsignal(signal.SIGPROF) is not _expire:
+        signal.signal(signal.SIGPROF, _expire)
+    try:
+        try:
+            _armed = True
+            signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
+            yield
+        finally:
+            _armed = False
+            signal.setitimer(signal.ITIMER_PROF, 0)
+    except _Expired:
+        # It may have been raised in the ``finally`` above.
+        _armed = False
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        raise OverBudgetError(f"gave up after {seconds:.3g} s of processor time") from None
+
+
+def _expire(_signal: int, _frame: object) -> None:
+    if _armed:
+        raise _Expired

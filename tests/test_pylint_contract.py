@@ -49,30 +49,21 @@ def parameters(function: object) -> list[str]:
     return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
 
 
-def test_builder_has_the_methods_that_the_light_one_leaves_out() -> None:
+def test_builder_has_the_methods_that_light_trees_leave_out() -> None:
     assert parameters(AstroidBuilder.delayed_assattr) == ["self", "node"]
     assert parameters(AstroidBuilder.add_from_names_to_locals) == ["self", "node", "global_name"]
     assert parameters(AstroidBuilder.string_build) == ["self", "data", "modname", "path"]
     assert parameters(AstroidBuilder.__init__) == ["self", "manager", "apply_transforms"]
 
 
-def test_light_builder_asks_for_no_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_light_trees_ask_for_no_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
     # The first build of a process prepares astroid's own picture of the builtins, with its brains.
-    tree._build("x = 1\n", "/x.py", "contract")
+    AstroidBuilder(AstroidManager(), apply_transforms=False)
     monkeypatch.setattr(AstroidManager, "visit_transforms", lambda self, node: pytest.fail("a brain was asked"))
     tree._build("import dataclasses\n@dataclasses.dataclass\nclass C: ...\n", "/x.py", "contract")
     with pytest.raises(pytest.fail.Exception):
         AstroidBuilder(AstroidManager()).string_build("x = 1\n", modname="contract")
     AstroidManager().astroid_cache.pop("contract", None)
-
-
-def test_builder_calls_what_the_light_one_overrides(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    for name in ("delayed_assattr", "add_from_names_to_locals"):
-        monkeypatch.setattr(tree._LightBuilder, name, lambda self, node, *_, name=name: seen.append(name))
-    tree._LightBuilder().string_build("from a import b\nself.x = 1\n", modname="contract")
-    AstroidManager().astroid_cache.pop("contract", None)
-    assert set(seen) == {"delayed_assattr", "add_from_names_to_locals"}
 
 
 def test_builder_caches_under_the_module_name_and_the_cache_is_a_dictionary() -> None:

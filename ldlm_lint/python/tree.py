@@ -7,35 +7,26 @@ scope lookup gives the same names in both (measured on 83,578 calls of three rep
 from __future__ import annotations
 
 import ast
+import os.path
 import re
+import sys
 import warnings
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from astroid import nodes
-from astroid.builder import AstroidBuilder
-from astroid.exceptions import AstroidError, AstroidSyntaxError
-from astroid.manager import AstroidManager
 
+from ldlm_lint.python.rebuild import rebuild
+from ldlm_lint.python.walks import depth
 from ldlm_lint.source import Source
 
 _LINES_BEFORE_ERROR = 60
 _EMPTY_BLOCK = re.compile(r"expected an indented block after .* on line (\d+)$")
+# What goes through a tree by calling itself needs up to three calls a level, above those that it was called from.
+_CALLS_PER_LEVEL, _CALLS_BEFORE = 3, 100
 
 
-class _LightBuilder(AstroidBuilder):
-    """An astroid builder that leaves out what pulls in other modules."""
-
-    def __init__(self) -> None:
-        super().__init__(AstroidManager(), apply_transforms=False)
-
-    def delayed_assattr(self, node: nodes.AssignAttr) -> None:
-        """Leave instance attributes alone; astroid would infer the object of each assignment."""
-
-    def add_from_names_to_locals(self, node: nodes.ImportFrom, global_name: Collection[str]) -> None:
-        """Bind the imported names, without importing the module behind a star."""
-        if all(name != "*" for name, _ in node.names):
-            super().add_from_names_to_locals(node, global_name)
+class _TooDeep(Exception):
+    """A tree that cannot be gone through within Python's limit of nested calls."""
 
 
 @dataclass(frozen=True)
@@ -55,35 +46,25 @@ def parse(source: Source, module_name: str) -> Parsed:
     """The tree of a file, or of what stands before its first syntax error."""
     try:
         return Parsed(_build(source.text, source.path, module_name))
-    except AstroidSyntaxError as failure:
-        line, message = _cause(failure)
-    except (AstroidError, RecursionError) as failure:
-        return Parsed(None, 1, f"too deeply nested ({type(failure).__name__})")
+    except SyntaxError as failure:
+        line, message = failure.lineno or 1, failure.msg or "invalid syntax"
+    except (TypeError, ValueError, MemoryError) as failure:
+        line, message = 1, str(failure)
+    except (_TooDeep, RecursionError):
+        return Parsed(None, 1, "too deeply nested")
     prefix = _with_block(source, message) or _prefix_before(source, line)
     return Parsed(_build(prefix, source.path, module_name) if prefix else None, line, message)
 
 
 def _build(text: str, path: str, module_name: str) -> nodes.Module:
-    # The manager is a process singleton: a tree left in its cache would outlive the run and answer other files'
-    # imports, and a name taken out of it, such as ``builtins``, would be missed.
-    cache = AstroidManager().astroid_cache
-    before = cache.get(module_name)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _LightBuilder().string_build(text, modname=module_name, path=path)
-    finally:
-        if before is None:
-            cache.pop(module_name, None)
-        else:
-            cache[module_name] = before
-
-
-def _cause(failure: AstroidSyntaxError) -> tuple[int, str]:
-    error = failure.error
-    if isinstance(error, SyntaxError):
-        return error.lineno or 1, error.msg or "invalid syntax"
-    return 1, str(error)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parsed = ast.parse(text + "\n")
+    package = os.path.splitext(os.path.basename(path))[0] == "__init__" or module_name.endswith(".__init__")
+    module = rebuild(parsed, text, module_name.removesuffix(".__init__"), os.path.abspath(path), package)
+    if depth(module) * _CALLS_PER_LEVEL > sys.getrecursionlimit() - _CALLS_BEFORE:
+        raise _TooDeep
+    return module
 
 
 def _with_block(source: Source, message: str) -> str:

@@ -7,63 +7,88 @@ knows where its subtree begins and ends in the tree's preorder.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import TypeVar
 
 from astroid import nodes
 
 _Node = TypeVar("_Node", bound=nodes.NodeNG)
+_Kinds = type | tuple[type, ...]
 
 
-class _Order:
-    """The preorder of a tree: each node's place and the end of its subtree, and the places of each class of nodes."""
+class Preorder:
+    """The preorder of a tree: its nodes, and the places of each class of nodes.
+
+    Each node holds its place and the end of its subtree, ``_ldlm_start`` and ``_ldlm_end``; a light tree comes with them.
+    """
 
     def __init__(self, root: nodes.NodeNG) -> None:
-        self.nodes: list[nodes.NodeNG] = []
-        self.ranges: dict[nodes.NodeNG, tuple[int, int]] = {}
-        self._places: dict[type, list[int]] = {}
-        self._of: dict[object, list[int]] = {}
-        # Iterative: generated code nests deeper than Python's own stack.
-        waiting: list[tuple[nodes.NodeNG, int]] = [(root, -1)]
-        while waiting:
-            node, start = waiting.pop()
-            if start >= 0:
-                self.ranges[node] = (start, len(self.nodes))
-                continue
-            waiting.append((node, len(self.nodes)))
-            self._places.setdefault(type(node), []).append(len(self.nodes))
-            self.nodes.append(node)
-            waiting.extend((child, -1) for child in reversed(list(node.get_children())))
+        self.nodes: list[nodes.NodeNG] = root.__dict__.pop("_ldlm_preorder", None) or _preorder(root)
+        places: dict[type, list[int]] = defaultdict(list)
+        for place, node in enumerate(self.nodes):
+            places[node.__class__].append(place)
+        self._places = dict(places)
+        self._of: dict[_Kinds, list[int]] = {}
 
-    def places(self, kinds: type | tuple[type, ...]) -> list[int]:
+    @property
+    def kinds(self) -> list[type]:
+        """The classes of nodes that the tree has."""
+        return list(self._places)
+
+    def places(self, kinds: _Kinds) -> list[int]:
         """The places of the nodes of some classes, subclasses included, in order."""
-        if kinds not in self._of:
+        found = self._of.get(kinds)
+        if found is None:
             wanted = [places for kind, places in self._places.items() if issubclass(kind, kinds)]
-            self._of[kinds] = wanted[0] if len(wanted) == 1 else sorted(place for places in wanted for place in places)
-        return self._of[kinds]
+            found = wanted[0] if len(wanted) == 1 else sorted(place for places in wanted for place in places)
+            self._of[kinds] = found
+        return found
 
 
-# Kept at the root itself, so that it goes when the tree goes.
-_ATTRIBUTE = "_ldlm_order"
+def _preorder(root: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The nodes of a tree, marked with their places. Iterative: generated code nests deeper than Python's own stack."""
+    order: list[nodes.NodeNG] = []
+    waiting: list[tuple[nodes.NodeNG, bool]] = [(root, False)]
+    while waiting:
+        node, done = waiting.pop()
+        if done:
+            node._ldlm_end = len(order)
+            continue
+        node._ldlm_start = len(order)
+        order.append(node)
+        waiting.append((node, True))
+        waiting.extend((child, False) for child in reversed(list(node.get_children())))
+    return order
+
+
+def preorder(node: nodes.NodeNG) -> Preorder:
+    """The preorder of the tree that a node is part of; kept at its root, so that it goes when the tree goes."""
+    root = node
+    while root.parent is not None:
+        root = root.parent
+    order: Preorder | None = root.__dict__.get("_ldlm_order")
+    if order is None:
+        order = root._ldlm_order = Preorder(root)
+    return order
+
+
+def depth(root: nodes.NodeNG) -> int:
+    """How many nodes the longest way from the root of a tree to one of its nodes goes through."""
+    depths = [1]
+    for node in preorder(root).nodes[1:]:
+        depths.append(depths[node.parent._ldlm_start] + 1)
+    return max(depths)
 
 
 def nodes_of(node: nodes.NodeNG, kinds: type[_Node] | tuple[type[_Node], ...]) -> Iterator[_Node]:
     """The node and those below it that are of the given classes, in preorder."""
-    root = node
-    while root.parent is not None:
-        root = root.parent
-    order: _Order | None = root.__dict__.get(_ATTRIBUTE)
-    if order is None:
-        order = _Order(root)
-        setattr(root, _ATTRIBUTE, order)
-    found = order.ranges.get(node)
-    if found is None:
+    order = preorder(node)
+    marks = node.__dict__
+    start, end = marks.get("_ldlm_start"), marks.get("_ldlm_end")
+    if start is None or end is None or start >= len(order.nodes) or order.nodes[start] is not node:
         # A node that a checker made itself is not part of the tree.
-        yield from node.nodes_of_class(kinds)
-        return
-    start, end = found
+        return node.nodes_of_class(kinds)
     places = order.places(kinds)
-    for index in range(bisect_left(places, start), len(places)):
-        if places[index] >= end:
-            return
-        yield order.nodes[places[index]]  # type: ignore[misc]
+    first = bisect_left(places, start)
+    return map(order.nodes.__getitem__, places[first : bisect_left(places, end, first)])

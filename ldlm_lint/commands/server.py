@@ -1,0 +1,81 @@
+"""``ldlm-lint server``: the language server, on stdin and stdout or a socket."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from ldlm_lint import arguments as arguments_of
+from ldlm_lint.arguments import LEVELS, UsageError
+from ldlm_lint.commands.output import FINDINGS, OK
+
+INSTALL = "python -m pip install 'ldlm-lint[server]'"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``server``."""
+    parser.add_argument(
+        "--tcp", type=_address, metavar="HOST:PORT", help="wait for one editor at a socket (default: stdin and stdout)"
+    )
+    parser.add_argument(
+        "--log-level",
+        choices=("debug", "info", "warning", "error"),
+        default="warning",
+        metavar="LEVEL",
+        help="what goes to stderr: debug, info, warning or error (default: warning)",
+    )
+    what = parser.add_argument_group("what is checked, in place of what a project's configuration says")
+    for flag, text in (
+        ("--select", "apply these rules instead of the default set"),
+        ("--extend-select", "apply these rules too, opt-in ones included"),
+        ("--ignore", "leave these rules out"),
+    ):
+        what.add_argument(flag, action="extend", type=arguments_of._names, metavar="NAMES", help=text)
+    what.add_argument("--level", choices=tuple(LEVELS), metavar="LEVEL", help="lowest severity that is shown")
+    what.add_argument("--config", type=Path, metavar="FILE", help="read [tool.ldlm-lint] from this TOML file")
+    what.add_argument("--isolated", action="store_true", help="read no configuration file and no default baseline")
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve one editor until it leaves, and return the exit code: 1 where it leaves without a word, as the protocol asks."""
+    if importlib.util.find_spec("pygls") is None or importlib.util.find_spec("lsprotocol") is None:
+        raise UsageError(f"the language server needs pygls: {INSTALL}")
+    import logging
+
+    try:
+        from ldlm_lint.server.app import make
+    except ImportError as error:
+        raise UsageError(f"the language server needs pygls 2 ({error}): {INSTALL}") from error
+    from ldlm_lint.server.settings import Settings
+
+    if arguments.config and arguments.isolated:
+        raise UsageError("--config and --isolated exclude each other")
+    logging.basicConfig(level=arguments.log_level.upper(), format="%(levelname)s %(name)s: %(message)s")
+    settings = Settings(
+        tuple(arguments.select) if arguments.select is not None else None,
+        tuple(arguments.extend_select or ()),
+        tuple(arguments.ignore or ()),
+        arguments.level or "",
+        Path(os.path.abspath(arguments.config)).as_posix() if arguments.config else "",
+        arguments.isolated,
+    )
+    server = make(settings)
+    if arguments.tcp is None:
+        # The protocol gets a stream of its own, so that nothing that is printed can get between its messages.
+        messages = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        server.start_io(stdout=messages)
+    else:
+        server.start_tcp(*arguments.tcp)
+    server.stop()
+    return OK if server.finished else FINDINGS

@@ -1,0 +1,284 @@
+"""The server: what it does when the editor opens, changes, saves or asks.
+
+It never lints by itself and never waits for a lint with an answer due; see `ldlm_lint.server.link`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+
+from ldlm_lint import __version__
+from ldlm_lint.server import actions, hover
+from ldlm_lint.server.convert import FIX_ALL, diagnostic
+from ldlm_lint.server.link import Link, LinkError, Message, UsageAnswer
+from ldlm_lint.server.papers import NOTHING, Paper, Papers
+from ldlm_lint.server.schedule import Schedule
+from ldlm_lint.server.settings import Settings, merged
+
+# Seconds without a keystroke before a buffer is linted, and before the other open ones are, which it may bear on.
+TYPING, SPREADING = 0.15, 1.0
+# Seconds that an editor's question about actions waits for the lint of what was typed last.
+_PATIENCE = 5.0
+WATCHED = (
+    *("**/*.{py,pyi,pyw,sh,bash,sbatch,slurm,yaml,yml,json,toml,env,ipynb}", "**/{Dockerfile,Containerfile}*"),
+    *("**/.gitignore", "**/requirements*.txt", "**/*.lock"),
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Server(LanguageServer):
+    """A language server about training repositories."""
+
+    def __init__(self, settings: Settings) -> None:
+        # Whole texts: pygls splits lines at form feeds and other signs that the protocol does not split at, so that a
+        # buffer which is patched change by change would sooner or later differ from the editor's.
+        super().__init__("ldlm-lint", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        self.settings = settings
+        self.complaints: list[str] = []
+        self.papers = Papers()
+        self.link = Link(self._greeting)
+        self.schedule = Schedule(self._lint)
+        self.finished = False
+        self._spreading: set[str] = set()
+
+    @property
+    def encoding(self) -> str:
+        """The encoding of positions that was agreed on."""
+        return str(getattr(self.workspace.position_encoding, "value", self.workspace.position_encoding) or "utf-16")
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """A defect of ours goes into the log; nobody's typing is interrupted by it."""
+        logger.error("%s", error, exc_info=error)
+        self.log(f"internal error: {error}", types.MessageType.Error)
+
+    def log(self, message: str, kind: types.MessageType = types.MessageType.Info) -> None:
+        """Write into the editor's log."""
+        self.window_log_message(types.LogMessageParams(kind, message))
+
+    def show(self, message: str) -> None:
+        """Show a message to the user."""
+        self.window_show_message(types.ShowMessageParams(types.MessageType.Error, message))
+
+    def configure(self, given: object) -> None:
+        """Take settings from the editor, and keep what is wrong with them for when messages may be sent."""
+        self.settings, complaints = merged(self.settings, given)
+        self.complaints += complaints
+
+    def reconfigured(self) -> None:
+        """Lint everything anew under the settings as they are now."""
+        for complaint in self.complaints:
+            self.show(complaint)
+        self.complaints.clear()
+        self.link.tell(**self._configuration())
+        self.touch_all(0.0)
+
+    def touch_all(self, delay: float) -> None:
+        """Lint all open buffers, because something outside of them has changed."""
+        for paper in self.papers:
+            self.schedule.touch(paper.uri, delay, later=True)
+
+    def changed(self, paper: Paper, delay: float) -> None:
+        """Lint a buffer because of its text, and the others a little later."""
+        self._spreading.add(paper.uri)
+        self.schedule.touch(paper.uri, delay)
+
+    async def fresh(self, uri: str) -> Paper | None:
+        """An open buffer with a diagnosis of its text as it is; None where there is none in time."""
+        paper = self.papers.get(uri)
+        if paper is None:
+            return None
+        if paper.seen != paper.version:
+            self.schedule.touch(uri, 0.0)
+            try:
+                await asyncio.wait_for(self.schedule.settled(uri), _PATIENCE)
+            except asyncio.TimeoutError:
+                return None
+        return paper if paper.seen == paper.version else None
+
+    async def ask(self, **message: object) -> Any:
+        """What the linting process answers about the buffers as they are now."""
+        await self.link.start()
+        for paper in self.papers:
+            if paper.sent != paper.version:
+                self._send(paper)
+        return await self.link.ask(**message)
+
+    def stop(self) -> None:
+        """End what runs beside the protocol."""
+        self.schedule.close()
+        self.link.close()
+
+    def _greeting(self) -> list[Message]:
+        for paper in self.papers:
+            paper.sent = None
+        return [self._configuration()]
+
+    def _configuration(self) -> Message:
+        return {"do": "configure", "settings": self.settings.plain, "encoding": self.encoding}
+
+    def _send(self, paper: Paper) -> None:
+        self.link.tell(do="put", path=paper.path, text=paper.text)
+        paper.sent = paper.version
+
+    async def _lint(self, uri: str) -> None:
+        paper = self.papers.get(uri)
+        if paper is None:
+            return
+        version = paper.version
+        try:
+            found, trouble = await self.ask(do="lint", path=paper.path), ""
+        except UsageAnswer as answer:
+            found, trouble = NOTHING, str(answer)
+        except LinkError as error:
+            logger.error("%s: %s", paper.path, error)
+            self.log(f"{paper.path} could not be linted: {error}", types.MessageType.Error)
+            found, trouble = NOTHING, ""
+        except Exception as error:
+            self.report_server_error(error, type(error))
+            return
+        if self.papers.get(uri) is paper and paper.version == version:
+            self._publish(paper, found, trouble)
+        if uri in self._spreading:
+            self._spreading.discard(uri)
+            for other in self.papers:
+                if other is not paper:
+                    self.schedule.touch(other.uri, SPREADING, later=True)
+
+    def _publish(self, paper: Paper, found: Any, trouble: str) -> None:
+        if trouble and not any(one.trouble == trouble for one in self.papers):
+            self.show(trouble)
+        for problem in found["problems"]:
+            self.log(f"{paper.path}: {problem}", types.MessageType.Warning)
+        paper.trouble, paper.diagnosis, paper.seen = trouble, found, paper.version
+        capability = self.client_capabilities.text_document
+        shown = capability.publish_diagnostics if capability else None
+        related = bool(shown and shown.related_information)
+        self.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(
+                uri=paper.uri,
+                diagnostics=[diagnostic(one, self.papers.uri_of, related) for one in found["diagnostics"]],
+                version=paper.version,
+            )
+        )
+
+
+def make(settings: Settings) -> Server:
+    """A server that is ready to be started."""
+    server = Server(settings)
+    _register_life(server)
+    _register_buffers(server)
+    _register_questions(server)
+    return server
+
+
+def _register_life(server: Server) -> None:
+    @server.feature(types.INITIALIZE)
+    def initialize(params: types.InitializeParams) -> None:
+        server.configure(params.initialization_options)
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(_params: types.InitializedParams) -> None:
+        server.reconfigured()
+        await server.link.start()
+        workspace = server.client_capabilities.workspace
+        watching = workspace.did_change_watched_files if workspace else None
+        if watching and watching.dynamic_registration:
+            await server.client_register_capability_async(_watch_registration())
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(_params: None) -> None:
+        server.finished = True
+        server.stop()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
+    def configuration(params: types.DidChangeConfigurationParams) -> None:
+        server.configure(_section(params.settings))
+        server.reconfigured()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def watched(_params: types.DidChangeWatchedFilesParams) -> None:
+        server.touch_all(TYPING)
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
+    def folders(_params: types.DidChangeWorkspaceFoldersParams) -> None:
+        server.touch_all(TYPING)
+
+
+def _section(settings: object) -> object:
+    """Our section of an editor's settings; what others have put there is none of our business."""
+    if isinstance(settings, dict):
+        return next((settings[name] for name in ("ldlm-lint", "ldlmLint", "ldlm_lint") if name in settings), None)
+    return None
+
+
+def _watch_registration() -> types.RegistrationParams:
+    watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in WATCHED]
+    options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+    method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+    return types.RegistrationParams([types.Registration(id="ldlm-lint-files", method=method, register_options=options)])
+
+
+def _register_buffers(server: Server) -> None:
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenTextDocumentParams) -> None:
+        document = params.text_document
+        paper = server.papers.open(document.uri, document.version, document.text)
+        if paper is not None:
+            server.changed(paper, 0.0)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeTextDocumentParams) -> None:
+        paper = server.papers.get(params.text_document.uri)
+        if paper is not None:
+            text = server.workspace.get_text_document(paper.uri).source
+            paper.change(params.text_document.version, text)
+            server.changed(paper, TYPING)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    def saved(params: types.DidSaveTextDocumentParams) -> None:
+        paper = server.papers.get(params.text_document.uri)
+        if paper is not None:
+            server.changed(paper, 0.0)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseTextDocumentParams) -> None:
+        paper = server.papers.close(params.text_document.uri)
+        if paper is not None:
+            server.schedule.forget(paper.uri)
+            server.link.tell(do="drop", path=paper.path)
+            server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(paper.uri, []))
+            server.touch_all(SPREADING)
+
+
+def _register_questions(server: Server) -> None:
+    options = types.CodeActionOptions(
+        code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True
+    )
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
+    async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
+        paper = await server.fresh(params.text_document.uri)
+        return [] if paper is None else await actions.offered(server, paper, params.range, params.context.only)
+
+    @server.feature(types.CODE_ACTION_RESOLVE)
+    async def resolve(action: types.CodeAction) -> types.CodeAction:
+        return await actions.resolved(server, action)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def rest(params: types.HoverParams) -> types.Hover | None:
+        paper = server.papers.get(params.text_document.uri)
+        return None if paper is None else hover.at(paper, params.position, server.encoding, _shows_markdown(server))
+
+
+def _shows_markdown(server: Server) -> bool:
+    document = server.client_capabilities.text_document
+    formats = document.hover.content_format if document and document.hover else None
+    return formats is None or types.MarkupKind.Markdown in formats
+
+

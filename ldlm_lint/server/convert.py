@@ -1,0 +1,83 @@
+"""Plain values as the types of the protocol, and the actions that an editor may offer at a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from lsprotocol import types
+
+FIX_ALL = "source.fixAll.ldlm-lint"
+_LEVELS = {"safe": "safe fix", "unsafe": "unsafe fix"}
+
+Edits = Mapping[str, Sequence[Mapping[str, Any]]]
+"""Edits in the shape of the protocol, by path."""
+
+
+def range_of(value: Mapping[str, Any]) -> types.Range:
+    """A range."""
+    start, end = value["start"], value["end"]
+    return types.Range(types.Position(start["line"], start["character"]), types.Position(end["line"], end["character"]))
+
+
+def diagnostic(value: Mapping[str, Any], uri_of: Callable[[str], str], related: bool) -> types.Diagnostic:
+    """A diagnostic; ``related`` says whether the editor can show other places."""
+    places = [
+        types.DiagnosticRelatedInformation(types.Location(uri_of(one["path"]), range_of(one["range"])), one["message"])
+        for one in value["related"]
+    ]
+    return types.Diagnostic(
+        range=range_of(value["range"]),
+        message=value["message"],
+        severity=types.DiagnosticSeverity(value["severity"]),
+        code=value["code"],
+        code_description=types.CodeDescription(value["href"]),
+        source=value["source"],
+        tags=[types.DiagnosticTag(tag) for tag in value["tags"]] or None,
+        related_information=places if related and places else None,
+        data=value["data"],
+    )
+
+
+def workspace_edit(
+    edits: Edits, uri_of: Callable[[str], str], version_of: Callable[[str], int | None], versioned: bool
+) -> types.WorkspaceEdit:
+    """Edits of several files, with the versions of open buffers where the editor understands (``versioned``)."""
+    made = {
+        path: [types.TextEdit(range_of(one["range"]), one["newText"]) for one in found] for path, found in edits.items()
+    }
+    if not versioned:
+        return types.WorkspaceEdit(changes={uri_of(path): found for path, found in made.items()})
+    return types.WorkspaceEdit(
+        document_changes=[
+            types.TextDocumentEdit(
+                types.OptionalVersionedTextDocumentIdentifier(uri_of(path), version_of(path)), list(found)
+            )
+            for path, found in made.items()
+        ]
+    )
+
+
+def overlaps(value: Mapping[str, Any], other: types.Range) -> bool:
+    """Whether two ranges have a place in common, ends included: a cursor is an empty range."""
+    start, end = value["start"], value["end"]
+    first, last = (start["line"], start["character"]), (end["line"], end["character"])
+    return first <= (other.end.line, other.end.character) and (other.start.line, other.start.character) <= last
+
+
+def wanted(kind: str, only: Sequence[str] | None) -> bool:
+    """Whether an editor that asks for some kinds of actions asks for this one."""
+    return only is None or any(not one or kind == one or kind.startswith(one + ".") for one in only)
+
+
+def fixes_at(diagnosis: Mapping[str, Any], where: types.Range) -> Iterator[Mapping[str, Any]]:
+    """The fixes of the diagnostics at a place, safe ones first."""
+    found = diagnosis["diagnostics"]
+    here = [one for one in diagnosis["fixes"] if any(overlaps(found[at]["range"], where) for at in one["diagnostics"])]
+    yield from sorted(here, key=lambda one: ("safe", "unsafe", "display").index(one["level"]))
+
+
+def fix_title(fix: Mapping[str, Any], rules: Sequence[str]) -> str:
+    """What an action is called: the rule, what it does, how safe that is and why."""
+    level = _LEVELS[fix["level"]]
+    return f"{', '.join(rules)}: {fix['title']} ({level}{': ' + fix['reason'] if fix['reason'] else ''})"

@@ -1,0 +1,99 @@
+"""What an editor or the command line of the server sets, beside the project's own configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ldlm_lint.arguments import LEVELS
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+
+SECTION = "ldlm-lint"
+_LIST = "a list of names"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Selection as on the command line; empty values leave the project's own configuration alone.
+
+    ``config`` is an absolute path.
+    """
+
+    select: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    level: str = ""
+    config: str = ""
+    isolated: bool = False
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The settings as JSON has them."""
+        return asdict(self)
+
+    @classmethod
+    def of_plain(cls, values: Mapping[str, Any]) -> Settings:
+        """The settings of `plain`."""
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+
+    def load(self, path: Path) -> Config:
+        """The configuration for a file; raises what `Config.load` raises."""
+        from ldlm_lint.config import LEVELS as SEVERITIES
+        from ldlm_lint.config import Config, Overrides
+        from ldlm_lint.select import Layer
+
+        level = SEVERITIES[self.level] if self.level else None
+        overrides = Overrides(Layer(self.select, self.extend_select, self.ignore), level)
+        explicit = Path(self.config) if self.config else None
+        return Config.load(path, explicit=explicit, isolated=self.isolated, overrides=overrides)
+
+
+def merged(settings: Settings, given: object) -> tuple[Settings, list[str]]:
+    """Settings with what an editor has sent, and one line for each thing in it that makes no sense.
+
+    Names are those of the command line (``extend-select``); the spellings of JSON and Python are understood too. What
+    stands in a section of our own name is looked for there.
+    """
+    if given is None:
+        return settings, []
+    if not isinstance(given, Mapping):
+        return settings, [f"settings must be an object, not {given!r}"]
+    if SECTION in given:
+        return merged(settings, given[SECTION])
+    known = {_folded(one.name): one.name for one in fields(Settings)}
+    changes: dict[str, Any] = {}
+    complaints = []
+    for key, value in given.items():
+        name = known.get(_folded(str(key)))
+        if name is None:
+            from ldlm_lint.select import nearest
+
+            names = [one.replace("_", "-") for one in known.values()]
+            complaints.append(f'unknown setting "{key}"{nearest(str(key), names)}')
+        elif (wanted := _wrong(name, value)) is not None:
+            complaints.append(f'setting "{key}" must be {wanted}, not {value!r}')
+        elif value is not None:
+            changes[name] = tuple(value) if isinstance(value, list) else value
+    return replace(settings, **changes), complaints
+
+
+def _folded(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+def _wrong(name: str, value: object) -> str | None:
+    """What a value should have been, None where it is that; null leaves a setting alone."""
+    if value is None:
+        return None
+    if name in ("select", "extend_select", "ignore"):
+        fits = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        return None if fits else _LIST
+    if name == "isolated":
+        return None if isinstance(value, bool) else "true or false"
+    if name == "level":
+        return None if value == "" or value in LEVELS else f"one of {', '.join(LEVELS)}"
+    return None if isinstance(value, str) and (not value or Path(value).is_absolute()) else "an absolute path"

@@ -1,0 +1,70 @@
+"""The linting process of a server: requests as lines of JSON on stdin, answers on stdout, in order.
+
+It is a process of its own, so that typing never waits for a lint, a lint that hangs can be ended, and a defect of a
+parser written in C takes nobody's editor with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from ldlm_lint.server.analyst import Analyst
+from ldlm_lint.server.settings import Settings
+
+_Request = dict[str, Any]
+
+
+def main() -> None:
+    """Answer requests until stdin ends."""
+    answers = _own_stdout()
+    serve(sys.stdin.buffer, answers)
+
+
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer the requests of a stream; a request without ``id`` gets no answer."""
+    analyst = Analyst()
+    for line in requests:
+        request = json.loads(line)
+        answer = answered(analyst, request)
+        if "id" in request:
+            answers.write(json.dumps({"id": request["id"], **answer}).encode("ascii") + b"\n")
+            answers.flush()
+
+
+def answered(analyst: Analyst, request: _Request) -> dict[str, Any]:
+    """``result`` of a request; ``usage`` says what is wrong with the settings, ``error`` what is wrong with us."""
+    from ldlm_lint.select import SelectorError
+    from ldlm_lint.tomlfile import ConfigError
+
+    try:
+        return {"result": _OPERATIONS[request["do"]](analyst, request)}
+    except (ConfigError, SelectorError) as error:
+        return {"usage": str(error)}
+    except Exception:
+        return {"error": traceback.format_exc()}
+
+
+def _configure(analyst: Analyst, request: _Request) -> None:
+    analyst.configure(Settings.of_plain(request["settings"]), request["encoding"])
+
+
+_OPERATIONS: dict[str, Callable[[Analyst, _Request], Any]] = {
+    "configure": _configure,
+    "put": lambda analyst, request: analyst.put(request["path"], request["text"]),
+    "drop": lambda analyst, request: analyst.drop(request["path"]),
+    "lint": lambda analyst, request: analyst.lint(request["path"]),
+    "ignore": lambda analyst, request: analyst.ignore(request["path"], request["finding"]),
+    "fix-all": lambda analyst, request: analyst.fix_all(request["path"]),
+}
+
+
+def _own_stdout() -> BinaryIO:
+    """The stream of answers; whatever else this process prints goes to stderr."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers

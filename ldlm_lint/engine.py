@@ -7,25 +7,26 @@ configuration alone; everything that needs a second file is a claim, answered by
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.config import Config
-from ldlm_lint.deciding import decide_all, once
-from ldlm_lint.discover import discover, kind_of_name
+from ldlm_lint.decision import decision_of
 from ldlm_lint.gate import EVERYTHING, Gate, stale
-from ldlm_lint.linting import Overlay, lint_file, selected_rules, source_of
+from ldlm_lint.linting import Overlay, selected_rules, source_of
 from ldlm_lint.model import Finding, Problem, Report
+from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.rules import ALL, by_symbol, linter
-from ldlm_lint.source import Kind, Source
+from ldlm_lint.source import Source
+from ldlm_lint.sources import Sources
 from ldlm_lint.suppress import suppressions
 
 if TYPE_CHECKING:
+    from ldlm_lint.batch import Progress
+    from ldlm_lint.cache.session import Session
     from ldlm_lint.evidence.dossier import Dossier
-    from ldlm_lint.project.questions import Context
 
 
 def run(
@@ -36,40 +37,48 @@ def run(
     overlay: Overlay | None = None,
     gate: Gate = EVERYTHING,
     evidence: Dossier | None = None,
+    session: Session | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
 ) -> Report:
     """Lint the files below ``paths`` (absolute) and return what was found, decided, selected and sorted.
 
     ``base`` is the directory that bounds symbolic links where a path has no project of its own. ``overlay`` gives
     contents (by absolute path with forward slashes) that take the place of what is on disk. What ``gate`` holds back
     is counted, and for fixes it is as good as suppressed. ``evidence`` is what probes saw of the findings.
+    ``session`` is what earlier runs remember, ``jobs`` how many processes lint (0: as many as pay), ``progress`` is
+    told of every file that is done.
     """
     overlay = overlay or {}
-    found = discover(paths, config, Path(config.root) if config.root else base, overlay)
-    sources: dict[str, Source] = {}
-    results = [lint_file(path, kind, config, overlay, sources) for path, kind in found.files]
-    contexts: dict[str, Context] = {}
-    decided = list(once(decide_all(results, config, overlay, contexts)))
+    decision = decision_of(paths, config, base, overlay, session=session, jobs=jobs, progress=progress)
+    sources = Sources({path.as_posix(): kind for path, kind in decision.files}, overlay)
+    decided = list(decision.findings)
     joined = None
     if evidence is not None:
         from ldlm_lint.evidence.applied import applied
 
         joined = applied(
-            decided, evidence, dict(found.files), config, functools.partial(source_of, overlay=overlay), sources
+            decided, evidence, dict(decision.files), config, functools.partial(source_of, overlay=overlay), sources
         )
         decided = list(joined.findings)
     kept, withdrawn, suppressed = _select(decided, config, sources)
     sifted = gate.sift(kept, sources, config.root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
-    _add_related(shown, overlay, sources)
-    problems = [*found.problems, *_problems(decided, sources)]
-    checked = {result.path for result in results} - {problem.path for problem in problems}
+    _add_related(shown, sources)
+    if any(map(is_notebook, sources)):
+        from ldlm_lint.notebooks.fixes import bounded, in_cells
+
+        shown = in_cells(bounded(shown, sources), sources)
+    problems = [*decision.problems, *_problems(decided, sources)]
+    checked = {path.as_posix() for path, _ in decision.files} - {problem.path for problem in problems}
+    shown_in = {finding.span.path for finding in shown}
     return Report(
         findings=tuple(sorted(shown, key=lambda finding: finding.order)),
         problems=tuple(sorted(problems, key=lambda problem: (problem.path, problem.line))),
-        files=len(results) - sum(finding.rule == linter.UNREADABLE_FILE.symbol for finding in decided),
+        files=len(decision.files) - sum(finding.rule == linter.UNREADABLE_FILE.symbol for finding in decided),
         suppressed=suppressed,
-        unseen=sum(result.unseen for result in results),
-        excluded=found.excluded,
+        unseen=decision.unseen,
+        excluded=decision.excluded,
         requested=len(paths),
         sources=sources,
         root=config.root,
@@ -77,21 +86,8 @@ def run(
         unchanged=len(sifted.held) - sifted.baselined,
         stale=stale(sifted.gone, config.root, paths, checked, functools.partial(_applies, config)),
         evidence=joined,
-        launches=_launches(contexts.values(), {finding.span.path for finding in shown}),
+        launches={path: script for path, script in decision.launches if path in shown_in},
     )
-
-
-def _launches(contexts: Iterable[Context], paths: Collection[str]) -> dict[str, str]:
-    """The only script that launches a file, by the file, where the projects' launches are known anyway."""
-    scripts: dict[str, set[str]] = defaultdict(set)
-    for context in contexts:
-        for program in context.known_programs:
-            runs = context.project.reach(program.entry) if program.entry is not None else frozenset()
-            for path in {program.path, *(use.path for use in program.configs), *runs}.intersection(paths):
-                scripts[path].add(program.path)
-    only = {path: next(iter(found)) for path, found in scripts.items() if len(found) == 1}
-    # What a batch system starts cannot be run as it stands.
-    return {path: script for path, script in only.items() if script.endswith((".sh", ".bash"))}
 
 
 def _problems(findings: Iterable[Finding], sources: Mapping[str, Source]) -> Iterator[Problem]:
@@ -103,10 +99,11 @@ def _problems(findings: Iterable[Finding], sources: Mapping[str, Source]) -> Ite
             yield Problem(finding.span.path, line, by_symbol[finding.rule].text(finding.args))
 
 
-def _add_related(findings: Iterable[Finding], overlay: Overlay, sources: dict[str, Source]) -> None:
-    """Add the sources of the files that findings point to, for their lines and columns."""
-    for path in {related.span.path for finding in findings for related in finding.related} - sources.keys():
-        sources[path] = source_of(path, kind_of_name(path) or Kind.SHELL, overlay)
+def _add_related(findings: Iterable[Finding], sources: Sources) -> None:
+    """Read the files that findings point to, for their lines and columns."""
+    for finding in findings:
+        for related in finding.related:
+            sources[related.span.path]
 
 
 def _select(

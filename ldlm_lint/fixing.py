@@ -17,6 +17,8 @@ from ldlm_lint.config import Config
 from ldlm_lint.discover import discover
 from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.model import Applicability, Edit, Finding, Problem, Report
+from ldlm_lint.notebooks.document import NotebookError
+from ldlm_lint.notebooks.rewrite import as_stored
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source, UnreadableError
 from ldlm_lint.writing import NOT_FIXED, blocked, finish_interrupted, write_changed
@@ -93,11 +95,19 @@ def apply_fixes(
         report,
         sum(result.applied.values()) if not failed else 0,
         tuple(sorted(changed)),
-        unified_diff(patch_base(base), contents, changed),
+        unified_diff(patch_base(base), *_stored(contents, changed)),
         (*interrupted, *notes_of(result, faults)),
         result.applied,
         result.rounds,
     )
+
+
+def _stored(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+    """What a patch speaks about: files as they lie on the disk; where that is not what was linted, what was linted."""
+    try:
+        return as_stored(before, after)
+    except NotebookError:
+        return before, after
 
 
 @dataclass(slots=True)

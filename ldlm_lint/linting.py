@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import traceback
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
@@ -33,7 +35,7 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
 
 def _linted(name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
     source = source_of(name, kind, overlay)
-    at_risk = rules_at_risk(source.data, kind) - _idle(config)
+    at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
     if not at_risk and _parses(source):
         return FileResult(name)
     try:
@@ -52,7 +54,8 @@ def selected_rules(config: Config) -> frozenset[str]:
     return config.selected(ALL) | {rule.symbol for rule in linter.RULES if rule.default}
 
 
-def _idle(config: Config) -> frozenset[str]:
+@functools.lru_cache
+def idle_rules(config: Config) -> frozenset[str]:
     """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
     return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
 
@@ -81,13 +84,23 @@ def _lint(source: Source, config: Config, at_risk: frozenset[str]) -> FileResult
     from ldlm_lint.checkers.host import lint as lint_python
     from ldlm_lint.project.index import dotted_name
 
-    return lint_python(source, dotted_name(source.path, config.root), config.facts, at_risk)
+    result = lint_python(source, dotted_name(source.path, config.root), config.facts, at_risk)
+    return _with_unparsed(result, source) if source.parts else result
+
+
+def _with_unparsed(result: FileResult, source: Source) -> FileResult:
+    """The result of a notebook together with the cells that are no Python."""
+    from ldlm_lint.notebooks.fixes import unparsed
+
+    return replace(result, findings=tuple(sorted((*result.findings, *unparsed(source)), key=lambda one: one.order)))
 
 
 def _parses(source: Source) -> bool:
     """Whether a file without any trigger is at least Python; a script is read in full only where a trigger stands."""
     if source.kind is not Kind.PYTHON:
         return True
+    if any(part.error for part in source.parts):
+        return False
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -220,15 +220,27 @@ class Source:
         at = bisect.bisect_right(self.parts, offset, key=lambda part: part.start) - 1
         return self.parts[at] if at >= 0 else None
 
-    def lines_before(self, offset: int) -> int:
-        """How many lines stand before the notebook cell around a byte offset: what its own first line is counted from."""
+    def cell_lines(self, offset: int) -> tuple[int, int]:
+        """The lines ``(first, last)``, 1-based, of the notebook cell around a byte offset; all of them elsewhere."""
         part = self.part_at(offset)
-        return self.position(part.start)[0] - 1 if part is not None else 0
+        if part is None:
+            return 1, len(self.lines)
+        first = self.position(part.start)[0]
+        return first, first + max(self.data.count(b"\n", part.start, part.end) - 1, 0)
 
     def shown(self, offset: int) -> tuple[int, int]:
         """As `position`, with the line counted from the beginning of the notebook cell, where there is one."""
         line, column = self.position(offset)
-        return max(line - self.lines_before(offset), 1), column
+        return max(line - self.cell_lines(offset)[0] + 1, 1), column
+
+    @functools.cached_property
+    def shown_lines(self) -> tuple[str, ...]:
+        """`lines` as a reader knows them: those of a notebook with the commands of IPython that stand in them."""
+        if not self.parts:
+            return self.lines
+        from ldlm_lint.notebooks.magics import restored
+
+        return tuple(map(restored, self.lines))
 
     def slice(self, span: Span) -> str:
         """The text of a span."""

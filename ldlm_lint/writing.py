@@ -12,6 +12,8 @@ from ldlm_lint.autofix.runs import is_inside
 from ldlm_lint.autofix.transaction import Recovered, TransactionError, commit, recover, unfinished
 from ldlm_lint.autofix.write import WriteError, real_file, refusal
 from ldlm_lint.model import Problem
+from ldlm_lint.notebooks.document import NotebookError
+from ldlm_lint.notebooks.rewrite import as_stored
 
 NOT_FIXED = "not fixed"
 
@@ -37,6 +39,7 @@ def write_changed(
     if not after:
         return ()
     try:
+        before, after = as_stored(before, after)
         with journal.held():
             commit(journal, {Path(path): (before[path], after[path]) for path in after}, options, rules)
             # All is written; old runs that cannot be forgotten now are so by a later run.
@@ -44,7 +47,7 @@ def write_changed(
                 journal.prune()
     except TransactionError as error:
         return (Problem(error.path.as_posix(), 1, f"{failure}, and no other file either: {error}"),)
-    except JournalError as error:
+    except (JournalError, NotebookError) as error:
         return (Problem("", 1, f"{failure}: {error}"),)
     return ()
 

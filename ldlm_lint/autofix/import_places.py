@@ -66,7 +66,7 @@ def insertion(source: Source, body: Sequence[ast.stmt], line: str) -> Edit:
     if loading:
         return _into(source, body, loading, line)
     leading = [
-        one for one in sections if start <= one[0] and all(isinstance(n, _ImportLike) for n in body[start : one[0]])
+        one for one in sections if start <= one[0] and all(_leads(node) for node in body[start : one[0]])
     ]
     alike = [one for one in leading if any(_is_like(body[i], root) for i in one)]
     if alike:
@@ -83,6 +83,13 @@ def insertion(source: Source, body: Sequence[ast.stmt], line: str) -> Edit:
     while head < len(source.lines) and source.lines[head].lstrip().startswith("#"):
         head += 1
     return _new_line(source, head, line, alone=True)
+
+
+def _leads(node: ast.stmt) -> bool:
+    """Whether a statement stands among the first imports: one of them, or a command of IPython in a notebook."""
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        return isinstance(node.value.func, ast.Name) and node.value.func.id == "get_ipython"
+    return isinstance(node, _ImportLike)
 
 
 def _start(body: Sequence[ast.stmt]) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from ldlm_lint.autofix import validate_names, validate_tree
 from ldlm_lint.autofix.moves import Moves
 from ldlm_lint.model import Edit
+from ldlm_lint.notebooks import text
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 
@@ -20,6 +21,8 @@ def validate_python(before: bytes, after: bytes, edits: Collection[Edit] = ()) -
     It must parse and compile as far as it did before; where ``edits`` are given (those that make ``after`` of
     ``before``), its tree must be the same outside of them, and the names that they bring in must be bound and hide none.
     """
+    if text.is_text(before) and text.frozen(before) != text.frozen(after):
+        return "it would change a command of IPython or the bounds of a cell"
     level, _ = _soundness(before)
     now, why = _soundness(after)
     if now < level:

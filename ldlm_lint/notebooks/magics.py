@@ -20,7 +20,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 # Cell magics whose body runs in the notebook's own namespace, or is at least Python of the same program.
 _OF_PYTHON = frozenset(
-    "capture debug ipytest memit prun time timeit snakeviz pyinstrument wandb".split()
+    ["capture", "debug", "ipytest", "memit", "prun", "time", "timeit", "snakeviz", "pyinstrument", "wandb"]
 )
 # What Databricks and Colab write at the top of a cell in another language.
 _OTHER_LANGUAGE = re.compile(r"%(?:sql|md|scala|r|sh|fs|html|js|bigquery|python2)\b")

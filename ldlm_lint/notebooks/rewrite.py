@@ -11,13 +11,35 @@ import difflib
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
-from ldlm_lint.notebooks import document
+from ldlm_lint.notebooks import document, is_notebook
 from ldlm_lint.notebooks.document import Cell, Notebook, NotebookError
-from ldlm_lint.notebooks.text import cell_texts
+from ldlm_lint.notebooks.text import cell_texts, python_text
 
 _ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+
+
+def as_stored(
+    before: Mapping[str, bytes], after: Mapping[str, bytes]
+) -> tuple[Mapping[str, bytes], Mapping[str, bytes]]:
+    """Old and new contents of files as they lie on the disk, of notebooks their JSON, for those in ``after``.
+
+    Raises NotebookError, which begins with the path, for a notebook that no longer holds the code in ``before``.
+    """
+    if not any(map(is_notebook, after)):
+        return before, after
+    old, new = dict(before), dict(after)
+    for path in filter(is_notebook, after):
+        try:
+            data = Path(path).read_bytes()
+            if python_text(data) != before[path]:
+                raise NotebookError("changed since it was read")
+            old[path], new[path] = data, rewritten(data, after[path])
+        except (OSError, NotebookError) as error:
+            raise NotebookError(f"{path}: {error}") from error
+    return old, new
 
 
 def rewritten(data: bytes, text: bytes) -> bytes:

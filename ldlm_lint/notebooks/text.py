@@ -18,6 +18,8 @@ _MARK = "\x01"
 _HEAD = f"# %% notebook{_MARK}"
 _HEADER = _HEAD.encode()
 _BREAK = re.compile(rf"^# %% \[cell (\d+)\]{_MARK}(?: not parsed, line (\d+): ([^\r\n]*))?(?:\r\n|\r|\n)".encode(), re.MULTILINE)
+_FROZEN = re.compile(rf"^[^\r\n]*[{_MARK}{magics.MARK}][^\r\n]*".encode(), re.MULTILINE)
+_CELL_MAGIC = f"#{magics.MARK}%%".encode()
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _END = re.compile(rb"(?:\r\n|\r|\n)\Z")
 
@@ -84,3 +86,23 @@ def _joined(cells: list[tuple[Cell, str, tuple[int, str] | None]], newline: str)
         why = f" not parsed, line {failure[0]}: {_NEWLINE.sub(' ', failure[1])}" if failure else ""
         pieces.append(f"# %% [cell {cell.number}]{_MARK}{why}{newline}{text}{newline}")
     return "".join(pieces)
+
+
+def frozen(data: bytes) -> list[bytes]:
+    """What no edit of a text may change: the bounds of its cells, the commands of IPython, a cell magic at the top."""
+    lines = [match.group() for match in _FROZEN.finditer(data)]
+    tops = (data[part.start : part.start + len(_CELL_MAGIC)] == _CELL_MAGIC for part in parts(data))
+    return [*lines, *(b"%%" if top else b"" for top in tops)]
+
+
+def untouched(data: bytes, start: int, end: int) -> bool:
+    """Whether an edit of the bytes ``[start, end)`` leaves what is `frozen` alone."""
+    first = max(data.rfind(b"\n", 0, start), data.rfind(b"\r", 0, start)) + 1
+    for match in _FROZEN.finditer(data, first):
+        if match.start() > end:
+            break
+        if start == end == match.start():
+            return not match.group().startswith(_CELL_MAGIC)
+        if start < match.end() + 1 and end > match.start():
+            return False
+    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import set_cell_size
 
@@ -30,16 +30,18 @@ def excerpt(source: Source, span: Span) -> list[Row]:
     # A span that ends with a line break ends, for a reader, on the line before.
     text = source.slice(span).rstrip("\r\n")
     last, end = source.position(span.start + len(text.encode(source.encoding)))
-    lines = source.lines
+    lines = source.shown_lines
+    top, bottom = source.cell_lines(span.start)
     if first == last:
         marked = _one_line(first, lines[first - 1], column - 1, end - 1)
         indent = ""
     else:
         marked = _block(lines, first, column - 1, last, end - 1)
         indent = "  "
-    before = [Row(first - 1, indent + _cut(lines[first - 2]))] if first > 1 and lines[first - 2].strip() else []
-    after = [Row(last + 1, indent + _cut(lines[last]))] if last < len(lines) and lines[last].strip() else []
-    return [*before, *marked, *after]
+    before = [Row(first - 1, indent + _cut(lines[first - 2]))] if first > top and lines[first - 2].strip() else []
+    after = [Row(last + 1, indent + _cut(lines[last]))] if last < bottom and lines[last].strip() else []
+    rows = [*before, *marked, *after]
+    return [replace(row, number=row.number - top + 1) if row.number is not None else row for row in rows]
 
 
 def _one_line(number: int, line: str, start: int, end: int) -> list[Row]:

@@ -24,15 +24,18 @@ class Change:
 def patch(source: Source, edits: Sequence[Edit]) -> list[Change]:
     """The changed lines of one file, all edits being its own and disjoint."""
     changes: list[Change] = []
-    shift = 0
+    shift, cell = 0, None
     for first, last, group in _places(source, sorted(edits)):
         if changes:
             changes.append(Change(""))
+        shift = shift if group[0].span.cell == cell else 0
+        cell = group[0].span.cell
         old, new = _lines(source, first, last, group)
         same = _common(old, new)
         changes += (Change("-", None, line) for line in old[same : _end(old, new, same)])
         added = new[same : _end(new, old, same)]
-        changes += (Change("+", first + shift + same + at, line) for at, line in enumerate(added))
+        top = first - source.cell_lines(group[0].span.start)[0] + 1
+        changes += (Change("+", top + shift + same + at, line) for at, line in enumerate(added))
         shift += len(new) - len(old)
     return changes
 

@@ -1,0 +1,126 @@
+"""Which fixes a notebook bears: in what order its cells are run nobody knows.
+
+A fix changes one cell. What it imports it imports there or in an earlier cell, where the notebook read from the top has it
+in time; no line of IPython's own syntax is changed. What asks for more is shown and not applied.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
+from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.notebooks.text import Part, untouched
+from ldlm_lint.rules.linter import UNPARSABLE_FILE
+from ldlm_lint.source import Source
+
+SEVERAL_CELLS = "it changes several cells of a notebook, and in what order they are run is not known"
+_COMMAND = "it changes a command of IPython"
+_IMPORTED_LATER = "it rests on an import of a later cell"
+_IMPORT = re.compile(r"\s*(?:(?:import|from)\s[^\n]*\s*)+|,\s*\w+\s*|\w+,\s*")
+_BINDING = re.compile(rb"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\r\n#]+)", re.MULTILINE)
+_WORD = re.compile(r"[^\W\d]\w*")
+
+
+def unparsed(source: Source) -> Iterator[Finding]:
+    """A finding for each cell that is no Python, at the line that shows it."""
+    for part in source.parts:
+        if part.error:
+            first, _ = source.position(part.start)
+            line = first + part.error_line - 1
+            start = source.line_starts[min(line, len(source.line_starts)) - 1]
+            span = source.span(start, max(start + len(source.lines[line - 1].encode()), start))
+            args = (("error", part.error), ("checked", "the other cells were checked"))
+            yield Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args)
+
+
+def bounded(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
+    """The findings, with fixes that a notebook does not bear for display only."""
+    return [replace(one, fix=_bounded(one.fix, sources)) if _edits_notebook(one.fix) else one for one in findings]
+
+
+def in_cells(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
+    """The findings, their places in notebooks with the cells that they lie in."""
+    return [
+        replace(
+            one,
+            span=_in_cell(one.span, sources),
+            related=tuple(replace(note, span=_in_cell(note.span, sources)) for note in one.related),
+        )
+        for one in findings
+    ]
+
+
+def _in_cell(span: Span, sources: Mapping[str, Source]) -> Span:
+    part = sources[span.path].part_at(span.start) if is_notebook(span.path) and span.path in sources else None
+    return span if part is None else replace(span, cell=part.number)
+
+
+def _edits_notebook(fix: Fix | None) -> bool:
+    return fix is not None and any(is_notebook(edit.span.path) for edit in fix.edits)
+
+
+def _bounded(fix: Fix | None, sources: Mapping[str, Source]) -> Fix | None:
+    if fix is None:
+        return None
+    edits: list[Edit] = []
+    for path in dict.fromkeys(edit.span.path for edit in fix.edits):
+        own = [edit for edit in fix.edits if edit.span.path == path]
+        source = sources.get(path)
+        if is_notebook(path):
+            placed = _placed(source, own) if source is not None else SEVERAL_CELLS
+            if isinstance(placed, str):
+                return replace(fix, applicability=Applicability.DISPLAY, reason=placed)
+            own = placed
+        edits += own
+    return replace(fix, edits=tuple(edits))
+
+
+def _placed(source: Source, edits: Sequence[Edit]) -> list[Edit] | str:
+    """The edits of one notebook, a late import at the top of the cell that needs it; or why they cannot be made."""
+    imports = [edit for edit in edits if edit.span.start == edit.span.end and _IMPORT.fullmatch(edit.text)]
+    others = [edit for edit in edits if edit not in imports]
+    cells = {part.number: part for edit in others or imports if (part := source.part_at(edit.span.start))}
+    if len(cells) != 1:
+        return SEVERAL_CELLS
+    cell = next(iter(cells.values()))
+    moved = [_in_time(source, edit, cell) if others else _at_top(source, edit) for edit in imports]
+    placed = [*others, *(edit for edit in moved if edit is not None)]
+    if None in moved or any(_imported_later(source, edit, cell) for edit in others):
+        return _IMPORTED_LATER
+    return placed if all(untouched(source.data, edit.span.start, edit.span.end) for edit in placed) else _COMMAND
+
+
+def _in_time(source: Source, edit: Edit, cell: Part) -> Edit | None:
+    """An import in the cell that needs it, or before; one that would come later goes to the top of that cell."""
+    if edit.span.start < cell.end:
+        return _at_top(source, edit)
+    if not edit.text.lstrip().startswith(("import ", "from ")):
+        return None
+    at = cell.start
+    for line in source.data[cell.start : cell.end].splitlines(keepends=True):
+        if not line.lstrip().startswith(b"#"):
+            break
+        at += len(line)
+    return Edit(Span(edit.span.path, at, at, cell.number), edit.text.strip() + source.newline)
+
+
+def _at_top(source: Source, edit: Edit) -> Edit:
+    """A line that begins a cell begins it without a blank line."""
+    begins = any(part.start == edit.span.start for part in source.parts)
+    return replace(edit, text=edit.text.lstrip("\r\n")) if begins else edit
+
+
+def _imported_later(source: Source, edit: Edit, cell: Part) -> bool:
+    """Whether an edit uses a name that only a later cell imports."""
+    names = set(_WORD.findall(edit.text)) - set(_WORD.findall(source.slice(edit.span)))
+    before = {name for match in _BINDING.finditer(source.data, 0, cell.end) for name in _bound(match)}
+    later = {name for match in _BINDING.finditer(source.data, cell.end) for name in _bound(match)}
+    return not names.isdisjoint(later - before)
+
+
+def _bound(match: re.Match[bytes]) -> list[str]:
+    return _WORD.findall(match[1].decode(errors="replace"))
+

@@ -87,6 +87,22 @@ _SHAPES: tuple[tuple[str, str, dict[str, str], tuple[tuple[str, str, str], ...]]
     ("Attribute", "AssignAttr", {"attrname": "raw.attr"}, _OWNER),
     ("Attribute", "DelAttr", {"attrname": "raw.attr"}, _OWNER),
 )
+
+
+def _nameless(kind: type) -> type:
+    """A class of literals without the attributes of the builtin that it is an instance of.
+
+    astroid looks those up in its picture of the builtins, if something has made it paint one (0.1 s): ``name`` of a text
+    would be ``str`` or missing, according to what was linted before.
+    """
+
+    def missing(_self: nodes.NodeNG, name: str) -> Any:
+        raise AttributeError(name)
+
+    return type(kind.__name__, (kind,), {"__getattr__": missing})
+
+
+_LITERALS = {name: _nameless(getattr(nodes, name)) for name in ("Const", "Dict", "List", "Set", "Tuple")}
 _POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _CHILD = {
     _ONE: "BUILD[(child := raw.{0}).__class__](child, node, tree)",
@@ -178,7 +194,7 @@ def _documented(body: list[ast.stmt], parent: nodes.NodeNG) -> tuple[nodes.Const
     first = body[0].value if body and isinstance(body[0], ast.Expr) else None
     if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
         return None, body
-    doc = nodes.Const(
+    doc = _LITERALS["Const"](
         first.value,
         first.lineno,
         first.col_offset,
@@ -400,7 +416,7 @@ def _with(raw: Any, parent: nodes.NodeNG, tree: Growing) -> nodes.With:
 
 
 def _dict(raw: ast.Dict, parent: nodes.NodeNG, tree: Growing) -> nodes.Dict:
-    node = _placed(nodes.Dict, raw, parent, tree)
+    node = _placed(_LITERALS["Dict"], raw, parent, tree)
     node.postinit([_item(key, value, parent, node, tree) for key, value in zip(raw.keys, raw.values, strict=True)])
     tree.end(node)
     return node
@@ -466,8 +482,9 @@ BUILD: dict[type, _Build] = _Builders()
 def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str], ...]]) -> _Build:
     """The function that builds one kind of nodes: the attributes that astroid's constructor sets, without calling it."""
     _, kind, values, children = shape
+    made = _LITERALS.get(kind) or getattr(nodes, kind)
     names = {name for name, _, _ in children}
-    settings = {**_defaults(getattr(nodes, kind)), **values, "parent": "parent"}
+    settings = {**_defaults(made), **values, "parent": "parent"}
     if kind != "Comprehension":
         settings |= {name: f"raw.{name}" for name in _POSITION}
     lines = [
@@ -483,7 +500,7 @@ def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str]
     ]
     space = {
         "new": object.__new__,
-        kind: getattr(nodes, kind),
+        kind: made,
         "BUILD": BUILD,
         "BINARY": BIN_OP_CLASSES,
         "BOOLEAN": BOOL_OP_CLASSES,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--python", action="append", default=[], metavar="VERSION", help="test on this; may be repeated")
     parser.add_argument("--lowest", action="store_true", help="with the oldest versions that pyproject.toml allows")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="copy the packages there when all steps have passed")
     parser.add_argument("--pytest", default="-n auto --dist loadgroup", metavar="ARGUMENTS", help="arguments of pytest")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -97,6 +99,10 @@ def main() -> int:
                 checkout = scratch / "first" / "checkout"
                 tested(wheel, checkout, python, lowest=arguments.lowest, extra=arguments.pytest.split(), scratch=scratch)
                 print(f"the wheel passes its tests on Python {python}", flush=True)
+            if arguments.keep:
+                arguments.keep.mkdir(parents=True, exist_ok=True)
+                for name in packages:
+                    shutil.copy2(scratch / "first" / "dist" / name, arguments.keep)
         except CheckError as error:
             print(f"check_packages.py: {error}", file=sys.stderr)
             return 1

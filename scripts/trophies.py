@@ -75,7 +75,7 @@ def _sections(trophies: Iterable[Trophy]) -> Iterator[str]:
 def checkout(repository: str, commit: str, given: Path | None, scratch: Path) -> Path:
     """A working tree of the repository at the commit; raises CalledProcessError where none can be had."""
     if given is not None:
-        place = given / repository.partition("/")[2]
+        place = (given / repository.partition("/")[2]).resolve()
         if place.is_dir() and _git("rev-parse", "HEAD", cwd=place) == commit:
             return place
     place = scratch / repository.replace("/", "+")

@@ -1,0 +1,72 @@
+"""Many files linted: what is remembered is taken over, the rest is done here or by processes, the answers in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.config import Config
+from ldlm_lint.linting import Overlay, idle_rules, lint_file
+from ldlm_lint.model import FileResult
+from ldlm_lint.rules import linter
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.cache.session import Session
+
+Progress = Callable[[int, int], object]
+"""Told of each file that is done: how many are, of how many."""
+_PASSING = frozenset({linter.INTERNAL_ERROR.symbol, linter.UNREADABLE_FILE.symbol})
+"""What another run may judge otherwise although the file is the same: it had more memory, time or rights."""
+
+
+def lint_files(
+    files: Sequence[tuple[Path, Kind]],
+    config: Config,
+    overlay: Overlay,
+    *,
+    session: Session | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[FileResult]:
+    """The results of files (absolute), in their order; ``jobs`` as for `ldlm_lint.workers.count_for`."""
+    known = dict(_remembered(files, config, overlay, session))
+    missing = [(path, kind) for path, kind in files if path not in known]
+    for done, (path, kind, result) in enumerate(_linted(missing, config, overlay, jobs), start=len(known) + 1):
+        known[path] = result
+        if session is not None and path.as_posix() not in overlay and may_be_kept(result):
+            session.keep(kind, config_key(config), result)
+        if progress is not None:
+            progress(done, len(files))
+    return [known[path] for path, _ in files]
+
+
+def may_be_kept(result: FileResult) -> bool:
+    """Whether a result says something about the file alone, and nothing about the run."""
+    return all(finding.rule not in _PASSING for finding in result.findings)
+
+
+def config_key(config: Config) -> str:
+    """What of the configuration the result of a file rests on."""
+    return repr((config.root, sorted(config.facts.items()), sorted(idle_rules(config))))
+
+
+def _remembered(
+    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Overlay, session: Session | None
+) -> Iterator[tuple[Path, FileResult]]:
+    if session is None:
+        return
+    key = config_key(config)
+    for path, kind in files:
+        name = path.as_posix()
+        result = session.result(name, kind, key) if name not in overlay else None
+        if result is not None:
+            yield path, result
+
+
+def _linted(
+    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Mapping[str, bytes], jobs: int
+) -> Iterator[tuple[Path, Kind, FileResult]]:
+    for path, kind in files:
+        yield path, kind, lint_file(path, kind, config, overlay, {})

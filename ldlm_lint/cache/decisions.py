@@ -1,0 +1,43 @@
+"""Decisions of earlier runs, by what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.cache.session import Session, key_of
+from ldlm_lint.cache.values import decode, encode
+from ldlm_lint.linting import selected_rules
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+    from ldlm_lint.decision import Decision
+
+
+def key(paths: Sequence[Path], config: Config, base: Path) -> str:
+    """The name of the decision about paths (absolute) under a configuration."""
+    settings = (config.root, config.exclude, sorted(selected_rules(config)), sorted(config.facts.items()))
+    return key_of("decision", base.as_posix(), repr(settings), *(path.as_posix() for path in paths))
+
+
+def recall(session: Session, name: str) -> Decision | None:
+    """The decision of that name, if nothing has changed that it rests on."""
+    from ldlm_lint.decision import Decision
+
+    data = session.recall(name)
+    if data is None:
+        return None
+    try:
+        files, *rest = decode(data)
+        return Decision(tuple((Path(path), Kind(kind)) for path, kind in files), *rest)
+    except (ValueError, TypeError):
+        return None
+
+
+def remember(session: Session, name: str, decision: Decision) -> None:
+    """Keep a decision with all that the run has looked at."""
+    files = tuple((path.as_posix(), kind.value) for path, kind in decision.files)
+    rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches)
+    session.remember(name, encode((files, *rest)))

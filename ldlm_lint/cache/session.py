@@ -1,0 +1,160 @@
+"""What one run takes from those before it, and leaves to those after it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ldlm_lint.cache import place
+from ldlm_lint.cache.facts import Facts
+from ldlm_lint.cache.index import Index
+from ldlm_lint.cache.memo import Looks, Memo
+from ldlm_lint.cache.stamp import stamp
+from ldlm_lint.model import FileResult, Problem
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+    from ldlm_lint.discover import Discovery
+
+T = TypeVar("T")
+
+
+def key_of(*parts: str) -> str:
+    """The name of an entry that rests on these parts and on the program."""
+    return hashlib.blake2b("\0".join((stamp(), *parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+class Session:
+    """The cache as one run over a project sees it.
+
+    ``folder`` is the directory of the cache, which `ldlm_lint.cache.place.prepare` has found fit; ``root`` the root of
+    the project. Nothing here raises for a cache that is damaged or cannot be written.
+    """
+
+    def __init__(self, folder: str, root: str, limit: int = place.LIMIT) -> None:
+        self._folder = folder
+        self._root = root
+        self._limit = limit
+        self.index = Index(os.path.join(folder, "index", f"{key_of(root)}.index"))
+        self.looks = Looks(self.index)
+        self._facts: dict[str, Facts] = {}
+        self._discovered: dict[str, Discovery] = {}
+        self._written = 0
+
+    def note(self, kind: str, path: str) -> None:
+        """Take down a look at the file system that this run rests on."""
+        self.looks.note(kind, path)
+
+    def discover(self, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+        """The files below paths, as `ldlm_lint.discover.discover` finds them."""
+        parts = [root.as_posix(), config.root, *config.exclude, "", *(path.as_posix() for path in paths)]
+        key = key_of("discovery", *parts)
+        if key not in self._discovered:
+            self._discovered[key] = self._discover(key, paths, config, root)
+        return self._discovered[key]
+
+    def _discover(self, key: str, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+        memo = self.recall(key)
+        if memo is not None:
+            return _discovery(json.loads(memo))
+        from ldlm_lint.discover import discover
+
+        looks = Looks(self.index)
+        found = discover(paths, config, root, note=looks.note)
+        self.remember(key, json.dumps(_plain(found)).encode(), looks)
+        self.looks.add(looks.inputs)
+        return found
+
+    def result(self, path: str, kind: Kind, config_key: str) -> FileResult | None:
+        """What linting a file gave when it had the content that it has now."""
+        self.note("file", path)
+        data = self._pack("results", config_key).get(path, self._content(path, kind))
+        value = _decoded(data)
+        return value if isinstance(value, FileResult) else None
+
+    def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
+        """Learn what linting a file gave."""
+        self._learn(self._pack("results", config_key), result.path, self._content(result.path, kind), result)
+
+    def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
+        """A fact of a file of the project that rests on its content and place alone; made only if it is not known."""
+        self.note("file", path)
+        pack, content = self._pack(what), self.looks.inputs["file"][path]
+        value = _decoded(pack.get(path, content))
+        if value is None:
+            value = compute()
+            self._learn(pack, path, content, value)
+        return value
+
+    def recall(self, key: str) -> bytes | None:
+        """An answer that still holds, whose looks this run then rests on too."""
+        memo = Memo.read(self._run(key))
+        if memo is None or not self.index.holds(memo.inputs):
+            return None
+        self.looks.add(memo.inputs)
+        return memo.value
+
+    def remember(self, key: str, value: bytes, looks: Looks | None = None) -> None:
+        """Keep an answer with its looks (all of this run's), unless one of them shows something else by now."""
+        looks = looks or self.looks
+        if self.index.holds(looks.inputs):
+            self._written += Memo(self.index.path, looks.inputs, value).write(self._run(key))
+
+    def close(self) -> None:
+        """Leave to later runs what this one has learnt."""
+        self._written += self.index.save() + sum(pack.save() for pack in self._facts.values())
+        if self._written:
+            place.prune(self._folder, self._limit)
+        self._written = 0
+
+    def _run(self, key: str) -> str:
+        return os.path.join(self._folder, "runs", f"{key}.run")
+
+    def _pack(self, what: str, *parts: str) -> Facts:
+        name = f"{key_of(self._root, what, *parts)}.facts"
+        if name not in self._facts:
+            self._facts[name] = Facts(os.path.join(self._folder, "facts", name))
+        return self._facts[name]
+
+    def _content(self, path: str, kind: Kind) -> str:
+        return f"{kind.value} {self.looks.inputs['file'][path]}"
+
+    def _learn(self, pack: Facts, path: str, content: str, value: object) -> None:
+        from ldlm_lint.cache.values import encode
+
+        pack.put(path, content, encode(value))
+
+
+def _decoded(data: bytes | None) -> object:
+    if data is None:
+        return None
+    from ldlm_lint.cache.values import decode
+
+    try:
+        return decode(data)
+    except ValueError:
+        return None
+
+
+def _plain(found: Discovery) -> Mapping[str, object]:
+    return {
+        "files": [(path.as_posix(), kind.value) for path, kind in found.files],
+        "problems": [(one.path, one.line, one.message) for one in found.problems],
+        "excluded": found.excluded,
+    }
+
+
+def _discovery(plain: Mapping[str, list[list[str]]]) -> Discovery:
+    from ldlm_lint.discover import Discovery
+
+    kinds = {kind.value: kind for kind in Kind}
+    return Discovery(
+        tuple((Path(path), kinds[kind]) for path, kind in plain["files"]),
+        tuple(Problem(*one) for one in plain["problems"]),
+        plain["excluded"],
+    )

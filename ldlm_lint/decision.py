@@ -1,0 +1,117 @@
+"""What a run has found before anything is selected, silenced or held back; the part that is worth remembering."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.batch import Progress, lint_files
+from ldlm_lint.config import Config
+from ldlm_lint.deciding import decide_all, once
+from ldlm_lint.discover import Discovery, discover
+from ldlm_lint.linting import Overlay
+from ldlm_lint.model import Finding, Problem
+from ldlm_lint.rules import linter
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.cache.session import Session
+    from ldlm_lint.project.questions import Context
+
+_GAVE_UP = "gave up"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The files that were linted, what kept others from it, and the findings that the project confirms.
+
+    ``unseen`` and ``excluded`` are counts of the report. ``launches`` are the only scripts that launch a file with a
+    finding, by the file.
+    """
+
+    files: tuple[tuple[Path, Kind], ...]
+    problems: tuple[Problem, ...]
+    findings: tuple[Finding, ...]
+    unseen: int
+    excluded: int
+    launches: tuple[tuple[str, str], ...]
+
+
+def decision_of(
+    paths: Sequence[Path],
+    config: Config,
+    base: Path,
+    overlay: Overlay,
+    *,
+    session: Session | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> Decision:
+    """Find the files below ``paths``, lint each by itself and ask the project; arguments as for `ldlm_lint.engine.run`."""
+    if session is None or overlay:
+        return _decided(paths, config, base, overlay, session, jobs, progress)
+    from ldlm_lint.cache import decisions
+
+    key = decisions.key(paths, config, base)
+    remembered = decisions.recall(session, key)
+    if remembered is not None:
+        return remembered
+    decision = _decided(paths, config, base, overlay, session, jobs, progress)
+    if all(map(_lasts, decision.findings)):
+        decisions.remember(session, key, decision)
+    return decision
+
+
+def _lasts(finding: Finding) -> bool:
+    """Whether another run over the same contents would say the same: not where time or memory ran out."""
+    if finding.rule == linter.UNREADABLE_FILE.symbol:
+        return not str(dict(finding.args).get("error", "")).startswith(_GAVE_UP)
+    return finding.rule != linter.INTERNAL_ERROR.symbol
+
+
+def _decided(
+    paths: Sequence[Path],
+    config: Config,
+    base: Path,
+    overlay: Overlay,
+    session: Session | None,
+    jobs: int,
+    progress: Progress | None,
+) -> Decision:
+    found = discovered(paths, config, Path(config.root) if config.root else base, overlay, session)
+    results = lint_files(found.files, config, overlay, session=session, jobs=jobs, progress=progress)
+    contexts: dict[str, Context] = {}
+    findings = tuple(once(decide_all(results, config, overlay, contexts, session)))
+    return Decision(
+        files=found.files,
+        problems=found.problems,
+        findings=findings,
+        unseen=sum(result.unseen for result in results),
+        excluded=found.excluded,
+        launches=tuple(sorted(_launches(contexts.values(), {finding.span.path for finding in findings}))),
+    )
+
+
+def discovered(
+    paths: Sequence[Path], config: Config, root: Path, overlay: Overlay, session: Session | None
+) -> Discovery:
+    """The files below paths, as `ldlm_lint.discover.discover` finds them, or as a session remembers them."""
+    if session is None or any(path.as_posix() in overlay for path in paths):
+        return discover(paths, config, root, overlay)
+    return session.discover(paths, config, root)
+
+
+def _launches(contexts: Iterable[Context], paths: Collection[str]) -> Iterable[tuple[str, str]]:
+    """The only script that launches a file, by the file, where the projects' launches are known anyway."""
+    scripts: dict[str, set[str]] = defaultdict(set)
+    for context in contexts:
+        for program in context.known_programs:
+            runs = context.project.reach(program.entry) if program.entry is not None else frozenset()
+            for path in {program.path, *(use.path for use in program.configs), *runs}.intersection(paths):
+                scripts[path].add(program.path)
+    only = ((path, next(iter(found))) for path, found in scripts.items() if len(found) == 1)
+    # What a batch system starts cannot be run as it stands.
+    return ((path, script) for path, script in only if script.endswith((".sh", ".bash")))

@@ -1,0 +1,37 @@
+"""The texts behind findings, read when somebody asks for them: most runs show a fraction of what they have read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from ldlm_lint.discover import kind_of_name
+from ldlm_lint.linting import Overlay, source_of
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+T = TypeVar("T")
+
+
+class Sources(dict[str, Source]):
+    """Sources by path; a file that cannot be shown has as many blank lines as its fault needs to be placed.
+
+    ``kinds`` are those of the files that are known, ``overlay`` holds contents that take the place of what is on disk.
+    """
+
+    def __init__(self, kinds: Mapping[str, Kind], overlay: Overlay) -> None:
+        super().__init__()
+        self._kinds = kinds
+        self._overlay = overlay
+
+    def __missing__(self, path: str) -> Source:
+        kind = self._kinds.get(path) or kind_of_name(path) or Kind.SHELL
+        try:
+            source = source_of(path, kind, self._overlay)
+        except UnreadableError as error:
+            source = Source(path, b"\n" * (error.line - 1), kind)
+        self[path] = source
+        return source
+
+    def get(self, path: str, default: T | None = None) -> Source | T | None:  # type: ignore[override]
+        """As ``[]``: every path has a source."""
+        return self[path]

@@ -2,7 +2,7 @@
 
 Exit codes: 0 nothing at or above the fail level, or every named path excluded; 1 findings; 2 wrong usage,
 configuration or baseline; 3 nothing to check, unreadable input, a file that could not be fixed or an internal error
-(findings are printed all the same). `undo` has its own, see `ldlm_lint.commands.undo`.
+(findings are printed all the same). docs/exit-codes.md has those of every command.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import importlib
 import io
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import NoReturn
 
 from ldlm_lint import __version__
 from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PIPE_CLOSED, PROGRAM, USAGE, fail
+from ldlm_lint.parsing import Example, Parser, did_you_mean, parsed, with_examples
 
 # Syntax trees are many small objects that point at each other; the collector's own pace costs a third of a run.
 _COLLECTOR = (100_000, 20, 50)
@@ -28,7 +28,7 @@ _COLLECTOR = (100_000, 20, 50)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A subcommand: its name and one line of help.
+    """A subcommand: its name, one line of help and how it is used.
 
     The module of its name in `ldlm_lint.commands` is imported when it is the one to run: ``configure`` adds its
     arguments to a parser, ``run`` takes what was parsed and returns the exit code.
@@ -36,6 +36,7 @@ class Command:
 
     name: str
     help: str
+    examples: tuple[Example, ...]
 
     @property
     def room(self) -> ModuleType:
@@ -43,11 +44,14 @@ class Command:
         return importlib.import_module(f"ldlm_lint.commands.{self.name}")
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line and an exception, so that `main` decides how a run ends."""
+class _Root(Parser):
+    """The parser of the program, whose help fits a screen of 24 lines."""
 
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
+    def format_help(self) -> str:
+        """The usage, the commands and two examples."""
+        width = max(len(command.name) for command in COMMANDS)
+        commands = "".join(f"  {command.name:<{width}}  {command.help}\n" for command in COMMANDS)
+        return HELP.format(commands=commands)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,14 +83,15 @@ def _dispatch(arguments: list[str]) -> int:
     names = [command.name for command in COMMANDS]
     if not arguments or arguments[0] not in (*names, "-h", "--help", "--version"):
         # Without a subcommand it is a check; a directory that is called like one is written ./name.
+        _reject_misspelt(arguments[:1], names)
         arguments = ["check", *arguments]
     if arguments[0] == "probe":
         from ldlm_lint.commands import probe
 
         arguments = ["probe", *probe.spelt_out(arguments[1:])]
-    parsed = _parser(arguments[0]).parse_args(arguments)
+    found = parsed(parser_of(arguments[:1]), arguments, f"{PROGRAM} {arguments[0]}")
     try:
-        return parsed.command.room.run(parsed)
+        return found.command.room.run(found)
     except (UsageError, BrokenPipeError):
         raise
     except Exception as error:
@@ -98,6 +103,14 @@ def _dispatch(arguments: list[str]) -> int:
         return fail(FAILURE, f"internal error ({type(error).__name__}: {error}); please report this")
 
 
+def _reject_misspelt(first: Sequence[str], names: Sequence[str]) -> None:
+    """Raise UsageError for a word that is no path and nearly a command."""
+    for word in first:
+        meant = did_you_mean(word, names, closeness=0.75) if word.isalpha() and not os.path.lexists(word) else ""
+        if meant:
+            raise UsageError(f'no command, file or directory is called "{word}"{meant} (see {PROGRAM} --help)')
+
+
 def _is_usage(error: Exception) -> bool:
     """Whether the fault lies in what the user wrote: a configuration or baseline, the name of a rule or a revision."""
     from ldlm_lint.gitdiff import GitError
@@ -107,34 +120,86 @@ def _is_usage(error: Exception) -> bool:
     return isinstance(error, (ConfigError, SelectorError, GitError))
 
 
-def _parser(named: str) -> argparse.ArgumentParser:
-    """The parser of the command line, with the arguments of the command that it names."""
-    parser = _Parser(
-        prog=PROGRAM,
-        description="Finds what costs a training repository time, memory and hung jobs, in its Python, its launch "
-        "scripts and its configuration files, and fixes what can be fixed.",
-        epilog=f"{PROGRAM} PATH... is short for {PROGRAM} check PATH...; a directory that is called like a command is "
-        "written ./name.",
-        allow_abbrev=False,
-    )
+def parser_of(named: Collection[str]) -> argparse.ArgumentParser:
+    """The parser of the command line, with the arguments of the commands that are named."""
+    parser = _Root(prog=PROGRAM)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=_Parser)
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
     for command in COMMANDS:
-        sub = subparsers.add_parser(command.name, help=command.help, description=command.help, allow_abbrev=False)
-        if command.name == named:
+        said = f"{command.help[0].upper()}{command.help[1:]}."
+        sub = subparsers.add_parser(command.name, help=command.help, description=said)
+        if command.name in named:
             command.room.configure(sub)
+            sub.epilog = with_examples(command.examples, sub.epilog, PROGRAM)
         sub.set_defaults(command=command)
     return parser
 
 
+HELP = """\
+usage: ldlm-lint [check] [OPTIONS] [PATH ...]
+       ldlm-lint COMMAND [--help] ...  |  --version  |  --help
+
+Finds what costs a training repository time, memory and hung jobs, and fixes it.
+
+commands:
+{commands}
+examples:
+  ldlm-lint                       check what is below this directory
+  ldlm-lint --fix src train.py    write safe fixes, show what remains
+
+exit codes: 0 nothing to complain about, 1 findings, 2 wrong usage, 3 failure
+"""
 COMMANDS = (
-    Command("check", "lint files and directories; the command that runs where none is named"),
-    Command("baseline", "write the findings to the file of known defects, so that a check shows new ones only"),
-    Command("undo", "take back the last run of --fix or --add-ignores, byte by byte, if its files have not changed since"),
-    Command("graph", "show the launches of a project: script, entry file, configuration files, and the values that rules speak of"),
-    Command("probe", "measure on this machine what the rules claim, or watch the first steps of a training program"),
-    Command("bench", "run a command on the tree as it is and with the fixes applied, and compare: bench -- CMD..."),
-    Command("monitor", "read training logs, live or afterwards, and say what is wrong with the run"),
-    Command("rules", "list the rules"),
-    Command("explain", "print everything about one rule"),
+    Command(
+        "check",
+        "find expensive lines, and fix them (the default command)",
+        (
+            ("check", "everything below this directory"),
+            ("--fix train.py", "safe fixes written, then what remains"),
+            ("--diff --unsafe-fixes src", "a patch of all fixes, nothing written"),
+            ("--pedantic --statistics", "how often each rule speaks, opt-in ones too"),
+            ("--format sarif --output ldlm.sarif", "a report for code scanning"),
+        ),
+    ),
+    Command(
+        "baseline",
+        "accept today's findings, so that a check shows new ones only",
+        (("baseline --update", "what is new goes in, what is gone goes out"),),
+    ),
+    Command("undo", "take back the last run of --fix or --add-ignores", (("undo --list", "the runs that are kept"),)),
+    Command(
+        "graph",
+        "show the launches: scripts, programs, configurations, values",
+        (("graph scripts/train.sh", "what this script starts, with which values"),),
+    ),
+    Command(
+        "probe",
+        "measure here what the rules claim, or watch a training start",
+        (
+            ("probe run -- torchrun train.py", "watch the first steps"),
+            ("probe memory models.gpt:build --fits 80GB", "does it fit"),
+        ),
+    ),
+    Command(
+        "bench",
+        "run a command with and without the fixes, and compare",
+        (("bench --unsafe-fixes --steps 50 -- python train.py", ""),),
+    ),
+    Command(
+        "monitor",
+        "read training logs, and say what is wrong with the run",
+        (("monitor --follow train.log", "until Ctrl-C"), ("monitor --compare old.log new.log", "")),
+    ),
+    Command(
+        "server",
+        "answer an editor in the language server protocol",
+        (("server", "on stdin and stdout, as editors start it"), ("server --tcp 127.0.0.1:2087", "")),
+    ),
+    Command("rules", "list the rules", (("rules 72", "the family of distributed training"),)),
+    Command("explain", "print everything about one rule", (("explain optimizer-not-fused", ""), ("explain W7201", ""))),
+    Command(
+        "completion",
+        "print the completion script of a shell",
+        (("completion bash > ~/.local/share/bash-completion/completions/ldlm-lint", ""),),
+    ),
 )

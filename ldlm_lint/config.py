@@ -19,6 +19,7 @@ from ldlm_lint.model import Option, Rule, Severity
 from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, TORCH_VERSIONS, TorchRange, torch_range
 from ldlm_lint.requirements import looked_at as requirement_files
 from ldlm_lint.select import NOTHING, Layer, SelectorError, nearest
+from ldlm_lint.settings import KEYS, LEVELS, formats
 from ldlm_lint.tomlfile import Table, read_table
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 FILE_NAME = "pyproject.toml"
 JOURNAL = ".ldlm-lint"
-LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True)}
 _KINDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 
 
@@ -37,6 +37,7 @@ class Overrides:
     layer: Layer = NOTHING
     level: Severity | None = None
     fail_level: Severity | None = None
+    pedantic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class Config:
 
     ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path``
     the file that was read (empty: none). ``target_torch`` holds the oldest and the newest torch the project runs on: what
-    ``target-torch`` says for both, else what the project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``options`` holds every rule option
+    ``target-torch`` says for both, else what the project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic`` applies
+    opt-in rules as if they were on by default; ``output_format`` is empty where nothing is said. ``options`` holds every rule option
     by its name, set or default; lists are tuples.
     """
 
@@ -62,6 +64,8 @@ class Config:
     target_torch: TorchRange = ANY_TORCH
     baseline: str = ""
     required_version: str = ""
+    pedantic: bool = False
+    output_format: str = ""
     options: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     @classmethod
@@ -106,7 +110,7 @@ class Config:
 
     def selected(self, rules: Sequence[Rule]) -> frozenset[str]:
         """The symbols of the rules to apply, those below ``level`` left out; raises SelectorError."""
-        return selection.at_level(rules, selection.selected_by_layers(rules, self.layers), self.level)
+        return selection.at_level(rules, selection.selected_by_layers(rules, self.layers, opt_in=self.pedantic), self.level)
 
     def option(self, option: Option) -> object:
         """The value of a rule option: the user's, else its default."""
@@ -195,26 +199,14 @@ def parse(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Ove
         target_torch=_target_torch(table),
         baseline=_baseline(table),
         required_version=_typed(table, "required-version", str, ""),
+        pedantic=overrides.pedantic or _typed(table, "pedantic", bool, False),
+        output_format=_format(table),
         options={name: _typed(table, name, option.kind, option.default) for name, option in options.items()},
     )
 
 
-_KEYS = (
-    "select",
-    "extend-select",
-    "ignore",
-    "per-file-ignores",
-    "exclude",
-    "level",
-    "fail-level",
-    "target-torch",
-    "baseline",
-    "required-version",
-)
-
-
 def _reject_unknown_keys(table: Table, options: Mapping[str, Option]) -> None:
-    known = [*_KEYS, *options]
+    known = [*KEYS, *options]
     for key in table.values:
         if key not in known:
             raise table.error(key, f"unknown key{nearest(key, known)}")
@@ -292,6 +284,13 @@ def _level(table: Table, key: str, default: Severity) -> Severity:
     if word not in LEVELS:
         raise table.error(key, f'must be one of {", ".join(LEVELS)}, not "{word}"')
     return LEVELS[word]
+
+
+def _format(table: Table) -> str:
+    word = _typed(table, "output-format", str, "")
+    if "output-format" in table.values and word not in formats():
+        raise table.error("output-format", f'must be one of {", ".join(formats())}, not "{word}"')
+    return word
 
 
 def _target_torch(table: Table) -> TorchRange:

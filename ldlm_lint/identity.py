@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import PurePath
 
@@ -50,6 +51,21 @@ def fingerprint(identity: Identity) -> str:
     """A hash of an identity, the same on every machine and with every version of Python."""
     fields = (identity.path, identity.rule, identity.symbol, identity.code)
     return hashlib.sha256("\0".join(fields).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+class Fingerprints:
+    """Fingerprints that differ for equal defects too, for systems that take the second one for a copy of the first."""
+
+    def __init__(self, identifier: Identifier) -> None:
+        self._identifier = identifier
+        self._seen: Counter[str] = Counter()
+
+    def unique(self, finding: Finding) -> str:
+        """The fingerprint of a finding; asked for in the order of the report, the first of equal ones has its own."""
+        found = fingerprint(self._identifier.of(finding))
+        self._seen[found] += 1
+        number = self._seen[found]
+        return found if number == 1 else hashlib.sha256(f"{found}\0{number}".encode()).hexdigest()[:32]
 
 
 def folded(code: str, kind: Kind) -> str:

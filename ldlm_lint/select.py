@@ -57,33 +57,35 @@ def selected(
     ignore: Iterable[str] = (),
     *,
     base: frozenset[str] | None = None,
+    opt_in: bool = False,
 ) -> frozenset[str]:
     """The symbols of the rules that one layer of selectors leaves switched on.
 
     ``base`` is what earlier layers left, None for the default set. An opt-in rule is switched on by ``ALL``, by
     its own name or code, and by any selector in ``extend``, but not by a family or a prefix in ``select``. The
     rules about the linter itself (a file that does not parse) stay on under a ``select``, since the answer for
-    such a file would otherwise look complete; ``ignore`` takes them away. Raises SelectorError.
+    such a file would otherwise look complete; ``ignore`` takes them away. With ``opt_in`` there are no opt-in rules:
+    every one of them counts as a default. Raises SelectorError.
     """
     switches: dict[str, bool] = {}
     for match, state, with_opt_in in _by_specificity(rules, select or (), extend, ignore):
         for rule in match.rules:
-            if state is False or rule.default or with_opt_in:
+            if state is False or rule.default or with_opt_in or opt_in:
                 switches[rule.symbol] = state
     if select is not None:
         start = frozenset(rule.symbol for rule in rules if rule.family == LINTER_FAMILY and rule.default)
     else:
-        start = frozenset(rule.symbol for rule in rules if rule.default) if base is None else base
+        start = frozenset(rule.symbol for rule in rules if rule.default or opt_in) if base is None else base
     on = {symbol for symbol, state in switches.items() if state}
     return (start | on) - (switches.keys() - on)
 
 
-def selected_by_layers(rules: Sequence[Rule], layers: Iterable[Layer]) -> frozenset[str]:
+def selected_by_layers(rules: Sequence[Rule], layers: Iterable[Layer], *, opt_in: bool = False) -> frozenset[str]:
     """The symbols that several layers leave switched on, the last one deciding; raises SelectorError."""
     symbols: frozenset[str] | None = None
     for layer in layers:
-        symbols = selected(rules, layer.select, layer.extend, layer.ignore, base=symbols)
-    return selected(rules, None) if symbols is None else symbols
+        symbols = selected(rules, layer.select, layer.extend, layer.ignore, base=symbols, opt_in=opt_in)
+    return selected(rules, None, opt_in=opt_in) if symbols is None else symbols
 
 
 def at_level(rules: Sequence[Rule], symbols: Iterable[str], level: Severity) -> frozenset[str]:

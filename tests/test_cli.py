@@ -276,7 +276,7 @@ def test_version_and_help(run: Callable[..., tuple[int, str, str]]) -> None:
     assert run("--version") == (0, f"ldlm-lint {__version__}\n", "")
     code, out, _ = run("--help")
     assert code == 0
-    assert all(f"    {command.name} " in out for command in cli.COMMANDS)
+    assert all(f"  {command.name} " in out for command in cli.COMMANDS)
     assert "--unsafe-fixes" in run("check", "--help")[1]
 
 

@@ -135,7 +135,7 @@ def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "--help")
     assert code == 0
-    assert "$ ldlm-lint graph scripts/train.sh" in out
+    assert "  ldlm-lint graph scripts/train.sh" in out
 
 
 def test_control_characters_do_not_reach_the_terminal(

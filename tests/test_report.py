@@ -26,10 +26,12 @@ from ldlm_lint.model import (
 )
 from ldlm_lint.report import text
 from ldlm_lint.report.cells import clean
+from ldlm_lint.report.console import wants_colour
 from ldlm_lint.report.excerpt import excerpt
 from ldlm_lint.report.json import document, render
 from ldlm_lint.report.page import page, table
 from ldlm_lint.report.patch import patch
+from ldlm_lint.report.view import Fixed, View
 from ldlm_lint.rules import ALL
 from ldlm_lint.source import Kind, Source
 
@@ -114,7 +116,7 @@ def sample() -> Report:
 
 def written(report: Report, **arguments: object) -> str:
     stream = io.StringIO()
-    text.write(report, stream, base=BASE, rules=RULES, **arguments)
+    text.write(View(report, BASE, RULES, colour=wants_colour(stream), **arguments), stream)
     return stream.getvalue()
 
 
@@ -193,9 +195,9 @@ def test_unsafe_marks_what_the_flags_would_fix() -> None:
 
 def test_footer_without_findings_and_after_fixing() -> None:
     assert written(Report((), files=1)) == "No findings.\n1 file read.\n"
-    after = written(Report((), files=2), fixed=text.Fixed(3, 1))
+    after = written(Report((), files=2), fixed=Fixed(3, 1))
     assert after == "Fixed 3 findings in 1 file.\nNo findings remain.\n2 files read.\n"
-    remaining = written(sample(), fixed=text.Fixed(1, 1))
+    remaining = written(sample(), fixed=Fixed(1, 1))
     assert "4 findings remain (1 error, 2 warnings, 1 refactor).\n" in remaining
 
 
@@ -222,7 +224,7 @@ def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("TERM", "xterm-256color")
     assert "\x1b[1;33mW7201\x1b[0m" in written(sample())
     monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b[1;33m" not in written(sample())
+    assert "\x1b" not in written(sample())
 
 
 def block(data: bytes, piece: bytes, message: str = "no workers") -> str:
@@ -232,7 +234,7 @@ def block(data: bytes, piece: bytes, message: str = "no workers") -> str:
     rules = {"no-workers": make_rule("E7104", "no-workers", message)}
     stream = io.StringIO()
     report = Report((finding,), sources={source.path: source})
-    text.write(report, stream, base=BASE, rules=rules, quiet=True)
+    text.write(View(report, BASE, rules, quiet=True), stream)
     return stream.getvalue()
 
 
@@ -345,13 +347,13 @@ def test_patch(data: bytes, edits: list[tuple[int, int, str]], expected: list[tu
 
 def test_json_is_what_the_schema_says() -> None:
     Draft202012Validator.check_schema(SCHEMA)
-    got = json.loads(render(sample(), base=BASE, rules=RULES))
+    got = json.loads(render(View(sample(), BASE, RULES)))
     Draft202012Validator(SCHEMA).validate(got)
     assert got == document(sample(), base=BASE, rules=RULES)
 
 
 def test_json_values() -> None:
-    got = json.loads(render(sample(), base=BASE, rules=RULES))
+    got = json.loads(render(View(sample(), BASE, RULES)))
     assert got["schema"] == "ldlm-lint/1"
     first, _, third, fourth = got["findings"]
     assert first == {
@@ -402,7 +404,7 @@ def test_json_values() -> None:
 def test_json_paths_outside_of_the_base_and_odd_names() -> None:
     source = Source("/elsewhere/\udcff\n.py", b"x\n", Kind.PYTHON)
     finding = Finding("no-workers", "E7104", Span(source.path, 0, 1))
-    printed = render(Report((finding,), sources={source.path: source}), base=BASE, rules=RULES)
+    printed = render(View(Report((finding,), sources={source.path: source}), BASE, RULES))
     assert printed.isascii()
     assert json.loads(printed)["findings"][0]["path"] == source.path
 

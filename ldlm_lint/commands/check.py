@@ -10,14 +10,27 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.arguments import UsageError
-from ldlm_lint.commands.output import FINDINGS, OK, exit_code, print_evidence, print_notes, print_problems, print_stale
+from ldlm_lint.commands import stdin
+from ldlm_lint.commands.output import (
+    FAILURE,
+    FINDINGS,
+    OK,
+    STDOUT,
+    check_writable,
+    exit_code,
+    fail,
+    print_evidence,
+    print_notes,
+    print_problems,
+    write_file,
+)
+from ldlm_lint.commands.render import chosen, show
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
     from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
     from ldlm_lint.model import Finding, Report
-    from ldlm_lint.report.text import Fixed
 
 configure = arguments_of.configure_check
 
@@ -26,19 +39,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Lint, fix or silence what the arguments name, print it, and return the exit code."""
     from ldlm_lint import engine
 
-    if arguments.diff and arguments.format != "text":
-        raise UsageError("--diff prints a patch and cannot be combined with --format")
-    if arguments.add_ignores and (arguments.fix or arguments.diff):
-        raise UsageError("--add-ignores cannot be combined with --fix or --diff; fix first, then ignore what remains")
-    if arguments.interactive and (not arguments.fix or arguments.diff or arguments.format != "text"):
-        raise UsageError(
-            "--interactive asks about each fix of --fix, and cannot be combined with --diff or --format json"
-        )
-    if arguments.add_ignores and arguments.evidence:
-        raise UsageError("--add-ignores cannot be combined with --evidence; a comment would outlive what was seen")
+    if stdin.is_meant(arguments):
+        return stdin.run(arguments)
+    if arguments.watch:
+        from ldlm_lint.commands import watching
+
+        return watching.run(arguments, run)
+    _reject_conflicts(arguments)
     base = Path.cwd()
     evidence = arguments_of.evidence(arguments, base)
     paths, config = arguments_of.configuration(arguments, base)
+    if arguments.show_files or arguments.show_settings:
+        from ldlm_lint.commands import questions
+
+        return questions.answer(arguments, paths, config, base)
+    chosen(arguments, config)
     gate = arguments_of.gate(arguments, paths, config, base)
     if arguments.diff or not (arguments.fix or arguments.add_ignores):
         _warn_of_interrupted(paths, base)
@@ -47,8 +62,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.add_ignores:
         return _ignored(arguments, paths, config, gate, base)
     report = engine.run(paths, config, base=base, gate=gate, evidence=evidence)
-    _show(arguments, report, base)
-    return exit_code(report, config.fail_level, exit_zero=arguments.exit_zero)
+    return show(arguments, report, base, config)
+
+
+def _reject_conflicts(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for arguments that contradict each other, or name a file that cannot be written."""
+    other_format = arguments.format not in (None, "text")
+    if arguments.diff and (other_format or arguments.statistics):
+        raise UsageError("--diff prints a patch and cannot be combined with --format or --statistics")
+    if arguments.add_ignores and (arguments.fix or arguments.diff):
+        raise UsageError("--add-ignores cannot be combined with --fix or --diff; fix first, then ignore what remains")
+    if arguments.interactive and (not arguments.fix or arguments.diff or other_format or arguments.output):
+        raise UsageError(
+            "--interactive asks about each fix of --fix, and cannot be combined with --diff, --format or --output"
+        )
+    if arguments.add_ignores and arguments.evidence:
+        raise UsageError("--add-ignores cannot be combined with --evidence; a comment would outlive what was seen")
+    if arguments.output not in (None, STDOUT):
+        check_writable("--output", arguments.output)
 
 
 def _fixed(
@@ -61,7 +92,7 @@ def _fixed(
 ) -> int:
     from ldlm_lint.fixing import apply_fixes
     from ldlm_lint.model import Applicability
-    from ldlm_lint.report.text import Fixed
+    from ldlm_lint.report.view import Fixed
 
     limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     choose = _asking(base) if arguments.interactive else None
@@ -69,16 +100,28 @@ def _fixed(
         paths, config, base, limit, write=not arguments.diff, gate=gate, choose=choose, evidence=evidence
     )
     print_notes(outcome.notes, base)
-    code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
     if not arguments.diff:
-        _show(arguments, outcome.report, base, Fixed(outcome.applied, len(outcome.files)))
-        return code
-    sys.stdout.flush()
-    sys.stdout.buffer.write(outcome.diff)
-    sys.stdout.buffer.flush()
+        return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files)))
+    code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
+    try:
+        _write_patch(outcome.diff, arguments.output)
+    except OSError as error:
+        if arguments.output in (None, STDOUT):
+            raise
+        return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
     print_problems(outcome.report, base)
     print_evidence(outcome.report, base)
     return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
+
+
+def _write_patch(patch: bytes, place: str | None) -> None:
+    """Write a patch to a file or, byte by byte, to stdout."""
+    if place not in (None, STDOUT):
+        write_file(place, patch)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(patch)
+    sys.stdout.buffer.flush()
 
 
 def _asking(base: Path) -> Callable[[Report], Iterable[Finding]]:
@@ -97,35 +140,8 @@ def _warn_of_interrupted(paths: Sequence[Path], base: Path) -> None:
 
 def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, gate: Gate, base: Path) -> int:
     from ldlm_lint.fixing import ignore_all
-    from ldlm_lint.report.text import Fixed
+    from ldlm_lint.report.view import Fixed
 
     outcome = ignore_all(paths, config, base, gate)
     print_notes(outcome.notes, base)
-    _show(arguments, outcome.report, base, Fixed(outcome.applied, len(outcome.files), "Silenced"))
-    return exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
-
-
-def _show(arguments: argparse.Namespace, report: Report, base: Path, fixed: Fixed | None = None) -> None:
-    from ldlm_lint.rules import by_symbol
-
-    if arguments.format == "json":
-        from ldlm_lint.report import json
-
-        sys.stdout.write(json.render(report, base=base, rules=by_symbol))
-        return
-    from ldlm_lint.report import text
-
-    text.write(
-        report,
-        sys.stdout,
-        base=base,
-        rules=by_symbol,
-        unsafe=arguments.unsafe_fixes,
-        quiet=arguments.quiet,
-        fixed=fixed,
-    )
-    sys.stdout.flush()
-    print_problems(report, base)
-    print_evidence(report, base)
-    if not arguments.quiet:
-        print_stale(report, base)
+    return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files), "Silenced"))

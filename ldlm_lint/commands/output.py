@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import stat
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +17,7 @@ if TYPE_CHECKING:
     from ldlm_lint.model import Problem, Report, Severity
 
 PROGRAM = "ldlm-lint"
+STDOUT = "-"
 OK, FINDINGS, USAGE, FAILURE = 0, 1, 2, 3
 INTERRUPTED, PIPE_CLOSED = 130, 141
 MOST_STALE = 10
@@ -69,12 +74,14 @@ def print_problems(report: Report, base: Path, *, everything: bool = False) -> N
 
     With ``everything`` no findings are shown.
     """
-    from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+    from ldlm_lint.report.common import unsaid
 
-    shown = {(finding.span.path, finding.rule) for finding in report.findings if not everything}
-    for problem in report.problems:
-        if any((problem.path, rule.symbol) in shown for rule in (UNREADABLE_FILE, INTERNAL_ERROR)):
-            continue
+    print_lines_of(report.problems if everything else unsaid(report), base)
+
+
+def print_lines_of(problems: Iterable[Problem], base: Path) -> None:
+    """One line on stderr for each problem."""
+    for problem in problems:
         print(f"error: {place(problem, base)}{problem.message}", file=sys.stderr)
 
 
@@ -86,13 +93,44 @@ def print_notes(notes: tuple[Problem, ...], base: Path) -> None:
 
 def write_document(place: str, text: str) -> None:
     """Write a report where ``--json`` says: to stdout for ``-``, else to a file; raises UsageError where it cannot be."""
-    if place == "-":
+    if place == STDOUT:
         sys.stdout.write(text)
         return
     try:
-        Path(place).write_text(text, encoding="utf-8")
+        write_file(place, text.encode("utf-8"))
     except OSError as error:
         raise UsageError(f"--json {place}: {error.strerror or error}") from error
+
+
+def check_writable(option: str, place: str) -> None:
+    """Raise UsageError where a file that an option names cannot be made: better before a long run than after it."""
+    path = Path(place)
+    if path.is_dir():
+        raise UsageError(f"{option} {place}: is a directory")
+    if not path.parent.is_dir():
+        raise UsageError(f"{option} {place}: there is no directory {path.parent}")
+
+
+def write_file(place: str, data: bytes) -> None:
+    """Put a document into a file in one step, so that nobody reads half of it; raises OSError.
+
+    An existing file keeps its mode, a link stays one, and what is no regular file, such as ``/dev/stderr`` or a named
+    pipe, is written to as it is.
+    """
+    path = Path(os.path.realpath(place))
+    if path.exists() and not path.is_file():
+        Path(place).write_bytes(data)
+        return
+    from ldlm_lint.autofix import disk
+
+    temporary = path.with_name(f".ldlm-lint-{secrets.token_hex(8)}.tmp")
+    try:
+        disk.create(temporary, data, 0o666)
+        if path.exists():
+            os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+        os.replace(temporary, path)
+    finally:
+        disk.remove(temporary)
 
 
 def place(problem: Problem, base: Path) -> str:

@@ -14,7 +14,7 @@ from ldlm_lint.bench.samples import Sample
 from ldlm_lint.evidence.model import plain
 from ldlm_lint.evidence.statistics import Quartiles
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.text import console_of
+from ldlm_lint.report.console import console_of
 from ldlm_lint.report.verdicts import amount
 from ldlm_lint.report.verdicts_json import finite
 

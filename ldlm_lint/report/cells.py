@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-from rich.cells import cell_len
-
 TAB = 4
 _PICTURES = 0x2400
 _DELETE = "\x7f"
@@ -17,8 +15,11 @@ def clean(text: str) -> str:
     An escape sequence in a linted file must not reach the terminal, and neither must a character that turns the
     direction of what follows. The cleaned text of a prefix is a prefix of the cleaned text, so that columns add up.
     """
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
+    # Imported here, since nearly no text needs it and formats for programs do without rich.
+    from rich.cells import cell_len
+
     result: list[str] = []
     column = 0
     for letter in text:
@@ -30,6 +31,8 @@ def clean(text: str) -> str:
 
 def width(text: str) -> int:
     """How many cells the cleaned text takes."""
+    from rich.cells import cell_len
+
     return cell_len(clean(text))
 
 

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePath
 
-from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
+from ldlm_lint.model import Applicability, Finding, Fix, Problem, Report, Rule, Severity, Span
 from ldlm_lint.source import Source
 
-DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
+HOME = "https://github.com/ldlm-lint/ldlm-lint"
+DOCS = f"{HOME}/blob/main/docs/rules.md"
 
 
 def rule_url(symbol: str) -> str:
@@ -33,12 +34,13 @@ def source_of(report: Report, path: str) -> Source | None:
 def positions(report: Report, span: Span) -> tuple[tuple[int, int], tuple[int, int]]:
     """The 1-based line and column (characters) of a span's start and end; the end is the place behind it.
 
-    A file whose text the report does not hold (it could not be read) answers with its first character.
+    In a notebook lines are those of the cell. A file whose text the report does not hold (it could not be read) answers
+    with its first character.
     """
     source = source_of(report, span.path)
     if source is None:
         return (1, 1), (1, 1)
-    return source.position(span.start), source.position(span.end)
+    return source.shown(span.start), source.shown(span.end)
 
 
 def severities(findings: Iterable[Finding]) -> dict[Severity, int]:
@@ -75,3 +77,12 @@ def verdicts(report: Report) -> dict[str, int]:
     counts = Counter(one.evidence.verdict.value for one in report.findings if one.evidence is not None)
     stale = len(report.evidence.stale) if report.evidence is not None else 0
     return {**{word: counts[word] for word in ("verified", "refuted", "inconclusive")}, "stale": stale}
+
+
+def unsaid(report: Report) -> list[Problem]:
+    """The problems of a report that none of its findings says already."""
+    from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
+
+    grave = (UNREADABLE_FILE.symbol, INTERNAL_ERROR.symbol)
+    said = {finding.span.path for finding in report.findings if finding.rule in grave}
+    return [problem for problem in report.problems if problem.path not in said]

@@ -12,7 +12,8 @@ from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import positions, shown_path, source_of
-from ldlm_lint.report.text import console_of, finding_lines
+from ldlm_lint.report.console import console_of
+from ldlm_lint.report.text import finding_lines
 
 _LEVELS = {
     Applicability.SAFE: ("safe fix", "green"),

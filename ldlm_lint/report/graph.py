@@ -7,24 +7,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import TextIO
 
-from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree
 
 from ldlm_lint.graph import Graph, Launch, Shown, Valued, Where
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import shown_path
+from ldlm_lint.report.console import console_of
 
 SCHEMA = "ldlm-lint-graph/1"
 _GUIDE = "blue"
 _WIDTH = 100_000
-
-
-class _Console(Console):
-    """A console that leaves a closed pipe to the caller, who decides about the exit code."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
 
 
 def render(graph: Graph, *, base: Path) -> str:
@@ -85,7 +78,7 @@ def _given(shown: Shown, base: Path) -> dict[str, object]:
 
 def write(graph: Graph, stream: TextIO, *, base: Path) -> None:
     """Write the tree to a stream, in colour where it is a terminal and NO_COLOR is not set; lines are never wrapped."""
-    console = _Console(file=stream, highlight=False, markup=False, emoji=False, width=_WIDTH)
+    console = console_of(stream, width=_WIDTH)
     if not graph.launches:
         scripts = f"{graph.scripts} script{'' if graph.scripts == 1 else 's'}"
         console.print(f"No launches found ({scripts} read).", soft_wrap=True)

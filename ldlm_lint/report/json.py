@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from ldlm_lint.identity import Identifier, fingerprint
 from ldlm_lint.model import Applicability, Finding, Fix, Identity, Problem, Related, Report, Rule
 from ldlm_lint.report.common import fixable, positions, rule_url, settling, severities, shown_path, verdicts
+from ldlm_lint.report.statistics import RuleCount, by_rule
+from ldlm_lint.report.view import View
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
@@ -18,9 +20,17 @@ if TYPE_CHECKING:
 SCHEMA = "ldlm-lint/1"
 
 
-def render(report: Report, *, base: Path, rules: Mapping[str, Rule]) -> str:
-    """One JSON document, ASCII only, so that it survives every console encoding; paths relative to ``base``."""
-    return json.dumps(document(report, base=base, rules=rules), indent=2) + "\n"
+def write(view: View, stream: TextIO) -> None:
+    """Write the document."""
+    stream.write(render(view))
+
+
+def render(view: View) -> str:
+    """One JSON document, ASCII only, so that it survives every console encoding; paths relative to the base."""
+    found = document(view.report, base=view.base, rules=view.rules)
+    if view.statistics:
+        found["statistics"] = [_counted(one) for one in by_rule(view.report.findings)]
+    return json.dumps(found, indent=2) + "\n"
 
 
 def document(report: Report, *, base: Path, rules: Mapping[str, Rule]) -> dict[str, object]:
@@ -55,6 +65,11 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         **({"probe": settling(report, finding, rule, base)} if rule.probe is not None else {}),
         "url": rule_url(finding.rule),
     }
+
+
+def _counted(one: RuleCount) -> dict[str, object]:
+    fixable = {"safe": one.safe, "unsafe": one.unsafe}
+    return {"rule": one.rule, "code": one.code, "findings": one.findings, "fixable": fixable}
 
 
 def _related(report: Report, related: Related, base: Path) -> dict[str, object]:

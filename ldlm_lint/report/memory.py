@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ldlm_lint.report.cells import clean
+from ldlm_lint.report.console import console_of
 from ldlm_lint.report.verdicts import amount
 
 KINDS = (
@@ -28,14 +28,9 @@ NOT_IN_IT = (
 _WIDTH = 160
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 def write_memory(memory: Mapping[str, Any], stream: TextIO, *, notes: Sequence[str], capacity: int = 0) -> None:
     """Write the figures of an evidence file's topic ``memory``; with ``capacity`` (bytes) also what fits into it."""
-    console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = console_of(stream)
     if not console.is_terminal:
         console.width = _WIDTH
     for line in _head(memory):

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ldlm_lint.evidence.model import Judgement, Measurement, Verdict
 from ldlm_lint.report.cells import clean
+from ldlm_lint.report.console import console_of
 
 ORDER = (Verdict.VERIFIED, Verdict.REFUTED, Verdict.INCONCLUSIVE)
 # A verified verdict is a defect that was seen: it has the colour of a warning.
@@ -22,20 +22,13 @@ _BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 _WIDTH = 100_000
 
 
-class _Console(Console):
-    """A console that leaves a closed pipe to the caller, who decides about the exit code."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
-
-
 def write_verdicts(judgements: Iterable[Judgement], stream: TextIO, *, notes: Sequence[str] = ()) -> None:
     """Write a table of judgements to a stream, and below it ``notes``: what could not be seen, and why.
 
     A terminal gets lines of its width; a pipe gets whole reasons, one to a line.
     """
     found = ordered(judgements)
-    console = _Console(file=stream, highlight=False, markup=False, emoji=False)
+    console = console_of(stream)
     if not console.is_terminal:
         console.width = _WIDTH
     if found:

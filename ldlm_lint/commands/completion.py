@@ -1,0 +1,62 @@
+"""``ldlm-lint completion SHELL``: the completion script of a shell, made from the parser itself."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from ldlm_lint.commands.output import OK
+
+SHELLS = ("bash", "zsh", "fish")
+EPILOG = """\
+where it goes:
+  bash  ~/.local/share/bash-completion/completions/ldlm-lint
+  zsh   _ldlm-lint in a folder of $fpath
+  fish  ~/.config/fish/completions/ldlm-lint.fish
+
+exit codes: 0 printed; 2 wrong usage"""
+# Options that take names of rules, and the positional arguments that do.
+_RULES = frozenset(("--select", "--extend-select", "--ignore", "--only"))
+_FILES = frozenset(("--config", "--baseline", "--output", "--json", "--evidence", "--out", "--copy"))
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``completion``."""
+    parser.epilog = EPILOG
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the script and return the exit code."""
+    import shtab
+
+    parser = described()
+    sys.stdout.write(shtab.complete(parser, arguments.shell, root_prefix="ldlm_lint") + "\n")
+    return OK
+
+
+def described() -> argparse.ArgumentParser:
+    """The whole parser, with what each argument takes."""
+    import shtab
+
+    from ldlm_lint.cli import COMMANDS, parser_of
+    from ldlm_lint.rules import ALL
+
+    names = [rule.symbol for rule in ALL]
+    parser = parser_of([command.name for command in COMMANDS])
+    for one in _all(parser):
+        for action in one._actions:
+            if _RULES.intersection(action.option_strings) or (action.metavar == "NAME" and action.choices is None):
+                action.choices = names
+            elif _FILES.intersection(action.option_strings) or action.metavar in ("PATH", "LOG"):
+                action.complete = shtab.FILE
+    return parser
+
+
+def _all(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for sub in action.choices.values():
+                yield from _all(sub)

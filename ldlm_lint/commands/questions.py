@@ -1,0 +1,107 @@
+"""What ``check`` answers instead of linting: ``--show-files`` and ``--show-settings``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ldlm_lint.arguments import UsageError
+from ldlm_lint.commands.output import FAILURE, OK, print_lines_of
+from ldlm_lint.report.common import shown_path
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+    from ldlm_lint.discover import Discovery
+
+FILES_SCHEMA = "ldlm-lint-files/1"
+SETTINGS_SCHEMA = "ldlm-lint-settings/1"
+_KINDS = {
+    "py": "Python",
+    "sh": "shell script",
+    "yaml": "YAML",
+    "json": "JSON",
+    "toml": "TOML",
+    "env": "environment file",
+    "dockerfile": "Dockerfile",
+}
+
+
+def answer(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, base: Path) -> int:
+    """Print the answer as text or JSON and return the exit code."""
+    if arguments.format not in (None, "text", "json"):
+        raise UsageError("--show-files and --show-settings answer in the formats text and json only")
+    shown = _files if arguments.show_files else _settings
+    return shown(arguments, paths, config, base)
+
+
+def _files(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, base: Path) -> int:
+    from ldlm_lint.discover import discover
+
+    found = discover(paths, config, Path(config.root) if config.root else base)
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(_document(found, base), indent=2) + "\n")
+    else:
+        _list(found, base, arguments.quiet)
+    return FAILURE if found.problems else OK
+
+
+def _document(found: Discovery, base: Path) -> dict[str, Any]:
+    return {
+        "schema": FILES_SCHEMA,
+        "files": [{"path": shown_path(path.as_posix(), base), "kind": kind.value} for path, kind in found.files],
+        "errors": [{"path": shown_path(one.path, base), "message": one.message} for one in found.problems],
+        "excluded": found.excluded,
+    }
+
+
+def _list(found: Discovery, base: Path, quiet: bool) -> None:
+    from ldlm_lint.report.cells import clean
+    from ldlm_lint.report.summary import count
+
+    rows = [(clean(shown_path(path.as_posix(), base)), _word(kind.value)) for path, kind in found.files]
+    width = max((len(path) for path, _ in rows), default=0)
+    for path, word in rows:
+        print(f"{path:<{width}}  {word}")
+    if not quiet:
+        kinds = ", ".join(f"{number} {word}" for word, number in Counter(word for _, word in rows).most_common())
+        print(f"{count(len(rows), 'file')}{f' ({kinds})' if kinds else ''}.")
+    sys.stdout.flush()
+    print_lines_of(found.problems, base)
+
+
+def _word(kind: str) -> str:
+    return _KINDS.get(kind, kind)
+
+
+def _settings(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, base: Path) -> int:
+    from ldlm_lint.origins import settings_of
+    from ldlm_lint.rules import ALL
+
+    rows = settings_of(arguments, config)
+    selected = config.selected(ALL)
+    applied = [rule.symbol for rule in ALL if rule.symbol in selected]
+    root, path = config.root or base.as_posix(), config.path
+    if arguments.format == "json":
+        document = {
+            "schema": SETTINGS_SCHEMA,
+            "root": root,
+            "file": path or None,
+            "settings": [{"key": one.key, "value": one.value, "origin": one.origin} for one in rows],
+            "rules": applied,
+        }
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        return OK
+    print(f"# project: {root}\n# configuration: {path or 'none'}")
+    lines = [(f"{one.key} = {json.dumps(one.value, ensure_ascii=False)}", one.origin) for one in rows]
+    width = max(len(text) for text, _ in lines if len(text) < 60)
+    for text, origin in lines:
+        print(f"{text:<{width}}  # {origin}")
+    print(f"\n# {len(applied)} of {len(ALL)} rules are applied")
+    for symbol in applied:
+        print(symbol)
+    return OK

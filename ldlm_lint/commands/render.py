@@ -1,0 +1,90 @@
+"""A report shown: in its format, on stdout or in a file, with what the format has no room for on stderr."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.arguments import UsageError
+from ldlm_lint.commands.output import (
+    FAILURE,
+    STDOUT,
+    exit_code,
+    fail,
+    print_evidence,
+    print_problems,
+    print_stale,
+    write_file,
+)
+from ldlm_lint.report.formats import DEFAULT, FORMATS
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+    from ldlm_lint.model import Report
+    from ldlm_lint.report.formats import Format
+    from ldlm_lint.report.view import Fixed
+
+
+def show(arguments: argparse.Namespace, report: Report, base: Path, config: Config, fixed: Fixed | None = None) -> int:
+    """Show a report as the arguments say and return the exit code that it stands for."""
+    from ldlm_lint.report.console import wants_colour
+    from ldlm_lint.report.view import View
+    from ldlm_lint.rules import by_symbol
+
+    form = chosen(arguments, config)
+    code = exit_code(report, config.fail_level, exit_zero=arguments.exit_zero)
+    to_file = arguments.output not in (None, STDOUT)
+    stream = io.StringIO() if to_file else sys.stdout
+    view = View(
+        report,
+        _root_of_paths(form, base),
+        by_symbol,
+        exit_code=code,
+        unsafe=arguments.unsafe_fixes,
+        quiet=arguments.quiet,
+        statistics=arguments.statistics,
+        colour=wants_colour(stream, arguments.color),
+        fixed=fixed,
+    )
+    form.write(view, stream)
+    if isinstance(stream, io.StringIO):
+        try:
+            write_file(arguments.output, stream.getvalue().encode("utf-8", "backslashreplace"))
+        except OSError as error:
+            return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
+    _say_the_rest(arguments, report, base, form, to_file)
+    return code
+
+
+def chosen(arguments: argparse.Namespace, config: Config) -> Format:
+    """The format of the command line, else of the configuration; raises UsageError for what it cannot show."""
+    form = FORMATS[arguments.format or config.output_format or DEFAULT]
+    if arguments.statistics and not form.counts:
+        able = ", ".join(one.name for one in FORMATS.values() if one.counts)
+        raise UsageError(f"--statistics has no place in the format {form.name}; it is for {able}")
+    return form
+
+
+def _root_of_paths(form: Format, base: Path) -> Path:
+    """The directory that paths are relative to: where the command runs, or the checkout that a CI system names."""
+    named = os.environ.get(form.workspace, "") if form.workspace else ""
+    return Path(named) if named and base.is_relative_to(named) else base
+
+
+def _say_the_rest(arguments: argparse.Namespace, report: Report, base: Path, form: Format, to_file: bool) -> None:
+    """On stderr what stdout does not say: problems and, of a report that is in a file, what was found."""
+    if form.complete and not to_file:
+        return
+    sys.stdout.flush()
+    print_problems(report, base)
+    print_evidence(report, base)
+    if not arguments.quiet and form.name == DEFAULT:
+        print_stale(report, base)
+    if to_file and not arguments.quiet:
+        from ldlm_lint.report.summary import found
+
+        print(f"{found(report)} Written to {arguments.output}.", file=sys.stderr)

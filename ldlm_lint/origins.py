@@ -1,0 +1,67 @@
+"""Where the value of each setting comes from: the command line, a line of a file, the requirements, or nowhere."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ldlm_lint.config import Config
+from ldlm_lint.rules import ALL
+from ldlm_lint.settings import SETTINGS
+from ldlm_lint.tomlfile import Table, line_of, read_table
+
+DEFAULT = "default"
+COMMAND_LINE = "command line"
+# What each option of the command line sets.
+_OPTIONS = {
+    "select": "select",
+    "extend-select": "extend_select",
+    "ignore": "ignore",
+    "pedantic": "pedantic",
+    "level": "level",
+    "fail-level": "fail_level",
+    "output-format": "format",
+    "baseline": "baseline",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A key with its value, as JSON has it, and where that comes from."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+def settings_of(arguments: argparse.Namespace, config: Config) -> list[Origin]:
+    """Every setting with its value; selectors of the command line follow those of the file, on which they act."""
+    table = read_table(Path(config.path)) if config.path else Table()
+    rows: list[Origin] = []
+    for one in SETTINGS:
+        given = getattr(arguments, _OPTIONS[one.name], None) if one.name in _OPTIONS else None
+        if not given or one.selectors:
+            rows.append(_of_file(one.name, one.default, table, config))
+        if given:
+            rows.append(Origin(one.name, given if isinstance(given, (list, bool)) else str(given), COMMAND_LINE))
+    options = {option.name: option for rule in ALL for option in rule.options}
+    return rows + [_of_file(name, option.default, table, config) for name, option in sorted(options.items())]
+
+
+def _of_file(key: str, default: object, table: Table, config: Config) -> Origin:
+    if key in table.values:
+        line = line_of(table.text, (*table.section, key))
+        return Origin(key, table.values[key], f"{Path(table.path).name}:{line}")
+    if key == "target-torch":
+        return Origin(key, *_torch(config))
+    return Origin(key, list(default) if isinstance(default, tuple) else default, DEFAULT)
+
+
+def _torch(config: Config) -> tuple[str | None, str]:
+    """The range of versions that the requirements allow, in words."""
+    ends = [one and ".".join(map(str, one)) for one in (config.target_torch.oldest, config.target_torch.newest)]
+    if not any(ends):
+        return None, DEFAULT
+    return " to ".join(one or "any" for one in dict.fromkeys(ends)), "what the project's requirements allow"

@@ -1,0 +1,93 @@
+"""How the command line is parsed: help that reads well in a terminal, and errors that name what was probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+import shutil
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from ldlm_lint.arguments import UsageError
+
+Example = tuple[str, str]
+"""A command line without the program's name, and what it does."""
+WIDEST = 100
+_HELP_COLUMN = 28
+_CLOSE = 0.6
+_CHOICE = re.compile(r"invalid choice: '(?P<word>.*?)' \(choose from (?P<words>.*)\)")
+
+
+class Help(argparse.HelpFormatter):
+    """Help at most `WIDEST` wide; in descriptions and epilogs a paragraph with an indented line stays as it is."""
+
+    def __init__(self, prog: str) -> None:
+        columns = shutil.get_terminal_size((80, 24)).columns
+        super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(columns, WIDEST) - 2)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return "\n\n".join(
+            part if re.search(r"(?m)^ ", part) else textwrap.fill(part, width, break_long_words=False)
+            for part in text.split("\n\n")
+        )
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line and an exception, so that `main` decides how a run ends."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"formatter_class": Help, "allow_abbrev": False, **settings})
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError."""
+        raise UsageError(f"{_with_choice(message)} (see {self.prog} --help)")
+
+
+def parsed(parser: argparse.ArgumentParser, words: Sequence[str], prog: str) -> argparse.Namespace:
+    """What the words of a command line mean; raises UsageError, for an unknown option with the nearest known one."""
+    found, unknown = parser.parse_known_args(words)
+    if unknown:
+        known = {option for one in parsers_of(parser, words) for option in one._option_string_actions}
+        meant = did_you_mean(unknown[0].partition("=")[0], known) if unknown[0].startswith("-") else ""
+        raise UsageError(f"unrecognized arguments: {' '.join(unknown)}{meant} (see {prog} --help)")
+    return found
+
+
+def parsers_of(parser: argparse.ArgumentParser, words: Iterable[str]) -> Iterator[argparse.ArgumentParser]:
+    """A parser and those of the subcommands that the words name."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            named = next((word for word in words if word in action.choices), None)
+            if named is not None:
+                yield from parsers_of(action.choices[named], words)
+
+
+def did_you_mean(word: str, words: Iterable[str], *, closeness: float = _CLOSE) -> str:
+    """``, did you mean "X"?`` with the closest of the words, or nothing where none is close.
+
+    >>> did_you_mean("--colour", ["--color", "--config"])
+    ', did you mean "--color"?'
+    """
+    close = difflib.get_close_matches(word, list(words), n=1, cutoff=closeness)
+    return f', did you mean "{close[0]}"?' if close else ""
+
+
+def with_examples(examples: Sequence[Example], epilog: str | None, prog: str) -> str:
+    """The end of a help text: examples as a paragraph of their own, then what there is to say."""
+    width = max((len(words) for words, _ in examples), default=0)
+    lines = [f"  {prog} {words:<{width}}  # {text}".rstrip() for words, text in examples]
+    heading = "example:" if len(lines) == 1 else "examples:"
+    parts = ["\n".join([heading, *lines])] if lines else []
+    return "\n\n".join([*parts, *([epilog] if epilog else [])])
+
+
+def _with_choice(message: str) -> str:
+    """An error of argparse about a choice, with the nearest of the choices."""
+    match = _CHOICE.search(message)
+    if match is None:
+        return message
+    words = [word.strip().strip("'") for word in match["words"].split(",")]
+    return message + did_you_mean(match["word"], words)

@@ -1,0 +1,34 @@
+"""One line for each finding, ``path:line:column: code rule: message``, as compilers write and editors read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TextIO
+
+from ldlm_lint.model import Finding
+from ldlm_lint.report import summary
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.statistics import table
+from ldlm_lint.report.view import View
+
+
+def write(view: View, stream: TextIO) -> None:
+    """Write the findings to a stream and, unless they alone are wanted, what was counted."""
+    stream.write(render(view))
+
+
+def render(view: View) -> str:
+    """The whole text; ``[*]`` at the end of a line says that the flags at hand would fix it."""
+    findings = view.report.findings
+    shown = table(findings, unsafe=view.unsafe) if view.statistics else "".join(f"{one}\n" for one in _lines(view))
+    return shown if view.quiet else shown + "".join(f"{line}\n" for line in summary.lines(view))
+
+
+def line(view: View, finding: Finding) -> str:
+    """The line of one finding."""
+    return f"{clean(str(view.place(finding.span)))}: {finding.code} {finding.rule}: {clean(view.message(finding))}"
+
+
+def _lines(view: View) -> Iterator[str]:
+    for finding in view.report.findings:
+        yield line(view, finding) + (f" {summary.FIXABLE}" if view.applies(finding.fix) else "")

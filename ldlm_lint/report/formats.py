@@ -1,0 +1,45 @@
+"""The formats of a report as data; the module of a format is imported when it is the one to write."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import TextIO
+
+from ldlm_lint.report.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way to show a report.
+
+    Its module in `ldlm_lint.report` has ``write(view, stream)``. ``complete``: what could not be checked stands in it
+    too, so that stderr needs not say it. ``counts``: ``--statistics`` has a place in it. ``workspace`` names the
+    variable of a CI system with the directory that its paths must be relative to.
+    """
+
+    name: str
+    help: str
+    complete: bool = True
+    counts: bool = False
+    workspace: str = ""
+
+    def write(self, view: View, stream: TextIO) -> None:
+        """Write a report to a stream."""
+        importlib.import_module(f"ldlm_lint.report.{self.name}").write(view, stream)
+
+
+FORMATS = {
+    one.name: one
+    for one in (
+        Format("text", "blocks with source lines and fixes, for people", complete=False, counts=True),
+        Format("concise", "one line for each finding, for editors and grep", complete=False, counts=True),
+        Format("json", "everything, for programs", counts=True),
+        Format("sarif", "SARIF 2.1.0, for code scanning", workspace="GITHUB_WORKSPACE"),
+        Format("github", "annotations of a GitHub workflow", workspace="GITHUB_WORKSPACE"),
+        Format("gitlab", "a code quality report of GitLab", complete=False, workspace="CI_PROJECT_DIR"),
+        Format("junit", "JUnit XML, for test reports of CI systems"),
+        Format("markdown", "a summary for the page of a CI job", counts=True),
+    )
+}
+DEFAULT = "text"

@@ -1,0 +1,48 @@
+"""A code quality report of GitLab: a JSON list that merge requests show beside the changed lines."""
+
+from __future__ import annotations
+
+import json
+from typing import TextIO
+
+from ldlm_lint.identity import Fingerprints, Identifier
+from ldlm_lint.model import Finding, Severity
+from ldlm_lint.report.view import View
+
+_SEVERITIES = {
+    Severity.ERROR: "critical",
+    Severity.WARNING: "major",
+    Severity.REFACTOR: "minor",
+    Severity.INFO: "info",
+}
+
+
+def write(view: View, stream: TextIO) -> None:
+    """Write the report."""
+    stream.write(render(view))
+
+
+def render(view: View) -> str:
+    """The list, ASCII only; it has no room for paths that could not be checked, which the command says on stderr."""
+    prints = Fingerprints(Identifier(view.report.sources, view.report.root))
+    return json.dumps([_issue(view, finding, prints) for finding in view.report.findings], indent=2) + "\n"
+
+
+def _issue(view: View, finding: Finding, prints: Fingerprints) -> dict[str, object]:
+    place = view.place(finding.span)
+    where = f"cell {place.cell}: " if place.cell is not None else ""
+    return {
+        "type": "issue",
+        "description": f"{where}{finding.code} {finding.rule}: {view.message(finding)}",
+        "check_name": finding.rule,
+        "fingerprint": prints.unique(finding),
+        "severity": _SEVERITIES[finding.severity],
+        "location": {
+            "path": place.path,
+            "lines": {"begin": place.line, "end": place.end_line},
+            "positions": {
+                "begin": {"line": place.line, "column": place.column},
+                "end": {"line": place.end_line, "column": place.end_column},
+            },
+        },
+    }

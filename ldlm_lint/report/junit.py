@@ -1,0 +1,73 @@
+"""JUnit XML, which nearly every CI system shows: a suite for each file, a failed case for each finding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import groupby
+from typing import TextIO
+from xml.etree import ElementTree
+
+from ldlm_lint.model import Finding, Problem
+from ldlm_lint.report.common import rule_url, shown_path, unsaid
+from ldlm_lint.report.view import View
+
+NAME = "ldlm-lint"
+# What XML 1.0 cannot hold, not even escaped.
+_FOREIGN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def write(view: View, stream: TextIO) -> None:
+    """Write the document."""
+    stream.write(render(view))
+
+
+def render(view: View) -> str:
+    """The document; a run without findings is one case that passed."""
+    findings, problems = view.report.findings, unsaid(view.report)
+    root = _element("testsuites", name=NAME, **_counts(len(findings), len(problems)))
+    for path, group in groupby(findings, key=lambda finding: finding.span.path):
+        root.append(_suite(view, shown_path(path, view.base), list(group)))
+    if problems:
+        root.append(_problems(view, problems))
+    if not len(root):
+        suite = _element("testsuite", name=NAME, tests="1", failures="0", errors="0")
+        suite.append(_element("testcase", name="no findings", classname=NAME))
+        root.append(suite)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _counts(failures: int, errors: int) -> dict[str, str]:
+    return {"tests": str(failures + errors or 1), "failures": str(failures), "errors": str(errors)}
+
+
+def _suite(view: View, path: str, findings: list[Finding]) -> ElementTree.Element:
+    suite = _element("testsuite", name=path, **_counts(len(findings), 0))
+    for finding in findings:
+        place, message = view.place(finding.span), view.message(finding)
+        at = f"{place.line}:{place.column}" if place.cell is None else f"cell {place.cell}:{place.line}:{place.column}"
+        case = _element("testcase", name=f"{finding.rule} at {at}", classname=path, file=path, line=str(place.line))
+        failure = _element("failure", type=finding.severity.label, message=f"{finding.code} {finding.rule}: {message}")
+        failure.text = _text(f"{place}: {finding.code} {finding.rule}: {message}\n{rule_url(finding.rule)}")
+        case.append(failure)
+        suite.append(case)
+    return suite
+
+
+def _problems(view: View, problems: Iterable[Problem]) -> ElementTree.Element:
+    cases = [(shown_path(one.path, view.base) if one.path else NAME, one) for one in problems]
+    suite = _element("testsuite", name="not checked", **_counts(0, len(cases)))
+    for path, problem in cases:
+        case = _element("testcase", name=path, classname=path, file=path, line=str(max(problem.line, 1)))
+        case.append(_element("error", type="error", message=problem.message))
+        suite.append(case)
+    return suite
+
+
+def _element(tag: str, **attributes: str) -> ElementTree.Element:
+    return ElementTree.Element(tag, {name: _text(value) for name, value in attributes.items()})
+
+
+def _text(text: str) -> str:
+    return _FOREIGN.sub("\ufffd", text)

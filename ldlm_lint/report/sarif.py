@@ -1,0 +1,225 @@
+"""SARIF 2.1.0, the exchange format of static analysis: rules, results with fixes and fingerprints, and how the run ended.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import PurePath
+from typing import Any, TextIO
+from urllib.parse import quote
+
+from ldlm_lint import __version__
+from ldlm_lint.identity import Fingerprints, Identifier
+from ldlm_lint.model import Confidence, Edit, Finding, Fix, Problem, Rule, Severity, Span
+from ldlm_lint.report.common import HOME, has_edits, rule_url, settling, source_of, unsaid
+from ldlm_lint.report.view import View
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+ROOT = "%SRCROOT%"
+FINGERPRINT = "ldlmLintIdentity/v1"
+_LEVELS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.REFACTOR: "note",
+    Severity.INFO: "note",
+}
+# What GitHub's code scanning sorts by.
+_PROBLEMS = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.REFACTOR: "recommendation",
+    Severity.INFO: "recommendation",
+}
+_TAGS = {
+    "68": "linter",
+    "71": "data-loading",
+    "72": "distributed-training",
+    "73": "optimizer",
+    "75": "memory",
+    "76": "checkpoint-files",
+    "78": "precision",
+}
+_RANKS = {Confidence.HIGH: 90.0, Confidence.MEDIUM: 60.0, Confidence.LOW: 30.0}
+_ENDS = {
+    0: "nothing at or above the fail level",
+    1: "findings at or above the fail level",
+    3: "something could not be checked",
+}
+
+
+def write(view: View, stream: TextIO) -> None:
+    """Write the log."""
+    stream.write(render(view))
+
+
+def render(view: View) -> str:
+    """The log as JSON, ASCII only."""
+    return json.dumps(document(view), indent=2) + "\n"
+
+
+def document(view: View) -> dict[str, Any]:
+    """The log as plain values; it describes the rules that have findings."""
+    rules = sorted({finding.rule for finding in view.report.findings}, key=lambda symbol: view.rules[symbol].code)
+    index = {symbol: number for number, symbol in enumerate(rules)}
+    prints = Fingerprints(Identifier(view.report.sources, view.report.root))
+    run = {
+        "tool": {"driver": _driver([view.rules[symbol] for symbol in rules])},
+        "invocations": [_invocation(view)],
+        "originalUriBaseIds": {ROOT: {"uri": _uri(view.base.as_posix().rstrip("/") + "/")}},
+        "columnKind": "unicodeCodePoints",
+        "results": [_result(view, finding, index, prints) for finding in view.report.findings],
+    }
+    return {"version": "2.1.0", "$schema": SCHEMA, "runs": [run]}
+
+
+def _driver(rules: list[Rule]) -> dict[str, Any]:
+    return {
+        "name": "ldlm-lint",
+        "version": __version__,
+        "semanticVersion": __version__,
+        "informationUri": HOME,
+        "rules": [_rule(rule) for rule in rules],
+    }
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    parts = (
+        ("Why", rule.rationale),
+        ("What it costs", rule.cost_text),
+        ("When not to follow it", rule.exceptions),
+        ("Fix safety", rule.fix_safety),
+    )
+    told = [(title, text) for title, text in parts if text]
+    return {
+        "id": rule.code,
+        "name": rule.symbol,
+        **({"deprecatedNames": list(rule.old_names)} if rule.old_names else {}),
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.rationale},
+        "help": {
+            "text": "\n\n".join(f"{title}: {text}" for title, text in told),
+            "markdown": "\n\n".join(f"**{title}.** {text}" for title, text in told),
+        },
+        "helpUri": rule_url(rule.symbol),
+        "defaultConfiguration": {"enabled": rule.default, "level": _LEVELS[rule.severity]},
+        "properties": {
+            "tags": [_TAGS[rule.family], rule.status],
+            "precision": rule.confidence.label,
+            "problem.severity": _PROBLEMS[rule.severity],
+            "severity": rule.severity.label,
+            "since": rule.since,
+        },
+    }
+
+
+def _invocation(view: View) -> dict[str, Any]:
+    return {
+        "executionSuccessful": not view.report.problems,
+        "exitCode": view.exit_code,
+        "exitCodeDescription": _ENDS[view.exit_code],
+        "toolExecutionNotifications": [_notification(view, problem) for problem in unsaid(view.report)],
+    }
+
+
+def _notification(view: View, problem: Problem) -> dict[str, Any]:
+    location = {
+        "physicalLocation": {
+            "artifactLocation": _artifact(view, problem.path),
+            "region": {"startLine": max(problem.line, 1)},
+        }
+    }
+    return {
+        "level": "error",
+        "message": {"text": problem.message},
+        **({"locations": [location]} if problem.path else {}),
+    }
+
+
+def _result(view: View, finding: Finding, index: dict[str, int], prints: Fingerprints) -> dict[str, Any]:
+    related = [
+        {"id": number, **_location(view, one.span), "message": {"text": one.message}}
+        for number, one in enumerate(finding.related, start=1)
+    ]
+    return {
+        "ruleId": finding.code,
+        "ruleIndex": index[finding.rule],
+        "level": _LEVELS[finding.severity],
+        "rank": _RANKS[finding.confidence],
+        "message": {"text": view.message(finding)},
+        "locations": [_location(view, finding.span)],
+        **({"relatedLocations": related} if related else {}),
+        "partialFingerprints": {FINGERPRINT: prints.unique(finding)},
+        **({"fixes": [_fix(view, finding.fix)]} if has_edits(finding.fix) else {}),
+        "properties": _properties(view, finding),
+    }
+
+
+def _properties(view: View, finding: Finding) -> dict[str, Any]:
+    probe = settling(view.report, finding, view.rules[finding.rule], view.base)
+    evidence = finding.evidence
+    return {
+        "confidence": finding.confidence.label,
+        **({"cell": finding.span.cell} if finding.span.cell is not None else {}),
+        **({"probe": probe} if probe is not None else {}),
+        **({"evidence": {"verdict": evidence.verdict.value, "reason": evidence.reason}} if evidence else {}),
+    }
+
+
+def _location(view: View, span: Span) -> dict[str, Any]:
+    place = {"physicalLocation": {"artifactLocation": _artifact(view, span.path), "region": _region(view, span)}}
+    if span.cell is None:
+        return place
+    return {**place, "logicalLocations": [{"name": f"cell {span.cell}", "kind": "notebookCell"}]}
+
+
+def _region(view: View, span: Span) -> dict[str, int]:
+    place = view.place(span)
+    region = {
+        "startLine": place.line,
+        "startColumn": place.column,
+        "endLine": place.end_line,
+        "endColumn": place.end_column,
+    }
+    # Bytes of a cell are not those of the file.
+    return region if span.cell is not None else region | {"byteOffset": span.start, "byteLength": span.end - span.start}
+
+
+def _fix(view: View, fix: Fix) -> dict[str, Any]:
+    paths = sorted({edit.span.path for edit in fix.edits})
+    changes = [
+        {
+            "artifactLocation": _artifact(view, path),
+            "replacements": [_replacement(view, edit) for edit in fix.edits if edit.span.path == path],
+        }
+        for path in paths
+    ]
+    safety = {"applicability": fix.applicability.label, **({"reason": fix.reason} if fix.reason else {})}
+    return {"description": {"text": fix.title}, "artifactChanges": changes, "properties": safety}
+
+
+def _replacement(view: View, edit: Edit) -> dict[str, Any]:
+    known = source_of(view.report, edit.span.path) is not None
+    region = _region(view, edit.span)
+    return {
+        "deletedRegion": region if known else {name: region[name] for name in region if name.startswith("byte")},
+        "insertedContent": {"text": edit.text},
+    }
+
+
+def _artifact(view: View, path: str) -> dict[str, str]:
+    pure = PurePath(path)
+    if pure.is_relative_to(view.base):
+        return {"uri": _quoted(pure.relative_to(view.base).as_posix()), "uriBaseId": ROOT}
+    return {"uri": _uri(path)}
+
+
+def _uri(path: str) -> str:
+    """The URI of an absolute path with forward slashes."""
+    return f"file://{'' if path.startswith('/') else '/'}{_quoted(path)}"
+
+
+def _quoted(path: str) -> str:
+    return quote(os.fsencode(path))

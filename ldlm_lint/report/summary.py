@@ -1,0 +1,82 @@
+"""The closing lines of a report in plain words: what was found, what a flag would fix, and what was held back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.model import Applicability, Report, Severity
+from ldlm_lint.report.common import fixable, severities, verdicts
+from ldlm_lint.report.view import View
+
+FIXABLE = "[*]"
+
+
+def lines(view: View) -> Iterator[str]:
+    """The lines below the findings; the one that begins with `FIXABLE` says what the flags would fix."""
+    report, fixed = view.report, view.fixed
+    if fixed is not None:
+        yield f"{fixed.done} {count(fixed.findings, 'finding')} in {count(fixed.files, 'file')}."
+    yield found(report, remaining=fixed is not None)
+    hint = fixable_hint(report, view.unsafe)
+    if hint:
+        yield f"{FIXABLE} {hint}"
+    yield ", ".join(_counts(report)) + "."
+    gone = sum(times for _, times in report.stale)
+    if gone:
+        yield f"{count(gone, 'known finding')} of the baseline gone, see ldlm-lint baseline --update"
+
+
+def found(report: Report, *, remaining: bool = False) -> str:
+    """How many findings there are, by severity; ``remaining`` says that others were fixed."""
+    total = len(report.findings)
+    if not total:
+        return "No findings remain." if remaining else "No findings."
+    words = (
+        (number, severity.label if severity is Severity.INFO else severity.label + ("s" if number != 1 else ""))
+        for severity, number in severities(report.findings).items()
+    )
+    listed = ", ".join(f"{number} {word}" for number, word in words if number)
+    verb = "remain" if total > 1 else "remains"
+    return (
+        f"{count(total, 'finding')} {verb} ({listed})." if remaining else f"Found {count(total, 'finding')} ({listed})."
+    )
+
+
+def fixable_hint(report: Report, unsafe: bool) -> str:
+    """What flags would fix, empty where none would."""
+    safe = fixable(report.findings, Applicability.SAFE)
+    more = fixable(report.findings, Applicability.UNSAFE)
+    if unsafe:
+        return f"{safe + more} fixable with --fix --unsafe-fixes." if safe + more else ""
+    parts = [f"{safe} fixable with --fix"] if safe else []
+    parts += [f"{more} {'more' if safe else 'fixable'} with --fix --unsafe-fixes"] if more else []
+    return f"{', '.join(parts)}." if parts else ""
+
+
+def _counts(report: Report) -> Iterator[str]:
+    yield f"{count(report.files, 'file')} read"
+    if report.suppressed:
+        yield f"{count(report.suppressed, 'finding')} suppressed"
+    if report.baselined:
+        yield f"{count(report.baselined, 'finding')} known from the baseline"
+    if report.unchanged:
+        yield f"{count(report.unchanged, 'finding')} on unchanged lines"
+    if report.unseen:
+        yield f"{count(report.unseen, 'stretch', 'stretches')} of scripts and configurations not understood"
+    if report.excluded:
+        yield f"{count(report.excluded, 'named path')} excluded"
+    if report.problems:
+        yield count(len(report.problems), "problem")
+    if report.evidence is not None:
+        settled = {word: number for word, number in verdicts(report).items() if number}
+        listed = ", ".join(f"{number} {word}" for word, number in settled.items()) or "no verdict on them"
+        yield f"probe: {listed}"
+
+
+def count(number: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    >>> count(2, "finding"), count(1, "finding")
+    ('2 findings', '1 finding')
+    """
+    return f"{number} {one if number == 1 else many or one + 's'}"

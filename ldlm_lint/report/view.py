@@ -1,0 +1,78 @@
+"""What every format receives: the report, how it is to be shown, and what the run made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
+from ldlm_lint.report.common import has_edits, positions, shown_path
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a run did before the report was made: how many findings it fixed or silenced, in how many files."""
+
+    findings: int
+    files: int
+    done: str = "Fixed"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a span stands: lines and columns are 1-based, in characters, the end is behind it.
+
+    ``path`` is relative to the base of the report with forward slashes. In a notebook lines are those of ``cell``.
+    """
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    cell: int | None = None
+
+    @property
+    def file(self) -> str:
+        """``train.py``, or ``train.ipynb:cell 3``."""
+        return self.path if self.cell is None else f"{self.path}:cell {self.cell}"
+
+    def __str__(self) -> str:
+        """``train.py:12:5`` or ``train.ipynb:cell 3:12:5``."""
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A report as it is to be shown; what is in ``report`` is selected already, and no format selects again.
+
+    Paths are relative to ``base``, ``rules`` are by symbol. ``exit_code`` is how the run will end. ``unsafe`` says that
+    ``--unsafe-fixes`` was given, ``quiet`` that only findings are wanted, ``statistics`` that rules are to be counted,
+    ``colour`` whether styles may be written.
+    """
+
+    report: Report
+    base: Path
+    rules: Mapping[str, Rule] = field(repr=False)
+    exit_code: int = 0
+    fail_level: Severity = Severity.REFACTOR
+    unsafe: bool = False
+    quiet: bool = False
+    statistics: bool = False
+    colour: bool = False
+    fixed: Fixed | None = None
+
+    def place(self, span: Span) -> Place:
+        """The place of a span."""
+        (line, column), (end_line, end_column) = positions(self.report, span)
+        return Place(shown_path(span.path, self.base), line, column, end_line, end_column, span.cell)
+
+    def message(self, finding: Finding) -> str:
+        """What a finding says."""
+        return self.rules[finding.rule].text(finding.args)
+
+    def applies(self, fix: Fix | None) -> bool:
+        """Whether ``--fix`` with the flags at hand would apply a fix."""
+        limit = Applicability.UNSAFE if self.unsafe else Applicability.SAFE
+        return fix is not None and has_edits(fix) and fix.applicability >= limit

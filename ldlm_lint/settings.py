@@ -1,0 +1,133 @@
+"""The keys of ``[tool.ldlm-lint]`` as data: what they are called, hold and mean, for the configuration, its schema and its docs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ldlm_lint.model import Rule, Severity
+
+LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True)}
+KINDS = {int: "integer", float: "number", str: "string", bool: "boolean", list: "array", dict: "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key: its kind, what it is without being set, and what it does.
+
+    ``schema`` is what JSON Schema says of its value beyond the type; ``words``, called when they are needed, are the only
+    strings that it may be. ``selectors`` says that its strings name rules.
+    """
+
+    name: str
+    kind: type
+    default: object
+    help: str
+    schema: Mapping[str, Any] = field(default_factory=dict)
+    words: Callable[[], Iterable[str]] | None = None
+    selectors: bool = False
+
+
+@functools.cache
+def formats() -> tuple[str, ...]:
+    """The names that ``output-format`` may have."""
+    from ldlm_lint.report.formats import FORMATS
+
+    return tuple(FORMATS)
+
+
+def _torch() -> Iterator[str]:
+    from ldlm_lint.requirements import TORCH_VERSIONS
+
+    return (f"{major}.{minor}" for major, minor in TORCH_VERSIONS)
+
+
+SETTINGS = (
+    Setting("select", list, None, "Apply these rules instead of the default set.", selectors=True),
+    Setting("extend-select", list, [], "Apply these rules too, opt-in ones included.", selectors=True),
+    Setting("ignore", list, [], "Leave these rules out.", selectors=True),
+    Setting("pedantic", bool, False, "Apply the opt-in rules as if they were on by default."),
+    Setting(
+        "per-file-ignores",
+        dict,
+        {},
+        "Rules to leave out in the files that a gitignore pattern matches.",
+        {"propertyNames": {"minLength": 1, "pattern": "^[^!]"}},
+        selectors=True,
+    ),
+    Setting("exclude", list, [], "gitignore patterns of files and directories that are not read."),
+    Setting("level", str, "info", "The lowest severity that is shown and fixed.", words=lambda: LEVELS),
+    Setting("fail-level", str, "refactor", "The lowest severity that makes exit code 1.", words=lambda: LEVELS),
+    Setting("output-format", str, "text", "The format of a report.", words=formats),
+    Setting(
+        "target-torch",
+        str,
+        None,
+        "The torch version that the project runs on; without it what its requirements allow.",
+        words=_torch,
+    ),
+    Setting(
+        "baseline",
+        str,
+        ".ldlm-lint-baseline.json",
+        "The file of known defects, relative to the project.",
+        {"minLength": 1},
+    ),
+    Setting("required-version", str, "", 'The versions of ldlm-lint that may be used, such as ">=0.1,<0.2".'),
+)
+KEYS = tuple(one.name for one in SETTINGS)
+
+
+def config_schema(rules: Iterable[Rule]) -> dict[str, Any]:
+    """The JSON Schema (draft 7, as editors and SchemaStore want it) of the table ``[tool.ldlm-lint]``."""
+    rules = list(rules)
+    options = {option.name: option for rule in rules for option in rule.options}
+    speaking = {
+        name: sorted(rule.symbol for rule in rules if name in {one.name for one in rule.options}) for name in options
+    }
+    properties = {one.name: _described(one) for one in SETTINGS}
+    for name, option in sorted(options.items()):
+        shown = list(option.default) if isinstance(option.default, (list, tuple)) else option.default
+        properties[name] = {
+            "description": f"{option.help} ({', '.join(speaking[name])})",
+            **_typed(option.kind),
+            "default": shown,
+        }
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/config.schema.json",
+        "title": "[tool.ldlm-lint] in pyproject.toml",
+        "description": "The configuration of ldlm-lint; an unknown key is an error.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+        "definitions": {"selector": _selector(rules)},
+    }
+
+
+def _described(one: Setting) -> dict[str, Any]:
+    described = {"description": one.help, **_typed(one.kind), **one.schema}
+    if one.words is not None:
+        described["enum"] = list(one.words())
+    if one.selectors:
+        names = {"type": "array", "items": {"$ref": "#/definitions/selector"}}
+        described |= {"additionalProperties": names} if one.kind is dict else names
+    return described if one.default is None else described | {"default": one.default}
+
+
+def _typed(kind: type) -> dict[str, Any]:
+    return {"type": KINDS[kind], **({"items": {"type": "string"}} if kind is list else {})}
+
+
+def _selector(rules: list[Rule]) -> dict[str, Any]:
+    """What names rules: a name (an old one too), a code or the beginning of one, a family, ``ALL``."""
+    names = [name for rule in rules for name in (rule.symbol, *rule.old_names)]
+    codes = sorted(rule.code for rule in rules)
+    prefixes = sorted({code[:length] for code in codes for length in range(1, 5)})
+    families = sorted({rule.family for rule in rules})
+    return {
+        "description": "A rule's name or code, the beginning of a code, a family such as 72, or ALL.",
+        "enum": ["ALL", *names, *codes, *prefixes, *families],
+    }

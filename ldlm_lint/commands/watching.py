@@ -1,0 +1,126 @@
+"""``ldlm-lint check --watch``: the check again whenever something that it rests on has changed.
+
+It looks instead of being told: what the check read is known exactly, a look at some thousand files takes milliseconds,
+and on the network file systems that training repositories live on nobody tells.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ldlm_lint import arguments as arguments_of
+from ldlm_lint.arguments import UsageError
+from ldlm_lint.cache.index import Index, Inputs
+from ldlm_lint.cache.memo import Looks
+from ldlm_lint.commands.output import FAILURE, OK, USAGE, fail
+from ldlm_lint.gitdiff import GitError
+from ldlm_lint.select import SelectorError
+from ldlm_lint.tomlfile import ConfigError
+
+# Seconds between two looks, and for how long nothing may change before the check runs: an editor saves in steps.
+INTERVAL, QUIET = 0.5, 0.1
+# A look takes at most this part of the time, however slow the file system is.
+_SHARE = 0.1
+_CLEAR = "\x1b[2J\x1b[3J\x1b[H"
+_USAGE = (UsageError, ConfigError, SelectorError, GitError)
+
+
+def run(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], int]) -> int:
+    """Run ``check`` with the arguments now and after each change, until Ctrl-C, which is no failure."""
+    _reject_conflicts(arguments)
+    arguments.watch = False
+    paths = list(arguments.paths)
+    index = Index()
+    try:
+        while True:
+            arguments.paths = list(paths)
+            before = _inputs(arguments, index)
+            _once(arguments, check)
+            # What --fix has written is no news.
+            seen = _inputs(arguments, index) if arguments.fix else before
+            print(f"[{time.strftime('%H:%M:%S')}] watching {_counted(seen)}, Ctrl-C ends", file=sys.stderr, flush=True)
+            _wait(index, seen)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return OK
+
+
+def _reject_conflicts(arguments: argparse.Namespace) -> None:
+    for name, flag in (
+        ("diff", "--diff"),
+        ("interactive", "--interactive"),
+        ("add_ignores", "--add-ignores"),
+        ("output", "--output"),
+        ("show_files", "--show-files"),
+        ("show_settings", "--show-settings"),
+    ):
+        if getattr(arguments, name, None):
+            raise UsageError(f"--watch cannot be combined with {flag}")
+
+
+def _once(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], int]) -> None:
+    """One check; a configuration that is being edited may be wrong for a while."""
+    if sys.stdout.isatty():
+        sys.stdout.write(_CLEAR)
+    try:
+        check(argparse.Namespace(**vars(arguments)))
+    except _USAGE as error:
+        fail(USAGE, str(error))
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        # A file may vanish between two looks at it; whoever edits wants the next answer all the same.
+        fail(FAILURE, f"internal error ({type(error).__name__}: {error}); please report this")
+    sys.stdout.flush()
+
+
+def _inputs(arguments: argparse.Namespace, index: Index) -> Inputs:
+    """What a check rests on: its files, those of their projects, the directories, and the configuration."""
+    from ldlm_lint.config import FILE_NAME, Config, project_root
+    from ldlm_lint.discover import discover
+    from ldlm_lint.requirements import looked_at
+
+    looks = Looks(index)
+    try:
+        paths, config = arguments_of.configuration(arguments, Path.cwd())
+        looks.note("file", arguments_of.baseline_file(arguments, config, Path.cwd())[0].as_posix())
+    except _USAGE:
+        paths, config = [Path.cwd() / path for path in arguments.paths], Config()
+    roots = {project_root(path) for path in paths}
+    root = Path(config.root) if config.root else Path.cwd()
+    for named, bound in ((paths, root), *(([one], one) for one in sorted(roots.difference(paths)))):
+        for path, _ in discover(named, config, bound, note=looks.note).files:
+            looks.note("file", path.as_posix())
+    settings = {folder / FILE_NAME for path in paths for folder in (path, *path.parents)}
+    for place in (*settings, *([arguments.config] if arguments.config else ())):
+        looks.note("file", Path(place).absolute().as_posix())
+    for kind, place in (one for root in roots for one in looked_at(root)):
+        looks.note(kind, place)
+    return looks.inputs
+
+
+def _counted(inputs: Inputs) -> str:
+    count = sum(1 for digest in inputs["file"].values() if digest)
+    return f"{count} file{'s' if count != 1 else ''}"
+
+
+def _wait(index: Index, inputs: Inputs) -> None:
+    """Return once something has changed and nothing does any more."""
+    took = 0.0
+    while True:
+        time.sleep(max(INTERVAL, took / _SHARE))
+        started = time.monotonic()
+        if not index.holds(inputs):
+            break
+        took = time.monotonic() - started
+    last: list[str] | None = None
+    while last != (last := _state(index, inputs)):
+        time.sleep(QUIET)
+
+
+def _state(index: Index, inputs: Inputs) -> list[str]:
+    return [index.look(kind, path) for kind, places in inputs.items() for path in places]

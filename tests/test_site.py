@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.server
 import posixpath
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from ldlm_lint.rules import ALL, by_symbol
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
+import check_links  # noqa: E402
 import screenshots  # noqa: E402
 import site_pages  # noqa: E402
 import trophies  # noqa: E402
@@ -128,3 +131,26 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "rules").glob("*/index.html"))) == len(ALL)
+
+
+def test_addresses_are_asked_and_only_those_that_are_gone_fail() -> None:
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response({"/there": 200, "/gone": 404, "/shy": 403, "/ill": 503}[self.path])
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Nothing: the test's output is its own."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    base = f"http://127.0.0.1:{server.server_port}"
+    text = f"[a]({base}/there#part), {base}/gone. <{base}/shy>\n```\n{base}/code\n```\n[b]({base}/ill)"
+    try:
+        addresses = check_links.named([text, f"{base}/there"])
+        verdicts = [check_links.answer(address, pause=0) for address in addresses]
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert addresses == [f"{base}/{name}" for name in ("gone", "ill", "shy", "there")]
+    assert verdicts == ["gone: 404", "unknown: 503", "unknown: 403", "ok"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint import engine
 from ldlm_lint.autofix.apply import fix_files
@@ -14,15 +15,25 @@ from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.linting import Overlay
 from ldlm_lint.model import Applicability, Report
 
+if TYPE_CHECKING:
+    from ldlm_lint.cache.session import Session
+
 
 def lint_buffer(
-    path: str, data: bytes, config: Config, base: Path, gate: Gate = EVERYTHING, others: Overlay | None = None
+    path: str,
+    data: bytes,
+    config: Config,
+    base: Path,
+    gate: Gate = EVERYTHING,
+    others: Overlay | None = None,
+    session: Session | None = None,
 ) -> Report:
     """What there is to say about ``data`` as the contents of ``path`` (absolute, forward slashes), which need not exist.
 
-    ``others`` are further contents that take the place of those on disk.
+    ``others`` are further contents that take the place of those on disk, ``session`` is what earlier runs remember.
     """
-    return engine.run([Path(path)], config, base=base, overlay={**(others or {}), path: data}, gate=gate)
+    overlay = {**(others or {}), path: data}
+    return engine.run([Path(path)], config, base=base, overlay=overlay, gate=gate, session=session)
 
 
 def fix_buffer(
@@ -33,6 +44,7 @@ def fix_buffer(
     limit: Applicability = Applicability.SAFE,
     gate: Gate = EVERYTHING,
     others: Overlay | None = None,
+    session: Session | None = None,
 ) -> tuple[bytes, Outcome]:
     """The text with its fixes of at least ``limit``, and what remains to be said about it; nothing is written.
 
@@ -41,7 +53,7 @@ def fix_buffer(
     before = {path: data}
 
     def run(changed: Mapping[str, bytes]) -> Report:
-        return lint_buffer(path, changed.get(path, data), config, base, gate.after(before, changed), others)
+        return lint_buffer(path, changed.get(path, data), config, base, gate.after(before, changed), others, session)
 
     result = fix_files(lambda changed: run(changed).findings, before, limit)
     after = result.changed.get(path, data)

@@ -20,6 +20,7 @@ from ldlm_lint.model import Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.server.diagnosis import diagnosis
 from ldlm_lint.server.edits import edits_between
+from ldlm_lint.server.memory import Memory
 from ldlm_lint.server.settings import Settings
 from ldlm_lint.source import MAX_BYTES, Kind, Source, UnreadableError
 
@@ -37,6 +38,7 @@ class Analyst:
     settings: Settings = field(default_factory=Settings)
     buffers: dict[str, bytes] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
 
     def put(self, path: str, text: str) -> None:
         """Take the text of a buffer that was opened or has changed."""
@@ -55,8 +57,9 @@ class Analyst:
         if len(self.buffers[path]) > MAX_BYTES:
             return {"diagnostics": [], "fixes": [], "problems": [f"larger than {MAX_BYTES:,} bytes, not checked"]}
         config, gate = self._configured(path)
-        base = project_root(Path(path))
-        report = lint_buffer(path, self.buffers[path], config, base, gate, self._others(path))
+        base, data = project_root(Path(path)), self.buffers[path]
+        self.memory.begin()
+        report = lint_buffer(path, data, config, base, gate, self._others(path), self.memory)
         self.reports[path] = report
         return diagnosis(report, path, by_symbol, self.encoding, self._source)
 
@@ -76,8 +79,9 @@ class Analyst:
         if path not in self.buffers or is_foreign(path):
             return {"edits": {}, "reason": ""}
         config, gate = self._configured(path)
-        data = self.buffers[path]
-        after, outcome = fix_buffer(path, data, config, project_root(Path(path)), gate=gate, others=self._others(path))
+        base, data, others = project_root(Path(path)), self.buffers[path], self._others(path)
+        self.memory.begin()
+        after, outcome = fix_buffer(path, data, config, base, gate=gate, others=others, session=self.memory)
         reason = "; ".join(note.message for note in outcome.notes)
         return {"edits": {path: self._edits(path, after)} if after != data else {}, "reason": reason}
 

@@ -1,0 +1,83 @@
+"""What the linting process remembers of the files on disk between two lints: a session of the cache, in memory.
+
+It has the methods of `ldlm_lint.cache.session.Session`. What an entry rests on is looked at anew for every lint, so that
+nobody has to tell of changes on disk; a look at a file that was left alone costs a call of the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ldlm_lint.cache.index import Index, Inputs
+from ldlm_lint.cache.memo import Looks
+from ldlm_lint.discover import Discovery, discover
+
+if TYPE_CHECKING:
+    from ldlm_lint.config import Config
+    from ldlm_lint.model import FileResult
+    from ldlm_lint.source import Kind
+
+T = TypeVar("T")
+
+
+class Memory:
+    """Facts of files by their contents, and discoveries by what was looked at for them."""
+
+    def __init__(self) -> None:
+        self._index = Index()
+        self._facts: dict[tuple[str, str], tuple[str, Any]] = {}
+        self._discovered: dict[tuple[object, ...], tuple[Inputs, Discovery]] = {}
+        self._seen: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Look at every file anew from now on."""
+        self._seen.clear()
+
+    def note(self, kind: str, path: str) -> None:
+        """What a run rests on matters to nobody here: it is looked at again for the next one."""
+
+    def discover(self, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+        """The files below paths, as `ldlm_lint.discover.discover` finds them."""
+        key = (tuple(paths), config.root, config.exclude, root)
+        known = self._discovered.get(key)
+        if known is not None and self._index.holds(known[0]):
+            return known[1]
+        looks = Looks(self._index)
+        found = discover(paths, config, root, note=looks.note)
+        self._discovered[key] = (looks.inputs, found)
+        return found
+
+    def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
+        """A fact of a file that rests on its content and place alone; made only if it is not known."""
+        content = self._content(path)
+        known = self._facts.get((what, path))
+        if known is None or known[0] != content:
+            known = (content, compute())
+            self._facts[what, path] = known
+        return known[1]
+
+    def result(self, path: str, kind: Kind, config_key: str) -> FileResult | None:
+        """What linting a file gave when it had the content that it has now."""
+        known = self._facts.get((f"result {kind.value} {config_key}", path))
+        return known[1] if known is not None and known[0] == self._content(path) else None
+
+    def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
+        """Learn what linting a file gave."""
+        self._facts[f"result {kind.value} {config_key}", result.path] = (self._content(result.path), result)
+
+    def recall(self, key: str) -> bytes | None:
+        """Whole answers are not kept: every lint is about a buffer that has just changed."""
+        return None
+
+    def remember(self, key: str, value: bytes, looks: Looks | None = None) -> None:
+        """Keep nothing, as `recall` says."""
+
+    def close(self) -> None:
+        """Nothing is written anywhere."""
+
+    def _content(self, path: str) -> str:
+        if path not in self._seen:
+            self._seen[path] = self._index.look("file", path)
+        return self._seen[path]

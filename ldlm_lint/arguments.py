@@ -32,6 +32,9 @@ what it prints:
 exit codes: 0 also where no launch is found; 2 and 3 as for check"""
 
 
+MOST_JOBS = 256
+
+
 class UsageError(Exception):
     """Arguments that make no sense; the text says what to write instead."""
 
@@ -148,7 +151,16 @@ def _configure_editors(parser: argparse.ArgumentParser) -> None:
 
 def _configure_run(parser: argparse.ArgumentParser) -> None:
     run = parser.add_argument_group("the run")
-    run.add_argument("--no-cache", action="store_true", help="do not use a cache (there is none yet)")
+    run.add_argument(
+        "--no-cache", action="store_true", help="read everything anew, and remember nothing (`ldlm-lint clean` removes the cache)"
+    )
+    run.add_argument(
+        "--jobs",
+        type=jobs,
+        default=0,
+        metavar="N",
+        help="processes that lint (default: auto, several where there is much to read)",
+    )
 
 
 def configure_target(parser: argparse._ActionsContainer) -> None:
@@ -225,6 +237,15 @@ def count(text: str) -> int:
     """A number of steps or rounds, above 0, for argparse."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number of steps or rounds: a whole number above 0 is needed")
+    return int(text)
+
+
+def jobs(text: str) -> int:
+    """A number of processes, 0 for as many as pay, for argparse."""
+    if text == "auto":
+        return 0
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of processes: 1 to {MOST_JOBS}, or auto")
     return int(text)
 
 

@@ -19,6 +19,7 @@ from types import ModuleType
 
 from ldlm_lint import __version__
 from ldlm_lint.arguments import UsageError
+from ldlm_lint.cache.replay import replayed
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PIPE_CLOSED, PROGRAM, USAGE, fail
 from ldlm_lint.parsing import Example, Parser, did_you_mean, parsed, with_examples
 
@@ -89,7 +90,11 @@ def _dispatch(arguments: list[str]) -> int:
         from ldlm_lint.commands import probe
 
         arguments = ["probe", *probe.spelt_out(arguments[1:])]
+    code = replayed(arguments) if arguments[0] == "check" else None
+    if code is not None:
+        return code
     found = parsed(parser_of(arguments[:1]), arguments, f"{PROGRAM} {arguments[0]}")
+    found.argv = arguments
     try:
         return found.command.room.run(found)
     except (UsageError, BrokenPipeError):
@@ -195,6 +200,7 @@ COMMANDS = (
         "answer an editor in the language server protocol",
         (("server", "on stdin and stdout, as editors start it"), ("server --tcp 127.0.0.1:2087", "")),
     ),
+    Command("clean", "remove what earlier runs have left in the cache", (("clean", "says what was removed"),)),
     Command("rules", "list the rules", (("rules 72", "the family of distributed training"),)),
     Command("explain", "print everything about one rule", (("explain optimizer-not-fused", ""), ("explain W7201", ""))),
     Command(

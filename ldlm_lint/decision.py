@@ -60,7 +60,8 @@ def decision_of(
     if remembered is not None:
         return remembered
     decision = _decided(paths, config, base, overlay, session, jobs, progress)
-    if all(map(_lasts, decision.findings)):
+    session.lasting = all(map(_lasts, decision.findings))
+    if session.lasting:
         decisions.remember(session, key, decision)
     return decision
 

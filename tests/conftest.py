@@ -7,6 +7,7 @@ With ``LDLM_LINT_ALL=1`` a test that would be skipped fails: where everything is
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,10 @@ settings.register_profile("fixed", derandomize=True)
 settings.register_profile("search")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+
+# No test reads or writes the cache of who runs the tests.
+_CACHE = tempfile.TemporaryDirectory(prefix="ldlm-lint-tests-")
+os.environ["LDLM_LINT_CACHE_DIR"] = os.path.join(_CACHE.name, "cache")
 
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.cache.session import Session, key_of
+from ldlm_lint.cache.session import Session
+from ldlm_lint.cache.stamp import key_of
 from ldlm_lint.cache.values import decode, encode
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.source import Kind

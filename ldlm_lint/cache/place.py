@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 
 VARIABLE = "LDLM_LINT_CACHE_DIR"
 LIMIT = 500_000_000
 """The most bytes that the cache keeps; beyond, what was not used for longest goes."""
 _KEPT = 0.8
+_LOOKED_AT = 0.02
+_SECONDS = 600
 _TAG = "CACHEDIR.TAG"
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# What ldlm-lint remembers; `ldlm-lint clean` removes it.\n"
 _OTHERS_WRITE = 0o022
@@ -71,6 +74,19 @@ def entries(place: str) -> Iterator[os.DirEntry[str]]:
                 yield from entries(entry.path)
             elif entry.name != _TAG:
                 yield entry
+
+
+def bound(place: str, written: int, limit: int = LIMIT) -> None:
+    """Keep the cache within ``limit`` bytes after so many were written; looked at now and then, since it takes a walk."""
+    tag = os.path.join(place, _TAG)
+    try:
+        due = written > limit * _LOOKED_AT or time.time() - os.stat(tag).st_mtime > _SECONDS
+        if due:
+            os.utime(tag)
+    except OSError:
+        return
+    if due:
+        prune(place, limit)
 
 
 def prune(place: str, limit: int = LIMIT) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,7 @@ from ldlm_lint.cache import place
 from ldlm_lint.cache.facts import Facts
 from ldlm_lint.cache.index import Index
 from ldlm_lint.cache.memo import Looks, Memo
-from ldlm_lint.cache.stamp import stamp
+from ldlm_lint.cache.stamp import key_of
 from ldlm_lint.model import FileResult, Problem
 from ldlm_lint.source import Kind
 
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
     from ldlm_lint.discover import Discovery
 
 T = TypeVar("T")
-
-
-def key_of(*parts: str) -> str:
-    """The name of an entry that rests on these parts and on the program."""
-    return hashlib.blake2b("\0".join((stamp(), *parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class Session:
@@ -45,6 +39,8 @@ class Session:
         self._facts: dict[str, Facts] = {}
         self._discovered: dict[str, Discovery] = {}
         self._written = 0
+        self.lasting = True
+        """Whether another run over the same contents would say the same: not where time or memory ran out."""
 
     def note(self, kind: str, path: str) -> None:
         """Take down a look at the file system that this run rests on."""
@@ -109,7 +105,7 @@ class Session:
         """Leave to later runs what this one has learnt."""
         self._written += self.index.save() + sum(pack.save() for pack in self._facts.values())
         if self._written:
-            place.prune(self._folder, self._limit)
+            place.bound(self._folder, self._written, self._limit)
         self._written = 0
 
     def _run(self, key: str) -> str:

@@ -24,6 +24,11 @@ def stamp() -> str:
     return hashlib.blake2b("\n".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
+def key_of(*parts: str) -> str:
+    """The name of an entry that rests on these parts and on the program."""
+    return hashlib.blake2b("\0".join((stamp(), *parts)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
 def _libraries() -> list[str]:
     """The names of the folders in which installers record what they installed: they hold the versions."""
     found: list[str] = []

@@ -1,6 +1,6 @@
 """Values as bytes and back, for entries that somebody may have tampered with.
 
-Only what this package declares as a frozen dataclass or an enumeration is made anew, by its own constructor; any other
+Only what this package declares as a frozen dataclass, a named tuple or an enumeration is made anew, by its own constructor; any other
 class in an entry, and so any code, is refused, and the entry is none.
 """
 
@@ -39,7 +39,7 @@ class _Reader(pickle.Unpickler):
 
 
 def _is_value(kind: type) -> bool:
-    if issubclass(kind, enum.Enum):
+    if issubclass(kind, enum.Enum) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
         return True
     parameters = getattr(kind, "__dataclass_params__", None)
     return parameters is not None and parameters.frozen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -24,9 +25,11 @@ from ldlm_lint.commands.output import (
     print_problems,
     write_file,
 )
+from ldlm_lint.commands.remembering import remembered
 from ldlm_lint.commands.render import chosen, show
 
 if TYPE_CHECKING:
+    from ldlm_lint.cache.session import Session
     from ldlm_lint.config import Config
     from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
@@ -37,8 +40,6 @@ configure = arguments_of.configure_check
 
 def run(arguments: argparse.Namespace) -> int:
     """Lint, fix or silence what the arguments name, print it, and return the exit code."""
-    from ldlm_lint import engine
-
     if stdin.is_meant(arguments):
         return stdin.run(arguments)
     if arguments.watch:
@@ -47,6 +48,12 @@ def run(arguments: argparse.Namespace) -> int:
         return watching.run(arguments, run)
     _reject_conflicts(arguments)
     base = Path.cwd()
+    return remembered(arguments, base, functools.partial(_run, arguments, base))
+
+
+def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> int:
+    from ldlm_lint import engine
+
     evidence = arguments_of.evidence(arguments, base)
     paths, config = arguments_of.configuration(arguments, base)
     if arguments.show_files or arguments.show_settings:
@@ -54,6 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
 
         return questions.answer(arguments, paths, config, base)
     chosen(arguments, config)
+    if session is not None:
+        session.note("file", arguments_of.baseline_file(arguments, config, base)[0].as_posix())
     gate = arguments_of.gate(arguments, paths, config, base)
     if arguments.diff or not (arguments.fix or arguments.add_ignores):
         _warn_of_interrupted(paths, base)
@@ -61,7 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _fixed(arguments, paths, config, gate, base, evidence)
     if arguments.add_ignores:
         return _ignored(arguments, paths, config, gate, base)
-    report = engine.run(paths, config, base=base, gate=gate, evidence=evidence)
+    report = engine.run(
+        paths, config, base=base, gate=gate, evidence=evidence, session=session, jobs=arguments.jobs
+    )
     return show(arguments, report, base, config)
 
 

@@ -1,0 +1,116 @@
+"""A whole run again: what it wrote and how it ended, as long as everything that it looked at is as it was.
+
+This is what a run without changes costs, so nothing is imported here that it can do without.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+from ldlm_lint.cache import place
+from ldlm_lint.cache.index import Index
+from ldlm_lint.cache.memo import Memo
+from ldlm_lint.cache.stamp import key_of
+
+OFF = "--no-cache"
+VARIABLES = (
+    *("NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM", "COLUMNS", "LINES", "PYTHONIOENCODING", "LANG", "LC_ALL"),
+    *("GITHUB_WORKSPACE", "CI_PROJECT_DIR"),
+)
+"""What a report reads in the environment."""
+
+
+def key(argv: Sequence[str]) -> str:
+    """The name of a run with these arguments, here and now, shown where this process shows it; raises OSError."""
+    shown = [_terminal(stream) for stream in (sys.stdout, sys.stderr)]
+    environment = [f"{name}={os.environ.get(name)}" for name in VARIABLES]
+    return key_of("run", os.getcwd(), *shown, *environment, *argv)
+
+
+def _terminal(stream: io.TextIOBase | None) -> str:
+    """What output depends on: whether it goes to a terminal, and how wide that is."""
+    try:
+        return str(os.get_terminal_size(stream.fileno())) if stream is not None and stream.isatty() else ""
+    except (OSError, ValueError):
+        return "terminal"
+
+
+def replayed(argv: Sequence[str]) -> int | None:
+    """Show what this run has shown before and return its exit code; None where it has to be done."""
+    if OFF in argv:
+        return None
+    folder = place.directory()
+    if not place.is_ours(folder):
+        return None
+    try:
+        memo = Memo.read(os.path.join(folder, "runs", f"{key(argv)}.run"))
+    except OSError:
+        return None
+    if memo is None:
+        return None
+    index = Index(memo.index)
+    holds = index.holds(memo.inputs)
+    index.save()
+    if not holds:
+        return None
+    return _show(memo.value)
+
+
+def _show(value: bytes) -> int | None:
+    try:
+        run = json.loads(value)
+        output, notes, code = str(run["output"]), str(run["notes"]), int(run["code"])
+    except (ValueError, TypeError, KeyError):
+        return None
+    sys.stdout.write(output)
+    sys.stdout.flush()
+    sys.stderr.write(notes)
+    return code
+
+
+class Listener(io.TextIOBase):
+    """A stream that hands everything on and remembers it."""
+
+    def __init__(self, stream: io.TextIOBase) -> None:
+        self._stream = stream
+        self._heard: list[str] = []
+
+    @property
+    def heard(self) -> str:
+        """What was written."""
+        return "".join(self._heard)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """That of the stream."""
+        return self._stream.encoding
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Write and remember."""
+        self._heard.append(text)
+        return self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether the stream is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The descriptor of the stream."""
+        return self._stream.fileno()
+
+
+def recorded(output: str, notes: str, code: int) -> bytes:
+    """A run as an answer to remember."""
+    return json.dumps({"output": output, "notes": notes, "code": code}).encode()

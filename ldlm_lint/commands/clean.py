@@ -1,0 +1,39 @@
+"""``ldlm-lint clean``: the cache removed."""
+
+from __future__ import annotations
+
+import argparse
+
+from ldlm_lint.cache import place
+from ldlm_lint.commands.output import FAILURE, OK, fail
+
+_UNIT = 1000
+_UNITS = ("B", "kB", "MB", "GB")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``clean``: there are none."""
+    parser.epilog = f"The cache is in the user's cache directory, or where {place.VARIABLE} says."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Remove the cache, print what it was, and return the exit code."""
+    folder = place.directory()
+    try:
+        count, size = place.clean(folder) if folder else (0, 0)
+    except OSError as error:
+        return fail(FAILURE, f"{error.filename or folder}: {error.strerror or error}")
+    if count:
+        print(f"Removed {count} file{'s' if count != 1 else ''} ({_shown(size)}) from {folder}")
+    else:
+        print(f"Nothing to remove: there is no cache in {folder or 'the home of this user'}")
+    return OK
+
+
+def _shown(size: float) -> str:
+    """A number of bytes with a unit."""
+    for unit in _UNITS[:-1]:
+        if size < _UNIT:
+            return f"{size:.3g} {unit}"
+        size /= _UNIT
+    return f"{size:.3g} {_UNITS[-1]}"

@@ -1,0 +1,92 @@
+"""How the commands use the cache: a session for what they read, and whole runs of a check to be shown again."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.cache import place, replay
+
+if TYPE_CHECKING:
+    from ldlm_lint.cache.session import Session
+
+_HARMLESS = frozenset(
+    (
+        *("paths", "select", "extend_select", "ignore", "level", "config", "isolated", "pedantic", "fail_level"),
+        *("format", "statistics", "quiet", "color", "exit_zero", "baseline", "no_baseline", "jobs", "unsafe_fixes"),
+        *("command", "argv", "no_cache"),
+    )
+)
+"""The arguments with which a check reads files and prints, and does nothing else."""
+
+
+def remembered(arguments: argparse.Namespace, base: Path, work: Callable[[Session | None], int]) -> int:
+    """Do the work of a check with what earlier runs have left, leave to later ones what it learns; returns its exit code."""
+    session = session_for(arguments, base)
+    if session is None:
+        return work(None)
+    try:
+        return _recorded(arguments, base, session, work) if _only_prints(arguments) else work(session)
+    finally:
+        session.close()
+
+
+def session_for(arguments: argparse.Namespace, base: Path) -> Session | None:
+    """The cache for the project of the paths; None where none is wanted, or none can be had."""
+    folder = place.directory()
+    if arguments.no_cache or not folder or not place.prepare(folder):
+        return None
+    from ldlm_lint.cache.session import Session
+    from ldlm_lint.config import common_directory, project_root
+
+    paths = [Path(os.path.abspath(base / path)) for path in arguments.paths]
+    return Session(folder, project_root(common_directory(paths)).as_posix())
+
+
+def _only_prints(arguments: argparse.Namespace) -> bool:
+    return all(name in _HARMLESS for name, value in vars(arguments).items() if value)
+
+
+def _recorded(
+    arguments: argparse.Namespace, base: Path, session: Session, work: Callable[[Session | None], int]
+) -> int:
+    for kind, path in _looks(arguments, base):
+        session.note(kind, path)
+    with _listening() as (output, notes):
+        code = work(session)
+    # What moves the cursor was drawn for somebody who watches the work being done.
+    if session.lasting and "\r" not in notes.heard:
+        with contextlib.suppress(OSError):
+            session.remember(replay.key(arguments.argv), replay.recorded(output.heard, notes.heard, code))
+    return code
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[tuple[replay.Listener, replay.Listener]]:
+    output, notes = replay.Listener(sys.stdout), replay.Listener(sys.stderr)
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(notes):
+        yield output, notes
+
+
+def _looks(arguments: argparse.Namespace, base: Path) -> Iterator[tuple[str, str]]:
+    """Where a check looks besides at the files that it reads: configuration, baseline, journal."""
+    from ldlm_lint.autofix.undo import journal_for
+    from ldlm_lint.baseline import FILE_NAME
+    from ldlm_lint.config import common_directory, looked_at, project_root
+
+    paths = [Path(os.path.abspath(base / path)) for path in arguments.paths]
+    start = common_directory(paths)
+    explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
+    yield from looked_at(start, explicit)
+    for path in (project_root(start) / FILE_NAME, *((base / arguments.baseline,) if arguments.baseline else ())):
+        yield "file", Path(os.path.abspath(path)).as_posix()
+    runs = journal_for(paths, base).runs
+    for folder in (runs.parent, runs):
+        yield "listing", folder.as_posix()
+    with contextlib.suppress(OSError):
+        yield from (("file", (runs / name / "state").as_posix()) for name in sorted(os.listdir(runs)))

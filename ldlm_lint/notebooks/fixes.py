@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.notebooks.magics import restored
 from ldlm_lint.notebooks.text import Part, untouched
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Source
@@ -48,9 +49,29 @@ def in_cells(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list
             one,
             span=_in_cell(one.span, sources),
             related=tuple(replace(note, span=_in_cell(note.span, sources)) for note in one.related),
+            fix=one.fix and replace(one.fix, edits=tuple(_edit_in_cell(edit, sources) for edit in one.fix.edits)),
         )
         for one in findings
     ]
+
+
+def of_cell(source: Source, edit: Edit) -> tuple[int, int, str]:
+    """An edit as one of its cell's own text: the bytes that it replaces, and by what.
+
+    In the joined text the last line of a cell ends with a line break that the cell need not have.
+    """
+    part = source.part_at(edit.span.start)
+    if part is None:
+        return edit.span.start, edit.span.end, edit.text
+    size = len(restored(source.data[part.start : part.end].decode()).encode()) - len(source.newline)
+    start = len(restored(source.data[part.start : edit.span.start].decode()).encode())
+    end = start + len(restored(source.data[edit.span.start : edit.span.end].decode()).encode())
+    text = source.newline + edit.text.rstrip("\r\n") if start > size else edit.text
+    return min(start, size), min(end, size), text
+
+
+def _edit_in_cell(edit: Edit, sources: Mapping[str, Source]) -> Edit:
+    return replace(edit, span=_in_cell(edit.span, sources))
 
 
 def _in_cell(span: Span, sources: Mapping[str, Source]) -> Span:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ldlm_lint.identity import Identifier, fingerprint
-from ldlm_lint.model import Applicability, Finding, Fix, Identity, Problem, Related, Report, Rule
-from ldlm_lint.report.common import fixable, positions, rule_url, settling, severities, shown_path, verdicts
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Identity, Problem, Related, Report, Rule, Span
+from ldlm_lint.report.common import fixable, positions, rule_url, settling, severities, shown_path, source_of, verdicts
 from ldlm_lint.report.statistics import RuleCount, by_rule
 from ldlm_lint.report.view import View
 
@@ -58,7 +58,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         "end_column": end_column,
         "message": rule.text(finding.args),
         "related": [_related(report, one, base) for one in finding.related],
-        "fix": _fix(finding.fix, base),
+        "fix": _fix(report, finding.fix, base),
         "cell": finding.span.cell,
         "fingerprint": fingerprint(identifier.of(finding)),
         "evidence": _evidence(finding.evidence),
@@ -74,22 +74,29 @@ def _counted(one: RuleCount) -> dict[str, object]:
 
 def _related(report: Report, related: Related, base: Path) -> dict[str, object]:
     (line, _), _ = positions(report, related.span)
-    return {"path": shown_path(related.span.path, base), "line": line, "message": related.message}
+    path = shown_path(related.span.path, base)
+    return {"path": path, **_cell(related.span), "line": line, "message": related.message}
 
 
-def _fix(fix: Fix | None, base: Path) -> dict[str, object] | None:
+def _fix(report: Report, fix: Fix | None, base: Path) -> dict[str, object] | None:
     if fix is None:
         return None
-    edits = [
-        {
-            "path": shown_path(edit.span.path, base),
-            "start": edit.span.start,
-            "end": edit.span.end,
-            "text": edit.text,
-        }
-        for edit in fix.edits
-    ]
+    edits = [_edit(report, edit, base) for edit in fix.edits]
     return {"applicability": fix.applicability.label, "title": fix.title, "edits": edits}
+
+
+def _edit(report: Report, edit: Edit, base: Path) -> dict[str, object]:
+    start, end, text = edit.span.start, edit.span.end, edit.text
+    source = source_of(report, edit.span.path) if edit.span.cell is not None else None
+    if source is not None:
+        from ldlm_lint.notebooks.fixes import of_cell
+
+        start, end, text = of_cell(source, edit)
+    return {"path": shown_path(edit.span.path, base), **_cell(edit.span), "start": start, "end": end, "text": text}
+
+
+def _cell(span: Span) -> dict[str, int]:
+    return {} if span.cell is None else {"cell": span.cell}
 
 
 def _error(problem: Problem, base: Path) -> dict[str, object]:

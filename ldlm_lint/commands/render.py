@@ -51,7 +51,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, config: Conf
         fixed=fixed,
     )
     form.write(view, stream)
-    if isinstance(stream, io.StringIO):
+    if to_file:
         try:
             write_file(arguments.output, stream.getvalue().encode("utf-8", "backslashreplace"))
         except OSError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from ldlm_lint.model import Finding, Problem, Severity
+from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import shown_path, unsaid
 from ldlm_lint.report.concise import line
 from ldlm_lint.report.view import View
@@ -55,4 +56,4 @@ def _command(name: str, properties: Mapping[str, object], message: str) -> str:
 
 
 def _escaped(text: str, escapes: Mapping[str, str]) -> str:
-    return "".join(escapes.get(letter, letter) for letter in text)
+    return "".join(escapes.get(letter) or clean(letter) for letter in text)

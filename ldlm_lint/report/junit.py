@@ -9,7 +9,9 @@ from typing import TextIO
 from xml.etree import ElementTree
 
 from ldlm_lint.model import Finding, Problem
+from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import rule_url, shown_path, unsaid
+from ldlm_lint.report.concise import line
 from ldlm_lint.report.view import View
 
 NAME = "ldlm-lint"
@@ -49,7 +51,7 @@ def _suite(view: View, path: str, findings: list[Finding]) -> ElementTree.Elemen
         at = f"{place.line}:{place.column}" if place.cell is None else f"cell {place.cell}:{place.line}:{place.column}"
         case = _element("testcase", name=f"{finding.rule} at {at}", classname=path, file=path, line=str(place.line))
         failure = _element("failure", type=finding.severity.label, message=f"{finding.code} {finding.rule}: {message}")
-        failure.text = _text(f"{place}: {finding.code} {finding.rule}: {message}\n{rule_url(finding.rule)}")
+        failure.text = _text(f"{line(view, finding)}\n{rule_url(finding.rule)}")
         case.append(failure)
         suite.append(case)
     return suite
@@ -66,7 +68,7 @@ def _problems(view: View, problems: Iterable[Problem]) -> ElementTree.Element:
 
 
 def _element(tag: str, **attributes: str) -> ElementTree.Element:
-    return ElementTree.Element(tag, {name: _text(value) for name, value in attributes.items()})
+    return ElementTree.Element(tag, {name: _text(clean(value)) for name, value in attributes.items()})
 
 
 def _text(text: str) -> str:

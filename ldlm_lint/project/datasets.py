@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
@@ -122,7 +121,7 @@ class Datasets:
         for source, target in flow.moves:
             if (target.kind, target.scope, target.name) == (slot.kind, slot.scope, slot.name) and _meets(target.index, slot.index):
                 # The whole of what was taken apart lies in the slot's own element.
-                yield path, source if source.index or target.index == slot.index else replace(source, index=slot.index)
+                yield path, source if source.index or target.index == slot.index else source.at(slot.index)
         if slot.kind == "var":
             yield from self._arguments(path, slot)
         elif slot.kind == "out":

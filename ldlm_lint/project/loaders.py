@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
@@ -274,4 +274,4 @@ def _moved(slot: Slot, source: Slot, target: Slot) -> Slot | None:
     """Where a move takes a slot: an element keeps its index when the whole moves."""
     if _same_element(source.index, slot.index):
         return target
-    return replace(target, index=slot.index) if source.index == "" and target.index == "" else None
+    return target.at(slot.index) if source.index == "" and target.index == "" else None

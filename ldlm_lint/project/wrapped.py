@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
@@ -63,7 +63,7 @@ class Wraps:
             if target.index == slot.index:
                 yield path, source
             elif target.index == source.index == "":
-                yield path, replace(source, index=slot.index)
+                yield path, source.at(slot.index)
         if slot.kind == "out":
             yield from self._results(path, slot)
         elif slot.kind == "var":

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -42,16 +43,14 @@ _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 _FACTS = (nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call)
 
 
-@dataclass(frozen=True, slots=True)
-class Callee:
+class Callee(NamedTuple):
     """What a call goes to: a ``def`` of this file, an ``import``, a method of ``self``, or a ``method`` by name."""
 
     kind: str
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(NamedTuple):
     """A slot passed as an argument: ``key`` is its position, its keyword or `MAPPING`; ``loops`` repeat it."""
 
     key: int | str
@@ -59,8 +58,7 @@ class Passed:
     loops: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CallSite:
+class CallSite(NamedTuple):
     """A call, the function it stands in and the lines of the loops of that function around it.
 
     ``guards`` are the conditions that may choose one process for it; see `ldlm_lint.python.guards`. A ``rare`` one runs
@@ -76,8 +74,7 @@ class CallSite:
     rare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Iteration:
+class Iteration(NamedTuple):
     """A loop over a slot; ``loops`` are the outer loops that repeat it, ``line`` is the loop's own line.
 
     One that ``goes_on`` takes the next element of a pass that has begun (``next(it)``), however often it runs.
@@ -90,8 +87,7 @@ class Iteration:
     goes_on: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A function or the module itself (empty scope).
 
     ``backward_lines`` are the lines of the loops around its backward passes, 0 for one outside any loop;
@@ -158,7 +154,7 @@ def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
         yield from _iterated(node.value, node.lineno or 0)
     elif node.args:
         found = _iterated(node.args[0], _loop_line(node))
-        yield from (replace(one, goes_on=True) for one in found) if is_call_of(node, "next") else found
+        yield from (one._replace(goes_on=True) for one in found) if is_call_of(node, "next") else found
 
 
 def _property_moves(node: nodes.FunctionDef) -> Iterator[tuple[Slot, Slot]]:

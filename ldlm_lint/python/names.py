@@ -10,13 +10,14 @@ from astroid import nodes
 from astroid.exceptions import AstroidError
 
 from ldlm_lint.python.candidates import alternatives, inherited
-from ldlm_lint.python.scopes import bindings, scope_of
+from ldlm_lint.python.scopes import bindings, enclosing, scope_of
 
 UNKNOWN = "?"
 _DEPTH = 6
 # The expressions that may stand for a function or class; anything else is a value.
 _NAMING = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript, nodes.IfExp)
 _CACHE = "_ldlm_qualified"
+_NAMES = "_ldlm_names"
 
 # Where torch and others define a name in one module and publish it in another, the published one is used.
 _PUBLISHED = {
@@ -84,8 +85,7 @@ def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
 
 def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
     if isinstance(node, nodes.Name):
-        found = frozenset().union(*(_of_binding(stmt, node.name, depth) for stmt in bindings(node)))
-        return frozenset(map(published, found)) or frozenset({UNKNOWN})
+        return _of_name(node, depth)
     chosen = frozenset().union(*(qualified(one, depth + 1) for one in alternatives(node)))
     if not chosen <= {UNKNOWN}:
         return chosen
@@ -94,6 +94,21 @@ def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
     if isinstance(node, nodes.Call):
         return _of_call(node, depth)
     return frozenset({UNKNOWN})
+
+
+def _of_name(node: nodes.Name, depth: int) -> frozenset[str]:
+    # The same for every use of a name in a scope.
+    scope = enclosing(node)
+    known: dict[str, frozenset[str]] | None = scope.__dict__.get(_NAMES)
+    if known is None:
+        known = scope.__dict__[_NAMES] = {}
+    names = known.get(node.name)
+    if names is None:
+        found = frozenset().union(*(_of_binding(stmt, node.name, depth) for stmt in bindings(node)))
+        names = frozenset(map(published, found)) or frozenset({UNKNOWN})
+        if depth == 0:
+            known[node.name] = names
+    return names
 
 
 def _of_call(node: nodes.Call, depth: int) -> frozenset[str]:

@@ -1,4 +1,7 @@
-"""Where a node stands: its position, the function it runs in and the loops that repeat it."""
+"""Where a node stands: its position, the function it runs in and the loops that repeat it.
+
+What is true of all that stands in one statement is found once and rests with the statement.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from ldlm_lint.python.values import constant
 
 _SCOPES = (nodes.FunctionDef, nodes.Lambda)
 _LOOPS = (nodes.For, nodes.While, nodes.Comprehension)
+_ENDS = (*_SCOPES, nodes.Module, nodes.ClassDef)
+_NAME = "_ldlm_scope_name"
+_AROUND = "_ldlm_loops"
 
 
 def position_of(node: nodes.NodeNG) -> str:
@@ -17,12 +23,19 @@ def position_of(node: nodes.NodeNG) -> str:
 
 def scope_name(node: nodes.NodeNG) -> str:
     """The dotted name, inside its module, of the function or class that a scope node is; empty for a module."""
-    parts = []
-    while not isinstance(node, nodes.Module):
-        if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)):
-            parts.append(node.name)
+    known: str | None = node.__dict__.get(_NAME)
+    if known is None:
+        outer = "" if isinstance(node, nodes.Module) else scope_name(_owner(node.parent))
+        own = node.name if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)) else ""
+        known = node.__dict__[_NAME] = f"{outer}.{own}" if outer and own else outer or own
+    return known
+
+
+def _owner(node: nodes.NodeNG) -> nodes.NodeNG:
+    """The function, class or module that a node is or stands in."""
+    while not isinstance(node, (nodes.FunctionDef, nodes.ClassDef, nodes.Module)):
         node = node.parent
-    return ".".join(reversed(parts))
+    return node
 
 
 def function_of(node: nodes.NodeNG) -> nodes.NodeNG:
@@ -38,16 +51,40 @@ def loops_around(node: nodes.NodeNG) -> list[nodes.NodeNG]:
     The iterable of a ``for`` is evaluated once, outside of it; a loop over ``range(1)`` or a one-element
     literal repeats nothing.
     """
-    found, child = [], node
-    while not isinstance(child, (*_SCOPES, nodes.Module, nodes.ClassDef)):
-        parent = child.parent
-        inside = isinstance(parent, _LOOPS) and child is not getattr(parent, "iter", None)
-        if inside and child not in getattr(parent, "orelse", ()) and not _runs_once(parent):
-            found.append(parent)
-        elif isinstance(parent, nodes.ComprehensionScope) and child not in parent.generators:
-            found.extend(loop for loop in reversed(parent.generators) if not _runs_once(loop))
-        child = parent
+    found: list[nodes.NodeNG] = []
+    child = node
+    while not child.is_statement:
+        if isinstance(child, _ENDS):
+            return found
+        found.extend(_repeat(child.parent, child))
+        child = child.parent
+    return [*found, *_around(child)]
+
+
+def _around(statement: nodes.NodeNG) -> tuple[nodes.NodeNG, ...]:
+    """The loops around a statement; those around the blocks that it stands in are found on the way."""
+    chain = []
+    while (known := statement.__dict__.get(_AROUND)) is None:
+        chain.append(statement)
+        if isinstance(statement, _ENDS):
+            break
+        statement = statement.parent
+    found: tuple[nodes.NodeNG, ...] = known or ()
+    for one in reversed(chain):
+        if not isinstance(one, _ENDS):
+            found = (*_repeat(one.parent, one), *found)
+        one.__dict__[_AROUND] = found
     return found
+
+
+def _repeat(parent: nodes.NodeNG, child: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The loops that a parent of a node is to it."""
+    if isinstance(parent, _LOOPS):
+        if child is not getattr(parent, "iter", None) and child not in getattr(parent, "orelse", ()) and not _runs_once(parent):
+            return [parent]
+    elif isinstance(parent, nodes.ComprehensionScope) and child not in parent.generators:
+        return [loop for loop in reversed(parent.generators) if not _runs_once(loop)]
+    return []
 
 
 def _runs_once(loop: nodes.NodeNG) -> bool:

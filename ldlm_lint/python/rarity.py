@@ -44,17 +44,34 @@ _EVALUATION = re.compile(
 _EVALUATOR = re.compile(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
 _EXITS = {"exit", "_exit", "abort", "quit"}
 _CACHE = "_ldlm_rare"
+_FAILS = "_ldlm_fails_rarely"
+_ENDS = (nodes.FunctionDef, nodes.Lambda, nodes.Module, nodes.ClassDef)
 
 
 def is_rare(node: nodes.NodeNG) -> bool:
     """Whether a node runs, inside its function, far less often than the code around it."""
     child = node
-    while not isinstance(child, (nodes.FunctionDef, nodes.Lambda, nodes.Module, nodes.ClassDef)):
-        parent = child.parent
-        if _guards(parent, child) or _after_early_exit(parent, child):
+    while not child.is_statement:
+        if isinstance(child, _ENDS):
+            return False
+        if _guards(child.parent, child) or _after_early_exit(child.parent, child):
             return True
-        child = parent
-    return False
+        child = child.parent
+    return _is_rare_statement(child)
+
+
+def _is_rare_statement(statement: nodes.NodeNG) -> bool:
+    """Whether a statement runs rarely; asked for every call in it, so the answer rests with it and those around it."""
+    chain = []
+    known: bool | None = False
+    while not isinstance(statement, _ENDS) and (known := statement.__dict__.get(_CACHE)) is None:
+        chain.append(statement)
+        if known := _guards(statement.parent, statement) or _after_early_exit(statement.parent, statement):
+            break
+        statement = statement.parent
+    for one in chain:
+        one.__dict__[_CACHE] = bool(known)
+    return bool(known)
 
 
 def in_evaluation(node: nodes.NodeNG) -> bool:
@@ -100,6 +117,14 @@ def _decides(branch: nodes.If, truth: bool) -> bool:
     return known
 
 
+def _fails_rarely(branch: nodes.If) -> bool:
+    """Whether the condition of a branch is rarely false; asked for every statement behind it."""
+    known: bool | None = branch.__dict__.get(_FAILS)
+    if known is None:
+        known = branch.__dict__[_FAILS] = _holds_rarely(branch.test, False)
+    return known
+
+
 def _takes_a_step(body: list[nodes.NodeNG]) -> bool:
     """Whether a branch computes gradients or steps an optimizer: then it is the training step itself."""
     calls = (call for one in body for call in nodes_of(one, nodes.Call))
@@ -126,7 +151,7 @@ def _after_early_exit(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
                 isinstance(one, nodes.If)
                 and not one.orelse
                 and isinstance(one.body[-1], (nodes.Continue, nodes.Return))
-                and _holds_rarely(one.test, False)
+                and _fails_rarely(one)
                 for one in before
             )
     return False

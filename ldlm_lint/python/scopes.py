@@ -7,17 +7,28 @@ from astroid import nodes
 from ldlm_lint.python.walks import nodes_of
 
 _NONLOCALS = "_ldlm_nonlocals"
+_BOUND = "_ldlm_bindings"
+# Classes of nodes whose scope is that of their parent, as far as has been asked.
+_HANDS_UP: dict[type, bool] = {}
+
+_Bound = tuple[nodes.NodeNG | None, tuple[nodes.NodeNG, ...]]
+
+
+def enclosing(node: nodes.NodeNG) -> nodes.NodeNG:
+    """astroid's ``node.scope()``, without a call for each node on the way."""
+    while True:
+        kind = node.__class__
+        hands_up = _HANDS_UP.get(kind)
+        if hands_up is None:
+            hands_up = _HANDS_UP[kind] = kind.scope is nodes.NodeNG.scope
+        if not hands_up or node.parent is None:
+            return node.scope()
+        node = node.parent
 
 
 def scope_of(node: nodes.Name) -> nodes.NodeNG | None:
     """The module, class or function whose name this is; None for a builtin or a name from a star import."""
-    scope = first = node.scope()
-    while True:
-        if (scope is first or not isinstance(scope, nodes.ClassDef)) and _own(scope, node.name):
-            return scope
-        if scope.parent is None:
-            return None
-        scope = scope.parent.scope()
+    return _bound(enclosing(node), node.name)[0]
 
 
 def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
@@ -25,8 +36,30 @@ def bindings(node: nodes.Name) -> list[nodes.NodeNG]:
 
     A ``nonlocal`` statement is among them where a nested function may bind the name anew.
     """
-    scope = scope_of(node)
-    return [*_own(scope, node.name), *_nonlocals(scope, node.name)] if scope is not None else []
+    return list(_bound(enclosing(node), node.name)[1])
+
+
+def _bound(first: nodes.NodeNG, name: str) -> _Bound:
+    """The scope of a name that is used in the scope ``first``, and what binds it; the answers rest with that scope."""
+    known: dict[str, _Bound] | None = first.__dict__.get(_BOUND)
+    if known is None:
+        known = first.__dict__[_BOUND] = {}
+    found = known.get(name)
+    if found is None:
+        scope = _scope(first, name)
+        binders = () if scope is None else (*_own(scope, name), *_nonlocals(scope, name))
+        found = known[name] = (scope, binders)
+    return found
+
+
+def _scope(first: nodes.NodeNG, name: str) -> nodes.NodeNG | None:
+    scope = first
+    while True:
+        if (scope is first or not isinstance(scope, nodes.ClassDef)) and _own(scope, name):
+            return scope
+        if scope.parent is None:
+            return None
+        scope = enclosing(scope.parent)
 
 
 def _own(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:

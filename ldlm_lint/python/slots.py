@@ -9,7 +9,7 @@ the element of a tuple, list or dictionary, empty for the whole and `ANY_ELEMENT
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -49,14 +49,17 @@ _NO_FLOW = {
 ANY_ELEMENT = "?"
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A place that holds a value; see the module docstring."""
 
     kind: str
     scope: str
     name: str
     index: str = ""
+
+    def at(self, index: str) -> Slot:
+        """The place of one of its elements."""
+        return Slot(self.kind, self.scope, self.name, index)
 
 
 def slots_of(node: nodes.NodeNG) -> list[Slot]:
@@ -69,7 +72,7 @@ def slots_of(node: nodes.NodeNG) -> list[Slot]:
     if isinstance(node, nodes.Call):
         return _result_of(node)
     if isinstance(node, nodes.Subscript):
-        return [replace(slot, index=_index(node.slice)) for slot in slots_of(node.value)]
+        return [slot.at(_index(node.slice)) for slot in slots_of(node.value)]
     if isinstance(node, nodes.IfExp):
         return slots_of(node.body) + slots_of(node.orelse)
     if isinstance(node, nodes.BoolOp):
@@ -116,7 +119,7 @@ def _moved(value: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Sl
             return
         for index, place in enumerate(target.elts):
             for source in slots_of(value):
-                yield from ((replace(source, index=str(index)), slot) for slot in _target(place))
+                yield from ((source.at(str(index)), slot) for slot in _target(place))
         return
     yield from ((source, slot) for place in _target(target) for source, slot in _stored(value, place))
 
@@ -127,7 +130,7 @@ def _target(node: nodes.NodeNG) -> list[Slot]:
     if isinstance(node, nodes.AssignAttr):
         return [Slot("attr", "", node.attrname)]
     if isinstance(node, nodes.Subscript):
-        return [replace(slot, index=_index(node.slice)) for slot in slots_of(node.value)]
+        return [slot.at(_index(node.slice)) for slot in slots_of(node.value)]
     return []
 
 
@@ -141,14 +144,14 @@ def appended(call: nodes.Call) -> Iterator[tuple[Slot, Slot]]:
     """``loaders.append(loader)``: the list holds it as one of its elements."""
     if isinstance(call.func, nodes.Attribute) and call.func.attrname == "append" and len(call.args) == 1:
         for source in slots_of(call.args[0]):
-            yield from ((source, replace(slot, index=ANY_ELEMENT)) for slot in slots_of(call.func.expr))
+            yield from ((source, slot.at(ANY_ELEMENT)) for slot in slots_of(call.func.expr))
 
 
 def _stored(value: nodes.NodeNG, place: Slot) -> Iterator[tuple[Slot, Slot]]:
     """The moves that put a value into a place, its elements one by one where they are written out."""
     parts = _elements(value)
     for index, part in parts:
-        yield from ((source, replace(place, index=index)) for source in slots_of(part))
+        yield from ((source, place.at(index)) for source in slots_of(part))
     if not parts:
         yield from ((source, place) for source in slots_of(value))
 
@@ -191,7 +194,7 @@ def taken(iterable: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, 
             target = target.elts[1] if isinstance(target, nodes.Tuple) and len(target.elts) == 2 else None
     for source in slots_of(iterable):
         if source.index == "":
-            yield from ((replace(source, index=ANY_ELEMENT), place) for place in _target(target))
+            yield from ((source.at(ANY_ELEMENT), place) for place in _target(target))
 
 
 def is_call_of(node: nodes.Call, *names: str) -> bool:

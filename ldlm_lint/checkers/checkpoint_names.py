@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ldlm_lint.checkers.checkpoint_counters import COUNTER, identifiers, is_text, loop_counters
+from ldlm_lint.numerals import whole
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.walks import nodes_of
 
@@ -215,7 +216,7 @@ def _braces(text: str, call: nodes.Call, depth: int) -> list[Part]:
         found.append(literal)
         if name is None:
             continue
-        place = int(name) if name.isdecimal() else index
+        place = whole(name) if name.isdecimal() else index
         value = keywords.get(name) if name and not name.isdecimal() else dict(enumerate(call.args)).get(place)
         if value is None or conversion:
             return []

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
+from ldlm_lint.numerals import is_printable, whole
 from ldlm_lint.python.defaults import flag_of, parameter_default
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.values import constant
@@ -155,8 +156,8 @@ def too_many(node: nodes.NodeNG, limit: int, depth: int = 0) -> Amount | None:
 def _of_number(node: nodes.NodeNG, place: nodes.NodeNG, limit: int) -> Amount | None:
     value = node.value if isinstance(node, nodes.Const) else None
     if isinstance(value, str) and value.isdecimal():
-        value = int(value)
-    return Amount(place, str(value)) if type(value) is int and value >= limit else None
+        value = whole(value)
+    return Amount(place, str(value)) if type(value) is int and is_printable(value) and value >= limit else None
 
 
 def _any(parts: list[nodes.NodeNG], limit: int, depth: int) -> Amount | None:

@@ -11,6 +11,7 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.numerals import whole
 from ldlm_lint.python.group_timeouts import (
     Taken,
     default_groups,
@@ -135,8 +136,8 @@ def _timeout_fix(source: Source, place: nodes.NodeNG, in_seconds: bool, target: 
 def _number(place: nodes.NodeNG) -> int | float | None:
     """The seconds that a literal says, a string of digits included; None for anything else."""
     value = place.value if isinstance(place, nodes.Const) else None
-    if isinstance(value, str) and value.isdigit():
-        return int(value)
+    if isinstance(value, str) and value.isdecimal():
+        return whole(value)
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ldlm_lint.configs.document import Entry, Key, Path, Shape
 from ldlm_lint.configs.scalars import yaml_scalar
+from ldlm_lint.numerals import whole
 
 _MAX_DEPTH = 12
 _OPEN = "${"
@@ -114,7 +115,7 @@ class _Resolver:
     def _reference(self, dots: str, keys: str, entry: Entry, at: Path, depth: int) -> Resolved | None:
         base: Path = at[: max(len(at) - len(dots), 0)] if dots else ()
         steps: tuple[Key, ...] = tuple(_STEP.findall(keys))
-        for path in dict.fromkeys(((*base, *steps), (*base, *(int(one) if str(one).isdigit() else one for one in steps)))):
+        for path in dict.fromkeys(((*base, *steps), (*base, *(whole(str(one)) if str(one).isdecimal() else one for one in steps)))):
             target = self.lookup(path)
             if target is not None:
                 found = self.entry(target, path, depth + 1)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.numerals import is_printable, whole
+
 _WORDS: dict[str, object] = {
     **{form: True for word in ("true", "yes", "on") for form in (word, word.capitalize(), word.upper())},
     **{form: False for word in ("false", "no", "off") for form in (word, word.capitalize(), word.upper())},
@@ -34,9 +36,10 @@ def yaml_scalar(text: str) -> object:
     digits = text.replace("_", "")
     try:
         if match["decimal"]:
-            return int(digits)
+            return whole(digits)
         if match["base"]:
-            return _integer(digits)
+            number = _integer(digits)
+            return number if is_printable(number) else text
         if match["special"]:
             return float(digits.replace(".", ""))
         # `089` is no octal number and, without a point, no other either.

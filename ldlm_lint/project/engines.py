@@ -8,6 +8,7 @@ from functools import cached_property
 from ldlm_lint.configs.document import Document, Shape
 from ldlm_lint.frameworks.sections import vocabulary
 from ldlm_lint.model import Span
+from ldlm_lint.numerals import whole
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches, Program
 from ldlm_lint.source import Kind
@@ -112,4 +113,4 @@ def told_to_accumulate(project: Project, launches: Launches, path: str, engine: 
 
 
 def _above_one(text: str) -> bool:
-    return text.isdecimal() and int(text) > 1
+    return text.isdecimal() and whole(text) > 1

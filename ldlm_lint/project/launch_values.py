@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ldlm_lint.model import Span
+from ldlm_lint.numerals import whole
 from ldlm_lint.project.launch_paths import variables
 from ldlm_lint.project.programs import Given, Possible
 from ldlm_lint.rules.settings import Origin
@@ -61,8 +62,8 @@ def passed(frame: Frame, given: Iterable[Word]) -> Iterator[Word]:
         if left is None:
             yield word
         elif everything:
-            yield from left[int(begin[1]) - 1 if begin else 0 :]
-        elif positional and 0 <= (index := int(positional[1] or positional[3]) - 1) < len(left):
+            yield from left[whole(begin[1]) - 1 if begin else 0 :]
+        elif positional and 0 <= (index := whole(positional[1] or positional[3]) - 1) < len(left):
             yield left[index]
         else:
             yield word
@@ -87,7 +88,7 @@ def arguments_at(frame: Frame, place: Span) -> tuple[Word, ...] | None:
             continue
         if any(one.type in _UNSURE for one in tree.ancestors(command)) or not (written[1:] or ["1"])[0].isdecimal():
             return None
-        dropped += int((written[1:] or ["1"])[0])
+        dropped += whole((written[1:] or ["1"])[0])
     return frame.arguments[dropped:]
 
 
@@ -111,8 +112,8 @@ def possible(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None
         return None
     known = values(home.code, Argument("", text, span, span))
     positional = _POSITIONAL.fullmatch(text)
-    if positional and int(positional[1] or positional[3]) and (known is None or positional[2] is not None):
-        return _from_caller(home, int(positional[1] or positional[3]) - 1, positional[2], span)
+    if positional and whole(positional[1] or positional[3]) and (known is None or positional[2] is not None):
+        return _from_caller(home, whole(positional[1] or positional[3]) - 1, positional[2], span)
     if known is not None:
         return tuple(Possible(one.text, one.span, DEFAULT if one.origin is Origin.DEFAULT else "") for one in known)
     match = _WHOLE.fullmatch(text)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from astroid import nodes
 
+from ldlm_lint.numerals import is_printable
 from ldlm_lint.python.names import bindings, qualified, scope_of
 
 _DEPTH = 8
@@ -45,7 +46,7 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
     if depth > _DEPTH:
         return None
     if isinstance(node, nodes.Const):
-        return (node.value,)
+        return (node.value,) if is_printable(node.value) else None
     if isinstance(node, nodes.Name):
         return _of_name(node, depth)
     if isinstance(node, nodes.UnaryOp):
@@ -134,9 +135,10 @@ def _arithmetic(node: nodes.BinOp, depth: int) -> tuple[object, ...] | None:
     if not all(isinstance(side[0], (int, float)) for side in (left, right)):
         return None
     try:
-        return (function(left[0], right[0]),)
+        result = function(left[0], right[0])
     except (ArithmeticError, TypeError):
         return None
+    return (result,) if is_printable(result) else None
 
 
 def _each(values: tuple[object, ...] | None, function: Callable[[object], object] | None) -> tuple[object, ...] | None:

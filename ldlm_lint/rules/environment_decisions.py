@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
+from ldlm_lint.numerals import whole
 from ldlm_lint.rules import (
     environment_aliases,
     environment_allocator,
@@ -89,7 +90,7 @@ def _promising(finding: Finding, setting: Setting, view: View) -> Finding:
     if finding.fix is None or not known or setting.place.conditional or setting.expanded:
         return finding
     least, most = (view.options.get(one.name, one.default) for one in (COLLECTIVE_MINIMUM, COLLECTIVE_LIMIT))
-    if not isinstance(least, int) or not isinstance(most, int) or not least <= int(length) <= most:
+    if not isinstance(least, int) or not isinstance(most, int) or not least <= whole(length) <= most:
         return finding
     if _OTHER_UNIT.search(setting.place.remark):
         return finding

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.numerals import whole
 from ldlm_lint.rules.environment_aliases import RENAMED
 from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, members, rewrite, rewrites
 from ldlm_lint.rules.environment_watchdog import (
@@ -47,7 +48,7 @@ NAMES = (*_NUMBERS, *_SWITCHES, _IB_TIMEOUT, _THREADS, _SOCKETS)
 _MOST_THREADS, _MOST_SOCKETS = 16, 64
 _LARGEST_INT = 2**31 - 1
 _NUMBER = re.compile(r"\s*[+-]?\d+")
-_DURATION = re.compile(r"(\d+)\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|ms)", re.I)
+_DURATION = re.compile(r"(\d{1,15})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|ms)", re.I)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
 _SCIENTIFIC = re.compile(r"\d+(?:\.\d+)?[eE]\+?\d{1,2}")
 _ON, _OFF = frozenset({"on", "enable", "enabled"}), frozenset({"off", "disable", "disabled"})
@@ -147,9 +148,9 @@ def drafts(view: View) -> Iterator[Draft]:
 
 def _misread(value: Value) -> str | None:
     match = _NUMBER.match(value.text)
-    if match is None or not -_LARGEST_INT <= int(match[0]) <= _LARGEST_INT:
+    if match is None or not -_LARGEST_INT <= whole(match[0]) <= _LARGEST_INT:
         return "making the process group raises an error"
-    return None if match.end() == len(value.text.rstrip()) else f"it takes it for {int(match[0])}"
+    return None if match.end() == len(value.text.rstrip()) else f"it takes it for {whole(match[0])}"
 
 
 def _refused(value: Value) -> str | None:
@@ -162,7 +163,7 @@ def _meant(setting: Setting, wrong: tuple[Value, ...], view: View) -> tuple[Plan
     if len(wrong) != 1:
         return ()
     text = _spelled_out(setting.name, wrong[0].text.strip())
-    if text is None or (setting.name == HEARTBEAT and int(text) > heartbeat_limit(view)):
+    if text is None or (setting.name == HEARTBEAT and whole(text) > heartbeat_limit(view)):
         return ()
     # What comes to life here must not meet a heartbeat that is wrong too.
     if setting.name in (MONITORING, *BLOCKING_WAIT) and has_wrong_heartbeat(view):
@@ -180,7 +181,7 @@ def _spelled_out(name: str, text: str) -> str | None:
     if unit is None or match is None:
         return None
     written = match[2].lower()
-    return str(int(int(match[1]) * _SECONDS[written if written == "ms" else written[0]] * unit))
+    return str(int(whole(match[1]) * _SECONDS[written if written == "ms" else written[0]] * unit))
 
 
 def _whole(value: Value) -> int | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
+from ldlm_lint.numerals import whole
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
 
@@ -168,7 +169,7 @@ def rewrites(setting: Setting, values: tuple[Value, ...], text: str) -> tuple[Ed
 def number(value: Value) -> int | None:
     """The number that torch reads from a value: the leading integer (``std::stoi``), None where there is none."""
     match = _INTEGER.match(value.text)
-    return int(match[1]) if match else None
+    return whole(match[1]) if match else None
 
 
 def is_true(value: Value) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Option, Related, Rule, Span
+from ldlm_lint.numerals import whole
 from ldlm_lint.rules.environment import (
     EXCESSIVE_HEARTBEAT_TIMEOUT,
     INEFFECTIVE_HEARTBEAT_TIMEOUT,
@@ -59,7 +60,7 @@ def is_blocking(setting: Setting) -> bool:
 
 def is_harmless(text: str) -> bool:
     """Whether a heartbeat timeout of a file can come into force: a plain number, not too short, that does not overflow."""
-    return text.isascii() and text.isdigit() and SHORTEST_SAFE_HEARTBEAT <= int(text) <= LARGEST_SAFE_HEARTBEAT
+    return text.isascii() and text.isdigit() and SHORTEST_SAFE_HEARTBEAT <= whole(text) <= LARGEST_SAFE_HEARTBEAT
 
 
 @dataclass(frozen=True, slots=True)

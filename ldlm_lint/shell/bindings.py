@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
+from ldlm_lint.numerals import whole
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.reaching import Call, Change, Step
 from ldlm_lint.shell.text import Text
@@ -69,5 +70,5 @@ def calls(text: Text, found: Mapping[str, list[Node]]) -> tuple[dict[str, list[C
             made.setdefault(called, []).append(Call(command.start_byte, written))
         elif called == "shift":
             count = text.slice(command.start_byte, command.end_byte)[5:].strip()
-            shifts.append((command.start_byte, int(count) if count.isdecimal() else 1))
+            shifts.append((command.start_byte, whole(count) if count.isdecimal() else 1))
     return made, shifts

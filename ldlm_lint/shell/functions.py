@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ldlm_lint.numerals import whole
 from ldlm_lint.shell import launchers, words
 from ldlm_lint.shell.reaching import Call
 from ldlm_lint.shell.regions import Region
@@ -47,9 +48,9 @@ def _filled(text: Text, launch: Launch, call: Call, dropped: int) -> Iterator[Wo
     given = _words(text, call)
     for word in launch.words:
         if match := _ALL.fullmatch(word.text):
-            yield from given[dropped + max(int(match[1] or 1) - 1, 0) :]
+            yield from given[dropped + max(whole(match[1] or "1") - 1, 0) :]
         elif match := _ONE.fullmatch(word.text):
-            index = int(match[1] or match[2]) - 1 + dropped
+            index = whole(match[1] or match[2]) - 1 + dropped
             yield given[index] if 0 <= index < len(given) else word
         else:
             yield word

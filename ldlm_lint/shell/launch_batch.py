@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix
+from ldlm_lint.numerals import whole
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, drifts, is_accumulation, is_world_size
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic
@@ -69,7 +70,7 @@ def _number(script: Code, name: str, depth: int = 0) -> int | None:
         return _evaluated(script, match[1], depth + 1) if depth < _DEPTH else None
     found = assigned[0].values or ()
     literal = len(found) == 1 and found[0].origin is Origin.LITERAL and found[0].text.isdecimal()
-    return int(found[0].text) if literal else None
+    return whole(found[0].text) if literal else None
 
 
 def _evaluated(script: Code, expression: str, depth: int = 0) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ldlm_lint.model import Claim, Finding
+from ldlm_lint.numerals import whole
 from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_arguments import arguments, values
 from ldlm_lint.shell.launch_code import Code
@@ -31,7 +32,7 @@ def too_many_workers(code: Code, options: Mapping[str, object]) -> Iterator[Find
         launch = Launch("", code.text.span(node.start_byte, node.end_byte), call.arguments)
         for argument in arguments(code, launch):
             for known in values(code, argument) or () if is_workers(argument.name) else ():
-                if known.text.isdecimal() and int(known.text) >= limit:
+                if known.text.isdecimal() and whole(known.text) >= limit:
                     finding = workers_finding(code, argument, known, limit)
                     name = argument.name.lstrip("-+~").replace("-", "_")
                     yield replace(finding, claims=(*finding.claims, Claim("script-passes-to-training", name)))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from ldlm_lint.model import Claim, Confidence, Finding, Span
+from ldlm_lint.numerals import whole
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_accumulation
 from ldlm_lint.rules.data import WORKERS_LIMIT
 from ldlm_lint.rules.settings import Origin
@@ -28,10 +29,10 @@ def values_for_others(script: Code, found: Collection[Span], options: Mapping[st
         if value.origin is Origin.VARIABLE or not value.text.isdecimal():
             continue
         known = Known(value.text, one.span, value.origin, one, value.span)
-        if "workers" in one.name.lower() and isinstance(limit, int) and int(value.text) >= limit:
+        if "workers" in one.name.lower() and isinstance(limit, int) and whole(value.text) >= limit:
             place = Argument(one.name, value.text, one.span)
             yield replace(workers_finding(script, place, known, limit), confidence=Confidence.MEDIUM, claims=claims)
-        elif is_accumulation(one.name) and int(value.text) > 1:
+        elif is_accumulation(one.name) and whole(value.text) > 1:
             rule = GRADIENT_ACCUMULATION_FIXED
             args = (("name", one.name), ("value", value.text), ("world", ""))
             yield Finding(rule.symbol, rule.code, one.span, args, Confidence.MEDIUM, claims=claims)

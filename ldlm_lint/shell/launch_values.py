@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
+from ldlm_lint.numerals import whole
 from ldlm_lint.rules.batch_size import (
     GRADIENT_ACCUMULATION_FIXED,
     is_accumulation,
@@ -75,7 +76,7 @@ def _fixed_steps(script: Code, argument: Argument) -> Known | None:
     if not known or len({one.text for one in known}) != 1 or _is_computed(argument, known[0]):
         return None
     match = _STEPS.fullmatch(known[0].text)
-    return known[0] if match and int(match[1]) > 1 else None
+    return known[0] if match and whole(match[1]) > 1 else None
 
 
 def _is_computed(argument: Argument, known: Known) -> bool:
@@ -84,23 +85,31 @@ def _is_computed(argument: Argument, known: Known) -> bool:
     return "((" in argument.value or (written is not None and written.end - written.start != len(known.text.encode()))
 
 
-def _varies(script: Code, text: str, depth: int = 0) -> bool:
+def _varies(script: Code, text: str, depth: int = 0, known: dict[tuple[str, int], bool] | None = None) -> bool:
     """Whether a number of processes is decided outside of the script or anew in each run."""
+    known = {} if known is None else known
     if text in _EVERY_GPU:
         return True
     if "$(" in text.replace("$((", "") or "`" in text:
         # `$(echo $CUDA_VISIBLE_DEVICES | …)` counts what the script itself may have written down.
         given = names_in(text)
-        return not given or any(_name_varies(script, name, depth + 1) for name in given)
+        return not given or any(_name_varies(script, name, depth + 1, known) for name in given)
     if depth == 0 and re.fullmatch(r"\$\{\w+:?[-=].*\}", text):
         return True
     names = re.findall(r"[A-Za-z_]\w*", text) if text.startswith("$((") else names_in(text)
-    return any(_name_varies(script, name, depth) for name in names)
+    return any(_name_varies(script, name, depth, known) for name in names)
 
 
-def _name_varies(script: Code, name: str, depth: int) -> bool:
+def _name_varies(script: Code, name: str, depth: int, known: dict[tuple[str, int], bool]) -> bool:
+    """As `_varies`, for a variable; a script may assign one from itself any number of times, so answers are kept."""
     if depth > _DEPTH:
         return False
+    if (name, depth) not in known:
+        known[name, depth] = _assigned_varies(script, name, depth, known)
+    return known[name, depth]
+
+
+def _assigned_varies(script: Code, name: str, depth: int, known: dict[tuple[str, int], bool]) -> bool:
     assigned = script.assigned(name)
     if not assigned:
         return _set_elsewhere_varies(script, name) and not _is_in_header(script, name)
@@ -109,7 +118,7 @@ def _name_varies(script: Code, name: str, depth: int) -> bool:
     if all(one.values for one in assigned):
         return len({value.text for one in assigned for value in one.values or ()}) > 1
     unknown = (script.source.slice(one.value_span) for one in assigned if not one.values)
-    return any(_varies(script, raw.strip("\"'"), depth + 1) for raw in unknown)
+    return any(_varies(script, raw, depth + 1, known) for raw in dict.fromkeys(raw.strip("\"'") for raw in unknown))
 
 
 def _set_elsewhere_varies(script: Code, name: str) -> bool:
@@ -191,7 +200,7 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
             if not is_workers(argument.name):
                 continue
             for known in values(script, argument) or ():
-                if known.text.isdecimal() and int(known.text) >= limit and known.span not in reported:
+                if known.text.isdecimal() and whole(known.text) >= limit and known.span not in reported:
                     reported.add(known.span)
                     yield workers_finding(script, argument, known, limit)
 
@@ -218,7 +227,7 @@ def workers_finding(script: Code, argument: Argument, known: Known, limit: int) 
         rule.symbol,
         rule.code,
         known.span,
-        (("workers", int(known.text)),),
+        (("workers", whole(known.text)),),
         confidence=Confidence.HIGH if known.origin is Origin.LITERAL else Confidence.MEDIUM,
         related=related,
         fix=_workers_fix(known, limit // 2),

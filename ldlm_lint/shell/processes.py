@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 
+from ldlm_lint.numerals import whole
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.roles import is_diagnostic
 from ldlm_lint.shell.launch_entries import entry_of, is_distributed
@@ -53,4 +54,4 @@ def _starts_several(source: Source, launch: Launch) -> bool:
     if is_distributed(launch):
         parted = any(_OPTION.fullmatch(name) and value == "1" for name, value in itertools.pairwise(words))
         return not parted and not any(map(_ONE.fullmatch, words))
-    return launch.launcher in ("srun", "mpirun") and any(int(count) > 1 for count in _TASKS.findall(source.data))
+    return launch.launcher in ("srun", "mpirun") and any(whole(count) > 1 for count in _TASKS.findall(source.data))

@@ -257,9 +257,7 @@ def _register_buffers(server: Server) -> None:
 
 
 def _register_questions(server: Server) -> None:
-    options = types.CodeActionOptions(
-        code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True
-    )
+    options = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True)
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -280,5 +278,3 @@ def _shows_markdown(server: Server) -> bool:
     document = server.client_capabilities.text_document
     formats = document.hover.content_format if document and document.hover else None
     return formats is None or types.MarkupKind.Markdown in formats
-
-

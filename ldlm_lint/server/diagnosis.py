@@ -52,7 +52,11 @@ def diagnosis(report: Report, path: str, rules: Mapping[str, Rule], encoding: st
 
 def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, source_of: Lookup) -> dict[str, Any]:
     related = [
-        {"path": one.span.path, "range": range_of(source, one.span.start, one.span.end, encoding), "message": one.message}
+        {
+            "path": one.span.path,
+            "range": range_of(source, one.span.start, one.span.end, encoding),
+            "message": one.message,
+        }
         for one in finding.related
         if (source := source_of(one.span.path)) is not None
     ]

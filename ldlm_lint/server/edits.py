@@ -47,7 +47,9 @@ def _lines(source: Source) -> list[str]:
 
 def _changes(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:
     """The stretches of lines that differ, as half-open ranges of both lists."""
-    head = next((at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new)))
+    head = next(
+        (at for at, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), min(len(old), len(new))
+    )
     limit = min(len(old), len(new)) - head
     tail = next((at for at in range(limit) if old[-1 - at] != new[-1 - at]), limit)
     left, right = old[head : len(old) - tail], new[head : len(new) - tail]

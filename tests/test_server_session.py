@@ -1,0 +1,284 @@
+"""Sessions of an editor with `ldlm-lint server`, over the protocol, with the program as it is started by editors."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from editor import Editor
+from lsprotocol import types
+
+DATA = """\
+from torch.utils.data import DataLoader
+
+
+def make_loader(dataset, sampler):
+    return DataLoader(dataset, batch_size=32, sampler=sampler, num_workers=4, pin_memory=True)
+"""
+TRAIN = """\
+import torch
+
+from data import make_loader
+
+
+def train(model, optimizer, dataset, sampler, epochs):
+    loader = make_loader(dataset, sampler)
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for images, labels in loader:
+            loss = model(images.cuda(), labels)
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+# Two signs outside of the basic plane stand before the finding, which UTF-16 counts as four.
+AMP = """\
+import torch
+
+
+def step(name, loss, optimizer):
+    print("🙂🙂", name); scaler = torch.cuda.amp.GradScaler()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+"""
+AMP_FIXED = AMP.replace("torch.cuda.amp.GradScaler()", 'torch.amp.GradScaler("cuda")')
+SCRIPT = """\
+#!/bin/bash
+export NCCL_ASYNC_ERROR_HANDLING=1
+torchrun --nproc_per_node=8 train.py
+"""
+PYPROJECT = '[tool.ldlm-lint]\ntarget-torch = "2.6"\n'
+FILES = {"data.py": DATA, "train.py": TRAIN, "amp.py": AMP, "run.sh": SCRIPT, "pyproject.toml": PYPROJECT}
+
+
+def project(folder: Path) -> Path:
+    folder.mkdir()
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+def codes(found: list[types.Diagnostic]) -> list[str]:
+    return [str(one.code) for one in found]
+
+
+def place(line: int, character: int = 0) -> types.Range:
+    return types.Range(types.Position(line, character), types.Position(line, character))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project(tmp_path_factory.mktemp("workspace") / "project")
+
+
+@pytest.fixture(scope="module")
+def editor(root: Path) -> Iterator[Editor]:
+    editor = Editor()
+    found = editor.start(root)
+    assert found.server_info is not None and found.server_info.name == "ldlm-lint"
+    assert found.capabilities.position_encoding == "utf-16"
+    yield editor
+    assert editor.leave() == 0
+
+
+def test_diagnostics_say_everything_that_the_report_says(editor: Editor, root: Path) -> None:
+    found = editor.open(root / "data.py")
+    assert codes(found) == ["dataloader-without-prefetch", "dataloader-without-persistent-workers"]
+    info, refactor = found
+    assert (info.severity, refactor.severity) == (types.DiagnosticSeverity.Hint, types.DiagnosticSeverity.Information)
+    assert refactor.range == types.Range(types.Position(4, 11), types.Position(4, 94))
+    assert refactor.source == "ldlm-lint"
+    assert refactor.code_description and refactor.code_description.href.endswith(
+        "#dataloader-without-persistent-workers"
+    )
+    # The loop that iterates it stands in a file that is not open.
+    assert refactor.related_information
+    location = refactor.related_information[0].location
+    assert location.uri == (root / "train.py").as_uri() and location.range.start.line == 9
+    assert refactor.data["fingerprint"]
+    (script,) = editor.open(root / "run.sh")
+    assert (
+        list(script.tags or ()) == [types.DiagnosticTag.Deprecated]
+        and script.severity == types.DiagnosticSeverity.Warning
+    )
+
+
+def test_watched_files_are_registered(editor: Editor) -> None:
+    (one,) = editor.until(lambda: editor.registered or None)
+    assert one.method == types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+
+
+def test_a_safe_fix_is_preferred_and_leaves_nothing_behind(editor: Editor, root: Path) -> None:
+    path = root / "amp.py"
+    (found,) = editor.open(path)
+    # print("🙂🙂", name);  is 24 characters and 26 units long, behind four blanks.
+    assert found.range.start == types.Position(4, 34)
+    offered = editor.actions(path, found.range)
+    fix, ignore, everything = offered
+    assert fix.is_preferred and "safe fix" in fix.title and fix.kind == types.CodeActionKind.QuickFix
+    assert codes(list(fix.diagnostics or ())) == ["deprecated-amp-api"]
+    assert ignore.edit is None and everything.edit is None and everything.kind == "source.fixAll.ldlm-lint"
+    editor.apply(fix)
+    assert editor.text(path) == AMP_FIXED
+    assert editor.diagnostics(path) == []
+    assert editor.actions(path, place(4, 34)) == []
+
+
+def test_all_safe_fixes_of_a_file_in_one_action(editor: Editor, root: Path) -> None:
+    path = root / "amp.py"
+    editor.type(path, AMP + AMP)
+    # At once, as an editor asks on saving: the answer is about what was typed last.
+    (action,) = editor.actions(path, place(0), only=["source.fixAll"])
+    editor.apply(action)
+    assert editor.text(path) == AMP_FIXED + AMP_FIXED
+    assert editor.diagnostics(path) == []
+
+
+def test_a_comment_silences_the_line(editor: Editor, root: Path) -> None:
+    path = root / "run.sh"
+    (found,) = editor.diagnostics(path)
+    ignore = next(one for one in editor.actions(path, found.range) if "ignore" in one.title)
+    editor.apply(ignore)
+    assert "# ldlm-lint: ignore[deprecated-nccl-variable]" in editor.text(path)
+    assert editor.diagnostics(path) == []
+    line = editor.text(path).splitlines()[1]
+    page = editor.hover(path, 1, line.index("deprecated-nccl") + 3)
+    assert "### deprecated-nccl-variable (W7210)" in page and "**Why**" in page
+
+
+def test_an_unsafe_fix_says_why(editor: Editor, root: Path) -> None:
+    path = root / "data.py"
+    found = editor.diagnostics(path)
+    (fix,) = [one for one in editor.actions(path, found[0].range) if one.edit is not None]
+    assert not fix.is_preferred and "unsafe fix: " in fix.title
+    assert codes(list(fix.diagnostics or ())) == codes(found)
+    assert "### dataloader-without-prefetch" in editor.hover(path, 4, 20)
+    assert editor.hover(path, 0, 0) == ""
+
+
+def test_what_is_typed_elsewhere_counts(editor: Editor, root: Path) -> None:
+    data, train = root / "data.py", root / "train.py"
+    before = len(editor.published[data.as_uri()])
+    editor.open(train)
+    once = TRAIN.replace("    for epoch in range(epochs):\n        sampler.set_epoch(epoch)\n", "    if sampler:\n")
+    editor.type(train, once)
+    # Nothing but the buffer has changed; on disk the loop is still there.
+    editor.until(lambda: editor.published[data.as_uri()][before:] or None)
+    editor.until(
+        lambda: codes(list(editor.published[data.as_uri()][-1].diagnostics)) == ["dataloader-without-prefetch"] or None
+    )
+    editor.client.text_document_did_close(
+        types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(train.as_uri()))
+    )
+    editor.until(lambda: len(editor.published[data.as_uri()][-1].diagnostics) == 2 or None)
+    assert editor.published[train.as_uri()][-1].diagnostics == ()
+
+
+def test_a_file_that_is_not_on_disk_yet(editor: Editor, root: Path) -> None:
+    found = editor.open(root / "new.py", AMP)
+    assert codes(found) == ["deprecated-amp-api"]
+
+
+def test_outdated_results_are_not_published(editor: Editor, root: Path) -> None:
+    path = root / "new.py"
+    versions = [editor.type(path, AMP + "# typing\n" * count) for count in range(8)]
+    assert codes(editor.diagnostics(path)) == ["deprecated-amp-api"]
+    published = [one.version for one in editor.published[path.as_uri()]]
+    assert published == sorted(published) and published[-1] == versions[-1]
+    assert len(set(published).intersection(versions)) < len(versions)
+
+
+def test_a_wrong_configuration_is_said_once_and_mended(editor: Editor, root: Path) -> None:
+    settings = root / "pyproject.toml"
+    settings.write_text("[tool.ldlm-lint]\nselct = ['ALL']\n")
+    changed = types.DidChangeWatchedFilesParams([types.FileEvent(settings.as_uri(), types.FileChangeType.Changed)])
+    editor.client.workspace_did_change_watched_files(changed)
+    uri = (root / "data.py").as_uri()
+    editor.until(lambda: editor.shown and not editor.published[uri][-1].diagnostics or None)
+    assert len(editor.shown) == 1 and 'unknown key, did you mean "select"' in editor.shown[0]
+    settings.write_text(PYPROJECT + 'ignore = ["dataloader-without-prefetch"]\n')
+    editor.client.workspace_did_change_watched_files(changed)
+    editor.until(
+        lambda: codes(list(editor.published[uri][-1].diagnostics)) == ["dataloader-without-persistent-workers"] or None
+    )
+    settings.write_text(PYPROJECT)
+    assert len(editor.shown) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("broken.py", "def f(:\n    torch.cuda.amp.GradScaler(\n"),
+        ("lone.py", "import torch\nx = '\ud83d'\ntorch.cuda.amp.GradScaler()\n"),
+        ("latin.py", "# -*- coding: latin-1 -*-\nimport torch\nprint('é'); torch.cuda.amp.GradScaler()\n"),
+        ("odd.py", "# -*- coding: no-such-encoding -*-\nimport torch\n"),
+        ("feeds.py", "import torch\n\x0c\nx = '\u2028'\ntorch.cuda.amp.GradScaler()\n"),
+        ("nul.sh", "export X=1\0\n"),
+        ("broken.yaml", "a: [1\nb: {\n"),
+        ("Dockerfile", "FROM x\nENV NCCL_ASYNC_ERROR_HANDLING=1\n"),
+        ("notes.md", "# nothing of ours\n"),
+        ("empty.py", ""),
+    ],
+)
+def test_any_text_is_answered(editor: Editor, root: Path, name: str, text: str) -> None:
+    path = root / name
+    found = editor.open(path, text)
+    if name in ("lone.py", "latin.py", "feeds.py"):
+        (one,) = found
+        assert (
+            one.range.start == types.Position(3, 0)
+            if name == "feeds.py"
+            else types.Position(2, 0 if name == "lone.py" else 12)
+        )
+        editor.apply(editor.actions(path, one.range)[0])
+        assert 'torch.amp.GradScaler("cuda")' in editor.text(path)
+        assert editor.diagnostics(path) == []
+    assert not [line for line in editor.logged if "Traceback" in line]
+
+
+def test_libraries_and_other_schemes_are_left_alone(editor: Editor, root: Path) -> None:
+    library = root / ".venv" / "lib" / "site-packages" / "torch" / "amp.py"
+    assert editor.open(library, AMP) == []
+    item = types.TextDocumentItem("untitled:Untitled-1", "python", 1, AMP)
+    editor.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+    editor.client.text_document_did_save(types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(item.uri)))
+    assert editor.hover(root / "never-opened.py", 0, 0) == ""
+    assert "untitled:Untitled-1" not in editor.published
+
+
+@pytest.mark.skipif(shutil.which("pgrep") is None, reason="needs pgrep to find the process")
+def test_a_linting_process_that_dies_is_replaced(editor: Editor, root: Path) -> None:
+    server = editor.client._server.pid
+    (child,) = subprocess.run(["pgrep", "-P", str(server)], capture_output=True, text=True).stdout.split()
+    os.kill(int(child), signal.SIGKILL)
+    path = root / "new.py"
+    editor.type(path, AMP + "# again\n")
+    assert codes(editor.diagnostics(path)) == ["deprecated-amp-api"]
+
+
+def test_a_simple_editor_with_settings_of_its_own(tmp_path: Path) -> None:
+    root = project(tmp_path / "simple")
+    editor = Editor(encodings=("utf-8", "utf-16"), plain=True)
+    found = editor.start(
+        root, {"ignore": ["dataloader-without-prefetch"], "selct": [], "level": "loud"}, "--ignore", "I"
+    )
+    assert found.capabilities.position_encoding == "utf-8"
+    assert codes(editor.open(root / "data.py")) == ["dataloader-without-persistent-workers"]
+    editor.until(lambda: len(editor.shown) == 2 or None)
+    assert 'unknown setting "selct", did you mean "select"' in editor.shown[0]
+    assert 'setting "level" must be one of' in editor.shown[1]
+    (one,) = editor.open(root / "amp.py")
+    assert one.related_information is None and one.range.start == types.Position(4, 38)
+    fix, ignore, everything = editor.actions(root / "amp.py", one.range)
+    # It cannot ask for an edit later, so that each action brings its own.
+    assert fix.edit is not None and ignore.edit is not None and everything.edit is not None
+    assert fix.edit.document_changes is None
+    editor.apply(fix)
+    assert editor.text(root / "amp.py") == AMP_FIXED
+    assert editor.registered == []
+    assert editor.leave() == 0

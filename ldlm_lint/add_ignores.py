@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 from ldlm_lint.identity import folded
 from ldlm_lint.model import Finding, Problem, Rule, Span
+from ldlm_lint.notebooks.text import frozen
 from ldlm_lint.pragmas import comments
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
 from ldlm_lint.source import Kind, Source, UnreadableError
@@ -68,7 +69,7 @@ def _commented(source: Source, findings: list[Finding], rules: Mapping[str, Rule
             continue
         placed = _placed(current, moved, rule)
         if placed is None:
-            line, _ = source.position(finding.span.start)
+            line, _ = source.shown(finding.span.start)
             text = f"no place for an ignore comment about {finding.rule} that would leave the code as it is"
             if source.kind is Kind.JSON:
                 text = f"JSON has no comments: silence {finding.rule} here with `per-file-ignores`"
@@ -153,6 +154,8 @@ def _in_pragmas(source: Source, line: int, name: str) -> Iterator[_Insertion]:
 
 def same_code(before: Source, after: Source) -> bool:
     """Whether two sources differ in comments and layout only."""
+    if before.parts and frozen(before.data) != frozen(after.data):
+        return False
     if before.kind is Kind.SHELL:
         return _shell_words(before) == _shell_words(after)
     if before.kind in (Kind.YAML, Kind.TOML) and (values := _values(before)) is not None:

@@ -61,6 +61,11 @@ class Changes:
         return Changes({**self.files, **moved}, self.tracked)
 
 
+def between(before: bytes, after: bytes) -> FileChanges:
+    """What changed from one content of a file to the next."""
+    return _moved(UNCHANGED, before, after)
+
+
 def _moved(changes: FileChanges, before: bytes, after: bytes) -> FileChanges:
     if changes == WHOLE or before == after:
         return changes

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from ldlm_lint.changes import Changes, FileChanges
+from ldlm_lint.changes import WHOLE, Changes, FileChanges, between
 from ldlm_lint.discover import PYTHON_SUFFIXES
+from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.shell.detect import SUFFIXES
 
 _SETTINGS = {
@@ -64,8 +65,29 @@ def changes_since(directory: Path, revision: str) -> Changes:
     for chunk in _chunks([os.fsdecode(name) for name in names if name]):
         hunks = _output(here, environment, *_DIFF, *_HUNKS, tree, "--", *chunk)
         files.update((f"{here.as_posix()}/{name}", changes) for name, changes in parse(hunks).items())
+    files.update(_notebooks(here, environment, tree, files))
     tracked = _output(here, environment, "ls-files", "-z").split(b"\0")
     return Changes(files, frozenset(f"{here.as_posix()}/{os.fsdecode(name)}" for name in tracked if name))
+
+
+def _notebooks(here: Path, environment: dict[str, str], tree: str, paths: Iterable[str]) -> dict[str, FileChanges]:
+    """The changes of those files that are notebooks, in the lines of their code: what git compares is its JSON.
+
+    A notebook that had another name, or cannot be read as it was, is new as a whole.
+    """
+    found = {}
+    for path in filter(is_notebook, paths):
+        from ldlm_lint.notebooks.text import NotebookError, python_text
+
+        try:
+            now = python_text(Path(path).read_bytes())
+            name = Path(path).relative_to(here).as_posix()
+            before = python_text(_output(here, environment, "cat-file", "blob", f"{tree}:{name}"))
+        except (OSError, GitError, NotebookError):
+            found[path] = WHOLE
+        else:
+            found[path] = between(before, now)
+    return found
 
 
 def _tree(here: Path, environment: dict[str, str], revision: str) -> str:

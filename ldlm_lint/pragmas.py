@@ -12,7 +12,7 @@ import io
 import re
 import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ldlm_lint.source import Kind, Source
 
@@ -45,7 +45,8 @@ def comments(source: Source) -> tuple[Comment, ...]:
     if source.kind not in (Kind.PYTHON, Kind.SHELL):
         return tuple(_placed(line, text, alone, _lines(source)) for line, text, alone in _scanned(source.lines, 0))
     found, statements = _python(source) if source.kind is Kind.PYTHON else _shell(source.lines)
-    return tuple(_placed(line, text, alone, statements) for line, text, alone in found)
+    placed = tuple(_placed(line, text, alone, statements) for line, text, alone in found)
+    return tuple(_within_cell(comment, source) for comment in placed) if source.parts else placed
 
 
 def _lines(source: Source) -> _Statements:
@@ -96,6 +97,12 @@ def _placed(line: int, text: str, alone: bool, statements: _Statements) -> Comme
     elif last != line:
         first = last = line
     return Comment(line, text, alone, first, last)
+
+
+def _within_cell(comment: Comment, source: Source) -> Comment:
+    """A comment at the end of a notebook's cell says nothing about the next cell."""
+    _, bottom = source.cell_lines(source.line_starts[comment.line - 1])
+    return replace(comment, first=comment.line, last=comment.line) if comment.first > bottom else comment
 
 
 def _python(source: Source) -> tuple[_Found, _Statements]:

@@ -11,49 +11,8 @@ from pathlib import Path
 
 import pytest
 from editor import Editor
+from editor_project import AMP, AMP_FIXED, FILES, PYPROJECT, TRAIN
 from lsprotocol import types
-
-DATA = """\
-from torch.utils.data import DataLoader
-
-
-def make_loader(dataset, sampler):
-    return DataLoader(dataset, batch_size=32, sampler=sampler, num_workers=4, pin_memory=True)
-"""
-TRAIN = """\
-import torch
-
-from data import make_loader
-
-
-def train(model, optimizer, dataset, sampler, epochs):
-    loader = make_loader(dataset, sampler)
-    for epoch in range(epochs):
-        sampler.set_epoch(epoch)
-        for images, labels in loader:
-            loss = model(images.cuda(), labels)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-"""
-# Two signs outside of the basic plane stand before the finding, which UTF-16 counts as four.
-AMP = """\
-import torch
-
-
-def step(name, loss, optimizer):
-    print("🙂🙂", name); scaler = torch.cuda.amp.GradScaler()
-    scaler.scale(loss).backward()
-    scaler.step(optimizer)
-"""
-AMP_FIXED = AMP.replace("torch.cuda.amp.GradScaler()", 'torch.amp.GradScaler("cuda")')
-SCRIPT = """\
-#!/bin/bash
-export NCCL_ASYNC_ERROR_HANDLING=1
-torchrun --nproc_per_node=8 train.py
-"""
-PYPROJECT = '[tool.ldlm-lint]\ntarget-torch = "2.6"\n'
-FILES = {"data.py": DATA, "train.py": TRAIN, "amp.py": AMP, "run.sh": SCRIPT, "pyproject.toml": PYPROJECT}
 
 
 def project(folder: Path) -> Path:
@@ -199,7 +158,7 @@ def test_a_wrong_configuration_is_said_once_and_mended(editor: Editor, root: Pat
     changed = types.DidChangeWatchedFilesParams([types.FileEvent(settings.as_uri(), types.FileChangeType.Changed)])
     editor.client.workspace_did_change_watched_files(changed)
     uri = (root / "data.py").as_uri()
-    editor.until(lambda: editor.shown and not editor.published[uri][-1].diagnostics or None)
+    editor.until(lambda: (editor.shown and not editor.published[uri][-1].diagnostics) or None)
     assert len(editor.shown) == 1 and 'unknown key, did you mean "select"' in editor.shown[0]
     settings.write_text(PYPROJECT + 'ignore = ["dataloader-without-prefetch"]\n')
     editor.client.workspace_did_change_watched_files(changed)

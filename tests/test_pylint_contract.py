@@ -30,7 +30,7 @@ from pylint.utils import ASTWalker, FileState
 from snippets import source
 
 from ldlm_lint import engine, register
-from ldlm_lint.checkers import CHECKERS
+from ldlm_lint.checkers import CHECKERS, ROOMS, checkers_of, symbols_of
 from ldlm_lint.checkers.host import Host
 from ldlm_lint.checkers.project import ProjectChecker
 from ldlm_lint.python import tree
@@ -113,7 +113,9 @@ def test_columns_count_bytes_and_no_byte_order_mark() -> None:
 
 def test_dict_unpacking_and_comprehensions_are_told_by_their_classes() -> None:
     module = tree._build("{**a, 'k': 1}\n[x for x in y]\n{k: v for k in y}\n", "/x.py", "contract")
-    assert [type(key) for key, _ in module.body[0].value.items] == [nodes.DictUnpack, nodes.Const]
+    (stars, _), (key, _) = module.body[0].value.items
+    assert isinstance(stars, nodes.DictUnpack)
+    assert isinstance(key, nodes.Const)
     assert all(isinstance(one.value, nodes.ComprehensionScope) for one in module.body[1:])
     assert module.body[1].value.generators[0].target.name == "x"
 
@@ -180,6 +182,12 @@ def test_names_of_checkers_are_unique_since_reduce_data_are_keyed_by_them() -> N
 def test_every_rule_is_registered_by_one_checker() -> None:
     registered = [rule.symbol for checker in (*CHECKERS, ProjectChecker) for rule in checker.rules]
     assert sorted(registered) == sorted(by_symbol)
+
+
+def test_a_checker_is_imported_where_one_of_its_rules_is_at_risk() -> None:
+    assert [symbols_of(room) for room in ROOMS] == [{rule.symbol for rule in one.rules} for one in CHECKERS]
+    assert checkers_of({"deprecated-amp-api"}) == tuple(one for one in CHECKERS if one.name == "ldlm-amp")
+    assert checkers_of(()) == ()
 
 
 def test_messages_on_any_file_and_line(linter: PyLinter, tmp_path: Path) -> None:

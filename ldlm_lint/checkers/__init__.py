@@ -1,64 +1,54 @@
-"""pylint checkers on astroid, one class per room of rules; `CHECKERS` is the one list both hosts use."""
+"""pylint checkers on astroid, one class per room of rules; `CHECKERS` is the one list both hosts use.
+
+The light host takes only those of a file's rules at risk from `checkers_of`, and only those are imported.
+"""
 
 from __future__ import annotations
 
-from ldlm_lint.checkers.amp import AmpChecker
-from ldlm_lint.checkers.attention import AttentionChecker
-from ldlm_lint.checkers.autograd import AutogradChecker
-from ldlm_lint.checkers.backends import BackendsChecker
-from ldlm_lint.checkers.base import LdlmChecker
-from ldlm_lint.checkers.batch_size import BatchSizeChecker
-from ldlm_lint.checkers.checkpoint_files import CheckpointFilesChecker
-from ldlm_lint.checkers.checkpoint_loading import CheckpointLoadingChecker
-from ldlm_lint.checkers.checkpoint_saving import CheckpointSavingChecker
-from ldlm_lint.checkers.compilation import CompilationChecker
-from ldlm_lint.checkers.copies import CopiesChecker
-from ldlm_lint.checkers.data import DataChecker
-from ldlm_lint.checkers.data_parallel import DataParallelChecker
-from ldlm_lint.checkers.ddp_graph import DdpGraphChecker
-from ldlm_lint.checkers.distributed import DistributedChecker
-from ldlm_lint.checkers.evaluation import EvaluationChecker
-from ldlm_lint.checkers.fused import FusedChecker
-from ldlm_lint.checkers.gradient_scaling import GradientScalingChecker
-from ldlm_lint.checkers.gradient_zeroing import GradientZeroingChecker
-from ldlm_lint.checkers.host_time import HostTimeChecker
-from ldlm_lint.checkers.loss import LossChecker
-from ldlm_lint.checkers.memory import MemoryChecker
-from ldlm_lint.checkers.no_sync import NoSyncChecker
-from ldlm_lint.checkers.optimizer import OptimizerChecker
-from ldlm_lint.checkers.process_groups import ProcessGroupsChecker
-from ldlm_lint.checkers.rank_divergence import RankDivergenceChecker
-from ldlm_lint.checkers.schedule import ScheduleChecker
-from ldlm_lint.checkers.segments import SegmentsChecker
-from ldlm_lint.checkers.sharded_data import ShardedDataChecker
+import functools
+import importlib
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
-CHECKERS: tuple[type[LdlmChecker], ...] = (
-    DataChecker,
-    DistributedChecker,
-    OptimizerChecker,
-    BatchSizeChecker,
-    MemoryChecker,
-    CheckpointFilesChecker,
-    LossChecker,
-    HostTimeChecker,
-    AutogradChecker,
-    EvaluationChecker,
-    GradientZeroingChecker,
-    CheckpointSavingChecker,
-    CheckpointLoadingChecker,
-    AmpChecker,
-    BackendsChecker,
-    CompilationChecker,
-    AttentionChecker,
-    FusedChecker,
-    GradientScalingChecker,
-    ScheduleChecker,
-    CopiesChecker,
-    ShardedDataChecker,
-    ProcessGroupsChecker,
-    DdpGraphChecker,
-    NoSyncChecker,
-    RankDivergenceChecker,
-    DataParallelChecker,
-    SegmentsChecker,
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.base import LdlmChecker
+
+# A room ``gradient_scaling`` is a module here with its ``GradientScalingChecker``, and a module of rules.
+ROOMS = (
+    *("data", "distributed", "optimizer", "batch_size", "memory", "checkpoint_files", "loss", "host_time", "autograd"),
+    *("evaluation", "gradient_zeroing", "checkpoint_saving", "checkpoint_loading", "amp", "backends", "compilation"),
+    *("attention", "fused", "gradient_scaling", "schedule", "copies", "sharded_data", "process_groups", "ddp_graph"),
+    *("no_sync", "rank_divergence", "data_parallel", "segments"),
 )
+# Rooms whose rules stand in other modules than the one of their name.
+_RULES = {
+    "distributed": (
+        *("accumulation", "collectives", "ddp", "environment", "environment_aliases", "environment_allocator"),
+        *("environment_connections", "environment_debugging", "environment_error_handling", "environment_order"),
+        *("environment_tuning", "environment_values", "launch"),
+    )
+}
+
+
+def checkers_of(at_risk: Collection[str] | None) -> tuple[type[LdlmChecker], ...]:
+    """The checkers with a rule among these symbols, in the order in which they run; None asks for all of them."""
+    return tuple(_checker(room) for room in ROOMS if at_risk is None or not symbols_of(room).isdisjoint(at_risk))
+
+
+@functools.cache
+def symbols_of(room: str) -> frozenset[str]:
+    """The rules of a room."""
+    modules = (importlib.import_module(f"ldlm_lint.rules.{name}") for name in _RULES.get(room, (room,)))
+    return frozenset(rule.symbol for module in modules for rule in module.RULES)
+
+
+@functools.cache
+def _checker(room: str) -> type[LdlmChecker]:
+    name = "".join(part.capitalize() for part in room.split("_"))
+    return getattr(importlib.import_module(f"ldlm_lint.checkers.{room}"), f"{name}Checker")
+
+
+def __getattr__(name: str) -> tuple[type[LdlmChecker], ...]:
+    if name == "CHECKERS":
+        return checkers_of(None)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

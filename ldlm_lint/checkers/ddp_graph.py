@@ -8,7 +8,6 @@ from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.ddp_freezing import late_changes
 from ldlm_lint.model import Applicability, Claim, Fix
-from ldlm_lint.project.reentrant import NON_REENTRANT, is_reentrant, with_options
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.slots import Slot, slots_of
@@ -109,6 +108,9 @@ class DdpGraphChecker(LdlmChecker):
             True
         ):
             return
+        # Most files ask for nothing of the project pass, which takes a while to load.
+        from ldlm_lint.project.reentrant import is_reentrant
+
         options = arguments["gradient_checkpointing_kwargs"]
         if not options.absent and not is_reentrant(options):
             return
@@ -142,6 +144,8 @@ def _keyword(call: nodes.Call, name: str) -> nodes.NodeNG:
 
 
 def _options_fix(source: Source, call: nodes.Call, options: nodes.NodeNG | None) -> Fix | None:
+    from ldlm_lint.project.reentrant import NON_REENTRANT, with_options
+
     edit = with_options(source, call, options)
     title = "choose use_reentrant=False in gradient_checkpointing_kwargs"
     return Fix(title, (edit,), Applicability.UNSAFE, NON_REENTRANT) if edit is not None else _CHECKPOINT

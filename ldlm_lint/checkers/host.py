@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from astroid import nodes
 
-from ldlm_lint.checkers import CHECKERS
+from ldlm_lint.checkers import checkers_of
 from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.python.flow import summarize
 from ldlm_lint.python.skim import Skim
@@ -78,11 +78,10 @@ def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = Non
     """Send the nodes of a tree to the checkers, or to those with a rule at risk only, as pylint's ``ASTWalker`` does."""
     visits: dict[str, list[_Callback]] = defaultdict(list)
     leaves: dict[str, list[_Callback]] = defaultdict(list)
-    for kind in CHECKERS:
-        if at_risk is None or any(rule.symbol in at_risk for rule in kind.rules):
-            checker = kind(host)  # type: ignore[arg-type]
-            for event, node_name, method in _events(kind):
-                (visits if event == "visit" else leaves)[node_name].append(functools.partial(method, checker))
+    for kind in checkers_of(at_risk):
+        checker = kind(host)  # type: ignore[arg-type]
+        for event, node_name, method in _events(kind):
+            (visits if event == "visit" else leaves)[node_name].append(functools.partial(method, checker))
     order = preorder(module)
     wanted = tuple(kind for kind in order.kinds if kind.__name__.lower() in visits.keys() | leaves.keys())
     open_nodes: list[nodes.NodeNG] = []

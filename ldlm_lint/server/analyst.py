@@ -18,7 +18,7 @@ from ldlm_lint.gate import Gate
 from ldlm_lint.linting import source_of
 from ldlm_lint.model import Report
 from ldlm_lint.rules import by_symbol
-from ldlm_lint.server.diagnosis import diagnosis
+from ldlm_lint.server.diagnosis import diagnosis, findings_of
 from ldlm_lint.server.edits import edits_between
 from ldlm_lint.server.memory import Memory
 from ldlm_lint.server.settings import Settings
@@ -66,7 +66,7 @@ class Analyst:
     def ignore(self, path: str, finding: int) -> dict[str, Any]:
         """The edits that silence a finding of the last diagnosis, by path, or the ``reason`` why there are none."""
         report = self.reports.get(path)
-        found = [] if report is None else [one for one in report.findings if one.span.path == path]
+        found = [] if report is None else findings_of(report, path)
         if report is None or finding >= len(found):
             return {"edits": {}, "reason": "the buffer has changed"}
         ignored = add_ignores([found[finding]], report.sources, by_symbol)

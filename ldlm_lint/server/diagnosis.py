@@ -8,6 +8,7 @@ from typing import Any
 from ldlm_lint.identity import Identifier, fingerprint
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity
 from ldlm_lint.report.common import has_edits, rule_url
+from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.server.edits import TextEdit, text_edit
 from ldlm_lint.server.positions import range_of
 from ldlm_lint.source import Source
@@ -37,9 +38,9 @@ Lookup = Callable[[str], Source | None]
 def diagnosis(report: Report, path: str, rules: Mapping[str, Rule], encoding: str, source_of: Lookup) -> dict[str, Any]:
     """The findings of one file as ``diagnostics``, and their ``fixes``, which name them by their index.
 
-    ``problems`` are the texts of what kept the file from being checked and is not among the findings.
+    ``problems`` are the texts of what kept the file from being checked, and of our own failures.
     """
-    findings = [one for one in report.findings if one.span.path == path]
+    findings = findings_of(report, path)
     identifier = Identifier(report.sources, report.root)
     return {
         "diagnostics": [
@@ -48,6 +49,11 @@ def diagnosis(report: Report, path: str, rules: Mapping[str, Rule], encoding: st
         "fixes": [_fix(fix, indices, encoding, source_of) for fix, indices in _shared(findings)],
         "problems": [problem.message for problem in report.problems],
     }
+
+
+def findings_of(report: Report, path: str) -> list[Finding]:
+    """What an editor shows of a file; a failure of ours is no fault of who is typing, and goes into the log."""
+    return [one for one in report.findings if one.span.path == path and one.rule != INTERNAL_ERROR.symbol]
 
 
 def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, source_of: Lookup) -> dict[str, Any]:

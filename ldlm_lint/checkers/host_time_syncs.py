@@ -67,8 +67,11 @@ class Syncs:
 
     def _all(self) -> Iterator[Sync]:
         for node in nodes_of(self._module, _PLACES):
+            # What is true of a whole statement is true of the places in it, and known sooner than where values live.
+            if in_evaluation(node) or is_rare(node) or not _repeats(node):
+                continue
             for place, branches in self._at(node):
-                if _repeats(place) and not is_rare(place) and not in_evaluation(place):
+                if _repeats(place) and not is_rare(place):
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
 
     def _at(self, node: nodes.NodeNG) -> Iterator[tuple[nodes.NodeNG, bool]]:

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], int
             # What --fix has written is no news.
             seen = _inputs(arguments, index) if arguments.fix else before
             print(f"[{time.strftime('%H:%M:%S')}] watching {_counted(seen)}, Ctrl-C ends", file=sys.stderr, flush=True)
-            _wait(index, seen)
+            _wait(arguments, index, seen)
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return OK
@@ -108,19 +108,29 @@ def _counted(inputs: Inputs) -> str:
     return f"{count} file{'s' if count != 1 else ''}"
 
 
-def _wait(index: Index, inputs: Inputs) -> None:
-    """Return once something has changed and nothing does any more."""
+def _wait(arguments: argparse.Namespace, index: Index, inputs: Inputs) -> None:
+    """Return once a file or setting has changed and nothing does any more.
+
+    A directory gets new files all the time, logs and checkpoints of a training among them: that is no news by itself.
+    """
+    news = _news(inputs)
     took = 0.0
     while True:
         time.sleep(max(INTERVAL, took / _SHARE))
         started = time.monotonic()
         if not index.holds(inputs):
-            break
+            _settle(index, inputs)
+            inputs = _inputs(arguments, index)
+            if _news(inputs) != news:
+                return
         took = time.monotonic() - started
+
+
+def _news(inputs: Inputs) -> dict[str, dict[str, str]]:
+    return {kind: inputs[kind] for kind in ("file", "exists")}
+
+
+def _settle(index: Index, inputs: Inputs) -> None:
     last: list[str] | None = None
-    while last != (last := _state(index, inputs)):
+    while last != (last := [index.look(kind, path) for kind, places in inputs.items() for path in places]):
         time.sleep(QUIET)
-
-
-def _state(index: Index, inputs: Inputs) -> list[str]:
-    return [index.look(kind, path) for kind, places in inputs.items() for path in places]

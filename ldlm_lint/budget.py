@@ -10,9 +10,13 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 FILE_SECONDS = 10.0
 """Processor seconds for one file; the slowest files of real repositories take less than one."""
+PROJECT_SECONDS = 0.02
+"""Processor seconds for each file of a project that a question about all of them may take, beyond those for one."""
+_LEAST = 0.05
 # Fired again until the work has ended: an exception that is raised inside of a finalizer is lost.
 _AGAIN = 0.2
 
@@ -57,6 +61,23 @@ def limited(seconds: float) -> Iterator[None]:
         _armed = False
         signal.setitimer(signal.ITIMER_PROF, 0)
         raise OverBudgetError(f"gave up after {seconds:.3g} s of processor time") from None
+
+
+@dataclass(slots=True)
+class Clock:
+    """The time for each question that is asked of a project; each one that is given up halves it for those that follow."""
+
+    share: float = 1.0
+
+    @contextlib.contextmanager
+    def running(self, files: int) -> Iterator[None]:
+        """Limit one question of a project of so many files; raises OverBudgetError."""
+        try:
+            with limited(max(self.share * (FILE_SECONDS + PROJECT_SECONDS * files), _LEAST)):
+                yield
+        except OverBudgetError:
+            self.share /= 2
+            raise
 
 
 def _expire(_signal: int, _frame: object) -> None:

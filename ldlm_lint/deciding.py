@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldlm_lint.budget import Clock, OverBudgetError
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover, kind_of_name
-from ldlm_lint.linting import Overlay, internal_error, selected_rules
+from ldlm_lint.linting import Overlay, failed, internal_error, selected_rules
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.source import Kind
 
@@ -31,12 +33,11 @@ def decide_all(
     The projects that had to be asked, by their roots, are put into ``contexts``; ``session`` is what earlier runs
     remember.
     """
-    from ldlm_lint.project import decide
-
     flows = {result.path: result.flow for result in results if result.flow is not None}
     linted = [result.path for result in results]
     selected = selected_rules(config)
     roots: dict[Path, str] = {}
+    clocks: dict[str, Clock] = defaultdict(Clock)
     for finding in (finding for result in results for finding in result.findings):
         if finding.rule not in selected and not (finding.fix and finding.fix.group):
             # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.
@@ -51,12 +52,22 @@ def decide_all(
         root = roots[path.parent]
         if root not in contexts:
             contexts[root] = _context(root, linted, config, overlay, flows, session)
-        try:
-            decided = decide(finding, contexts[root])
-        except Exception as error:
-            decided = internal_error(finding.span, error)
+        decided = _decided(finding, contexts[root], clocks[root])
         if decided is not None:
             yield decided
+
+
+def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
+    """A finding as the project decides it, or what became of the asking."""
+    from ldlm_lint.project import decide
+
+    try:
+        with clock.running(len(context.project.files) + len(context.project.others)):
+            return decide(finding, context)
+    except OverBudgetError as error:
+        return failed(finding.span, f"{finding.rule}: {error}")
+    except Exception as error:
+        return internal_error(finding.span, error, finding.rule)
 
 
 def once(findings: Iterable[Finding]) -> Iterator[Finding]:

@@ -60,11 +60,16 @@ def idle_rules(config: Config) -> frozenset[str]:
     return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
 
 
-def internal_error(span: Span, error: Exception) -> Finding:
-    """What a defect of ours leaves of a file or a finding; the others go on."""
-    rule = linter.INTERNAL_ERROR
+def internal_error(span: Span, error: Exception, symbol: str = "") -> Finding:
+    """What a defect of ours leaves of a file, or of a finding of the rule ``symbol``; the others go on."""
     where = traceback.extract_tb(error.__traceback__)[-1].name
-    return Finding(rule.symbol, rule.code, span, (("error", f"{where}: {type(error).__name__}: {error}"),))
+    return failed(span, f"{symbol + ': ' if symbol else ''}{where}: {type(error).__name__}: {error}")
+
+
+def failed(span: Span, reason: str) -> Finding:
+    """A place where we could not do what is ours to do."""
+    rule = linter.INTERNAL_ERROR
+    return Finding(rule.symbol, rule.code, span, (("error", reason),))
 
 
 def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:

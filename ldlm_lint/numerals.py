@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-MOST_DIGITS = 4000
-"""CPython converts no more than 4,300 unless told otherwise, since that takes the square of their number."""
+MOST_DIGITS = 300
+"""CPython converts no more than 4,300 digits unless told otherwise, and none beyond 308 to a float."""
 _BEYOND = 10**MOST_DIGITS
 
 
 def whole(digits: str | bytes) -> int:
-    """The number that decimal digits write; one that is longer than any that means something counts as 10**4000."""
+    """The number that decimal digits write; one that is longer than any that means something counts as 10**300."""
     return int(digits) if len(digits) <= MOST_DIGITS else _beyond(digits)
 
 
 def is_printable(value: object) -> bool:
-    """Whether a value is no number of more digits than can be printed."""
+    """Whether a value is no number of more digits than is of use."""
     return not isinstance(value, int) or -_BEYOND < value < _BEYOND
 
 

@@ -9,19 +9,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ldlm_lint.untrusted_toml import loads
 
 OLDEST_TORCH, NEWEST_TORCH = "target-torch", "newest-torch"
 """The names under which rules are told the two ends of the range."""
@@ -147,7 +143,8 @@ def _of_pyproject(text: str) -> Iterator[str]:
 def _poetry_requirement(version: str) -> str:
     """``^2.1`` is ``>=2.1,<3`` in Poetry."""
     if version.startswith("^"):
-        return f"torch>={version[1:]},<{int(version[1:].partition('.')[0] or 0) + 1}" if version[1:2].isdigit() else "torch"
+        major = re.match(r"\d{1,9}(?![^.])", version[1:], re.ASCII)
+        return f"torch>={version[1:]},<{int(major[0]) + 1}" if major else "torch"
     return f"torch=={version}" if version[:1].isdigit() else f"torch{version}"
 
 
@@ -176,7 +173,7 @@ def _packages(value: object) -> list[Mapping[str, object]]:
 def _pipfile_lock(text: str) -> Iterator[TorchVersion]:
     try:
         content = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     default = content.get("default") if isinstance(content, Mapping) else None
     torch = default.get("torch") if isinstance(default, Mapping) else None
@@ -187,7 +184,7 @@ def _pipfile_lock(text: str) -> Iterator[TorchVersion]:
 def _version(value: object) -> Iterator[TorchVersion]:
     try:
         release = Version(str(value)).release
-    except InvalidVersion:
+    except ValueError:
         return
     if len(release) >= 2 and (version := (release[0], release[1])) in TORCH_VERSIONS:
         yield version
@@ -196,8 +193,8 @@ def _version(value: object) -> Iterator[TorchVersion]:
 def _toml(text: str) -> Mapping[str, object]:
     """A TOML document; empty where it is none, which the configuration reports if it is ours to read."""
     try:
-        return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+        return loads(text)
+    except ValueError:
         return {}
 
 

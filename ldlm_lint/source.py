@@ -53,6 +53,15 @@ class UnreadableError(Exception):
         self.line = line
 
 
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file on disk; raises UnreadableError for one that is too large, and OSError."""
+    size = path.stat().st_size
+    limit = notebooks.MAX_BYTES if notebooks.is_notebook(path.name) else MAX_BYTES
+    if size > limit:
+        raise UnreadableError(f"file is larger than {limit:,} bytes ({size:,})")
+    return path.read_bytes()
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch of a virtual text and the file bytes it comes from.
@@ -101,11 +110,7 @@ class Source:
         does not decode in the one it declares (PEP 263 for Python, UTF-8 for the rest).
         """
         try:
-            size = path.stat().st_size
-            limit = notebooks.MAX_BYTES if notebooks.is_notebook(path.name) else MAX_BYTES
-            if size > limit:
-                raise UnreadableError(f"file is larger than {limit:,} bytes ({size:,})")
-            data = path.read_bytes()
+            data = read_bytes(path)
         except OSError as error:
             raise UnreadableError(error.strerror or str(error)) from error
         return cls.from_bytes(path.as_posix(), data, kind)

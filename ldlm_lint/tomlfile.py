@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ldlm_lint.untrusted_toml import loads
 
 SECTION = ("tool", "ldlm-lint")
+LARGEST = 64_000_000
+"""Bytes of a file that configures us; a baseline of a large repository has some ten million."""
 _HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
 _PART = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*(\.)?""")
 _ERROR_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)")
@@ -61,6 +59,8 @@ def read_text(path: Path) -> str:
     """The text of a file that the user configures us with; raises ConfigError, with the line, for one that is not UTF-8."""
     shown = path.as_posix()
     try:
+        if path.stat().st_size > LARGEST:
+            raise ConfigError(shown, 0, "", f"is larger than {LARGEST:,} bytes")
         data = path.read_bytes()
     except OSError as error:
         raise ConfigError(shown, 0, "", f"cannot be read: {error.strerror or error}") from error
@@ -78,8 +78,8 @@ def read_table(path: Path, *, required: bool = False) -> Table:
     shown = path.as_posix()
     text = read_text(path)
     try:
-        values: object = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        values: object = loads(text)
+    except ValueError as error:
         raise _not_toml(shown, text, error) from error
     for part in SECTION:
         values = values.get(part) if isinstance(values, dict) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.numerals import is_printable, whole
+from ldlm_lint.numerals import is_printable
 
 _WORDS: dict[str, object] = {
     **{form: True for word in ("true", "yes", "on") for form in (word, word.capitalize(), word.upper())},
@@ -36,7 +36,7 @@ def yaml_scalar(text: str) -> object:
     digits = text.replace("_", "")
     try:
         if match["decimal"]:
-            return whole(digits)
+            return int(digits)
         if match["base"]:
             number = _integer(digits)
             return number if is_printable(number) else text

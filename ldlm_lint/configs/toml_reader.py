@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from functools import cache
 
@@ -14,11 +13,7 @@ from ldlm_lint.configs.document import Document, DocumentError, Entry, Key, Path
 from ldlm_lint.configs.templates import bare_placeholder, marked_placeholders, rendered
 from ldlm_lint.model import Span
 from ldlm_lint.source import Source
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ldlm_lint.untrusted_toml import TooDeepError, loads
 
 MAX_DEPTH = 60
 _LANGUAGE = Language(tree_sitter_toml.language())
@@ -30,8 +25,10 @@ _PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 def read(source: Source) -> Document:
     """The document of a TOML file; raises DocumentError with the line of the first error."""
     try:
-        data = tomllib.loads(source.text)
-    except (ValueError, RecursionError) as error:
+        data = loads(source.text)
+    except TooDeepError as error:
+        raise DocumentError(str(error), source.text.count("\n", 0, error.position) + 1) from error
+    except ValueError as error:
         raise _error(source, str(error)) from error
     root = Parser(_LANGUAGE).parse(source.data[source.bom :]).root_node
     return Document(source.path, source.kind, tuple(_Reader(source, data).entries(root)))
@@ -54,8 +51,8 @@ def _error(source: Source, problem: str) -> DocumentError:
 
 def _loads(text: str) -> bool:
     try:
-        tomllib.loads(text)
-    except (ValueError, RecursionError):
+        loads(text)
+    except ValueError:
         return False
     return True
 
@@ -166,4 +163,4 @@ class _Reader:
 @cache
 def _name(quoted: str) -> str:
     """What a quoted key means; escapes are for the standard library to read."""
-    return next(iter(tomllib.loads(f"{quoted} = 0")))
+    return next(iter(loads(f"{quoted} = 0")))

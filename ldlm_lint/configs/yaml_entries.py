@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 MAX_ENTRIES = 50_000
 MAX_DEPTH = 60
+TOO_DEEP = "holds too deeply nested values"
 _MERGE = "<<"
 
 
@@ -78,7 +79,7 @@ class Entries:
         line = self._source.position(self._span(node.start, node.start).start)[0]
         if shared:
             return DocumentError("holds aliases that multiply its values beyond all bounds", line)
-        return DocumentError("holds too deeply nested values", line) if deep else DataError("holds data, not settings", line)
+        return DocumentError(TOO_DEEP, line) if deep else DataError("holds data, not settings", line)
 
 
 def _merges(key: Node) -> bool:

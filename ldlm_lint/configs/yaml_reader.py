@@ -15,7 +15,7 @@ import yaml
 from ldlm_lint.configs.document import ChartError, DataError, Document, DocumentError, Shape
 from ldlm_lint.configs.scalars import yaml_scalar
 from ldlm_lint.configs.templates import Placeholder, bare_placeholder, chart_error, marked_placeholders, rendered
-from ldlm_lint.configs.yaml_entries import MAX_ENTRIES, Entries
+from ldlm_lint.configs.yaml_entries import MAX_DEPTH, MAX_ENTRIES, TOO_DEEP, Entries
 from ldlm_lint.source import Source
 
 # A hundred times slower than libyaml.
@@ -103,6 +103,8 @@ class _Stream:
                 node = self._scalar(event)
             elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
                 self._stack.append(self._container(event, Shape.MAPPING if kind is yaml.MappingStartEvent else Shape.SEQUENCE))
+                if len(self._stack) > MAX_DEPTH + 1:
+                    raise DocumentError(TOO_DEEP, event.start_mark.line + 1)
                 continue
             elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
                 node = self._closed(event)

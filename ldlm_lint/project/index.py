@@ -13,7 +13,7 @@ from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
-from ldlm_lint.source import Kind, Source, UnreadableError
+from ldlm_lint.source import Kind, Source, UnreadableError, read_bytes
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Document
@@ -81,8 +81,8 @@ class Project:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
         if path not in self._data:
             try:
-                self._data[path] = _code(path, self._overlay[path] if path in self._overlay else Path(path).read_bytes())
-            except OSError:
+                self._data[path] = _code(path, self._overlay[path] if path in self._overlay else read_bytes(Path(path)))
+            except (OSError, UnreadableError):
                 self._data[path] = b""
         return self._data[path]
 

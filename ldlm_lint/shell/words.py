@@ -19,6 +19,8 @@ _MARKED = re.compile(r"['\"\\]")
 _SIMPLE = re.compile(r"""(?:[^"'\\`{}()]|\$\{\w+\}|"(?:[^"'\\`{}()]|\$\{\w+\})*")*""")
 _MASK = "x"
 MAX_CHARACTERS = 20_000
+# `${A:-${B:-…}}` nested deeper than this is unknown.
+_DEPTH = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def _parse(text: str) -> object | None:
     return trees[0] if len(trees) == 1 else None
 
 
-def read_value(raw: str) -> Literal | Reference | None:
+def read_value(raw: str, depth: int = 0) -> Literal | Reference | None:
     """What the right side of an assignment stands for; None when it cannot be told from the text alone."""
     if _PLAIN.fullmatch(raw):
         return Literal(raw, 0, len(raw))
@@ -143,12 +145,13 @@ def read_value(raw: str) -> Literal | Reference | None:
     if match := _PARAMETER.fullmatch(raw):
         return Reference(match[2] or match[3])
     if match := _DEFAULT.fullmatch(raw):
-        return _default(match[3], match.start(3)) if _balanced(match[3]) else None
+        told = depth < _DEPTH and _balanced(match[3])
+        return _default(match[3], match.start(3), depth + 1) if told else None
     return _literal_word(raw)
 
 
-def _default(raw: str, shift: int) -> Literal | Reference | None:
-    known = read_value(raw)
+def _default(raw: str, shift: int, depth: int) -> Literal | Reference | None:
+    known = read_value(raw, depth)
     if isinstance(known, Literal):
         return Literal(known.text, known.start + shift, known.end + shift, is_default=True)
     return known

@@ -1,0 +1,35 @@
+"""TOML of an untrusted repository: what the standard library would need gigabytes or the whole stack for is refused."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MAX_PARTS = 60
+# For a key of n parts the standard library keeps all its n beginnings.
+_PART = r"""(?:[\w-]{1,200}|"[^"\n]{0,200}"|'[^'\n]{0,200}')[ \t]{0,9}\.[ \t]{0,9}"""
+_LONG_KEY = re.compile(f"(?:{_PART}){{{MAX_PARTS}}}")
+
+
+class TooDeepError(ValueError):
+    """Text that is nested too deeply to be read; ``position`` is the character where that begins."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__("holds too deeply nested values")
+        self.position = position
+
+
+def loads(text: str) -> dict[str, object]:
+    """The tables of a text; raises ValueError (``tomllib.TOMLDecodeError`` for what is no TOML) and nothing else."""
+    long_key = _LONG_KEY.search(text)
+    if long_key is not None:
+        raise TooDeepError(long_key.start())
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise TooDeepError(0) from None

@@ -19,7 +19,7 @@ from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.python.flow import summarize
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
-from ldlm_lint.python.walks import preorder
+from ldlm_lint.python.walks import preorder, release
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Source
 
@@ -71,6 +71,8 @@ def lint(
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
     matters = parsed.module is not None and (Skim(source.data).trains or any(one.claims for one in findings))
     flow = summarize(parsed.module, source.path, complete=not parsed.error_line) if matters else None
+    if parsed.module is not None:
+        release(parsed.module)
     return FileResult(source.path, findings, flow=flow)
 
 

@@ -121,7 +121,11 @@ class Growing:
         self.exact = True
         self.globals: list[dict[str, list[nodes.Global]]] = []
         self.imports: list[tuple[nodes.ImportFrom, frozenset[str]]] = []
-        self.rest = _Rest(self)
+
+    @property
+    def rest(self) -> _Rest:
+        """What builds the kinds of nodes that are not known here."""
+        return _Rest(self)
 
     def begin(self, node: nodes.NodeNG) -> None:
         """The next node of the preorder."""

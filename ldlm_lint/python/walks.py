@@ -81,6 +81,16 @@ def depth(root: nodes.NodeNG) -> int:
     return max(depths)
 
 
+def release(root: nodes.NodeNG) -> None:
+    """Take a tree apart that nobody needs any more.
+
+    Its nodes know their parents, so Python would find them to be garbage only when it looks for cycles, which it does
+    rarely while trees are built: those of a large repository would all be in memory together.
+    """
+    for node in preorder(root).nodes:
+        node.__dict__.clear()
+
+
 def nodes_of(node: nodes.NodeNG, kinds: type[_Node] | tuple[type[_Node], ...]) -> Iterator[_Node]:
     """The node and those below it that are of the given classes, in preorder."""
     order = preorder(node)

@@ -43,8 +43,14 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``check``."""
     parser.usage = "%(prog)s [OPTIONS] [PATH ...]"
     parser.epilog = EXIT_CODES
-    _configure_what(parser)
+    _configure_paths(parser)
+    configure_options(parser)
+
+
+def configure_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``check``."""
     for configure in (
+        _configure_what,
         _configure_output,
         _configure_exit_code,
         _configure_fixes,
@@ -178,6 +184,7 @@ def configure_baseline(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``baseline``."""
     parser.usage = "%(prog)s [OPTIONS] [PATH ...]"
     parser.epilog = "exit codes: 0 written, or up to date; 2 and 3 as for check"
+    _configure_paths(parser)
     _configure_what(parser)
     _configure_baseline_file(parser)
     parser.add_argument(
@@ -196,8 +203,11 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--isolated", action="store_true", help="read no configuration file")
 
 
-def _configure_what(parser: argparse.ArgumentParser) -> None:
+def _configure_paths(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files and directories (default: .)")
+
+
+def _configure_what(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what is checked")
     for flag, text in (
         (

@@ -160,9 +160,9 @@ COMMANDS = (
         "find expensive lines, and fix them (the default command)",
         (
             ("check", "everything below this directory"),
-            ("--fix train.py", "safe fixes written, then what remains"),
-            ("--diff --unsafe-fixes src", "a patch of all fixes, nothing written"),
-            ("--pedantic --statistics", "how often each rule speaks, opt-in ones too"),
+            ("--fix train.py", "safe fixes written"),
+            ("--diff --unsafe-fixes src", "all fixes as a patch"),
+            ("--pedantic --statistics", "the opt-in rules too, counted"),
             ("--format sarif --output ldlm.sarif", "a report for code scanning"),
         ),
     ),

@@ -78,7 +78,7 @@ def did_you_mean(word: str, words: Iterable[str], *, closeness: float = _CLOSE) 
 def with_examples(examples: Sequence[Example], epilog: str | None, prog: str) -> str:
     """The end of a help text: examples as a paragraph of their own, then what there is to say."""
     width = max((len(words) for words, _ in examples), default=0)
-    lines = [f"  {prog} {words:<{width}}  # {text}".rstrip() for words, text in examples]
+    lines = [f"  {prog} {words:<{width}}  # {text}" if text else f"  {prog} {words}" for words, text in examples]
     heading = "example:" if len(lines) == 1 else "examples:"
     parts = ["\n".join([heading, *lines])] if lines else []
     return "\n\n".join([*parts, *([epilog] if epilog else [])])

@@ -18,6 +18,8 @@ where it goes:
 exit codes: 0 printed; 2 wrong usage"""
 # Options that take names of rules, and the positional arguments that do.
 _RULES = frozenset(("--select", "--extend-select", "--ignore", "--only"))
+# A path may stand where a command may: what is none is left to the shell.
+_LAST = {"bash": "complete -o bashdefault -o default -F _shtab_ldlm_lint ldlm-lint\n"}
 _FILES = frozenset(("--config", "--baseline", "--output", "--json", "--evidence", "--out", "--copy"))
 
 
@@ -31,20 +33,22 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the script and return the exit code."""
     import shtab
 
-    parser = described()
-    sys.stdout.write(shtab.complete(parser, arguments.shell, root_prefix="ldlm_lint") + "\n")
+    script = shtab.complete(described(), arguments.shell, root_prefix="ldlm_lint")
+    sys.stdout.write(f"{script}\n{_LAST.get(arguments.shell, '')}")
     return OK
 
 
 def described() -> argparse.ArgumentParser:
-    """The whole parser, with what each argument takes."""
+    """The whole parser, with what each argument takes; the program itself takes what ``check`` does."""
     import shtab
 
+    from ldlm_lint.arguments import configure_options
     from ldlm_lint.cli import COMMANDS, parser_of
     from ldlm_lint.rules import ALL
 
     names = [rule.symbol for rule in ALL]
     parser = parser_of([command.name for command in COMMANDS])
+    configure_options(parser)
     for one in _all(parser):
         for action in one._actions:
             if _RULES.intersection(action.option_strings) or (action.metavar == "NAME" and action.choices is None):

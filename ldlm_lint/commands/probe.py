@@ -11,6 +11,8 @@ import argparse
 from collections.abc import Sequence
 
 from ldlm_lint.commands import probe_judge, probe_machine, probe_memory, probe_run
+from ldlm_lint.commands.output import PROGRAM
+from ldlm_lint.parsing import with_examples
 
 FORMS = ("machine", "run", "memory", "judge")
 
@@ -19,14 +21,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the forms of ``probe`` as commands of their own."""
     forms = parser.add_subparsers(title="forms", metavar="FORM", required=True, parser_class=type(parser))
     rooms = (
-        ("machine", probe_machine, "experiments on this machine and torch build (the default)"),
-        ("run", probe_run, "watch the first optimizer steps of a program: probe run -- torchrun train.py"),
-        ("memory", probe_memory, "peak memory of a model under fake tensors, without the hardware"),
-        ("judge", probe_judge, "say what a folder of evidence means for the rules"),
+        ("machine", probe_machine, "experiments on this machine and torch build (the default)", "--budget 60"),
+        ("run", probe_run, "watch the first optimizer steps of a program", "--steps 50 -- torchrun train.py"),
+        ("memory", probe_memory, "peak memory of a model under fake tensors", "models.gpt:build --fits 80GB"),
+        ("judge", probe_judge, "say what a folder of evidence means for the rules", ".ldlm-lint/evidence/RUN"),
     )
-    for name, room, text in rooms:
+    for name, room, text, example in rooms:
         form = forms.add_parser(name, help=text, description=text, allow_abbrev=False)
         room.configure(form)
+        form.epilog = with_examples(((f"probe {name} {example}", ""),), form.epilog, PROGRAM)
         form.set_defaults(run_form=room.run)
 
 

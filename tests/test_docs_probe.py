@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint import cli
+from ldlm_lint.commands import probe
 from ldlm_lint.evidence import files
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,8 +33,8 @@ def test_both_examples_are_there():
 def test_the_command_is_one(command):
     words = command.split()[1:]
     if words[0] == "probe":
-        words = ["probe", *cli.probe.spelt_out(words[1:])]
-    assert cli._parser().parse_args(words).command.name == words[0]
+        words = ["probe", *probe.spelt_out(words[1:])]
+    assert cli.parser_of(words[:1]).parse_args(words).command.name == words[0]
 
 
 def test_the_evidence_is_of_the_example_as_it_is_and_names_no_machine():

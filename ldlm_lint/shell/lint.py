@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ldlm_lint.model import FileResult, Finding, Span
@@ -46,15 +46,17 @@ def _environment(source: Source, found: tuple[Code, ...], options: Mapping[str, 
     yield from decided
 
 
-def settings(source: Source, found: tuple[Code, ...]) -> tuple[Setting, ...]:
-    """The variables of a script and of the strings it evaluates that any rule speaks of."""
-    return tuple(_assignments(source, _joined(found))) if found else ()
+def settings(source: Source, found: tuple[Code, ...], names: Collection[str] | None = None) -> tuple[Setting, ...]:
+    """The variables of a script and of the strings it evaluates that any rule speaks of, or those of some names."""
+    return tuple(_assignments(source, _joined(found), names)) if found else ()
 
 
-def _assignments(source: Source, script: Script) -> dict[Setting, Assignment]:
+def _assignments(source: Source, script: Script, names: Collection[str] | None = None) -> dict[Setting, Assignment]:
     relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
+    relevant = [one for one in relevant if names is None or one.name in names]
     relevant = [one for one in relevant if not _is_taken_back(script, one)]
-    uses = {name: _Uses.of(source, script, name) for name in {one.name for one in relevant}}
+    code = COMMENT.sub(b"", source.data) if relevant else b""
+    uses = {name: _Uses.of(source, code, script, name) for name in {one.name for one in relevant}}
     places = Places(source) if relevant else None
     assignments = {}
     for one in relevant if places is not None else ():
@@ -104,11 +106,11 @@ class _Uses:
     needed: bool
 
     @classmethod
-    def of(cls, source: Source, script: Script, name: str) -> _Uses:
-        """The uses of one name."""
+    def of(cls, source: Source, code: bytes, script: Script, name: str) -> _Uses:
+        """The uses of one name; ``code`` is the script without its comments."""
         expansions = tuple(one for one in script.expansions if one.name == name)
-        needed = _is_needed(COMMENT.sub(b"", source.data), name.encode())
-        return cls(expansions, _mentioned(source, script, name), _read_by_other_code(source, name), needed)
+        needed = _is_needed(code, name.encode())
+        return cls(expansions, _mentioned(code, script, name), _read_by_other_code(source, name), needed)
 
 
 def _setting(source: Source, assignment: Assignment, uses: _Uses, place: Surroundings) -> Setting:
@@ -138,15 +140,16 @@ def _contains(outer: Span, inner: Span) -> bool:
     return outer.start <= inner.start and inner.end <= outer.end
 
 
-def _mentioned(source: Source, script: Script, name: str) -> bool:
+def _mentioned(code: bytes, script: Script, name: str) -> bool:
     """Whether the name also stands in text that is neither an assignment nor a comment, such as ``printenv NAME``."""
     own = sum(assignment.name == name for assignment in script.assignments)
-    code = COMMENT.sub(b"", source.data)
-    return len(re.findall(rb"(?<!\w)" + name.encode() + rb"(?!\w)", code)) > own
+    return len(re.findall(name.encode() + rb"(?<!\w" + name.encode() + rb")(?!\w)", code)) > own
 
 
 def _read_by_other_code(source: Source, name: str) -> bool:
     """Whether a program inside the script (a heredoc, ``python -c``) takes the variable from its environment."""
+    if b"environ" not in source.data and b"getenv" not in source.data:
+        return False
     return re.search(rb"(?:environ|getenv)\b[^\n]{0,20}" + name.encode() + rb"(?!\w)", source.data) is not None
 
 

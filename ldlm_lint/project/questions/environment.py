@@ -28,6 +28,13 @@ def _no_heartbeat_elsewhere_is_wrong(context: Context, finding: Finding, _subjec
 
 def _sets_wrong_heartbeat(context: Context, path: str) -> bool:
     """Whether a file sets the heartbeat timeout to a value that is unknown, too short or overflows."""
+    key = ("sets-wrong-heartbeat", path)
+    if key not in context.answers:
+        context.answers[key] = _find_wrong_heartbeat(context, path)
+    return context.answers[key]
+
+
+def _find_wrong_heartbeat(context: Context, path: str) -> bool:
     data = context.project.data(path)
     if HEARTBEAT.encode() not in data:
         return False
@@ -36,7 +43,7 @@ def _sets_wrong_heartbeat(context: Context, path: str) -> bool:
         return False
     source = context.project.source(path) if context.project.others.get(path) is Kind.SHELL else None
     # A script may only speak of it, as one that edits others does.
-    return source is None or any(map(is_wrong_heartbeat, settings(source, context.sourcing.codes(path))))
+    return source is None or any(map(is_wrong_heartbeat, settings(source, context.sourcing.codes(path), (HEARTBEAT,))))
 
 
 def _process_group_takes_timeout(context: Context, finding: Finding, length: str) -> Verdict:

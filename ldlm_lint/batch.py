@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], object]
 """Told of each file that is done: how many are, of how many."""
+_FEW = 100
+"""Files that are too few for another process, whatever they hold."""
 _PASSING = frozenset({linter.INTERNAL_ERROR.symbol, linter.UNREADABLE_FILE.symbol})
 """What another run may judge otherwise although the file is the same: it had more memory, time or rights."""
 
@@ -30,7 +32,7 @@ def lint_files(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[FileResult]:
-    """The results of files (absolute), in their order; ``jobs`` as for `ldlm_lint.workers.count_for`."""
+    """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as pay."""
     known = dict(_remembered(files, config, overlay, session))
     missing = [(path, kind) for path, kind in files if path not in known]
     for done, (path, kind, result) in enumerate(_linted(missing, config, overlay, jobs), start=len(known) + 1):
@@ -68,5 +70,20 @@ def _remembered(
 def _linted(
     files: Sequence[tuple[Path, Kind]], config: Config, overlay: Mapping[str, bytes], jobs: int
 ) -> Iterator[tuple[Path, Kind, FileResult]]:
-    for path, kind in files:
-        yield path, kind, lint_file(path, kind, config, overlay, {})
+    count = jobs if jobs == 1 else _count(jobs, files)
+    if count == 1:
+        for path, kind in files:
+            yield path, kind, lint_file(path, kind, config, overlay, {})
+        return
+    from ldlm_lint.workers import linted
+
+    for (path, kind), result in zip(files, linted(files, config, overlay, count), strict=True):
+        yield path, kind, result
+
+
+def _count(jobs: int, files: Sequence[tuple[Path, Kind]]) -> int:
+    if len(files) < _FEW and not jobs:
+        return 1
+    from ldlm_lint.workers import count_for
+
+    return count_for(jobs, files)

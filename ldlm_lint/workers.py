@@ -1,0 +1,154 @@
+"""Files linted by several processes: the same results in the same order, and a process that dies takes one file with it."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+from ldlm_lint.config import Config
+from ldlm_lint.linting import Overlay, internal_error, lint_file
+from ldlm_lint.model import FileResult, Span
+from ldlm_lint.source import Kind
+
+File = tuple[Path, Kind]
+WORTH_A_PROCESS = 16_000_000
+"""Bytes of files for which the start of another process is a small part of the work."""
+_CHUNKS_EACH = 8
+_DIED = "the process that linted it died, twice"
+
+
+class WorkerError(Exception):
+    """A process that ended in the middle of a file: killed, out of memory, or crashed in a library."""
+
+
+def count_for(asked: int, files: Sequence[File]) -> int:
+    """How many processes lint: ``asked``, or for 0 as many as pay for themselves; 1 is this process alone."""
+    if asked:
+        return min(asked, max(len(files), 1))
+    if threading.active_count() > 1 or not _forks():
+        # Each process would import the checkers anew, or start with locks that nobody holds.
+        return 1
+    worth = sum(map(_size, files)) // WORTH_A_PROCESS
+    return max(min(_processors(), worth), 1)
+
+
+def linted(files: Sequence[File], config: Config, overlay: Overlay, count: int) -> Iterator[FileResult]:
+    """The results of files, in order, from ``count`` processes.
+
+    Where one dies, what is not done yet is done by a single other process, file by file: the file in which that one
+    dies too gets a finding that says so, and the rest goes to a fresh one. Ctrl-C ends all processes.
+    """
+    chunks = _chunks(files, count * _CHUNKS_EACH)
+    done: list[list[FileResult] | None] = [None] * len(chunks)
+    with _pool(config, overlay, count) as pool:
+        futures = [pool.submit(_lint, chunk) for chunk in chunks]
+        for place, future in enumerate(futures):
+            try:
+                done[place] = future.result()
+            except BrokenProcessPool:
+                continue
+            if None not in done[: place + 1]:
+                yield from done[place] or ()
+                done[place] = []
+    yield from _one_by_one(zip(chunks, done, strict=True), config, overlay)
+
+
+def _one_by_one(
+    chunks: Iterable[tuple[list[File], list[FileResult] | None]], config: Config, overlay: Overlay
+) -> Iterator[FileResult]:
+    """The results that are there, and those of the other files from one process at a time."""
+    waiting: deque[tuple[File, FileResult | None]] = deque()
+    for chunk, results in chunks:
+        if results is None:
+            waiting.extend((file, None) for file in chunk)
+        else:
+            # None are left of those that were handed on already.
+            waiting.extend(zip(chunk, results, strict=False))
+    while waiting:
+        with _pool(config, overlay, 1) as pool:
+            yield from _until_death(waiting, pool)
+
+
+def _until_death(waiting: deque[tuple[File, FileResult | None]], pool: ProcessPoolExecutor) -> Iterator[FileResult]:
+    while waiting:
+        file, result = waiting.popleft()
+        if result is not None:
+            yield result
+            continue
+        try:
+            yield pool.submit(_lint, [file]).result()[0]
+        except BrokenProcessPool as broken:
+            name, error = file[0].as_posix(), WorkerError(_DIED).with_traceback(broken.__traceback__)
+            yield FileResult(name, (internal_error(Span(name, 0, 0), error),))
+            return
+
+
+@contextlib.contextmanager
+def _pool(config: Config, overlay: Overlay, count: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes that are ended when they are not needed any more, in the midst of a file too."""
+    forks = _forks() and threading.active_count() == 1
+    context = multiprocessing.get_context("fork" if forks else "spawn")
+    pool = ProcessPoolExecutor(count, context, _begin, (config, dict(overlay)))
+    try:
+        yield pool
+    finally:
+        for process in list((pool._processes or {}).values()):
+            process.terminate()
+        pool.shutdown(cancel_futures=True)
+
+
+_work: tuple[Config, Overlay] | None = None
+
+
+def _begin(config: Config, overlay: Overlay) -> None:
+    """Make a process ready; that the user wants to stop is told by the one that started it."""
+    global _work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _work = config, overlay
+
+
+def _lint(chunk: Sequence[File]) -> list[FileResult]:
+    assert _work is not None
+    config, overlay = _work
+    return [lint_file(path, kind, config, overlay, {}) for path, kind in chunk]
+
+
+def _chunks(files: Sequence[File], count: int) -> list[list[File]]:
+    """The files in their order, in about as many parts of about as many bytes."""
+    sizes = [_size(file) + 1 for file in files]
+    most = sum(sizes) / count
+    chunks: list[list[File]] = []
+    taken = most
+    for file, size in zip(files, sizes, strict=True):
+        if taken >= most:
+            chunks.append([])
+            taken = 0
+        chunks[-1].append(file)
+        taken += size
+    return chunks
+
+
+def _size(file: File) -> int:
+    try:
+        return os.stat(file[0]).st_size
+    except OSError:
+        return 0
+
+
+def _forks() -> bool:
+    """Whether a process can go on with what this one has loaded; on macOS its libraries do not survive that."""
+    return sys.platform == "linux"
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

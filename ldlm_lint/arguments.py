@@ -50,7 +50,7 @@ def configure_check(parser: argparse.ArgumentParser) -> None:
 def configure_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``check``."""
     for configure in (
-        _configure_what,
+        configure_what,
         _configure_output,
         _configure_exit_code,
         _configure_fixes,
@@ -185,7 +185,7 @@ def configure_baseline(parser: argparse.ArgumentParser) -> None:
     parser.usage = "%(prog)s [OPTIONS] [PATH ...]"
     parser.epilog = "exit codes: 0 written, or up to date; 2 and 3 as for check"
     _configure_paths(parser)
-    _configure_what(parser)
+    configure_what(parser)
     _configure_baseline_file(parser)
     parser.add_argument(
         "--update",
@@ -207,7 +207,8 @@ def _configure_paths(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="*", default=["."], metavar="PATH", help="files and directories (default: .)")
 
 
-def _configure_what(parser: argparse.ArgumentParser) -> None:
+def configure_what(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that choose the rules and the configuration."""
     what = parser.add_argument_group("what is checked")
     for flag, text in (
         (

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from ldlm_lint import arguments as arguments_of
-from ldlm_lint.arguments import LEVELS, UsageError
+from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FINDINGS, OK
 
 INSTALL = "python -m pip install 'ldlm-lint[server]'"
@@ -27,16 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="LEVEL",
         help="what goes to stderr: debug, info, warning or error (default: warning)",
     )
-    what = parser.add_argument_group("what is checked, in place of what a project's configuration says")
-    for flag, text in (
-        ("--select", "apply these rules instead of the default set"),
-        ("--extend-select", "apply these rules too, opt-in ones included"),
-        ("--ignore", "leave these rules out"),
-    ):
-        what.add_argument(flag, action="extend", type=arguments_of._names, metavar="NAMES", help=text)
-    what.add_argument("--level", choices=tuple(LEVELS), metavar="LEVEL", help="lowest severity that is shown")
-    what.add_argument("--config", type=Path, metavar="FILE", help="read [tool.ldlm-lint] from this TOML file")
-    what.add_argument("--isolated", action="store_true", help="read no configuration file and no default baseline")
+    arguments_of.configure_what(parser)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -68,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.level or "",
         Path(os.path.abspath(arguments.config)).as_posix() if arguments.config else "",
         arguments.isolated,
+        arguments.pedantic,
     )
     server = make(settings)
     if arguments.tcp is None:

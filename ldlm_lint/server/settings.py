@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.arguments import LEVELS
+from ldlm_lint.settings import LEVELS
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
@@ -29,6 +29,7 @@ class Settings:
     level: str = ""
     config: str = ""
     isolated: bool = False
+    pedantic: bool = False
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -42,12 +43,11 @@ class Settings:
 
     def load(self, path: Path) -> Config:
         """The configuration for a file; raises what `Config.load` raises."""
-        from ldlm_lint.config import LEVELS as SEVERITIES
         from ldlm_lint.config import Config, Overrides
         from ldlm_lint.select import Layer
 
-        level = SEVERITIES[self.level] if self.level else None
-        overrides = Overrides(Layer(self.select, self.extend_select, self.ignore), level)
+        level = LEVELS[self.level] if self.level else None
+        overrides = Overrides(Layer(self.select, self.extend_select, self.ignore), level, pedantic=self.pedantic)
         explicit = Path(self.config) if self.config else None
         return Config.load(path, explicit=explicit, isolated=self.isolated, overrides=overrides)
 
@@ -92,7 +92,7 @@ def _wrong(name: str, value: object) -> str | None:
     if name in ("select", "extend_select", "ignore"):
         fits = isinstance(value, list) and all(isinstance(one, str) for one in value)
         return None if fits else _LIST
-    if name == "isolated":
+    if name in ("isolated", "pedantic"):
         return None if isinstance(value, bool) else "true or false"
     if name == "level":
         return None if value == "" or value in LEVELS else f"one of {', '.join(LEVELS)}"

@@ -44,8 +44,8 @@ async def offered(
 
 async def resolved(server: Server, action: types.CodeAction) -> types.CodeAction:
     """An action with its edit, which some get only once they are chosen; without one where the buffer has changed."""
-    data = action.data
-    paper = server.papers.get(data["uri"]) if isinstance(data, Mapping) else None
+    data: Mapping[str, Any] = action.data if isinstance(action.data, Mapping) else {}
+    paper = server.papers.get(data.get("uri", ""))
     if action.edit is not None or paper is None or paper.version != data["version"]:
         return action
     request = {name: value for name, value in data.items() if name not in ("uri", "version")}

@@ -39,7 +39,8 @@ class Settings:
     @classmethod
     def of_plain(cls, values: Mapping[str, Any]) -> Settings:
         """The settings of `plain`."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+        known: dict[str, Any] = {one: tuple(value) if isinstance(value, list) else value for one, value in values.items()}
+        return cls(**known)
 
     def load(self, path: Path) -> Config:
         """The configuration for a file; raises what `Config.load` raises."""

@@ -19,6 +19,7 @@ from ldlm_lint.python.walks import nodes_of
 RANK = "*"
 _CACHE = "_ldlm_guards"
 _WORDS = "_ldlm_guard_words"
+_BEFORE = "_ldlm_demanded_before"
 _DEPTH = 3
 _RANK_WORD = re.compile(
     r"(?<!lora_)rank(?!ing|s$|ed|er)|is_?main|main_?(proc|rank|thread|worker|node)|^main$"
@@ -85,11 +86,7 @@ def _of_block(statement: nodes.NodeNG) -> Iterator[str]:
     parent = statement.parent
     if isinstance(parent, nodes.If):
         yield from words(parent.test, holds=statement in parent.body)
-    for earlier in _earlier(statement):
-        if isinstance(earlier, nodes.If) and _leaves(earlier.body):
-            yield from words(earlier.test, holds=False)
-        elif isinstance(earlier, nodes.Assert) or (isinstance(earlier, nodes.If) and _leaves(earlier.orelse)):
-            yield from words(earlier.test, holds=True)
+    yield from _demanded_before(statement)
     if isinstance(statement, nodes.FunctionDef) and statement.decorators:
         for decorator in statement.decorators.nodes:
             name = _last_name(decorator)
@@ -98,11 +95,30 @@ def _of_block(statement: nodes.NodeNG) -> Iterator[str]:
                 yield RANK if _RANK_WORD.search(name) else name
 
 
-def _earlier(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
+def _demanded_before(statement: nodes.NodeNG) -> frozenset[str]:
+    """What the earlier statements of a block demand; found for the whole block at once."""
+    if _BEFORE not in statement.__dict__:
+        found: frozenset[str] = frozenset()
+        for one in _block_of(statement):
+            one.__dict__[_BEFORE] = found
+            if one.__class__ is nodes.If or one.__class__ is nodes.Assert:
+                found = found.union(_demanded_behind(one))
+    return statement.__dict__.get(_BEFORE, frozenset())
+
+
+def _demanded_behind(statement: nodes.If | nodes.Assert) -> set[str]:
+    if isinstance(statement, nodes.Assert):
+        return words(statement.test, holds=True)
+    if _leaves(statement.body):
+        return words(statement.test, holds=False)
+    return words(statement.test, holds=True) if _leaves(statement.orelse) else set()
+
+
+def _block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
     for field in ("body", "orelse", "finalbody"):
         block = getattr(statement.parent, field, None)
         if isinstance(block, list) and statement in block:
-            return block[: block.index(statement)]
+            return block
     return []
 
 

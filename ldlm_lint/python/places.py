@@ -12,6 +12,11 @@ from ldlm_lint.python.values import constant
 _SCOPES = (nodes.FunctionDef, nodes.Lambda)
 _LOOPS = (nodes.For, nodes.While, nodes.Comprehension)
 _ENDS = (*_SCOPES, nodes.Module, nodes.ClassDef)
+_RUNNING = {nodes.FunctionDef, nodes.AsyncFunctionDef, nodes.Module}
+_REPEATING = {
+    *(nodes.For, nodes.AsyncFor, nodes.While, nodes.Comprehension),
+    *(nodes.ListComp, nodes.SetComp, nodes.DictComp, nodes.GeneratorExp),
+}
 _NAME = "_ldlm_scope_name"
 _AROUND = "_ldlm_loops"
 
@@ -40,7 +45,7 @@ def _owner(node: nodes.NodeNG) -> nodes.NodeNG:
 
 def function_of(node: nodes.NodeNG) -> nodes.NodeNG:
     """The function that a node runs in, or the module."""
-    while not isinstance(node, (nodes.FunctionDef, nodes.Module)):
+    while node.__class__ not in _RUNNING:
         node = node.parent
     return node
 
@@ -79,6 +84,8 @@ def _around(statement: nodes.NodeNG) -> tuple[nodes.NodeNG, ...]:
 
 def _repeat(parent: nodes.NodeNG, child: nodes.NodeNG) -> list[nodes.NodeNG]:
     """The loops that a parent of a node is to it."""
+    if parent.__class__ not in _REPEATING:
+        return []
     if isinstance(parent, _LOOPS):
         if child is not getattr(parent, "iter", None) and child not in getattr(parent, "orelse", ()) and not _runs_once(parent):
             return [parent]

@@ -44,7 +44,10 @@ _EVALUATION = re.compile(
 _EVALUATOR = re.compile(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
 _EXITS = {"exit", "_exit", "abort", "quit"}
 _CACHE = "_ldlm_rare"
-_FAILS = "_ldlm_fails_rarely"
+_LEFT, _SEEN = "_ldlm_left", "_ldlm_not_left"
+_CHOOSING = {
+    *(nodes.ExceptHandler, nodes.Raise, nodes.Assert, nodes.If, nodes.IfExp, nodes.BoolOp, nodes.For, nodes.AsyncFor),
+}
 _ENDS = (nodes.FunctionDef, nodes.Lambda, nodes.Module, nodes.ClassDef)
 
 
@@ -54,7 +57,7 @@ def is_rare(node: nodes.NodeNG) -> bool:
     while not child.is_statement:
         if isinstance(child, _ENDS):
             return False
-        if _guards(child.parent, child) or _after_early_exit(child.parent, child):
+        if _guards(child.parent, child):
             return True
         child = child.parent
     return _is_rare_statement(child)
@@ -90,6 +93,8 @@ def names_evaluation(scope: str) -> bool:
 
 def _guards(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
     """Whether a parent runs this child of it rarely."""
+    if parent.__class__ not in _CHOOSING:
+        return False
     if isinstance(parent, (nodes.ExceptHandler, nodes.Raise)) or (
         isinstance(parent, nodes.Assert) and child is parent.fail
     ):
@@ -117,14 +122,6 @@ def _decides(branch: nodes.If, truth: bool) -> bool:
     return known
 
 
-def _fails_rarely(branch: nodes.If) -> bool:
-    """Whether the condition of a branch is rarely false; asked for every statement behind it."""
-    known: bool | None = branch.__dict__.get(_FAILS)
-    if known is None:
-        known = branch.__dict__[_FAILS] = _holds_rarely(branch.test, False)
-    return known
-
-
 def _takes_a_step(body: list[nodes.NodeNG]) -> bool:
     """Whether a branch computes gradients or steps an optimizer: then it is the training step itself."""
     calls = (call for one in body for call in nodes_of(one, nodes.Call))
@@ -146,15 +143,22 @@ def _after_early_exit(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
     for name in ("body", "orelse"):
         block = getattr(parent, name, None)
         if isinstance(block, list) and child in block:
-            before = block[: block.index(child)]
-            return any(
-                isinstance(one, nodes.If)
-                and not one.orelse
-                and isinstance(one.body[-1], (nodes.Continue, nodes.Return))
-                and _fails_rarely(one)
-                for one in before
-            )
+            return _LEFT in child.__dict__ or (_SEEN not in child.__dict__ and _is_left_before(block, child))
     return False
+
+
+def _is_left_before(block: list[nodes.NodeNG], child: nodes.NodeNG) -> bool:
+    """The same for all statements of a block, marked once; the last one is seldom the first that is asked for."""
+    left = False
+    for one in block:
+        one.__dict__[_LEFT if left else _SEEN] = True
+        left = left or (
+            isinstance(one, nodes.If)
+            and not one.orelse
+            and isinstance(one.body[-1], (nodes.Continue, nodes.Return))
+            and _holds_rarely(one.test, False)
+        )
+    return _LEFT in child.__dict__
 
 
 def _is_exceptional(block: list[nodes.NodeNG]) -> bool:

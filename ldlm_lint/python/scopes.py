@@ -9,7 +9,7 @@ from ldlm_lint.python.walks import nodes_of
 _NONLOCALS = "_ldlm_nonlocals"
 _BOUND = "_ldlm_bindings"
 # Classes of nodes whose scope is that of their parent, as far as has been asked.
-_HANDS_UP: dict[type, bool] = {}
+_PLAIN: set[type] = set()
 
 _Bound = tuple[nodes.NodeNG | None, tuple[nodes.NodeNG, ...]]
 
@@ -17,13 +17,11 @@ _Bound = tuple[nodes.NodeNG | None, tuple[nodes.NodeNG, ...]]
 def enclosing(node: nodes.NodeNG) -> nodes.NodeNG:
     """astroid's ``node.scope()``, without a call for each node on the way."""
     while True:
-        kind = node.__class__
-        hands_up = _HANDS_UP.get(kind)
-        if hands_up is None:
-            hands_up = _HANDS_UP[kind] = kind.scope is nodes.NodeNG.scope
-        if not hands_up or node.parent is None:
+        while node.__class__ in _PLAIN:
+            node = node.parent
+        if node.__class__.scope is not nodes.NodeNG.scope:
             return node.scope()
-        node = node.parent
+        _PLAIN.add(node.__class__)
 
 
 def scope_of(node: nodes.Name) -> nodes.NodeNG | None:

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as `typing` has it, which costs a warm run as much as everything else that it imports
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ldlm_lint.cli import main
+from ldlm_lint.entry import main
 
 if __name__ == "__main__":
     sys.exit(main())

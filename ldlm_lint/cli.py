@@ -81,6 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    words = tuple(arguments)
     names = [command.name for command in COMMANDS]
     if not arguments or arguments[0] not in (*names, "-h", "--help", "--version"):
         # Without a subcommand it is a check; a directory that is called like one is written ./name.
@@ -90,11 +91,11 @@ def _dispatch(arguments: list[str]) -> int:
         from ldlm_lint.commands import probe
 
         arguments = ["probe", *probe.spelt_out(arguments[1:])]
-    code = replayed(arguments) if arguments[0] == "check" else None
+    code = replayed(words) if arguments[0] == "check" else None
     if code is not None:
         return code
     found = parsed(parser_of(arguments[:1]), arguments, f"{PROGRAM} {arguments[0]}")
-    found.argv = arguments
+    found.argv = words
     try:
         return found.command.room.run(found)
     except (UsageError, BrokenPipeError):

@@ -17,18 +17,21 @@ from ldlm_lint.cache.memo import Memo
 from ldlm_lint.cache.stamp import key_of
 
 OFF = "--no-cache"
+_COMMAND = "check"
 VARIABLES = (
     *("NO_COLOR", "FORCE_COLOR", "TERM", "COLORTERM", "COLUMNS", "LINES", "PYTHONIOENCODING", "LANG", "LC_ALL"),
     *("GITHUB_WORKSPACE", "CI_PROJECT_DIR"),
 )
 """What a report reads in the environment."""
+_in_vain: dict[str, tuple[str, ...]] = {}
 
 
 def key(argv: Sequence[str]) -> str:
-    """The name of a run with these arguments, here and now, shown where this process shows it; raises OSError."""
+    """The name of a check with these arguments, here and now, shown where this process shows it; raises OSError."""
+    words = argv[1:] if list(argv[:1]) == [_COMMAND] else argv
     shown = [_terminal(stream) for stream in (sys.stdout, sys.stderr)]
     environment = [f"{name}={os.environ.get(name)}" for name in VARIABLES]
-    return key_of("run", os.getcwd(), *shown, *environment, *argv)
+    return key_of("run", os.getcwd(), *shown, *environment, *words)
 
 
 def _terminal(stream: io.TextIOBase | None) -> str:
@@ -40,9 +43,17 @@ def _terminal(stream: io.TextIOBase | None) -> str:
 
 
 def replayed(argv: Sequence[str]) -> int | None:
-    """Show what this run has shown before and return its exit code; None where it has to be done."""
-    if OFF in argv:
+    """Show what a check with these arguments has shown before and return its exit code; None where it has to be done."""
+    if OFF in argv or tuple(argv) == _in_vain.pop("argv", None):
         return None
+    code = _replayed(argv)
+    if code is None:
+        # The command line asks once more when it is loaded.
+        _in_vain["argv"] = tuple(argv)
+    return code
+
+
+def _replayed(argv: Sequence[str]) -> int | None:
     folder = place.directory()
     if not place.is_ours(folder):
         return None
@@ -66,6 +77,9 @@ def _show(value: bytes) -> int | None:
         output, notes, code = str(run["output"]), str(run["notes"]), int(run["code"])
     except (ValueError, TypeError, KeyError):
         return None
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     sys.stdout.write(output)
     sys.stdout.flush()
     sys.stderr.write(notes)

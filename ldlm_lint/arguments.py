@@ -87,7 +87,7 @@ def _configure_exit_code(parser: argparse.ArgumentParser) -> None:
     code = parser.add_argument_group("exit code")
     code.add_argument(
         "--fail-level",
-        choices=tuple(LEVELS),
+        choices=LEVELS,
         metavar="LEVEL",
         help="lowest severity that makes exit code 1 (default: refactor)",
     )
@@ -222,7 +222,7 @@ def configure_what(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--pedantic", action="store_true", help="apply opt-in rules too, as if they were on by default")
     what.add_argument(
         "--level",
-        choices=tuple(LEVELS),
+        choices=LEVELS,
         metavar="LEVEL",
         help="error, warning, refactor or info: lowest severity that is shown and fixed (default: info)",
     )
@@ -273,6 +273,7 @@ def seconds(text: str) -> float:
 
 def configuration(arguments: argparse.Namespace, base: Path) -> tuple[list[Path], Config]:
     """The paths to lint, absolute, and the configuration that serves them all; raises what `Config.load` raises."""
+    from ldlm_lint.config import LEVELS as SEVERITIES
     from ldlm_lint.config import Config, Overrides, common_directory
     from ldlm_lint.select import Layer
 
@@ -288,8 +289,8 @@ def configuration(arguments: argparse.Namespace, base: Path) -> tuple[list[Path]
             tuple(getattr(arguments, "extend_select", None) or ()),
             tuple(getattr(arguments, "ignore", None) or ()),
         ),
-        LEVELS[level] if level else None,
-        LEVELS[fail_level] if fail_level else None,
+        SEVERITIES[level] if level else None,
+        SEVERITIES[fail_level] if fail_level else None,
         getattr(arguments, "pedantic", False),
     )
     explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None

@@ -19,7 +19,7 @@ from ldlm_lint.model import Option, Rule, Severity
 from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, TORCH_VERSIONS, TorchRange, torch_range
 from ldlm_lint.requirements import looked_at as requirement_files
 from ldlm_lint.select import NOTHING, Layer, SelectorError, nearest
-from ldlm_lint.settings import KEYS, LEVELS, formats
+from ldlm_lint.settings import KEYS, formats
 from ldlm_lint.tomlfile import Table, read_table
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "pyproject.toml"
 JOURNAL = ".ldlm-lint"
+LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True)}
 _KINDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 
 

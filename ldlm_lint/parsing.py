@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import re
-import shutil
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -24,10 +21,14 @@ class Help(argparse.HelpFormatter):
     """Help at most `WIDEST` wide; in descriptions and epilogs a paragraph with an indented line stays as it is."""
 
     def __init__(self, prog: str) -> None:
+        import shutil
+
         columns = shutil.get_terminal_size((80, 24)).columns
         super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(columns, WIDEST) - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
+        import textwrap
+
         return "\n\n".join(
             part if re.search(r"(?m)^ ", part) else textwrap.fill(part, width, break_long_words=False)
             for part in text.split("\n\n")
@@ -71,6 +72,8 @@ def did_you_mean(word: str, words: Iterable[str], *, closeness: float = _CLOSE) 
     >>> did_you_mean("--colour", ["--color", "--config"])
     ', did you mean "--color"?'
     """
+    import difflib
+
     close = difflib.get_close_matches(word, list(words), n=1, cutoff=closeness)
     return f', did you mean "{close[0]}"?' if close else ""
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.model import Rule, Severity
+if TYPE_CHECKING:
+    from ldlm_lint.model import Rule
 
-LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True)}
+# The words of `ldlm_lint.model.Severity`, which is not imported for them: a run that is shown again needs no model.
+LEVELS = ("error", "warning", "refactor", "info")
 KINDS = {int: "integer", float: "number", str: "string", bool: "boolean", list: "array", dict: "object"}
 
 

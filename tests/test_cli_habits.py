@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import re
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,6 +20,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 
 from ldlm_lint.autofix import disk
 from ldlm_lint.cli import COMMANDS, main, parser_of
+from ldlm_lint.commands import progress
 from ldlm_lint.commands.completion import SHELLS, described
 from ldlm_lint.config import Config
 from ldlm_lint.parsing import did_you_mean
@@ -560,3 +563,41 @@ def test_formats_for_programs_import_nothing_that_draws(project: Path) -> None:
         "yaml",
         "False",
     ]
+
+
+# Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_bar_is_drawn_for_whoever_waits_at_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    terminal = Terminal()
+    with progress.bar(quiet=False, stream=terminal) as tell:
+        tell(1, 4)
+        time.sleep(0.11)
+        tell(2, 4)
+    drawn = terminal.getvalue()
+    assert "checking" in drawn and "2/4" in drawn
+    # The cursor is shown again, and the line is empty.
+    assert drawn.rstrip("\r\n").endswith(("\x1b[2K", "\x1b[?25h", "\x1b[1A\x1b[2K"))
+
+
+def test_a_short_run_a_pipe_and_a_dumb_terminal_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    terminal = Terminal()
+    with progress.bar(quiet=False, stream=terminal) as tell:
+        tell(1, 1)
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    with progress.bar(quiet=True, stream=terminal) as tell:
+        assert tell is None
+    with progress.bar(quiet=False, stream=io.StringIO()) as tell:
+        assert tell is None
+    monkeypatch.setenv("TERM", "dumb")
+    with progress.bar(quiet=False, stream=terminal) as tell:
+        assert tell is None

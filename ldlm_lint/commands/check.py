@@ -25,6 +25,7 @@ from ldlm_lint.commands.output import (
     print_problems,
     write_file,
 )
+from ldlm_lint.commands.progress import bar
 from ldlm_lint.commands.remembering import remembered
 from ldlm_lint.commands.render import chosen, show
 
@@ -70,9 +71,17 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
         return _fixed(arguments, paths, config, gate, base, evidence)
     if arguments.add_ignores:
         return _ignored(arguments, paths, config, gate, base)
-    report = engine.run(
-        paths, config, base=base, gate=gate, evidence=evidence, session=session, jobs=arguments.jobs
-    )
+    with bar(quiet=arguments.quiet) as progress:
+        report = engine.run(
+            paths,
+            config,
+            base=base,
+            gate=gate,
+            evidence=evidence,
+            session=session,
+            jobs=arguments.jobs,
+            progress=progress,
+        )
     return show(arguments, report, base, config)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-import stat
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -121,6 +119,9 @@ def write_file(place: str, data: bytes) -> None:
     if path.exists() and not path.is_file():
         Path(place).write_bytes(data)
         return
+    import secrets
+    import stat
+
     from ldlm_lint.autofix import disk
 
     temporary = path.with_name(f".ldlm-lint-{secrets.token_hex(8)}.tmp")

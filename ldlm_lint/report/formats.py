@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from ldlm_lint.report.view import View
+if TYPE_CHECKING:
+    from ldlm_lint.report.view import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.settings import LEVELS
+from ldlm_lint.config import LEVELS
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config

@@ -14,6 +14,9 @@ from ldlm_lint.fixing import Outcome, notes_of
 from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.linting import Overlay
 from ldlm_lint.model import Applicability, Report
+from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.notebooks.rewrite import rewritten
+from ldlm_lint.notebooks.text import NotebookError, is_text, python_text
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
@@ -50,20 +53,37 @@ def fix_buffer(
 
     A fix that would change another file too is left out, and a note of the outcome says so.
     """
-    before = {path: data}
+    text = _text(path, data)
+    before = {path: text}
 
     def run(changed: Mapping[str, bytes]) -> Report:
-        return lint_buffer(path, changed.get(path, data), config, base, gate.after(before, changed), others, session)
+        return lint_buffer(path, changed.get(path, text), config, base, gate.after(before, changed), others, session)
 
     result = fix_files(lambda changed: run(changed).findings, before, limit)
-    after = result.changed.get(path, data)
+    after = _stored(path, data, result.changed[path]) if result.changed else data
     outcome = Outcome(
         run(result.changed),
         sum(result.applied.values()),
         tuple(result.changed),
-        unified_diff(patch_base(base), before, result.changed),
+        unified_diff(patch_base(base), {path: data}, {path: after}),
         notes_of(result, {}),
         result.applied,
         result.rounds,
     )
     return after, outcome
+
+
+def _text(path: str, data: bytes) -> bytes:
+    """What fixes edit: the bytes as they are, of a notebook the text that its cells make."""
+    if not is_notebook(path):
+        return data
+    try:
+        return python_text(data)
+    except NotebookError:
+        # The lint says what is wrong with it, and has nothing to fix.
+        return data
+
+
+def _stored(path: str, before: bytes, text: bytes) -> bytes:
+    """The bytes of the file whose text was changed."""
+    return rewritten(before, text) if is_notebook(path) and not is_text(before) else text

@@ -82,6 +82,17 @@ def test_fix_writes_the_text_to_stdout_and_the_rest_to_stderr(root: Path, check)
     assert code == 0 and b"persistent_workers=True" in out and (root / "data.py").read_text() == DATA
 
 
+def test_a_notebook_is_fixed_in_its_cells(root: Path, check) -> None:
+    def notebook(code: str) -> str:
+        cells = [{"cell_type": "markdown", "source": ["# Scaling"]}, {"cell_type": "code", "source": code.splitlines(True)}]
+        return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
+
+    code, out, _ = check(notebook(AMP), "-", "--stdin-filename", "amp.ipynb", "--fix")
+    assert code == 0 and json.loads(out) == json.loads(notebook(AMP_FIXED))
+    code, out, _ = check("{", "-", "--stdin-filename", "amp.ipynb", "--fix")
+    assert (code, out) == (3, b"{")
+
+
 def test_diff_writes_a_patch(root: Path, check) -> None:
     code, out, _ = check(AMP, "--stdin-filename", "amp.py", "--diff")
     assert code == 1 and b"--- a/amp.py\n+++ b/amp.py\n" in out and out.count(b"\n+    ") == 1

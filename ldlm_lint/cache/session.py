@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ldlm_lint.discover import Discovery
 
 T = TypeVar("T")
+FLOW = "flow"
+"""The fact that the project pass asks for most."""
 
 
 class Session:
@@ -74,8 +77,11 @@ class Session:
         return value if isinstance(value, FileResult) else None
 
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
-        """Learn what linting a file gave."""
-        self._learn(self._pack("results", config_key), result.path, self._content(result.path, kind), result)
+        """Learn what linting a file gave; where values go in it is a fact of its own, which few runs ask for."""
+        path = result.path
+        self._learn(self._pack("results", config_key), path, self._content(path, kind), replace(result, flow=None))
+        if result.flow is not None:
+            self._learn(self._pack(FLOW), path, self.looks.inputs["file"][path], result.flow)
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
         """A fact of a file of the project that rests on its content and place alone; made only if it is not known."""
@@ -121,9 +127,15 @@ class Session:
         return f"{kind.value} {self.looks.inputs['file'][path]}"
 
     def _learn(self, pack: Facts, path: str, content: str, value: object) -> None:
+        import pickle
+
         from ldlm_lint.cache.values import encode
 
-        pack.put(path, content, encode(value))
+        try:
+            pack.put(path, content, encode(value))
+        except (pickle.PicklingError, TypeError, AttributeError):
+            # Something that lives in this process alone: it is made anew.
+            return
 
 
 def _decoded(data: bytes | None) -> object:

@@ -37,12 +37,18 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def workflow() -> dict[str, Any]:
-    (found,) = [one for one in map(yaml.safe_load, blocks(CI, "yaml")) if "jobs" in one]
+    (found,) = [one for one in documented() if "jobs" in one]
     return found
 
 
+def documented() -> list[Any]:
+    return [yaml.safe_load(block) for block in blocks(CI, "yaml")]
+
+
 def steps() -> list[dict[str, Any]]:
-    return [step for job in workflow()["jobs"].values() for step in job["steps"]]
+    """The steps of the workflow, and those that do without the action."""
+    (plain,) = [one for one in documented() if isinstance(one, list)]
+    return [*(step for job in workflow()["jobs"].values() for step in job["steps"]), *plain]
 
 
 def git(*arguments: str, cwd: Path) -> str:
@@ -95,7 +101,11 @@ def test_the_workflow_pins_its_actions_and_grants_nothing_it_does_not_need() -> 
     assert workflow()["permissions"] == {}
     assert [job["permissions"] for job in workflow()["jobs"].values()] == [{"contents": "read"}]
     uses = [step["uses"] for step in steps() if "uses" in step]
-    assert uses and all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in uses)
+    pinned = [one for one in uses if not one.startswith("ldlm-lint/")]
+    assert pinned and all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in pinned)
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    (own,) = [step for step in steps() if step.get("uses", "").startswith("ldlm-lint/")]
+    assert own["with"].keys() <= inputs.keys()
     # An expression inside a command would let a branch's name become one.
     assert not any("${{" in step["run"] for step in steps() if "run" in step)
     (checkout,) = [step["with"] for step in steps() if step.get("uses", "").startswith("actions/checkout@")]

@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import Version
+from typing import TYPE_CHECKING
 
 from ldlm_lint.untrusted_toml import loads
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 OLDEST_TORCH, NEWEST_TORCH = "target-torch", "newest-torch"
 """The names under which rules are told the two ends of the range."""
@@ -96,15 +96,23 @@ def _range(bounds: SpecifierSet) -> TorchRange | None:
 def _bounds(root: Path) -> Iterator[SpecifierSet]:
     """What each requirement of torch in the project's files allows; those that exclude each other are kept apart."""
     for requirement in _requirements(root):
-        try:
-            parsed = Requirement(_BUILD.sub("", requirement).strip().rstrip("\\").strip())
-        except InvalidRequirement:
-            continue
-        if parsed.name.lower() == "torch" and parsed.url is None:
-            yield parsed.specifier
+        if "torch" in requirement.lower():
+            yield from _specifier(requirement)
     for name in _CONDA_FILES:
         for found in _CONDA.findall(_text(root / name, root)):
             yield from _conda_specifier(found)
+
+
+def _specifier(requirement: str) -> Iterator[SpecifierSet]:
+    # Imported where a version is to be read: most runs over a project without torch need not wait for it.
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        parsed = Requirement(_BUILD.sub("", requirement).strip().rstrip("\\").strip())
+    except InvalidRequirement:
+        return
+    if parsed.name.lower() == "torch" and parsed.url is None:
+        yield parsed.specifier
 
 
 def _requirements(root: Path) -> Iterator[str]:
@@ -117,6 +125,8 @@ def _requirements(root: Path) -> Iterator[str]:
 
 def _conda_specifier(text: str) -> Iterator[SpecifierSet]:
     """``=2.1`` is conda's ``==2.1.*``, and a build string may follow another ``=``."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     text = re.sub(r"^=(?!=)([\d.]+)(?:=.*)?$", lambda match: f"=={match[1]}.*", text)
     try:
         yield SpecifierSet(re.sub(r"\.\*\.\*$", ".*", text))
@@ -182,6 +192,8 @@ def _pipfile_lock(text: str) -> Iterator[TorchVersion]:
 
 
 def _version(value: object) -> Iterator[TorchVersion]:
+    from packaging.version import Version
+
     try:
         release = Version(str(value)).release
     except ValueError:

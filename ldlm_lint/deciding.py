@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from ldlm_lint.budget import Clock, OverBudgetError
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover, kind_of_name
-from ldlm_lint.linting import Overlay, failed, internal_error, selected_rules
+from ldlm_lint.failures import failed, internal_error
+from ldlm_lint.linting import Overlay, selected_rules
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.source import Kind
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import traceback
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +11,8 @@ from pathlib import Path
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
 from ldlm_lint.config import Config
-from ldlm_lint.model import FileResult, Finding, Span
+from ldlm_lint.failures import internal_error
+from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules import ALL, linter
 from ldlm_lint.source import Kind, Source, UnreadableError
@@ -58,18 +58,6 @@ def selected_rules(config: Config) -> frozenset[str]:
 def idle_rules(config: Config) -> frozenset[str]:
     """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
     return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
-
-
-def internal_error(span: Span, error: Exception, symbol: str = "") -> Finding:
-    """What a defect of ours leaves of a file, or of a finding of the rule ``symbol``; the others go on."""
-    where = traceback.extract_tb(error.__traceback__)[-1].name
-    return failed(span, f"{symbol + ': ' if symbol else ''}{where}: {type(error).__name__}: {error}")
-
-
-def failed(span: Span, reason: str) -> Finding:
-    """A place where we could not do what is ours to do."""
-    rule = linter.INTERNAL_ERROR
-    return Finding(rule.symbol, rule.code, span, (("error", reason),))
 
 
 def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:

@@ -62,7 +62,9 @@ def _guarded(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
             failure = (visit.__qualname__, self.source.path)
             if failure not in self.failures:
                 self.failures.add(failure)
-                self.report(INTERNAL_ERROR, node, args={"error": f"{failure[0]}: {type(error).__name__}: {error}"})
+                rules = ", ".join(rule.symbol for rule in self.rules)
+                reason = f"{failure[0]} of {rules}: {type(error).__name__}: {error}"
+                self.report(INTERNAL_ERROR, node, args={"error": reason})
 
     return call
 

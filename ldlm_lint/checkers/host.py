@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from astroid import nodes
 
 from ldlm_lint.checkers import checkers_of
+from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
-from ldlm_lint.python.flow import summarize
+from ldlm_lint.python.flow import ModuleFlow, summarize
 from ldlm_lint.python.skim import Skim
-from ldlm_lint.python.tree import parse
+from ldlm_lint.python.tree import Parsed, parse
 from ldlm_lint.python.walks import preorder, release
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Source
@@ -70,10 +71,18 @@ def lint(
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
     matters = parsed.module is not None and (Skim(source.data).trains or any(one.claims for one in findings))
-    flow = summarize(parsed.module, source.path, complete=not parsed.error_line) if matters else None
+    flow, failures = _flow(parsed, source) if matters else (None, ())
     if parsed.module is not None:
         release(parsed.module)
-    return FileResult(source.path, findings, flow=flow)
+    return FileResult(source.path, (*findings, *failures), flow=flow)
+
+
+def _flow(parsed: Parsed, source: Source) -> tuple[ModuleFlow | None, tuple[Finding, ...]]:
+    """Where the values of a file go, for questions to the project; a failure costs these, not the findings."""
+    try:
+        return summarize(parsed.module, source.path, complete=not parsed.error_line), ()
+    except Exception as error:
+        return None, (internal_error(source.span(0, 0), error, "flow"),)
 
 
 def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = None) -> None:
@@ -85,21 +94,25 @@ def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = Non
         for event, node_name, method in _events(kind):
             (visits if event == "visit" else leaves)[node_name].append(functools.partial(method, checker))
     order = preorder(module)
-    wanted = tuple(kind for kind in order.kinds if kind.__name__.lower() in visits.keys() | leaves.keys())
+    names = {kind: kind.__name__.lower() for kind in order.kinds}
+    sent = {kind: (tuple(visits.get(name, ())), tuple(leaves.get(name, ()))) for kind, name in names.items()}
     open_nodes: list[nodes.NodeNG] = []
-    for place in (*order.places(wanted), len(order.nodes)):
+    for place in order.places(tuple(kind for kind in order.kinds if any(sent[kind]))):
+        node = order.nodes[place]
         while open_nodes and open_nodes[-1]._ldlm_end <= place:
-            _send(open_nodes.pop(), leaves)
-        if place < len(order.nodes):
-            node = order.nodes[place]
-            _send(node, visits)
-            if node.__class__.__name__.lower() in leaves:
-                open_nodes.append(node)
+            _leave(open_nodes.pop(), sent)
+        visitors, leavers = sent[node.__class__]
+        for visit in visitors:
+            visit(node)
+        if leavers:
+            open_nodes.append(node)
+    while open_nodes:
+        _leave(open_nodes.pop(), sent)
 
 
-def _send(node: nodes.NodeNG, callbacks: Mapping[str, list[_Callback]]) -> None:
-    for callback in callbacks.get(node.__class__.__name__.lower(), ()):
-        callback(node)
+def _leave(node: nodes.NodeNG, sent: Mapping[type, tuple[tuple[_Callback, ...], tuple[_Callback, ...]]]) -> None:
+    for leave in sent[node.__class__][1]:
+        leave(node)
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from ldlm_lint.configs import containers, dockerfile, dotenv, frameworks, keys
 from ldlm_lint.configs.document import ChartError, DataError, Document, DocumentError
 from ldlm_lint.configs.read import read
 from ldlm_lint.configs.roles import lies_with_pipelines
+from ldlm_lint.failures import guarded
 from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Kind, Source
@@ -49,7 +50,7 @@ def _found(source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
 def _of_document(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:
     """The findings of a file that is read in full, from each room of rules that looks at configurations."""
     for room in _ROOMS:
-        yield from room.findings(source, document, options)
+        yield from guarded(room.findings(source, document, options), source.span(0, 0), room.__name__)
 
 
 def _unparsable(source: Source, error: DocumentError) -> Finding:

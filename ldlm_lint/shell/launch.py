@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from ldlm_lint.failures import guarded
 from ldlm_lint.model import Claim, Finding
+from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.shell import (
     launch_batch,
     launch_calls,
@@ -25,6 +27,9 @@ def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator
     """Every finding of the launch rules in the codes of a script; ``options`` are the rule options by name."""
     reported = set()
     for finding in _found(found, options):
+        if finding.rule == INTERNAL_ERROR.symbol:
+            yield finding
+            continue
         reported.add(finding.span)
         yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
     for finding in launch_shared.values_for_others(found[0], reported, options):
@@ -33,14 +38,16 @@ def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator
 
 def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
     script = found[0]
-    yield from launch_lines.truncated(script)
-    yield from launch_deprecated.deprecated(script)
-    yield from launch_batch.drifting(script)
+    rooms = [launch_lines.truncated(script), launch_deprecated.deprecated(script), launch_batch.drifting(script)]
     for code in found:
         if code.shell:
-            yield from launch_lines.truncated(code)
-        yield from launch_pipes.hiding(code, script)
-        yield from launch_values.fixed_accumulation(code, script)
-        yield from launch_values.too_many_workers(code, script, options)
-        yield from launch_calls.too_many_workers(code, options)
-        yield from launch_frameworks.trainer_settings(code, script, options)
+            rooms.append(launch_lines.truncated(code))
+        rooms += [
+            launch_pipes.hiding(code, script),
+            launch_values.fixed_accumulation(code, script),
+            launch_values.too_many_workers(code, script, options),
+            launch_calls.too_many_workers(code, options),
+            launch_frameworks.trainer_settings(code, script, options),
+        ]
+    for room in rooms:
+        yield from guarded(room, script.source.span(0, 0), getattr(room, "__name__", "launch"))

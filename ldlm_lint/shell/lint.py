@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from ldlm_lint.failures import guarded
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.rules import environment_watchdog
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
@@ -29,7 +30,12 @@ def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name."""
     script = scan(source)
     found = codes(source, script)
-    results = (*_environment(source, found, options), *launch.findings(found, options), *embedded.findings(found[0], options))
+    rooms = {
+        "environment": _environment(source, found, options),
+        "launch": launch.findings(found, options),
+        "embedded": embedded.findings(found[0], options),
+    }
+    results = (one for room, part in rooms.items() for one in guarded(part, source.span(0, 0), room))
     findings = sorted(results, key=lambda one: one.order)
     return FileResult(source.path, tuple(findings), unseen=script.unseen)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.config import Config
-from ldlm_lint.decision import decision_of
+from ldlm_lint.decision import Decision, decision_of
 from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.linting import Overlay, selected_rules, source_of
 from ldlm_lint.model import Finding, Problem, Report
@@ -62,6 +62,7 @@ def run(
         )
         decided = list(joined.findings)
     kept, withdrawn, suppressed = _select(decided, config, sources)
+    kept += _unused(decided, decision, config, sources)
     sifted = gate.sift(kept, sources, config.root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
     _add_related(shown, sources)
@@ -88,6 +89,16 @@ def run(
         evidence=joined,
         launches={path: script for path, script in decision.launches if path in shown_in},
     )
+
+
+def _unused(decided: list[Finding], decision: Decision, config: Config, sources: Sources) -> Iterator[Finding]:
+    """The comments that silence none of the findings, where somebody asks for them."""
+    selected = selected_rules(config)
+    if linter.UNUSED_SUPPRESSION.symbol in selected:
+        from ldlm_lint.unused import in_files
+
+        paths = [path.as_posix() for path, _ in decision.files]
+        yield from in_files(decided, paths, sources, lambda path: selected - config.ignored_at(path, ALL))
 
 
 def _problems(findings: Iterable[Finding], sources: Mapping[str, Source]) -> Iterator[Problem]:

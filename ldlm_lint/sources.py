@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TypeVar
 
 from ldlm_lint.discover import kind_of_name
@@ -31,6 +32,15 @@ class Sources(dict[str, Source]):
             source = Source(path, b"\n" * (error.line - 1), kind)
         self[path] = source
         return source
+
+    def mentions(self, path: str, words: bytes) -> bool:
+        """Whether a file holds some bytes; it is not kept for the answer."""
+        if path in self:
+            return words in self[path].data
+        try:
+            return words in (self._overlay[path] if path in self._overlay else Path(path).read_bytes())
+        except OSError:
+            return False
 
     def get(self, path: str, default: T | None = None) -> Source | T | None:  # type: ignore[override]
         """As ``[]``: every path has a source."""

@@ -18,27 +18,50 @@ Names, codes and old names are equal; a pragma that names no rule silences nothi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ldlm_lint.model import Finding, Rule
+from ldlm_lint.model import Finding, Rule, Span
 from ldlm_lint.pragmas import Comment, comments
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.pylint_pragmas import PylintPragmas
 
+MARK = b"ldlm-lint:"
 PRAGMA = re.compile(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
 
 
 @dataclass(frozen=True, slots=True)
 class Pragma:
-    """One ``ldlm-lint`` comment: the lines it speaks about (1-based, inclusive) and the names, None for all."""
+    """One ``ldlm-lint`` comment: the lines it speaks about (1-based, inclusive) and the names, None for all.
+
+    ``match`` is where it stands in the text of ``comment``.
+    """
 
     first: int
     last: int
     names: frozenset[str] | None
+    comment: Comment
+    match: re.Match[str]
+
+    @property
+    def listed(self) -> list[str]:
+        """The names in the order in which they are written."""
+        return [name.strip() for name in (self.match["names"] or "").split(",") if name.strip()]
+
+    def span(self, source: Source) -> Span:
+        """The bytes of the pragma."""
+        return self.part(source, *self.match.span())
+
+    def part(self, source: Source, first: int, last: int) -> Span:
+        """The bytes of some characters of the comment."""
+        line = source.lines[self.comment.line - 1]
+        column = max(line.rfind(self.comment.text), 0)
+        start = source.line_starts[self.comment.line - 1]
+        ends = (len(line[: column + end].encode(source.encoding)) for end in (first, last))
+        return source.span(*(start + end for end in ends))
 
     def names_rule(self, rule: Rule) -> bool:
         """Whether the pragma speaks of a rule by any of its names."""
@@ -56,20 +79,23 @@ class Suppressions:
 
     def covers(self, finding: Finding, rule: Rule) -> bool:
         """Whether a finding of this file, made by ``rule``, is silenced."""
-        if any(pragma.names_rule(rule) for pragma in self.file):
+        if any(self.covering(finding, rule)):
             return True
-        if not self.lines and self.pylint is None:
-            return False
+        return self.pylint is not None and self.pylint.disables(rule, self.source.position(finding.span.start)[0])
+
+    def covering(self, finding: Finding, rule: Rule) -> Iterator[Pragma]:
+        """Those of our own comments that silence a finding."""
+        yield from (pragma for pragma in self.file if pragma.names_rule(rule))
+        if not self.lines:
+            return
         first, _ = self.source.position(finding.span.start)
         last, _ = self.source.position(max(finding.span.end - 1, finding.span.start))
-        if any(pragma.names_rule(rule) and _touches(pragma, first, last) for pragma in self.lines):
-            return True
-        return self.pylint is not None and self.pylint.disables(rule, first)
+        yield from (pragma for pragma in self.lines if pragma.names_rule(rule) and _touches(pragma, first, last))
 
 
 def suppressions(source: Source) -> Suppressions:
     """The pragmas of a file; cheap where it has none."""
-    ours = b"ldlm-lint:" in source.data
+    ours = MARK in source.data
     pylints = source.kind is Kind.PYTHON and b"pylint:" in source.data
     if not ours and not pylints:
         return Suppressions(source)
@@ -96,7 +122,7 @@ def _pragmas(comment: Comment) -> list[tuple[bool, Pragma]]:
     for match in PRAGMA.finditer(comment.text):
         listed = match["names"]
         names = None if listed is None else frozenset(name.strip() for name in listed.split(",")) - {""}
-        result.append((bool(match["file"]), Pragma(comment.first, comment.last, names)))
+        result.append((bool(match["file"]), Pragma(comment.first, comment.last, names, comment, match)))
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 
 _DOCS = Reference("ldlm-lint documentation", "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md")
 
@@ -74,4 +74,25 @@ DEAD_CONFIG_KEY = Rule(
     default=False,
 )
 
-RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY)
+UNUSED_SUPPRESSION = Rule(
+    code="I6805",
+    symbol="unused-suppression",
+    message="this comment silences %(what)s: %(why)s",
+    summary="An `ldlm-lint: ignore` comment that silences no finding, or names a rule that does not exist.",
+    rationale="What it silenced has been mended, has moved, or was never there because the name is misspelt. It stays behind as a claim about "
+    "the code that is not true, and silences the defect unseen when somebody brings it back.",
+    cost="A later defect on that line is not reported.",
+    exceptions="A comment that speaks to another configuration of the linter than the one of the project: a name is judged only "
+    "where its rule is on, a comment without names only where all rules are (`--select ALL`, `--pedantic`).",
+    versions="Independent of torch.",
+    verification="Remove the comment and run the linter again: it says the same as before.",
+    references=(_DOCS,),
+    reads=("py", "sh", "cfg"),
+    triggers=(b"",),
+    default=False,
+    applicability=Applicability.SAFE,
+    fix_safety="Safe because only a comment changes: the code, token by token, and the values of a document are compared with those before. Other words "
+    "of the comment stay, the reason that stood behind the names among them.",
+)
+
+RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY, UNUSED_SUPPRESSION)

@@ -1,0 +1,133 @@
+"""Comments that silence nothing: ``unused-suppression``, decided after everything else.
+
+A name is judged only where its rule was applied to the file, a comment without names only where every rule was: what was
+not looked for may well be there. Nothing is said of a file that was not checked in full, nor of ``# pylint:`` comments.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+from ldlm_lint.add_ignores import REASON, same_code
+from ldlm_lint.autofix.edits import apply_edits
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
+from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, UNUSED_SUPPRESSION
+from ldlm_lint.select import SelectorError, find, nearest
+from ldlm_lint.source import Source, UnreadableError
+from ldlm_lint.sources import Sources
+from ldlm_lint.suppress import MARK, Pragma, suppressions
+
+_NOT_CHECKED = frozenset({INTERNAL_ERROR.symbol, UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol})
+_ITSELF = UNUSED_SUPPRESSION.symbol
+
+
+def unused_suppressions(source: Source, found: Collection[Finding], applied: Collection[str]) -> Iterator[Finding]:
+    """The comments of a file that silence nothing, as findings.
+
+    ``found`` is all that was found in the file before comments were asked, ``applied`` are the symbols of the rules that
+    were looked for.
+    """
+    if MARK not in source.data or any(finding.rule in _NOT_CHECKED for finding in found):
+        return
+    pragmas = suppressions(source)
+    used: dict[Pragma, set[str]] = defaultdict(set)
+    for finding in found:
+        if finding.rule in applied:
+            for pragma in pragmas.covering(finding, by_symbol[finding.rule]):
+                used[pragma].add(finding.rule)
+    for pragma in (*pragmas.file, *pragmas.lines):
+        finding = _judged(source, pragma, used[pragma], applied)
+        if finding is not None and not _silenced(pragma, pragmas.covering(finding, UNUSED_SUPPRESSION)):
+            yield finding
+
+
+def _silenced(pragma: Pragma, covering: Iterable[Pragma]) -> bool:
+    """Whether a pragma may be idle: one says so by name, itself or another; without names none speaks of its kind."""
+    return any(one.names is not None and one.names_rule(UNUSED_SUPPRESSION) for one in (pragma, *covering))
+
+
+def _judged(source: Source, pragma: Pragma, used: Collection[str], applied: Collection[str]) -> Finding | None:
+    if pragma.names is None:
+        complete = all(rule.symbol in applied for rule in ALL)
+        return _finding(source, pragma, ["no finding stands here"]) if complete and not used else None
+    reasons, kept, near = [], [], []
+    for name in pragma.listed:
+        try:
+            symbol = find(ALL, name).symbol
+        except SelectorError as error:
+            reasons.append(str(error))
+            # Whoever misspelt a rule wants its right name there, not none.
+            near += [name] if nearest(name, by_symbol) else []
+            continue
+        if symbol == _ITSELF or symbol in used or symbol not in applied:
+            kept.append(name)
+        else:
+            reasons.append(f"there is no {symbol} here")
+    if not pragma.listed:
+        reasons.append("it names no rule")
+    return _finding(source, pragma, reasons, kept, near) if reasons else None
+
+
+def _finding(
+    source: Source, pragma: Pragma, reasons: Iterable[str], kept: Sequence[str] = (), near: Sequence[str] = ()
+) -> Finding:
+    """The finding about a pragma; ``kept`` are the names that may well silence something, ``near`` the misspelt ones."""
+    left = [name for name in pragma.listed if name in kept or name in near]
+    edit = _edit(source, pragma, left)
+    fix = None
+    if edit is not None and edit.text != source.slice(edit.span):
+        title = "remove what it does not silence" if left else "remove the comment"
+        fix = Fix(title, (edit,), Applicability.SAFE, isolation=f"{source.path}:{pragma.comment.line}")
+    rule = UNUSED_SUPPRESSION
+    args = (("what", "less than it names" if kept else "nothing"), ("why", "; ".join(reasons)))
+    # It is the whole project that was asked, so that nothing remains to be confirmed.
+    return Finding(rule.symbol, rule.code, pragma.span(source), args, fix=fix, confirmed=True)
+
+
+def _edit(source: Source, pragma: Pragma, kept: Sequence[str]) -> Edit | None:
+    """What takes names, or all of it, out of a comment; None where that would change more than comments."""
+    edit = _shortened(source, pragma, kept) if kept else _removed(source, pragma)
+    try:
+        after = Source.from_bytes(source.path, apply_edits(source.data, [edit], source.encoding), source.kind)
+    except (UnreadableError, ValueError):
+        return None
+    return edit if same_code(source, after) else None
+
+
+def _shortened(source: Source, pragma: Pragma, kept: Sequence[str]) -> Edit:
+    first, last = pragma.match.span("names")
+    return Edit(pragma.part(source, first, last), ", ".join(kept))
+
+
+def _removed(source: Source, pragma: Pragma) -> Edit:
+    """A comment without its pragma: other words of it stay, those behind the pragma as a comment of their own."""
+    comment = pragma.comment
+    before, reason = comment.text[: pragma.match.start()].rstrip(), comment.text[pragma.match.end() :].strip()
+    reason = "" if reason == REASON else reason
+    if reason and not reason.startswith("#"):
+        reason = f"# {reason}"
+    rest = f"{before}  {reason}".strip()
+    whole = pragma.part(source, 0, len(comment.text))
+    if rest:
+        return Edit(whole, rest)
+    line = source.line_starts[comment.line - 1]
+    if comment.alone:
+        following = source.line_starts[comment.line] if comment.line < len(source.line_starts) else len(source.data)
+        return Edit(Span(source.path, line, following, whole.cell), "")
+    code = source.data[line : whole.start].rstrip(b" \t")
+    return Edit(Span(source.path, line + len(code), whole.end, whole.cell), "")
+
+
+def in_files(
+    found: Iterable[Finding], paths: Iterable[str], sources: Sources, applied: Callable[[str], frozenset[str]]
+) -> Iterator[Finding]:
+    """The unused comments of all files; ``applied`` says which rules were looked for in one."""
+    by_path: dict[str, list[Finding]] = defaultdict(list)
+    for finding in found:
+        by_path[finding.span.path].append(finding)
+    for path in paths:
+        rules = applied(path)
+        if _ITSELF in rules and sources.mentions(path, MARK):
+            yield from unused_suppressions(sources[path], by_path[path], rules)

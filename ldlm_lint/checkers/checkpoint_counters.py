@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around
+from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 
 COUNTER = re.compile(
@@ -82,7 +83,7 @@ def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
 
 def bound_values(node: nodes.Name) -> Iterator[nodes.NodeNG]:
     """What a name may hold where it is used: assigned, opened by a ``with``, or an element of the list it loops over."""
-    for binding in node.lookup(node.name)[1]:
+    for binding in visible(node, node.name):
         parent = binding.parent
         if isinstance(parent, (nodes.Assign, nodes.AnnAssign)) and parent.value is not None:
             yield parent.value

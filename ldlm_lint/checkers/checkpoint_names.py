@@ -12,6 +12,7 @@ from astroid import nodes
 from ldlm_lint.checkers.checkpoint_counters import COUNTER, identifiers, is_text, loop_counters
 from ldlm_lint.numerals import whole
 from ldlm_lint.python.names import bindings, last_name, qualified
+from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 
 _INTEGER = re.compile(r"(0>?\d*)?d?")
@@ -115,7 +116,7 @@ def is_plain(path: nodes.NodeNG) -> bool:
     """Whether an expression may be evaluated again."""
     if isinstance(path, nodes.Name):
         # What a `with` opens is still being written.
-        return all(isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) for one in path.lookup(path.name)[1])
+        return all(isinstance(one.parent, (nodes.Assign, nodes.AnnAssign)) for one in visible(path, path.name))
     calls = (one.func for one in nodes_of(path, nodes.Call))
     return all(getattr(one, "attrname", getattr(one, "name", "")) in _PURE for one in calls) and not any(
         nodes_of(path, (nodes.NamedExpr, nodes.Await, nodes.Yield))

@@ -25,6 +25,7 @@ from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.places import position_of
+from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.slots import LOADERS
 from ldlm_lint.rules.data import (
     CONFLICTING_OPTIONS,
@@ -259,7 +260,7 @@ def _never_ends(arguments: Arguments) -> bool:
     for name in ("sampler", "batch_sampler"):
         node = arguments[name].node
         if isinstance(node, nodes.Name):
-            bound = [one.parent.value for one in node.lookup(node.name)[1] if isinstance(one.parent, nodes.Assign)]
+            bound = [one.parent.value for one in visible(node, node.name) if isinstance(one.parent, nodes.Assign)]
             node = bound[-1] if bound else node
         if isinstance(node, nodes.Call) and any(_ENDLESS.search(name.rpartition(".")[2]) for name in qualified(node.func)):
             return True

@@ -14,6 +14,7 @@ from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named, last_name, meant, qualified
 from ldlm_lint.python.places import position_of
+from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, RULES
@@ -161,7 +162,7 @@ def _moves(call: nodes.Call, model: str) -> bool:
 def _name_of_torch(call: nodes.Call) -> str | None:
     """The name under which the file has torch itself at this place, None where it has not."""
     for name in ("torch", "th"):
-        found = call.scope().lookup(name)[1]
+        found = visible(call.scope(), name)
         if any(isinstance(binding, nodes.Import) for binding in found):
             return name
     return None

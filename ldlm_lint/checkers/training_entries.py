@@ -14,6 +14,7 @@ from ldlm_lint.model import Edit
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
@@ -101,7 +102,7 @@ def torch_at(node: nodes.NodeNG) -> str | None:
     """The name under which a place has torch itself, ``torch`` or ``th``; None where it has not."""
     for name in ("torch", "th"):
         try:
-            found = node.scope().lookup(name)[1]
+            found = visible(node.scope(), name)
         except AstroidError:
             continue
         if found and all(isinstance(one, nodes.Import) and _brings_torch(one, name) for one in found):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import functools
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,9 @@ from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.prefilter import rules_at_risk
+from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL, linter
+from ldlm_lint.shapes import possible
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 Overlay = Mapping[str, bytes]
@@ -36,8 +36,10 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
 def _linted(name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
     source = source_of(name, kind, overlay)
     at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
-    if not at_risk and _parses(source):
-        return FileResult(name)
+    if _parses(source):
+        at_risk = at_risk if kind is not Kind.PYTHON else _possible(at_risk, source)
+        if not at_risk:
+            return FileResult(name)
     try:
         result = _lint(source, config, at_risk)
     except (RecursionError, MemoryError):
@@ -88,19 +90,19 @@ def _with_unparsed(result: FileResult, source: Source) -> FileResult:
     return replace(result, findings=tuple(sorted((*result.findings, *unparsed(source)), key=lambda one: one.order)))
 
 
+def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
+    """Of the rules whose words a Python file holds those that it may break by its shape."""
+    syntax = syntax_of(source) if at_risk else None
+    return at_risk if syntax is None else possible(at_risk, syntax, source.text.encode())
+
+
 def _parses(source: Source) -> bool:
-    """Whether a file without any trigger is at least Python; a script is read in full only where a trigger stands."""
+    """Whether a file is at least Python; a script is read in full only where a trigger stands."""
     if source.kind is not Kind.PYTHON:
         return True
     if any(part.error for part in source.parts):
         return False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(source.text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    return syntax_of(source) is not None
 
 
 def _unreadable(path: Path, kind: Kind, error: UnreadableError, sources: dict[str, Source]) -> FileResult:

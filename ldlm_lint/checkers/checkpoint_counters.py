@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 
-COUNTER = re.compile(
-    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?)(_|\d|$)"
-)
-_COUNTING = {"range", "trange", "count", "enumerate"}
 _DEPTH = 6
 
 
@@ -59,7 +55,7 @@ def _counted(loop: nodes.NodeNG) -> Iterator[str]:
     """The variable of ``for i in range(…)`` or ``for i, x in enumerate(…)``, also where the iterable has a name."""
     target = getattr(loop, "target", None)
     iterables = list(bound_values(loop.iter)) if isinstance(getattr(loop, "iter", None), nodes.Name) else [getattr(loop, "iter", None)]
-    if any(isinstance(one, nodes.Call) and last_name(one.func) in _COUNTING for one in iterables):
+    if any(isinstance(one, nodes.Call) and last_name(one.func) in COUNTING for one in iterables):
         first = target.elts[0] if isinstance(target, nodes.Tuple) and target.elts else target
         if isinstance(first, nodes.AssignName):
             yield first.name

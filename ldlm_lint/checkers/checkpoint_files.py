@@ -13,7 +13,6 @@ from astroid import nodes
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.checkpoint_counters import (
-    COUNTER,
     bound_values,
     counters_in,
     identifiers,
@@ -25,6 +24,7 @@ from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.trainer_schedule import kept_by
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments, State
+from ldlm_lint.python.checkpoint_words import COUNTER, SAVE_HELPER, SAVE_METHODS
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around, position_of, scope_name
@@ -35,8 +35,6 @@ from ldlm_lint.source import Source
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
-_SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
-_SAVE_HELPER = re.compile(r"(^|_)save(_|$)|snapshot$")
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
 _BY_PRODUCT = re.compile(r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output")
@@ -206,7 +204,7 @@ def _keep_fix(source: Source, call: nodes.Call, name: str, keep: int) -> Fix | N
 
 
 def _is_save_method(node: nodes.Call) -> bool:
-    return isinstance(node.func, nodes.Attribute) and node.func.attrname in _SAVE_METHODS
+    return isinstance(node.func, nodes.Attribute) and node.func.attrname in SAVE_METHODS
 
 
 def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
@@ -216,7 +214,7 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
     if _is_save_method(node):
         return node.args[0] if node.args else None
     last = last_name(node.func)
-    if not _SAVE_HELPER.search(last):
+    if not SAVE_HELPER.search(last):
         return None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
     return next((argument for argument in arguments if _looks_like_path(argument) and any(counters_in(argument))), None)

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ldlm_lint.checkers.checkpoint_counters import COUNTER, identifiers, is_text, loop_counters
+from ldlm_lint.checkers.checkpoint_counters import identifiers, is_text, loop_counters
 from ldlm_lint.numerals import whole
+from ldlm_lint.python.checkpoint_words import COUNTER
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of

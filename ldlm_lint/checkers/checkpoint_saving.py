@@ -13,6 +13,7 @@ from ldlm_lint.checkers.checkpoint_removal import removed_before
 from ldlm_lint.checkers.checkpoint_saving_fixes import atomic_fix, copy_fix, guard_fix, replacement_fix
 from ldlm_lint.checkers.live_state import LiveState, live_states
 from ldlm_lint.model import Claim
+from ldlm_lint.python.checkpoint_words import SMALL
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
@@ -28,7 +29,6 @@ from ldlm_lint.rules.checkpoint_saving import (
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
-_SMALL = re.compile(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)
 _FIXED_NAME = re.compile(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
 _FOLDER = re.compile(r"dir|folder|root|out|path|save|log|base|args|cfg|config|self|opt", re.I)
 _UNIQUE = re.compile(
@@ -111,7 +111,7 @@ def _save_pretrained(node: nodes.Call) -> Save | None:
         return None
     told = {keyword.arg for keyword in node.keywords} & {"is_main_process", "save_function", None}
     owner = node.func.expr
-    if told or _SMALL.search(owner.as_string()) or qualified(owner) == {"self"}:
+    if told or SMALL.search(owner.as_string()) or qualified(owner) == {"self"}:
         return None
     return Save(node, owner, node.args[0])
 

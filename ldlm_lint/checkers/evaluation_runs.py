@@ -11,7 +11,7 @@ from astroid import nodes
 from ldlm_lint.checkers.evaluation_learning import COMPUTING, learns_after, learns_at, still_loops
 from ldlm_lint.checkers.evaluation_modes import evaluates_before, evaluates_elsewhere, is_frozen, switches
 from ldlm_lint.python.gradients import dotted, is_held, is_quiet, root_of, switches_off
-from ldlm_lint.python.model_names import looks_like_model, names_evaluation, words_of
+from ldlm_lint.python.model_names import BUILDS, NO_FORWARD, RUNS, looks_like_model, names_evaluation, words_of
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
@@ -20,27 +20,6 @@ _DIFFERENTIATES = re.compile(
     r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion"
 )
 _PREDICTS = re.compile(r"(^|_)(predict|prediction|infer|inference)(_|$)")
-_METHODS = re.compile(
-    r"^(encode\w*|decode\w*|extract\w*|embed\w*|reconstruct\w*|predict\w*|infer\w*|get_\w*features?|forward_\w+"
-    r"|sample\w*|generate\w*|translate\w*|log_prob|nll|compute_loss|score)$"
-)
-_NO_FORWARD = {
-    "eval",
-    "train",
-    "to",
-    "apply",
-    "cuda",
-    "half",
-    "state_dict",
-    "load_state_dict",
-    "parameters",
-    "zero_grad",
-}
-_BUILDS = re.compile(
-    r"(^|_)(print|len|str|isinstance|type|getattr|hasattr|setattr|load|save|build|make|create|init|setup|wrap|prepare"
-    r"|count|log|info|parameters|summary|compile|copy|deepcopy|append|optimizer|ddp|parallel|to|cuda|register|set|add"
-    r"|update|freeze|export)(_|$)"
-)
 _FRAMEWORKS = re.compile(
     r"^(lightning|transformers|ignite|mmengine|mmcv|fastai|detectron2|catalyst|composer|keras|tensorflow|torchtnt|trl"
     r"|sentence_transformers|flair|allennlp|stable_baselines3|torch\.autograd|unittest|pytest|nemo|speechbrain"
@@ -153,7 +132,7 @@ def _run_of(call: nodes.Call, root: str, direct: bool, owner: nodes.NodeNG, lear
 
 def _may_be_evaluated(owner: nodes.FunctionDef) -> bool:
     """Whether callers may run a function to evaluate; the methods of a model that are not called so belong to both."""
-    return not _stands_in_module_class(owner) or bool(_METHODS.search(owner.name))
+    return not _stands_in_module_class(owner) or bool(RUNS.search(owner.name))
 
 
 def _needs(owner: nodes.NodeNG, shown: nodes.Call | None) -> tuple[str, ...]:
@@ -192,14 +171,14 @@ def _models(call: nodes.Call, owner: nodes.NodeNG) -> Iterator[tuple[str, bool]]
         yield root, True
     elif owned and _may_run(owned in evaluated, name) and _is_variable(call.func):
         yield owned, False
-    elif not _BUILDS.search(words_of(last_name(call.func))):
+    elif not BUILDS.search(words_of(last_name(call.func))):
         passed = (dotted(one) for one in (*call.args, *(keyword.value for keyword in call.keywords)))
         yield from ((one, False) for one in passed if one and looks_like_model(one.rpartition(".")[2]))
 
 
 def _may_run(evaluated: bool, method: str) -> bool:
     """Whether a method of a model may run it: one that says so, or any of a model that is being evaluated."""
-    return _METHODS.search(method) is not None or (evaluated and method not in _NO_FORWARD)
+    return RUNS.search(method) is not None or (evaluated and method not in NO_FORWARD)
 
 
 def _run_by(method: nodes.FunctionDef) -> list[str]:

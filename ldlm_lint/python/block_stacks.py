@@ -9,6 +9,18 @@ from dataclasses import dataclass
 from astroid import nodes
 from astroid.exceptions import NoDefault
 
+from ldlm_lint.python.block_names import (
+    ATTENTION,
+    BLOCK,
+    BUILDERS,
+    CLONES,
+    CONTAINERS,
+    DEPTHS,
+    SWITCH,
+    SWITCH_ARGUMENT,
+    SWITCH_CALL,
+    TRANSFORMER,
+)
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
@@ -17,26 +29,12 @@ from ldlm_lint.python.walks import nodes_of
 _MODULE_BASES = re.compile(
     r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$"
 )
-_ATTENTION = re.compile(r"attn|attention|multihead", re.I)
-_TRANSFORMER = re.compile(r"transformer|dit|vit|gpt|llama|bert|attention|attn", re.I)
 _ENCODERS = {
     "torch.nn.TransformerEncoder": ("layer", "num_layers"),
     "torch.nn.TransformerDecoder": ("layer", "num_layers"),
     "torch.nn.Transformer": ("d_model", "nhead", "num_layers", "num_decoder_layers"),
 }
-_DEPTHS = ("depth", "num_layers", "n_layers", "n_layer", "num_hidden_layers", "num_blocks")
-# A switch, by a name or by a call; ``load_checkpoint`` and ``checkpoint_path`` are about files.
-_SWITCH = re.compile(
-    r"(grad|gradient|act|activation)\w*_(checkpoint|ckpt)|(use|do|should|with|enable)_(checkpoint|ckpt|remat|cp\b)|(^|_)remat"
-    r"|(^|_)checkpoint(ing|ed|_(fn|func|blocks?|layers?|wrapper|seq|ratio|modules?|level|activations|grads?|method|core))|(^|_)recompute"
-)
-_SWITCH_CALL = re.compile(r"^(auto_)?(grad_|gradient_)?(checkpoint|ckpt|remat)(_sequential|_seq)?$")
-_SWITCH_ARGUMENT = re.compile(r"checkpoint|remat|recompute")
-_BUILDERS = re.compile(r"^__init__$|build|make|setup|create|init|configure")
-_CLONES = re.compile(r"^_*(get_)?clones$")
-_CONTAINERS = ("ModuleList", "Sequential", "ModuleDict")
 _COPIES = {"copy.deepcopy", "copy.copy"}
-_BLOCK = re.compile(r"block|layer", re.I)
 # What stands beside attention in the stages of a U-Net.
 _CONVOLUTIONAL = re.compile(r"res(net|block)|conv|down|up(sample)?(?![a-z])|resample", re.I)
 _PRETRAINED = re.compile(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
@@ -84,12 +82,12 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
         return
     for call in nodes_of(model, nodes.Call):
         owner = _owner(call)
-        if enclosing_class(call) is not model or owner is None or not _BUILDERS.search(owner.name):
+        if enclosing_class(call) is not model or owner is None or not BUILDERS.search(owner.name):
             continue
         block = repeated_block(call)
         if block is not None:
             yield from _as_stack(call, block, model)
-        elif _CLONES.search(last_name(call.func)) and attends(call.root()):
+        elif CLONES.search(last_name(call.func)) and attends(call.root()):
             yield Stack(call, f"the cloned layers of {model.name}")
         elif (what := foreign_stack(call)) and not (_is_pretrained(call) and _freezes(model)):
             yield Stack(call, what)
@@ -99,15 +97,15 @@ def _has_switch(model: nodes.ClassDef) -> bool:
     named = nodes_of(model, (nodes.AssignName, nodes.Name, nodes.FunctionDef, nodes.AssignAttr))
     names = {one.attrname if isinstance(one, nodes.AssignAttr) else one.name for one in named}
     # ``supports_gradient_checkpointing = False`` says that there is none.
-    if any(_SWITCH.search(name) and "supports" not in name for name in names):
+    if any(SWITCH.search(name) and "supports" not in name for name in names):
         return True
-    return any(_SWITCH_CALL.search(last_name(call.func)) for call in nodes_of(model, nodes.Call))
+    return any(SWITCH_CALL.search(last_name(call.func)) for call in nodes_of(model, nodes.Call))
 
 
 def repeated_block(call: nodes.Call) -> nodes.Call | None:
     """The call that builds one block, where this call is a container of many or appends one in a loop."""
     name = last_name(call.func)
-    if name in _CONTAINERS and call.args:
+    if name in CONTAINERS and call.args:
         inner = _listed(call.args[0])
         if isinstance(inner, (nodes.ListComp, nodes.GeneratorExp, nodes.DictComp)) and not _few(
             inner.generators[0].iter
@@ -154,7 +152,7 @@ def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -
         if attends(local):
             yield Stack(container, what)
         return
-    if name in _CONTAINERS:
+    if name in CONTAINERS:
         if _attends_in_parts(block):
             yield Stack(container, f"a stack of the layers of {model.name}")
         return
@@ -165,7 +163,7 @@ def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -
         yield Stack(container, what)
     elif len(names) == 1:
         yield Stack(container, what, external=names.pop())
-    elif not names and _BLOCK.search(name) and _TRANSFORMER.search(model.name):
+    elif not names and BLOCK.search(name) and TRANSFORMER.search(model.name):
         # The class of the blocks is a parameter or a setting.
         yield Stack(container, what)
 
@@ -188,13 +186,13 @@ def _attends_in_parts(container: nodes.Call) -> bool:
     if any(_CONVOLUTIONAL.search(last_name(call.func)) for call in built):
         return False
     classes = [local for call in built if (local := _local_class(call.func)) is not None]
-    return any(_ATTENTION.search(last_name(call.func)) for call in built) or any(map(attends, classes))
+    return any(ATTENTION.search(last_name(call.func)) for call in built) or any(map(attends, classes))
 
 
 def attends(node: nodes.NodeNG, depth: int = 0) -> bool:
     """Whether a class (or a whole module) computes attention, itself or in a class of the same file that it builds."""
     for inner in nodes_of(node, (nodes.Name, nodes.Attribute, nodes.AssignAttr)):
-        if _ATTENTION.search(inner.name if isinstance(inner, nodes.Name) else inner.attrname):
+        if ATTENTION.search(inner.name if isinstance(inner, nodes.Name) else inner.attrname):
             return True
         if depth < 3 and isinstance(inner, nodes.Name) and isinstance(inner.parent, nodes.Call):
             local = _local_class(inner)
@@ -209,7 +207,7 @@ def foreign_stack(call: nodes.Call) -> str | None:
     if len(names) != 1 or (name := next(iter(names))).startswith((".", UNKNOWN)):
         return None
     arguments = Arguments(call)
-    if any(keyword.arg and _SWITCH_ARGUMENT.search(keyword.arg) for keyword in call.keywords):
+    if any(keyword.arg and SWITCH_ARGUMENT.search(keyword.arg) for keyword in call.keywords):
         return None
     if name in _ENCODERS:
         bound = Arguments(call, _ENCODERS[name])
@@ -217,10 +215,10 @@ def foreign_stack(call: nodes.Call) -> str | None:
         return None if depths and _is_shallow(depths[0].values) else f"a {name.rpartition('.')[2]}"
     if _PRETRAINED.search(name) and enclosing_class(call) is not None:
         return f"a pretrained {name.split('.')[-2]}"
-    depth = next((arguments[key] for key in _DEPTHS if arguments[key].node is not None), None)
+    depth = next((arguments[key] for key in DEPTHS if arguments[key].node is not None), None)
     if (
         depth is None
-        or not _TRANSFORMER.search(name)
+        or not TRANSFORMER.search(name)
         or name.startswith("torch.")
         or not last_name(call.func)[:1].isupper()
     ):

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ldlm_lint.python.model_names import looks_like_model
+from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS, looks_like_model
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-_STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_grad", "nograd", "no_gradient"})
 # Context managers that leave autograd as it is; of all others it is not known.
 _HARMLESS = re.compile(
     r"autocast|(^|_)amp(_|$)|fp16|bf16|precision|^open|file$|tqdm|progress|pbar|profil|record_function|nvtx|time"
@@ -39,7 +38,6 @@ _TRAINS = re.compile(r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|on
 _BY_INPUT = re.compile(
     r"attack|adversar|perturb|saliency|grad_?cam|attribution|captum|langevin|(^|_)(pgd|fgsm|mcmc|hmc)(_|$)", re.I
 )
-_SPEAKS_OF_IT = re.compile(r"grad|eval|infer")
 _KEEPING = {"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"}
 
 
@@ -108,7 +106,7 @@ def stops(node: nodes.NodeNG) -> bool:
     """Whether a context manager or decorator turns gradients off, on some path at least."""
     for part in nodes_of(node, (nodes.Name, nodes.Attribute)):
         name = last_name(part)
-        if name in _STOPPERS:
+        if name in STOPPERS:
             return not _turns_on(part)
         if isinstance(part, nodes.Name) and any(_definition_stops(one) for one in bindings(part)):
             return True
@@ -131,7 +129,7 @@ def _definition_stops(binding: nodes.NodeNG) -> bool:
         inside = getattr(binding.parent, "value", None) if isinstance(binding, nodes.AssignName) else None
     if inside is None:
         return False
-    return any(last_name(one) in _STOPPERS for one in nodes_of(inside, (nodes.Name, nodes.Attribute)))
+    return any(last_name(one) in STOPPERS for one in nodes_of(inside, (nodes.Name, nodes.Attribute)))
 
 
 def is_quiet(node: nodes.With) -> bool:
@@ -147,7 +145,7 @@ def _is_harmless(context: nodes.NodeNG, depth: int = 0) -> bool:
         if values and all(value is not None and _is_harmless(value, depth + 1) for value in values):
             return True
     name = last_name(context.func if isinstance(context, nodes.Call) else context)
-    if name in _STOPPERS:
+    if name in STOPPERS:
         # What turns gradients off was asked before: this one turns them on.
         return True
     if isinstance(context, nodes.Call) and isinstance(context.func, nodes.Name):
@@ -176,13 +174,13 @@ def decorators_of(node: nodes.FunctionDef | nodes.ClassDef) -> list[nodes.NodeNG
 def _decorates(decorator: nodes.NodeNG) -> bool:
     """Whether a decorator turns gradients off; one of another module may, if its name speaks of it."""
     name = last_name(decorator.func if isinstance(decorator, nodes.Call) else decorator)
-    return stops(decorator) or _SPEAKS_OF_IT.search(name) is not None
+    return stops(decorator) or SPEAKS_OF_GRADIENTS.search(name) is not None
 
 
 def switches_off(call: nodes.Call) -> bool:
     """A statement ``torch.set_grad_enabled(False)``, or ``no_grad()`` entered by hand: it holds until it is undone."""
     name = last_name(call.func)
-    if name not in _STOPPERS or _turns_on(call.func):
+    if name not in STOPPERS or _turns_on(call.func):
         return False
     context = call.parent
     in_with = isinstance(context, nodes.With) and any(call is one for one, _ in context.items)

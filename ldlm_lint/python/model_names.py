@@ -23,6 +23,24 @@ _TRAINS = re.compile(
 )
 
 
+# Methods that run a model, those of a model that do not, and functions that do something else with one they are given.
+RUNS = re.compile(
+    r"^(encode\w*|decode\w*|extract\w*|embed\w*|reconstruct\w*|predict\w*|infer\w*|get_\w*features?|forward_\w+"
+    r"|sample\w*|generate\w*|translate\w*|log_prob|nll|compute_loss|score)$"
+)
+NO_FORWARD = frozenset(
+    {"eval", "train", "to", "apply", "cuda", "half", "state_dict", "load_state_dict", "parameters", "zero_grad"}
+)
+BUILDS = re.compile(
+    r"(^|_)(print|len|str|isinstance|type|getattr|hasattr|setattr|load|save|build|make|create|init|setup|wrap|prepare"
+    r"|count|log|info|parameters|summary|compile|copy|deepcopy|append|optimizer|ddp|parallel|to|cuda|register|set|add"
+    r"|update|freeze|export)(_|$)"
+)
+# What turns autograd off, and what a decorator that does so is called after.
+STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_grad", "nograd", "no_gradient"})
+SPEAKS_OF_GRADIENTS = re.compile(r"grad|eval|infer")
+
+
 def looks_like_model(name: str) -> bool:
     """Whether a name says that it holds a model: ``netG``, ``ema_model``; not ``model_name``."""
     words = words_of(name)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ldlm_lint.python.rebuild import rebuild
+from ldlm_lint.python.syntax import parsed, taken_from
 from ldlm_lint.python.walks import depth
 from ldlm_lint.source import Source
 
@@ -45,7 +46,7 @@ class Parsed:
 def parse(source: Source, module_name: str) -> Parsed:
     """The tree of a file, or of what stands before its first syntax error."""
     try:
-        return Parsed(_build(source.text, source.path, module_name))
+        return Parsed(_build(taken_from(source), source.text, source.path, module_name))
     except SyntaxError as failure:
         line, message = failure.lineno or 1, failure.msg or "invalid syntax"
     except (TypeError, ValueError, MemoryError) as failure:
@@ -53,15 +54,12 @@ def parse(source: Source, module_name: str) -> Parsed:
     except (_TooDeep, RecursionError):
         return Parsed(None, 1, "too deeply nested")
     prefix = _with_block(source, message) or _prefix_before(source, line)
-    return Parsed(_build(prefix, source.path, module_name) if prefix else None, line, message)
+    return Parsed(_build(parsed(prefix), prefix, source.path, module_name) if prefix else None, line, message)
 
 
-def _build(text: str, path: str, module_name: str) -> nodes.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parsed = ast.parse(text + "\n")
+def _build(syntax: ast.Module, text: str, path: str, module_name: str) -> nodes.Module:
     package = os.path.splitext(os.path.basename(path))[0] == "__init__" or module_name.endswith(".__init__")
-    module = rebuild(parsed, text, module_name.removesuffix(".__init__"), os.path.abspath(path), package)
+    module = rebuild(syntax, text, module_name.removesuffix(".__init__"), os.path.abspath(path), package)
     if depth(module) * _CALLS_PER_LEVEL > sys.getrecursionlimit() - _CALLS_BEFORE:
         raise _TooDeep
     return module

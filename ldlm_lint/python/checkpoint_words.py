@@ -1,0 +1,13 @@
+"""Names by which calls that save are known, and counters in what they save to."""
+
+from __future__ import annotations
+
+import re
+
+COUNTER = re.compile(
+    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?)(_|\d|$)"
+)
+COUNTING = {"range", "trange", "count", "enumerate"}
+SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
+SAVE_HELPER = re.compile(r"(^|_)save(_|$)|snapshot$")
+SMALL = re.compile(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)

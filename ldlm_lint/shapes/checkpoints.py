@@ -1,0 +1,109 @@
+"""What findings about checkpoints need: a call that saves or loads one, or a state that is kept while a training goes on."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, SAVE_HELPER, SAVE_METHODS, SMALL
+from ldlm_lint.shapes.meaning import calls_of
+from ldlm_lint.shapes.outline import Outline, Owner, dotted, last_name, own_nodes
+
+_LOADS = frozenset({"load"})
+_SAVES = frozenset({"save", "save_file", "save_model"})
+_TRAINING_ARGUMENTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
+_LIGHTNINGS = ("lightning", "pytorch_lightning")
+_LEARNS = re.compile(rb"backward|zero_grad|train|optimize_parameters")
+_LOOP = re.compile(rb"\b(?:for|while)\b")
+_IDENTIFIER = re.compile(rb"[A-Za-z_]\w*")
+_SAVING_WORD = re.compile(rb"save|snapshot")
+
+
+def may_load_unsaid(outline: Outline) -> bool:
+    """Whether ``torch.load`` may be called without a word about ``weights_only``."""
+    return any(not _tells(call, "weights_only", "pickle_module") for _, call in calls_of(outline, _LOADS, ("torch",)))
+
+
+def may_save(outline: Outline) -> bool:
+    """Whether a state may be saved: by torch or safetensors, or by a Hugging Face model that is not told the process."""
+    if any(True for _ in calls_of(outline, _SAVES, ("torch", "safetensors"))):
+        return True
+    return b"save_pretrained" in outline.data and any(_saves_itself(one) for one in _calls_with(outline, b"save_pretrained"))
+
+
+def may_number_saves(outline: Outline) -> bool:
+    """Whether something may be saved under a name with a counter in it, or a framework be told how much to keep."""
+    if any(True for _ in calls_of(outline, _TRAINING_ARGUMENTS, ("transformers",))):
+        return True
+    if any(True for _ in calls_of(outline, frozenset({"ModelCheckpoint"}), _LIGHTNINGS)):
+        return True
+    found = {id(owner): owner for owner, _ in calls_of(outline, frozenset({"save"}), ("torch",))}
+    for owner in outline.owners:
+        if _SAVING_WORD.search(outline.own_text(owner)) and any(map(_saves_by_name, own_nodes(owner))):
+            found[id(owner)] = owner
+    return any(_may_count(outline, owner) for owner in found.values())
+
+
+def may_keep_state(outline: Outline) -> bool:
+    """Whether a state may be handed to a thread, or kept in a loop that trains."""
+    if b"Thread" in outline.data:
+        return True
+    return _LEARNS.search(outline.data) is not None and any(
+        any(map(_keeps, own_nodes(owner))) for owner in outline.owners if _LOOP.search(outline.own_text(owner))
+    )
+
+
+def _keeps(loop: ast.AST) -> bool:
+    """Whether a loop assigns something to a name, and may train."""
+    if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While)):
+        return False
+    inside = list(ast.walk(loop))
+    kept = any(isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in inside)
+    return kept and any(isinstance(one, ast.Call) and _LEARNS.search(last_name(one.func).encode()) for one in inside)
+
+
+def _tells(call: ast.Call, *names: str) -> bool:
+    return any(one.arg in names for one in call.keywords)
+
+
+def _calls_with(outline: Outline, word: bytes) -> Iterator[ast.Call]:
+    for owner in outline.owners:
+        if word in outline.own_text(owner):
+            yield from (one for one in own_nodes(owner) if isinstance(one, ast.Call))
+
+
+def _saves_itself(call: ast.Call) -> bool:
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "save_pretrained" and call.args):
+        return False
+    told = {one.arg for one in call.keywords} & {"is_main_process", "save_function", None}
+    return not told and not SMALL.search(last_name(call.func.value))
+
+
+def _saves_by_name(node: ast.AST) -> bool:
+    """A method or helper that its name says saves something, and an argument that may say where."""
+    if not isinstance(node, ast.Call) or not (node.args or node.keywords):
+        return False
+    name = last_name(node.func)
+    if isinstance(node.func, ast.Attribute) and name in SAVE_METHODS:
+        return bool(node.args) and _may_be_path(node.args[0])
+    every = [*node.args, *(one.value for one in node.keywords)]
+    return SAVE_HELPER.search(name) is not None and any(map(_may_be_path, every))
+
+
+def _may_be_path(node: ast.expr) -> bool:
+    """Whether an argument may be put together with a counter: a constant or an attribute of a name is not."""
+    return not isinstance(node, ast.Constant) and not (isinstance(node, ast.Attribute) and dotted(node))
+
+
+def _may_count(outline: Outline, owner: Owner) -> bool:
+    """Whether a counter is named where a function, those around it or the module can put it into a path."""
+    outermost = next((one for one in owner.around if not isinstance(one, ast.ClassDef)), owner.node)
+    text = outline.text(outermost)
+    if outermost is not outline.module:
+        text += outline.own_text(outline.owners[0])
+    names = {one.decode().lower() for one in set(_IDENTIFIER.findall(text))}
+    return any(map(COUNTER.search, names)) or not names.isdisjoint(COUNTING)
+
+
+__all__ = ["may_keep_state", "may_load_unsaid", "may_number_saves", "may_save"]

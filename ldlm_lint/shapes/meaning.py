@@ -1,0 +1,96 @@
+"""Calls that may mean a function of a library: the rules of `ldlm_lint.python.names.qualified`, read generously.
+
+A call means ``torch.save`` only through the name ``save``, a name that an import or an assignment gives to something that
+holds it, or a subclass that adds nothing; what an assignment computes in another way has no known meaning there either.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+
+from ldlm_lint.shapes.outline import Outline, Owner, last_name, own_nodes
+
+# What may stand for a function or class, tables of them included.
+_NAMING = (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict)
+_LOOKS_UP = frozenset({"getattr", "partial", "get"})
+
+
+def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...]) -> Iterator[tuple[Owner, ast.Call]]:
+    """The calls that may mean a function whose last name is one of ``names``, in a package of one of these first names."""
+    held = list(_held(outline))
+    known = _closure(names, held)
+    words = re.compile(rb"\b(?:" + b"|".join(re.escape(one.encode()) for one in sorted(known)) + rb")\b")
+    if not words.search(outline.data):
+        return
+    roots = _closure((name for name, meant in outline.imported.items() if any(_within(one, packages) for one in meant)), held)
+    # ``self.saver(…)`` after ``self.saver = torch.save``, and a name bound to the function itself.
+    given = frozenset(name for name, inside in held if not inside.isdisjoint(known))
+    for owner in outline.owners:
+        if not words.search(outline.own_text(owner)):
+            continue
+        for node in own_nodes(owner):
+            if isinstance(node, ast.Call) and _may_mean(node.func, known, given, roots):
+                yield owner, node
+
+
+def _within(name: str, packages: tuple[str, ...]) -> bool:
+    return name.partition(".")[0] in packages
+
+
+def _closure(names: Iterable[str], held: list[tuple[str, frozenset[str]]]) -> frozenset[str]:
+    """The names, and those that stand for something which holds one of them."""
+    found, size = set(names), -1
+    while size != len(found):
+        size = len(found)
+        found |= {name for name, inside in held if not inside.isdisjoint(found)}
+    return frozenset(found)
+
+
+def _held(outline: Outline) -> Iterator[tuple[str, frozenset[str]]]:
+    """The names that imports, assignments and classes give, with the identifiers and texts that they stand for."""
+    for one in outline.imports:
+        yield from ((alias.asname, frozenset({alias.name.rpartition(".")[2]})) for alias in one.names if alias.asname)
+    for one in outline.classes:
+        if len(one.bases) == 1:
+            yield one.name, _identifiers(one.bases)
+    for one in outline.assigned:
+        targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+        if one.value is not None and _stands_for(outline, one.value):
+            inside = _identifiers([one.value])
+            yield from ((name, inside) for name in map(last_name, targets) if name)
+
+
+def _stands_for(outline: Outline, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return isinstance(value, _NAMING)
+    name = last_name(value.func)
+    return name in _LOOKS_UP or "functools.partial" in outline.imported.get(name, ())
+
+
+def _identifiers(nodes: list[ast.expr]) -> frozenset[str]:
+    found = set()
+    for node in nodes:
+        for one in ast.walk(node):
+            if isinstance(one, (ast.Name, ast.Attribute)):
+                found.add(last_name(one))
+            elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+                found.add(one.value)
+    return frozenset(found)
+
+
+def _may_mean(function: ast.expr, known: frozenset[str], given: frozenset[str], roots: frozenset[str]) -> bool:
+    if not isinstance(function, (ast.Name, ast.Attribute)):
+        return isinstance(function, (ast.Subscript, ast.IfExp, ast.Call)) and not _identifiers([function]).isdisjoint(known)
+    name = last_name(function)
+    if name not in known:
+        return False
+    if name in given or isinstance(function, ast.Name):
+        return name in given or name in roots
+    root: ast.expr = function
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name):
+        return root.id in roots
+    return isinstance(root, (ast.Subscript, ast.IfExp, ast.Call)) and not _identifiers([root]).isdisjoint(roots)

@@ -189,7 +189,7 @@ def test_trainers() -> None:
     }
     index = context(files).project
     assert index.training_files == {f"{ROOT}/train.py", f"{ROOT}/other.py"}
-    assert index.trainers_of(f"{ROOT}/model.py") == (f"{ROOT}/run.py", f"{ROOT}/train.py")
+    assert tuple(index.trainers_of(f"{ROOT}/model.py")) == (f"{ROOT}/run.py", f"{ROOT}/train.py")
 
 
 def test_files_that_cannot_be_read_are_empty(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.project.index import Project
@@ -47,6 +46,8 @@ class Calls:
         self.project = project
         self._repeated: dict[tuple[str, str, str], bool] = {}
         self._trains: dict[tuple[str, str], bool] = {}
+        self._callers: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._calls_between: dict[tuple[str, str, str], tuple[CallSite, ...]] = {}
         self._targets: dict[tuple[str, Callee], tuple[tuple[str, Function], ...]] = {}
 
     def function(self, path: str, scope: str) -> Function | None:
@@ -78,22 +79,29 @@ class Calls:
 
     def _methods(self, path: str, name: str) -> Iterator[tuple[str, Function]]:
         """The methods of that name in the files that a file imports; silent where there are too many to tell."""
-        holders = [one for one in sorted(self.project.reach(path)) if name in self.project.skim(one).defined]
-        # Too many to tell is known from the text, before any of the files is parsed.
-        inner = re.compile(rb"^[ \t]+(?:async[ \t]+)?def[ \t]+%s\b" % re.escape(name).encode(), re.M)
-        amount = 0
-        for one in holders:
-            amount += len(inner.findall(self.project.data(one)))
-            if amount > _CANDIDATES:
-                return
         found = [
             (one, function)
-            for one in holders
+            for one in self._method_holders(path, name)
             for function in self.project.flow(one).functions
             if function.scope.rpartition(".")[2] == name and "." in function.scope
         ]
         if len(found) <= _CANDIDATES:
             yield from found
+
+    def _method_holders(self, path: str, name: str) -> list[str]:
+        """The files with functions of a name inside of others that a file reaches; none where there are too many to tell.
+
+        That is known from the text, before any of the files is parsed.
+        """
+        holders, reach = self.project.methods(name), self.project.reach(path)
+        found, amount = [], 0
+        for one, count in holders.items():
+            if one in reach:
+                found.append(one)
+                amount += count
+                if amount > _CANDIDATES:
+                    return []
+        return found
 
     def parameter(self, function: Function, call: CallSite, key: int | str) -> str:
         """The parameter that receives an argument; empty where there is none of that name or position."""
@@ -105,18 +113,40 @@ class Calls:
 
     def callers(self, path: str, scope: str) -> Iterator[tuple[str, CallSite]]:
         """The calls of a function (or, for a constructor, of its class) anywhere in the project."""
-        wanted = scope.removesuffix(".__init__").rpartition(".")[2]
-        for other in self.project.calling(wanted):
-            if path not in self.project.reach(other):
-                continue
-            for call in self.project.flow(other).calls:
-                if call.callee.name.rpartition(".")[2] != wanted:
-                    continue
-                if any(
-                    where == path and function.scope in (scope, f"{scope}.__init__")
-                    for where, function in self.targets(other, call.callee)
-                ):
-                    yield other, call
+        key = (path, scope)
+        if key not in self._callers:
+            wanted = scope.removesuffix(".__init__").rpartition(".")[2]
+            self._callers[key] = tuple(self._may_call(path, scope, wanted))
+        for other in self._callers[key]:
+            for call in self._calls_from(other, path, scope):
+                yield other, call
+
+    def _may_call(self, path: str, scope: str, wanted: str) -> Iterator[str]:
+        """The files that may call a function, as far as their text and their imports tell."""
+        project = self.project
+        head, method = scope.partition(".")[0], "." in scope
+        for other in project.calling(wanted) & project.importers(path):
+            if other == path or project.may_import(other, path, head) or (method and self._holds_method(other, path, wanted)):
+                yield other
+
+    def _holds_method(self, other: str, path: str, name: str) -> bool:
+        """Whether a method call by name alone may go from a file to another one."""
+        return path in self._method_holders(other, name)
+
+    def _calls_from(self, other: str, path: str, scope: str) -> tuple[CallSite, ...]:
+        """The calls in a file that go to a function of another one, or of its own."""
+        key = (other, path, scope)
+        if key not in self._calls_between:
+            wanted = scope.removesuffix(".__init__").rpartition(".")[2]
+            named = (call for call in self.project.flow(other).calls if call.callee.name.rpartition(".")[2] == wanted)
+            self._calls_between[key] = tuple(call for call in named if self._goes_to(other, call, path, scope))
+        return self._calls_between[key]
+
+    def _goes_to(self, other: str, call: CallSite, path: str, scope: str) -> bool:
+        return any(
+            where == path and function.scope in (scope, f"{scope}.__init__")
+            for where, function in self.targets(other, call.callee)
+        )
 
     def repeated(self, path: str, scope: str, within: str = "") -> bool:
         """Whether a function is called in a loop, or by a function that is; calls of ``within`` do not count."""

@@ -204,7 +204,7 @@ class Homes:
     def reach_of(self, home: Home, document: Document) -> frozenset[str]:
         """The files of a program: what its entry imports, and the classes that the configuration names."""
         named = self._named_classes(document, home.entry)
-        return self._project.reach(home.entry).union(*(self._project.reach(one) for one in named))
+        return self._project.reach_of_all((home.entry, *named))
 
     def _named_classes(self, document: Document, entry: str) -> set[str]:
         """The project's files of the classes that a configuration names, which no import leads to."""

@@ -51,7 +51,7 @@ class Environments:
             return self._sourcing.around(path)
         if path not in self._project.files:
             return frozenset()
-        return self._project.reach(path) | {one for one in self._project.files if path in self._project.reach(one)}
+        return self._project.importers(path) | self._project.reach(path)
 
     def _above(self, path: str) -> frozenset[str]:
         """The files that start a file, directly or through others."""

@@ -47,7 +47,7 @@ def maker_for(project: Project, launches: Launches, setting: Span, seconds: int)
     if not entries:
         return None
     makers: dict[tuple[str, int], Maker] = {}
-    for path in sorted(frozenset[str]().union(*(project.reach(entry) for entry in entries))):
+    for path in project.reach_of_all(entries):
         data = project.data(path)
         if _OTHER_MAKERS.search(data) or sets_timeouts_later(data):
             return None

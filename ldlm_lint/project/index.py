@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.project.filesets import FileSet, Universe
+from ldlm_lint.project.imports import Imports
+from ldlm_lint.project.traits import Trait, Traits
 from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import parse
@@ -60,7 +63,10 @@ class Project:
         others: Mapping[str, Kind] | None = None,
     ) -> None:
         self.root = root
-        self.files = frozenset(files)
+        self.universe = Universe(files)
+        self.files = self.universe.all
+        self._traits = Traits(self.universe, self.data)
+        self._imports = Imports(root, self.universe, self.skim)
         self.others: Mapping[str, Kind] = others or {}
         self._documents: dict[str, Document | None] = {}
         self._scripts: dict[str, Script | None] = {}
@@ -69,13 +75,9 @@ class Project:
         self._skims: dict[str, Skim] = {}
         self._flows: dict[str, ModuleFlow] = dict(flows or {})
         self._tests: dict[str, bool] = {}
-        self._trainers: dict[str, tuple[str, ...]] = {}
-        self._trainings: dict[tuple[str, ...], frozenset[str]] = {}
+        self._trainings: dict[int, FileSet] = {}
         self._functions: dict[str, dict[str, Function]] = {}
         self._scopes: dict[str, dict[str, tuple[CallSite, ...]]] = {}
-        self._reach: dict[str, frozenset[str]] = {}
-        self._imported: dict[str, frozenset[str]] = {}
-        self._resolved: dict[tuple[str, str], tuple[str, str] | None] = {}
 
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
@@ -166,123 +168,99 @@ class Project:
             self._tests[path] = _TEST_NAME.search(relative) is not None or _TEST_FOLDER.search(relative) is not None
         return self._tests[path]
 
+    def any_shows(self, paths: Collection[str], trait: Trait) -> bool:
+        """Whether the text of one of these Python files has a trait."""
+        return self._traits.any(paths, trait)
+
+    def showing(self, trait: Trait) -> FileSet:
+        """The Python files whose text has a trait."""
+        return self._traits.all(trait)
+
+    def any_skim(self, paths: Collection[str], fact: str) -> bool:
+        """Whether one of these Python files has a fact of `Skim`, by its name."""
+        return self.any_that(paths, fact, lambda path: bool(getattr(self.skim(path), fact)))
+
+    def any_that(self, paths: Collection[str], name: str, test: Callable[[str], bool]) -> bool:
+        """Whether one of these Python files passes a test; a file is put to the test of a name once."""
+        return self._traits.any_that(paths, name, test)
+
     def resolve(self, importer: str, name: str) -> tuple[str, str] | None:
-        """The project file behind a dotted name as an importer writes it, and the name inside that file.
+        """The project file behind a dotted name as an importer writes it, and the name inside that file."""
+        return self._imports.resolve(importer, name)
 
-        An absolute import is looked up from the importer's folder upwards to the root, as ``sys.path`` of a script
-        in any of these folders would; a name that a package re-exports is followed to where it is defined.
-        """
-        key = (importer, name)
-        if key not in self._resolved:
-            self._resolved[key] = None
-            self._resolved[key] = self._resolve(importer, name)
-        return self._resolved[key]
+    def may_import(self, importer: str, path: str, name: str) -> bool:
+        """Whether a file may speak of a name of another one, by importing it or a module that it stands in."""
+        return self._imports.may_import(importer, path, name)
 
-    def _resolve(self, importer: str, name: str) -> tuple[str, str] | None:
-        bare = name.lstrip(".")
-        level = len(name) - len(bare)
-        for folder in self._folders(importer, level):
-            found = self._below(folder, bare, package=level > 0)
-            if found is not None:
-                return self._defining(*found)
-        return None
-
-    def _folders(self, importer: str, level: int) -> Iterator[str]:
-        folder = posixpath.dirname(importer)
-        if level:
-            for _ in range(level - 1):
-                folder = posixpath.dirname(folder)
-            yield folder
-            return
-        while folder.startswith(self.root) and folder != self.root:
-            yield folder
-            folder = posixpath.dirname(folder)
-        yield self.root
-        yield posixpath.join(self.root, "src")
-
-    def _below(self, folder: str, name: str, *, package: bool) -> tuple[str, str] | None:
-        """The file of a module below a folder; for a relative import also the folder's own ``__init__.py``."""
-        parts = name.split(".") if name else []
-        for end in range(len(parts), -1 if package else 0, -1):
-            base = posixpath.join(folder, *parts[:end])
-            for path in (base + ".py", base + "/__init__.py") if end else (folder + "/__init__.py",):
-                if path in self.files:
-                    return path, ".".join(parts[end:])
-        return None
-
-    def _defining(self, path: str, name: str) -> tuple[str, str]:
-        first = name.partition(".")[0]
-        facts = self.skim(path)
-        if first in ("", "*") or first in facts.defined:
-            return path, name
-        for imported in facts.imports:
-            if imported.rpartition(".")[2] == first and (found := self.resolve(path, imported)) and found[0] != path:
-                return found[0], found[1] + name[len(first) :]
-        return self._behind_star(path, name) or (path, name)
-
-    def _behind_star(self, path: str, name: str) -> tuple[str, str] | None:
-        """Where a name is defined that a file may take from ``from module import *``."""
-        for imported in self.skim(path).imports:
-            if not imported.endswith("*"):
-                continue
-            module = self.resolve(path, imported.removesuffix("*").rstrip(".") or imported.removesuffix("*"))
-            if module is None or module[1] or module[0] == path:
-                continue
-            found = self.resolve(path, imported.removesuffix("*") + name)
-            if found and name.partition(".")[0] in self.skim(found[0]).defined:
-                return found
-        return None
-
-    def imported_by(self, path: str) -> frozenset[str]:
+    def imported_by(self, path: str) -> FileSet:
         """The project files that a file imports directly."""
-        if path not in self._imported:
-            found = (self.resolve(path, name) for name in self.skim(path).imports)
-            self._imported[path] = frozenset(target[0] for target in found if target is not None) - {path}
-        return self._imported[path]
+        return self._imports.imported_by(path)
 
-    def reach(self, path: str) -> frozenset[str]:
+    def reach(self, path: str) -> FileSet | frozenset[str]:
         """A file and every project file that it imports, directly or through others."""
-        if path not in self._reach:
-            seen, waiting = {path}, [path]
-            while waiting:
-                for target in self.imported_by(waiting.pop()) - seen:
-                    seen.add(target)
-                    waiting.append(target)
-            self._reach[path] = frozenset(seen)
-        return self._reach[path]
+        return self._imports.reach(path)
+
+    def importers(self, path: str) -> FileSet:
+        """The files from which a file is reached by imports, itself among them; none for what is no Python file."""
+        return self._imports.importers(path)
+
+    def reach_of_all(self, paths: Iterable[str]) -> FileSet:
+        """Every file that one of these is or imports, directly or through others."""
+        bits = 0
+        for path in paths:
+            reached = self.reach(path)
+            bits |= reached.bits if isinstance(reached, FileSet) else 0
+        return FileSet(self.universe, bits)
 
     @cached_property
-    def training_files(self) -> frozenset[str]:
+    def plain(self) -> FileSet:
+        """The files that belong to no test suite."""
+        return self.universe.of(path for path in self.files if not self.is_test(path))
+
+    @cached_property
+    def training_files(self) -> FileSet:
         """The files that run a training: those with a backward pass, or that hand it to a Trainer; not the tests."""
-        return frozenset(path for path in self.files if self.skim(path).trains and not self.is_test(path))
+        return self.universe.of(path for path in self.plain if self.skim(path).trains)
 
-    def trainers_of(self, path: str) -> tuple[str, ...]:
+    def trainers_of(self, path: str) -> FileSet:
         """The files from which both a file and a training are reached by imports: they bring the two together."""
-        if path not in self._trainers:
-            self._trainers[path] = tuple(one for one in self._reaching_training if path in self.reach(one))
-        return self._trainers[path]
+        return self.importers(path) & self._reaching_training
 
-    def trainings_of(self, path: str) -> frozenset[str]:
+    def trainings_of(self, path: str) -> FileSet:
         """All files of the trainings that use a file."""
         trainers = self.trainers_of(path)
-        if trainers not in self._trainings:
-            self._trainings[trainers] = frozenset().union(*map(self.reach, trainers))
-        return self._trainings[trainers]
+        if trainers.bits not in self._trainings:
+            self._trainings[trainers.bits] = self.reach_of_all(trainers)
+        return self._trainings[trainers.bits]
 
-    def calling(self, name: str) -> tuple[str, ...]:
-        """The files that call something by this last name, or import it under another one, in order."""
-        return self._calling.get(name, ())
+    def calling(self, name: str) -> FileSet:
+        """The files that call something by this last name, or import it under another one."""
+        return FileSet(self.universe, self._calling.get(name, 0))
 
     @cached_property
-    def _calling(self) -> dict[str, tuple[str, ...]]:
-        found: dict[str, list[str]] = {}
-        for path in sorted(self.files):
+    def _calling(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number, path in enumerate(self.universe.paths):
             for name in self.skim(path).called | self.skim(path).renamed:
-                found.setdefault(name, []).append(path)
-        return {name: tuple(paths) for name, paths in found.items()}
+                found[name] = found.get(name, 0) | 1 << number
+        return found
+
+    def methods(self, name: str) -> Mapping[str, int]:
+        """The files with functions of this name inside of classes or others, and how many there are in each."""
+        return self._methods.get(name, {})
 
     @cached_property
-    def _reaching_training(self) -> tuple[str, ...]:
+    def _methods(self) -> dict[str, dict[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        for path in self.files:
+            for name, amount in self.skim(path).methods.items():
+                found.setdefault(name, {})[path] = amount
+        return found
+
+    @cached_property
+    def _reaching_training(self) -> FileSet:
         """The files, tests left out, from which a training is reached by imports."""
-        plain = (path for path in sorted(self.files) if not self.is_test(path))
-        return tuple(path for path in plain if not self.training_files.isdisjoint(self.reach(path)))
+        found = self.universe.of(())
+        for path in self.training_files:
+            found |= self.importers(path)
+        return found & self.plain

@@ -33,7 +33,7 @@ class Paths:
     @cached_property
     def files(self) -> frozenset[str]:
         """Every file that the project knows."""
-        return self._project.files | self._project.others.keys()
+        return frozenset(self._project.files) | self._project.others.keys()
 
     @cached_property
     def folders(self) -> frozenset[str]:

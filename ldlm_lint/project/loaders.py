@@ -207,9 +207,8 @@ class Tracer:
         """The files that write an attribute of this name and are tied to the file by imports, in either direction."""
         if (path, attribute) not in self._holders:
             needle = b"." + attribute.encode()
-            near = {one for one in self.project.files if needle in self.project.data(one)}
-            reach = self.project.reach
-            self._holders[path, attribute] = frozenset(one for one in near if one in reach(path) or path in reach(one))
+            tied = self.project.importers(path) | self.project.reach(path)
+            self._holders[path, attribute] = frozenset(one for one in tied if needle in self.project.data(one))
         return self._holders[path, attribute]
 
     def _calls_passing(self, path: str, slot: Slot) -> Iterator[CallSite]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
+from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project, dotted_name
 from ldlm_lint.project.wrapped import Wraps
 from ldlm_lint.python.names import UNKNOWN, qualified
@@ -69,16 +70,21 @@ class Models:
         self.trees = trees
         self._mentions: dict[Part, tuple[Part, ...] | None] = {}
 
-    def parts(self, path: str, slots: Iterable[Slot]) -> Iterator[Part]:
+    def parts(self, path: str, slots: Iterable[Slot], towards: FileSet | None = None) -> Iterator[Part]:
         """Every class and function that the models in these places are made of, the outer ones first."""
-        yield from self.inside(Part(*one) for slot in slots for one in self._made_of(path, slot))
+        yield from self.inside((Part(*one) for slot in slots for one in self._made_of(path, slot)), towards)
 
-    def inside(self, parts: Iterable[Part]) -> Iterator[Part]:
-        """These classes and functions and every one of the project that they name, the outer ones first."""
+    def inside(self, parts: Iterable[Part], towards: FileSet | None = None) -> Iterator[Part]:
+        """These classes and functions and every one of the project that they name, the outer ones first.
+
+        What reaches none of the files ``towards`` which somebody looks is left out.
+        """
         waiting = list(dict.fromkeys(parts))
         seen = set(waiting)
         while waiting and len(seen) < _MOST:
             part = waiting.pop(0)
+            if towards is not None and towards.isdisjoint(self._project.reach(part.path)):
+                continue
             mentions = self._mentions_of(part)
             if mentions is None:
                 continue

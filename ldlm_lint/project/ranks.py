@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.guards import RANK
 
@@ -45,18 +48,30 @@ _TESTS_RANK = (
 )
 # The further lines of a statement that is written over several.
 _GOES_ON = rb"(?:[^\n]*[(\[{,][ \t]*\n){0,4}?"
-_ASSIGNED = rb"\b%s[\"']?\]?\s*(?:=(?!=)|:\s*bool\s*=)" + _GOES_ON + rb"[^\n]*(?:" + _TESTS_RANK + rb")"
-_UNDER_RANK = rb"\bif\b[^\n]*(?:" + _TESTS_RANK + rb")[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n){0,8}?[ \t]+(?:\w+\.)?%s\s*=(?!=)"
-_DEFINED = rb"\bdef[ \t]+%s\b(?:[^\n]*\n){0,16}?[^\n]*(?:" + _TESTS_RANK + rb")"
+_ASSIGNED = rb"%s(?<!\w%s)[\"']?\]?\s*(?:=(?!=)|:\s*bool\s*=)" + _GOES_ON + rb"[^\n]*(?:" + _TESTS_RANK + rb")"
+_UNDER_RANK = rb"if(?<!\wif)\b[^\n]*(?:" + _TESTS_RANK + rb")[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n){0,8}?[ \t]+(?:\w+\.)?%s\s*=(?!=)"
+_DEFINED = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,16}?[^\n]*(?:" + _TESTS_RANK + rb")"
 _MEANS_RANK = (_ASSIGNED, _UNDER_RANK, _DEFINED)
 _NAMED_BY_RANK = (
-    rb"\b%s\s*=(?!=)" + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
-    rb"|\bdef[ \t]+%s\b(?:[^\n]*\n){0,12}?[^\n]*rank"
+    rb"%s(?<!\w%s)\s*=(?!=)" + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
+    rb"|def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,12}?[^\n]*rank"
 )
 _BY_RANK = re.compile(rb"rank|gpu_id|\bpid\b|uuid")
 
+_RANK_TEST = Trait(
+    re.compile(_TESTS_RANK.replace(b"%%", b"%")),
+    (b"rank", b"main", b"master", b"primary", b"root", b"chief", b"global_zero", b"should_save", b"gpu", b"process_index"),
+)
+
 Place = tuple[str, str]
 """A file and the dotted name of a function in it; empty for the module."""
+
+
+@functools.lru_cache(maxsize=256)
+def _patterns(forms: tuple[bytes, ...], word: bytes) -> tuple[re.Pattern[bytes], ...]:
+    """The forms of a statement about a name."""
+    name = re.escape(word)
+    return tuple(re.compile(form.replace(b"%s", name).replace(b"%%", b"%")) for form in forms)
 
 
 @dataclass(frozen=True)
@@ -73,10 +88,7 @@ class Ranks:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
         self._project = calls.project
-        self._known: dict[tuple[str, str], bool] = {}
-        self._named: dict[tuple[str, str], bool] = {}
         self._in_group: dict[Place, bool] = {}
-        self._files: dict[str, list[str]] = {}
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
         """The ways on which every process of a training's group comes to a call."""
@@ -106,10 +118,9 @@ class Ranks:
         if "." in scope:
             return False
         pattern = re.compile(_SPAWNS % re.escape(scope).encode())
-        users = (one for one in self._project.files if path in self._project.reach(one))
-        return any(
-            scope.encode() in self._project.data(one) and pattern.search(self._project.data(one)) for one in users
-        )
+        word = scope.encode()
+        users = (self._project.data(one) for one in self._project.importers(path))
+        return any(word in data and pattern.search(data) for data in users)
 
     def guarded(self, path: str, guards: Iterable[str]) -> bool:
         """Whether one of the conditions on a call of a file singles a process out."""
@@ -117,26 +128,26 @@ class Ranks:
 
     def _means_rank(self, path: str, name: str) -> bool:
         """Whether a name is set by a test of the rank, or is a function that makes one, in the trainings of a file."""
-        key = (path, name)
-        if key not in self._known:
-            word = re.escape(name).encode()
-            texts = [data for data in self._texts(path) if name.encode() in data]
-            patterns = (re.compile(one.replace(b"%s", word).replace(b"%%", b"%")) for one in _MEANS_RANK)
-            self._known[key] = any(pattern.search(data) for pattern in patterns for data in texts)
-        return self._known[key]
+        word = name.encode()
+
+        def means_rank(one: str) -> bool:
+            data = self._project.data(one)
+            return word in data and _RANK_TEST.shows(data) and any(form.search(data) for form in _patterns(_MEANS_RANK, word))
+
+        return self._project.any_that(self._files(path), f"means-rank {name}", means_rank)
 
     def named_by_rank(self, path: str, names: Iterable[str]) -> bool:
         """Whether one of these variables and functions, in the trainings of a file, holds the rank."""
         return any(self._is_named_by_rank(path, name) for name in names)
 
     def _is_named_by_rank(self, path: str, name: str) -> bool:
-        key = (path, name)
-        if key not in self._named:
-            word = re.escape(name).encode()
-            pattern = re.compile(_NAMED_BY_RANK.replace(b"%s", b"(?:" + word + b")"))
-            texts = (data for data in self._texts(path) if name.encode() in data)
-            self._named[key] = any(pattern.search(data) for data in texts)
-        return self._named[key]
+        word = name.encode()
+
+        def is_named(one: str) -> bool:
+            data = self._project.data(one)
+            return word in data and any(form.search(data) for form in _patterns((_NAMED_BY_RANK,), word))
+
+        return self._project.any_that(self._files(path), f"named-by-rank {name}", is_named)
 
     def passes_rank(self, path: str, call: CallSite) -> bool:
         """Whether the text of a call speaks of the rank, or passes a variable that does."""
@@ -145,10 +156,9 @@ class Ranks:
         names = [passed.slot.name for passed in call.passed if passed.slot.kind in ("var", "attr")]
         return any(map(_BY_RANK.search, lines[:1])) or self.named_by_rank(path, names)
 
-    def _texts(self, path: str) -> list[bytes]:
-        if path not in self._files:
-            self._files[path] = sorted({path, *trainings_of(self._project, path)})
-        return [self._project.data(one) for one in self._files[path]]
+    def _files(self, path: str) -> FileSet:
+        """A file and those of its trainings."""
+        return trainings_of(self._project, path) | {path}
 
     def _trains_in_group(self, start: Place) -> bool:
         """Whether what runs from a place trains, and joins a process group or starts a framework that does."""

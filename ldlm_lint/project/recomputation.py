@@ -49,8 +49,8 @@ def can_recompute(subject: Subject) -> bool:
 
 def _is_scripted(project: Project, path: str) -> bool:
     """Whether a program that uses the file makes TorchScript of something, which knows no checkpoint."""
-    scripts = (one for one in project.calling("script") if _SCRIPTS.search(without_comments(project.data(one))))
-    return any(path in project.reach(one) for one in scripts)
+    users = project.calling("script") & project.importers(path)
+    return any(_SCRIPTS.search(without_comments(project.data(one))) for one in users)
 
 
 def _belongs_to_library(model: nodes.ClassDef) -> bool:

@@ -54,11 +54,12 @@ class Recording:
         """Where no call is resolved: a call of that name turns gradients off, or the function is handed to somebody."""
         name = scope.rpartition(".")[2]
         method = re.compile(rb"\." + name.encode() + rb"[ \t]*\(")
-        for other in sorted(self._project.files):
+        users = self._project.importers(path)
+        for other in self._project.files:
             data = self._project.data(other)
             if name.encode() not in data:
                 continue
-            if path in self._project.reach(other) and _is_handed_on(name, data):
+            if other in users and _is_handed_on(name, data):
                 return True
             called = "." in scope and name not in _ANYBODY and method.search(data)
             for call in self._project.flow(other).calls if called else ():

@@ -11,6 +11,7 @@ from astroid import nodes
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.slots import Slot, slots_of
@@ -18,6 +19,14 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _CHECKPOINTS = {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
+# A call of torch's function, or what gives it another name, where it may be imported.
+CALLS_TORCHS = Trait(
+    re.compile(
+        rb"checkpoint(?<!\wcheckpoint)(?<!import torch\.utils\.checkpoint)(?:_sequential)?"
+        rb"(?:\s*\(|[ \t]+as\b|[ \t]*(?:[\r\n;]|$)|[\"']|\s*,(?!\s*use_reentrant\s*=\s*False\b))"
+    ),
+    (b"torch.utils",),
+)
 _SWITCH = "gradient_checkpointing_enable"
 _OPTIONS = "gradient_checkpointing_kwargs"
 NON_REENTRANT = "the other implementation computes the backward pass, and gradients that were silently missing appear"
@@ -105,6 +114,7 @@ def has_old_transformers(project: Project) -> bool:
 
 
 __all__ = [
+    "CALLS_TORCHS",
     "NON_REENTRANT",
     "PINS",
     "as_non_reentrant",

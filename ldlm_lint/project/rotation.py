@@ -26,7 +26,7 @@ Place = tuple[str, CallSite]
 """A call and the file that it stands in."""
 
 
-def may_go(calls: Calls, trees: Trees, path: str, position: str) -> bool:
+def may_go(calls: Calls, ranks: Ranks, trees: Trees, path: str, position: str) -> bool:
     """Whether all that is known of the ways to a save allows it: none is taken for the sake of the best state, nothing
     chooses among the files later, and where several processes train one of them alone comes here."""
     project = calls.project
@@ -41,7 +41,7 @@ def may_go(calls: Calls, trees: Trees, path: str, position: str) -> bool:
         return False
     if not any(_DISTRIBUTED.search(project.data(one)) for one in files):
         return True
-    return _is_of_one_rank(calls, Ranks(calls), (path, save))
+    return _is_of_one_rank(calls, ranks, (path, save))
 
 
 def _callers(calls: Calls, place: Place) -> list[Place]:

@@ -24,7 +24,7 @@ def shards_with_fsdp(project: Project, path: str, entries: str) -> bool:
         starts = [path, *project.trainers_of(path)]
     else:
         starts = [found for entry in entries.split("|") if (found := _entry(project, path, entry))]
-    flow = frozenset().union(*(project.reach(one) for one in starts))
+    flow = project.reach_of_all(starts)
     shards = any(not _SHARDS.isdisjoint(project.skim(one).called) for one in flow)
     return shards and not any(_NEEDS_ORDER.search(without_comments(project.data(one))) for one in flow)
 

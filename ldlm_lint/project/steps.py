@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import Callee, Function
 from ldlm_lint.python.rarity import names_evaluation
 
@@ -19,9 +20,15 @@ _EPOCHS = re.compile(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
 _ONCE = re.compile(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
 _ACCUMULATION = re.compile(rb"accum|micro", re.I)
-_DISTRIBUTED = re.compile(
-    rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|init_process_group|\bAccelerator\b"
-    rb"|deepspeed|lightning|colossalai|horovod|\bTrainer\("
+_DISTRIBUTED = Trait(
+    re.compile(
+        rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|init_process_group|\bAccelerator\b"
+        rb"|deepspeed|lightning|colossalai|horovod|\bTrainer\("
+    ),
+    (
+        *(b"DistributedDataParallel", b"DDP", b"FullyShardedDataParallel", b"fully_shard", b"init_process_group"),
+        *(b"Accelerator", b"deepspeed", b"lightning", b"colossalai", b"horovod", b"Trainer("),
+    ),
 )
 
 Place = tuple[str, int]
@@ -67,8 +74,7 @@ class Steps:
 
     def distributed(self, path: str) -> bool:
         """Whether a training that a file takes part in may run on several processes."""
-        files = {one for trainer in self._project.trainers_of(path) for one in self._project.reach(trainer)}
-        return any(_DISTRIBUTED.search(self._project.data(one)) for one in files)
+        return self._project.any_shows(self._project.trainings_of(path), _DISTRIBUTED)
 
     def _is_step_loop(self, path: str, scope: str, line: int) -> bool:
         """Whether each pass of a loop computes gradients once, itself or through a call; a loop of epochs does not."""

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.traits import Trait
 
 _TUTORIAL = re.compile(r"(?:^|[/_-])(?:tutorials?|toys?|demos?|dummy|mock|quickstart)(?:[/_.-]|$)", re.I)
-_MANY_RANKS = re.compile(
-    rb"init_process_group|DistributedDataParallel|FullyShardedDataParallel|\bAccelerator\(|deepspeed\.init|init_distributed"
-    rb"|(?:import|from)[ \t]+(?:pytorch_)?lightning"
+_MANY_RANKS = Trait(
+    re.compile(
+        rb"init_process_group|DistributedDataParallel|FullyShardedDataParallel|\bAccelerator\(|deepspeed\.init|init_distributed"
+        rb"|(?:import|from)[ \t]+(?:pytorch_)?lightning"
+    ),
+    (
+        *(b"init_process_group", b"DistributedDataParallel", b"FullyShardedDataParallel", b"Accelerator("),
+        *(b"deepspeed.init", b"init_distributed", b"lightning"),
+    ),
 )
-_DIVIDES_ACCUMULATION = re.compile(
-    rb"accum\w*[\"'\]]*\s*(?://?=|=[^\n=]*/[^\n]*(?:world|gpus|device_count|num_processes|num_devices))", re.I
+ON_TPU = Trait(re.compile(rb"torch_xla"), (b"torch_xla",))
+_DIVIDES_ACCUMULATION = Trait(
+    re.compile(
+        rb"accum\w*[\"'\]]*\s*(?://?=|=[^\n=]*/[^\n]*(?:world|gpus|device_count|num_processes|num_devices))", re.I
+    ),
+    (b"accum",),
 )
 
 
@@ -21,7 +33,7 @@ def is_tutorial(project: Project, path: str) -> bool:
     return _TUTORIAL.search(path.removeprefix(project.root)) is not None
 
 
-def trainings_of(project: Project, path: str) -> frozenset[str]:
+def trainings_of(project: Project, path: str) -> FileSet:
     """All files of the trainings that use a file."""
     return project.trainings_of(path)
 
@@ -29,13 +41,14 @@ def trainings_of(project: Project, path: str) -> frozenset[str]:
 def trains_on_cuda(project: Project, path: str) -> bool:
     """Whether a training that uses a file speaks of CUDA and not of TPUs; not for tutorials."""
     files = trainings_of(project, path)
-    on_tpu = any(b"torch_xla" in project.data(one) for one in files)
-    return not on_tpu and not is_tutorial(project, path) and any(project.skim(one).cuda for one in files)
+    if is_tutorial(project, path) or not project.any_skim(files, "cuda"):
+        return False
+    return not project.any_shows(files, ON_TPU)
 
 
 def runs_many_ranks(project: Project, path: str) -> bool:
     """Whether a training that uses a file makes a process group, or has a launcher or framework that makes one."""
-    return any(_MANY_RANKS.search(project.data(one)) for one in trainings_of(project, path))
+    return project.any_shows(trainings_of(project, path), _MANY_RANKS)
 
 
 def setting_feeds_workers(project: Project, path: str, name: str) -> bool:
@@ -48,5 +61,4 @@ def setting_feeds_workers(project: Project, path: str, name: str) -> bool:
 def divides_accumulation(project: Project, entry: str) -> bool:
     """Whether code of a launched file, by its name, or of the project where that is not known, divides accumulation by the world size."""
     entries = [path for path in project.files if entry.endswith(".py") and path.endswith(f"/{entry}")]
-    flow = set().union(*(project.reach(path) for path in entries)) or project.files
-    return any(_DIVIDES_ACCUMULATION.search(project.data(path)) for path in flow)
+    return project.any_shows(project.reach_of_all(entries) or project.files, _DIVIDES_ACCUMULATION)

@@ -1,37 +1,39 @@
 """What can be told of a Python file without parsing it: its imports, the names it calls, the words it holds.
 
-The project pass asks these of every file of a project, so they cost one regular expression each. A match inside a
-string or a comment is possible; the questions are put so that it can only make the linter more silent.
+The project pass asks these of every file of a project. Bytes are searched for a literal word about fifty times as fast
+as for a pattern that begins with anything else, so each fact names the words without which it cannot hold, and the
+pattern behind them begins with one. A match inside a string or a comment is possible; the questions are put so that it
+can only make the linter more silent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from ldlm_lint.python.checkpointing import knows_checkpointing
+from ldlm_lint.python.imports import Imported, imports_of
 
-_IMPORT = re.compile(
-    rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]*))", re.M
-)
-_CALLED = re.compile(rb"(?<!\w)(?<!\bdef )(?<!\bclass )([A-Za-z_]\w*)[ \t]*\(")
-_DEFINED = re.compile(rb"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+([A-Za-z_]\w*)", re.M)
-_NAME = re.compile(rb"[A-Za-z_][\w.]*|\*")
-_RENAMED = re.compile(rb"(\w+)[ \t]+as[ \t]+\w+")
-_CONTINUED = re.compile(rb"\\\r?\n")
+# In a text that is read backwards a call begins with its parenthesis, which is found ten times as fast as a name.
+_CALLED_BACKWARDS = re.compile(rb"\([ \t]*(\w+)(?!\w)(?! fed(?!\w))(?! ssalc(?!\w))")
+_DEFINES = tuple(re.compile(rb"%s[ \t]+([A-Za-z_]\w*)" % word) for word in (b"def", b"class"))
+_BEFORE_DEFINITION = re.compile(rb"[ \t]*(?:async[ \t]+)?")
 _READ = (
     r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*(?:key[ \t]*=[ \t]*)?["']%s["'](?![ \t]*\][ \t]*=[^=])"""
     r"""|["']%s["'][ \t]+(?:not[ \t]+)?in[ \t]+(?:os\.)?environ\b"""
 )
 _COMMENT = re.compile(rb"#[^\n]*")
 _CUDA = re.compile(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
+_CUDA_WORDS = (b"cuda", b"torch.accelerator", b"Accelerator(", b"accelerator=")
 _CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
-_TRAINS = re.compile(
-    rb"\.(?:backward|manual_backward|zero_grad|train_batch)\(|Trainer\([\s\S]*\.(?:train|fit)\(|\btrainer\.fit\("
-    rb"|\bdef training_step\("
-)
+_STEPS = (b".backward(", b".zero_grad(", b".manual_backward(", b".train_batch(")
+_TRAINING_STEP = re.compile(rb"def training_step\((?<!\wdef training_step\()")
+_OWN_TRAINER = re.compile(rb"trainer\.fit\((?<!\wtrainer\.fit\()")
+_TRAINING_WORDS = (*_STEPS, b"Trainer(", b"trainer.fit(", b"def training_step(")
 _REMOVAL = re.compile(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
+_REMOVAL_WORDS = (b"remove(", b"unlink(", b"rmtree(")
 _OTHER_FILES = re.compile(
     rb"(?<![a-z])(?:tmp|lock|cache)|(?<![a-z])temp(?![a-z])|\.log\b|log_?file|init_file|socket"
     # One file under a fixed name is no rotation of numbered ones.
@@ -42,6 +44,10 @@ _ROTATION = re.compile(
     rb"save_total_limit|total_limit|max_keep|keep_last|keep_latest|max_to_keep|keep_checkpoint|keep_n\b|num_to_keep|save_top_k"
     rb"|max_checkpoints|checkpoint_history|rotate_checkpoint|cleanup_checkpoint|cleanup_old|remove_old|delete_old|prune_checkpoint|n_saved"
     rb"|clean_checkpoint|num_keep|save_last_n|keep_every"
+)
+_ROTATION_WORDS = (
+    *(b"keep", b"total_limit", b"save_top_k", b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint"),
+    *(b"cleanup_", b"remove_old", b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"save_last_n"),
 )
 # What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others.
 _OWN_ROTATION = re.compile(
@@ -57,44 +63,63 @@ class Skim:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    @cached_property
+    @property
     def _code(self) -> bytes:
         return without_comments(self._data)
 
     @cached_property
     def imports(self) -> tuple[str, ...]:
         """Dotted names as written (leading dots kept), one for each module and each imported name or ``*``."""
-        return tuple(_imports(self._imports))
+        return self._imported.names
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """Those of its imports that are bound to a name."""
+        return self._imported.bound
 
     @cached_property
     def renamed(self) -> frozenset[str]:
         """The last names of what the file imports under another name."""
-        parts = (part for _, names, plain in self._imports for part in _RENAMED.findall(names or plain))
-        return frozenset(name.decode() for name in parts)
+        return self._imported.renamed
 
     @cached_property
-    def _imports(self) -> list[tuple[bytes, bytes, bytes]]:
-        return _IMPORT.findall(_CONTINUED.sub(b" ", self._code))
+    def _imported(self) -> Imported:
+        return imports_of(self._data)
 
     @cached_property
     def called(self) -> frozenset[str]:
         """The last names of what the file calls."""
-        return frozenset(name.decode() for name in set(_CALLED.findall(self._code)))
+        names = (name[::-1].decode() for name in set(_CALLED_BACKWARDS.findall(self._code[::-1])))
+        return frozenset(name for name in names if not name[0].isdecimal())
 
     @cached_property
     def defined(self) -> frozenset[str]:
         """The names of its functions and classes, nested ones included."""
-        return frozenset(name.decode() for name in _DEFINED.findall(self._data))
+        data = self._data
+        found = (one for pattern in _DEFINES for one in pattern.finditer(data))
+        return frozenset(one[1].decode() for one in found if _begins_definition(data, one.start()))
+
+    @cached_property
+    def methods(self) -> Mapping[str, int]:
+        """How many functions of a name stand inside of others or of classes."""
+        data = self._data
+        found = (one for one in _DEFINES[0].finditer(data) if _begins_definition(data, one.start()))
+        return Counter(one[1].decode() for one in found if _is_indented(data, one.start()))
 
     @cached_property
     def trains(self) -> bool:
         """Whether it has a backward pass, or hands the training to a Trainer."""
-        return _TRAINS.search(self._code) is not None
+        if not holds_any(self._data, _TRAINING_WORDS):
+            return False
+        code = self._code
+        trainer = code.find(b"Trainer(")
+        runs = trainer >= 0 and max(code.rfind(b".train("), code.rfind(b".fit(")) > trainer
+        return runs or holds_any(code, _STEPS) or _OWN_TRAINER.search(code) is not None or _TRAINING_STEP.search(code) is not None
 
     @cached_property
     def cuda(self) -> bool:
         """Whether it speaks of CUDA, or of the accelerator at hand, whatever it is."""
-        return _CUDA.search(self._code) is not None
+        return holds_any(self._data, _CUDA_WORDS) and _CUDA.search(self._code) is not None
 
     @cached_property
     def engine(self) -> bool:
@@ -104,19 +129,40 @@ class Skim:
     @cached_property
     def checkpoints_activations(self) -> bool:
         """Whether it switches activation checkpointing on or offers to; an import alone does neither."""
-        return knows_checkpointing(self._code)
+        return knows_checkpointing(self._data)
 
     @cached_property
     def prunes(self) -> bool:
         """Whether it deletes checkpoints or sets how many are kept."""
-        code, own = _OWN_ROTATION.subn(b"", self._code)
+        if not holds_any(self._data, (*_REMOVAL_WORDS, *_ROTATION_WORDS)):
+            return False
+        code, own = _OWN_ROTATION.subn(b"", self._code) if b"def _keep_last(" in self._data else (self._code, 0)
         code = code.replace(b"_keep_last(", b"(") if own else code
-        return _ROTATION.search(code) is not None or _removes_checkpoints(code)
+        rotates = holds_any(code, _ROTATION_WORDS) and _ROTATION.search(code) is not None
+        return rotates or _removes_checkpoints(code)
 
     @cached_property
     def replaces_load(self) -> bool:
         """Whether it puts a function of its own in the place of ``torch.load``."""
-        return _REPLACES_LOAD.search(self._code) is not None
+        return b".load" in self._data and _REPLACES_LOAD.search(self._code) is not None
+
+
+def holds_any(data: bytes, words: Iterable[bytes]) -> bool:
+    """Whether one of these words stands anywhere in a text."""
+    return any(word in data for word in words)
+
+
+def _line_before(data: bytes, at: int) -> bytes:
+    """What stands on the line of a place in front of it."""
+    return data[data.rfind(b"\n", 0, at) + 1 : at]
+
+
+def _is_indented(data: bytes, at: int) -> bool:
+    return _line_before(data, at)[:1] in (b" ", b"\t")
+
+
+def _begins_definition(data: bytes, at: int) -> bool:
+    return _BEFORE_DEFINITION.fullmatch(_line_before(data, at)) is not None
 
 
 def without_comments(data: bytes) -> bytes:
@@ -129,25 +175,10 @@ def reads_variable(data: bytes, name: str) -> bool:
     return name.encode() in data and re.search((_READ % (re.escape(name), re.escape(name))).encode(), data) is not None
 
 
-def _imports(statements: Iterable[tuple[bytes, bytes, bytes]]) -> list[str]:
-    found: list[str] = []
-    for module, names, plain in statements:
-        if plain:
-            found += [
-                part.strip().split(b" ")[0].decode(errors="replace") for part in plain.split(b",") if part.strip()
-            ]
-            continue
-        base = module.decode(errors="replace")
-        found.append(base)
-        for part in names.strip(b"() \t\r\n").split(b","):
-            match = _NAME.match(part.strip())
-            if match:
-                found.append(base + ("" if base.endswith(".") else ".") + match.group().decode())
-    return found
-
-
 def _removes_checkpoints(data: bytes) -> bool:
     """Whether a deletion of anything but a lock, log or temporary file stands a few lines from a word about checkpoints."""
+    if not holds_any(data, _REMOVAL_WORDS):
+        return False
     lines = data.split(b"\n")
     for number, line in enumerate(lines):
         if _REMOVAL.search(line) and not _OTHER_FILES.search(line):

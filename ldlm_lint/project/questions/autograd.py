@@ -7,10 +7,14 @@ import re
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.traits import Trait
 
-_BY_HAND = re.compile(
-    rb"\.grad\s*\+=|\.grad\.(?:add_|copy_|mul_|div_|numel|view|flatten|reshape|clone|data)\b"
-    rb"|(?:reduce|gather|broadcast)\w*\([^)\n]*\.grad\b|CUDAGraph|make_graphed_callables|cuda\.graph\("
+_BY_HAND = Trait(
+    re.compile(
+        rb"\.grad\s*\+=|\.grad\.(?:add_|copy_|mul_|div_|numel|view|flatten|reshape|clone|data)\b"
+        rb"|(?:reduce|gather|broadcast)\w*\([^)\n]*\.grad\b|CUDAGraph|make_graphed_callables|cuda\.graph\("
+    ),
+    (b".grad", b"CUDAGraph", b"make_graphed_callables"),
 )
 
 
@@ -44,7 +48,7 @@ def _is_called_again(context: Context, finding: Finding, scope: str) -> Verdict:
 def _gradients_are_left_alone(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Nothing near the training adds to gradients or sends them by itself, for which they must exist."""
     files = trainings_of(context.project, finding.span.path)
-    return Verdict(bool(files) and not any(_BY_HAND.search(context.project.data(one)) for one in files))
+    return Verdict(bool(files) and not context.project.any_shows(files, _BY_HAND))
 
 
 QUESTIONS: dict[str, Question] = {

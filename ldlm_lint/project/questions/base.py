@@ -21,6 +21,8 @@ from ldlm_lint.project.loaders import Tracer
 from ldlm_lint.project.models import Models, Trees
 from ldlm_lint.project.pinning import Pinning
 from ldlm_lint.project.programs import Program
+from ldlm_lint.project.ranks import Ranks
+from ldlm_lint.project.recording import Recording
 from ldlm_lint.project.samplers import Samplers
 from ldlm_lint.project.sourcing import Sourcing
 from ldlm_lint.project.steps import Steps
@@ -140,6 +142,21 @@ class Context:
     def wraps(self) -> Wraps:
         """The models that DDP wraps."""
         return Wraps(self.project, self.calls)
+
+    @cached_property
+    def steps(self) -> Steps:
+        """The places that run in every step."""
+        return Steps(self.calls)
+
+    @cached_property
+    def ranks(self) -> Ranks:
+        """Who runs a call, all processes or one of them."""
+        return Ranks(self.calls)
+
+    @cached_property
+    def recording(self) -> Recording:
+        """Where gradients are recorded."""
+        return Recording(self.calls)
 
     @cached_property
     def often(self) -> Steps:

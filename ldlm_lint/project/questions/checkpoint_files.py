@@ -10,8 +10,7 @@ from ldlm_lint.project.rotation import may_go
 def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Neither the file, nor what it imports, nor the training files that use it delete or rotate checkpoints."""
     project, path = context.project, finding.span.path
-    flow = project.reach(path).union(*(project.reach(one) for one in project.trainers_of(path)))
-    return Verdict(not any(project.skim(one).prunes for one in flow))
+    return Verdict(not project.any_skim(project.reach_of_all((path, *project.trainers_of(path))), "prunes"))
 
 
 def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
@@ -24,7 +23,7 @@ def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verd
     """Always true; the fix, which deletes old files behind these saves, stays where the ways to all of them allow it."""
     path = finding.span.path
     wanted = finding.fix is not None and all(
-        may_go(context.calls, context.trees, path, position) for position in positions.split()
+        may_go(context.calls, context.ranks, context.trees, path, position) for position in positions.split()
     )
     return Verdict(True, withdraws=not wanted)
 

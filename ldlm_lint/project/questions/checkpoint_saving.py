@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.ranks import Ranks
 
 
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -14,7 +13,7 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
     call = next((one for one in context.project.flow(path).calls if one.position == position), None)
     if call is None or context.project.is_test(path):
         return Verdict(False)
-    ranks = Ranks(context.calls)
+    ranks = context.ranks
     if ranks.named_by_rank(path, names.split()):
         return Verdict(False)
     for way in ranks.ways(path, call):
@@ -34,7 +33,7 @@ def _load_default_stands(context: Context, finding: Finding, _subject: str) -> V
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    return Verdict(not any(project.skim(one).replaces_load for one in project.files if not project.is_test(one)))
+    return Verdict(not project.any_skim(project.plain, "replaces_load"))
 
 
 def _name(path: str) -> str:

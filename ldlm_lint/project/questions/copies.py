@@ -9,15 +9,22 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.samplers import Neglect
 from ldlm_lint.project.text import call_text
 from ldlm_lint.project.training import is_tutorial, trainings_of
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.project.wrappers import Passes, given, workers_parameter_of
 from ldlm_lint.python.flow import Callee
-from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 
-_DDP = re.compile(rb"\bDistributedDataParallel\(|\bDDP\(")
-_SHARES_OUT = re.compile(
-    rb"DistributedSampler|distributed_sampler|split_dataset_by_node|split_by_node|\.shard\(|::[ \t]*\w*(?:world|rank|replica)\w*"
-    rb"|rank[ \t]*::|\bAccelerator\(|setup_dataloaders\(|deepspeed\.initialize|num_replicas|\blightning\b|\bpytorch_lightning\b|%[ \t]*\w*world_?size"
+_DDP = Trait(re.compile(rb"\bDistributedDataParallel\(|\bDDP\("), (b"DistributedDataParallel(", b"DDP("))
+_SHARES_OUT = Trait(
+    re.compile(
+        rb"DistributedSampler|distributed_sampler|split_dataset_by_node|split_by_node|\.shard\(|::[ \t]*\w*(?:world|rank|replica)\w*"
+        rb"|rank[ \t]*::|\bAccelerator\(|setup_dataloaders\(|deepspeed\.initialize|num_replicas|\blightning\b|\bpytorch_lightning\b|%[ \t]*\w*world_?size"
+    ),
+    (
+        *(b"DistributedSampler", b"distributed_sampler", b"split_dataset_by_node", b"split_by_node", b".shard(", b"::"),
+        *(b"Accelerator(", b"setup_dataloaders(", b"deepspeed.initialize", b"num_replicas", b"lightning", b"world"),
+    ),
+    code=True,
 )
 _MANY_WORKERS = re.compile(rb"\bnum_workers\s*=\s*(?![01]\b|None)")
 
@@ -53,9 +60,8 @@ def _runs_under_ddp_unsharded(context: Context, finding: Finding, _subject: str)
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    files = [project.data(one) for one in trainings_of(project, path)]
-    wraps = any(_DDP.search(one) for one in files)
-    return Verdict(wraps and not any(_SHARES_OUT.search(without_comments(one)) for one in files))
+    files = trainings_of(project, path)
+    return Verdict(project.any_shows(files, _DDP) and not project.any_shows(files, _SHARES_OUT))
 
 
 def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str) -> Verdict:
@@ -63,9 +69,7 @@ def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    for other in sorted(project.files):
-        if name not in project.skim(other).called or project.is_test(other):
-            continue
+    for other in project.universe.of(one for one in project.plain if name in project.skim(one).called):
         for call in project.flow(other).calls:
             made = call.callee.name.rpartition(".")[2] == name and _resolves_to(context, other, call.callee, (path, name))
             if made:

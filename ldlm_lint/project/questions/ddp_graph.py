@@ -12,15 +12,16 @@ from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import (
+    CALLS_TORCHS,
     NON_REENTRANT,
     as_non_reentrant,
     enables_reentrant,
     has_old_transformers,
     reentrant_calls,
 )
-from ldlm_lint.project.steps import Steps
 from ldlm_lint.project.sync_scopes import engine_accumulates, local_passes
 from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.skim import without_comments
@@ -29,7 +30,10 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
-_SHARDED = re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize")
+_SHARDED = Trait(
+    re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize"),
+    (b"fully_shard", b"FullyShardedDataParallel", b"FSDP", b"fsdp_plugin", b"deepspeed.initialize"),
+)
 _DISTRIBUTED = re.compile(
     rb"DistributedDataParallel\(|\bDDP\(|fully_shard|deepspeed\.initialize|\bAccelerator\(|hvd\.init"
 )
@@ -93,8 +97,9 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     if found is not None:
         return _reentrant_at(context, [(path, found)])
     calls = []
-    for part in context.models.parts(path, _slots(slots)):
-        node = context.models.definition(part) if b"checkpoint" in project.data(part.path) else None
+    checkpointing = project.showing(CALLS_TORCHS)
+    for part in context.models.parts(path, _slots(slots), checkpointing) if checkpointing else ():
+        node = context.models.definition(part) if part.path in checkpointing else None
         calls += [(part.path, call) for call in reentrant_calls(node)] if node is not None else []
     return _reentrant_at(context, calls) if calls else Verdict(False)
 
@@ -138,7 +143,7 @@ def _happens_between_steps(context: Context, finding: Finding, place: str) -> Ve
     if finding.span.path not in context.project.files:
         return Verdict(False)
     scope, _, loops = place.partition("|")
-    found = Steps(context.calls).every_step(finding.span.path, scope, [int(line) for line in loops.split(",") if line])
+    found = context.steps.every_step(finding.span.path, scope, [int(line) for line in loops.split(",") if line])
     return Verdict(found is None)
 
 
@@ -170,7 +175,7 @@ def _no_sync_is_of_ddp(context: Context, finding: Finding, slots: str) -> Verdic
         wrap = context.wraps.of(path, slot)
         if wrap is not None:
             near = wrap.files | {path}
-            holds = not any(_SHARDED.search(without_comments(project.data(one))) for one in near)
+            holds = not any(_SHARDED.pattern.search(without_comments(project.data(one))) for one in near)
             related = (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),)
             return Verdict(holds, related)
     return Verdict(False)
@@ -181,7 +186,7 @@ def _nothing_shards(context: Context, finding: Finding, _subject: str) -> Verdic
     project, path = context.project, finding.span.path
     files = {path, *trainings_of(project, path)}
     known = path in project.files and not project.is_test(path)
-    return Verdict(known and not any(_SHARDED.search(project.data(one)) for one in files))
+    return Verdict(known and not project.any_shows(files, _SHARDED))
 
 
 def _only_data_parallel(context: Context, finding: Finding, _subject: str) -> Verdict:

@@ -9,11 +9,15 @@ from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.training import divides_accumulation
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import reads_variable, without_comments
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.source import Kind
 
-_DETACHES_GRADIENTS = re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd")
+_DETACHES_GRADIENTS = Trait(
+    re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd"),
+    (b"grad.detach_(", b"dist_autograd", b"distributed.autograd"),
+)
 _SYNCS_ITSELF = re.compile(
     rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|deepspeed\.initialize|accelerator\.\w|\bAccelerator\("
     rb"|fully_shard|FullyShardedDataParallel"
@@ -45,8 +49,8 @@ def _wrapped_model_trains(context: Context, finding: Finding, _subject: str) -> 
 def _gradients_stay_attached(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Nothing near the training detaches gradients in place, which a view does not allow, or keeps them elsewhere."""
     project, path = context.project, finding.span.path
-    near = project.reach(path).union(*(project.reach(one) for one in project.trainers_of(path)))
-    return Verdict(not any(_DETACHES_GRADIENTS.search(project.data(one)) for one in near))
+    near = project.reach_of_all((path, *project.trainers_of(path)))
+    return Verdict(not project.any_shows(near, _DETACHES_GRADIENTS))
 
 
 def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verdict:

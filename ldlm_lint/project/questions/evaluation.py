@@ -7,8 +7,6 @@ import re
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.recording import Recording
-from ldlm_lint.project.steps import Steps
 
 _STARTS = re.compile(rb"argparse|__main__|absl|click|hydra|sys\.argv")
 _UNIT_TEST = re.compile(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
@@ -26,7 +24,7 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
     project, path = context.project, finding.span.path
     if path not in project.files or _is_unit_test(project, path):
         return Verdict(False)
-    recording = Recording(context.calls)
+    recording = context.recording
     for one in subject.split(";"):
         scope, loops, needs, helper, root, bases = one.split("|")
         if any(project.resolve(path, base) is None for base in bases.split(",") if base):
@@ -48,7 +46,7 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
 
 def _learns_with(context: Context, path: str, scope: str) -> bool:
     """Whether a function runs in every step of a training."""
-    return Steps(context.calls).every_step(path, scope, ()) is not None
+    return context.steps.every_step(path, scope, ()) is not None
 
 
 QUESTIONS: dict[str, Question] = {"evaluation-records-gradients": _evaluation_records_gradients}

@@ -102,7 +102,7 @@ def _made_optimizer_trains_on_cuda(context: Context, _finding: Finding, _optimiz
     for maker in makers:
         for trainer in project.trainers_of(maker):
             reach = project.reach(trainer)
-            if any(project.skim(one).cuda for one in reach) and not any(project.skim(one).engine for one in reach):
+            if project.any_skim(reach, "cuda") and not project.any_skim(reach, "engine"):
                 return Verdict(True)
     return Verdict(False)
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.steps import Place
-from ldlm_lint.project.training import is_tutorial, trainings_of
+from ldlm_lint.project.training import ON_TPU, is_tutorial, trainings_of
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.rules.roles import is_diagnostic
 
-_DEVICE = re.compile(
-    rb"cuda|torch\.accelerator|\bAccelerator\(|lightning|transformers|deepspeed|accelerate|\.to\(.*device"
-    rb"|\b(?:xpu|npu|mps)\b"
+_DEVICE = Trait(
+    re.compile(
+        rb"cuda|torch\.accelerator|\bAccelerator\(|lightning|transformers|deepspeed|accelerate|\.to\(.*device"
+        rb"|\b(?:xpu|npu|mps)\b"
+    ),
+    (
+        *(b"cuda", b"torch.accelerator", b"Accelerator(", b"lightning", b"transformers", b"deepspeed", b"accelerate"),
+        *(b"device", b"xpu", b"npu", b"mps"),
+    ),
 )
 _PREDICTS = re.compile(
     r"(^|/)(inference|infer|eval|evaluation|evaluate|serving|sampling|generation)(/|\.py$)"
@@ -53,7 +61,7 @@ def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
     project, known = context.project, context.answers
     key = ("trains-on-device", f"{path}|{alone}")
     if key not in known:
-        files = trainings_of(project, path) or (project.training_files | {path} if alone else frozenset())
+        files = trainings_of(project, path) or (project.training_files | {path} if alone else ())
         left_out = project.is_test(path) or is_tutorial(project, path) or is_diagnostic(path, ())
         left_out = left_out or (_predicts(project, path) and not project.skim(path).trains)
         known[key] = not left_out and bool(files) and _on_device(project, files)
@@ -65,10 +73,10 @@ def _predicts(project: Project, path: str) -> bool:
     return _PREDICTS.search(path.removeprefix(project.root)) is not None
 
 
-def _on_device(project: Project, files: frozenset[str]) -> bool:
-    if any(b"torch_xla" in project.data(one) for one in files) and not any(project.skim(one).cuda for one in files):
+def _on_device(project: Project, files: Collection[str]) -> bool:
+    if not project.any_skim(files, "cuda") and project.any_shows(files, ON_TPU):
         return False
-    return any(_DEVICE.search(project.data(one)) for one in files)
+    return project.any_shows(files, _DEVICE)
 
 
 def _itself(context: Context, path: str, scope: str) -> Place | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from ldlm_lint.model import Finding
 from ldlm_lint.project.activation_fix import checkpoint_fix
 from ldlm_lint.project.engines import checkpoints_activations
 from ldlm_lint.project.hub_models import enabling_fix
+from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
-_MODELS = re.compile(rb"^class[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b", re.M)
+_MODELS = re.compile(rb"class(?<![^\n]class)[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b")
 _ATTENDS = re.compile(rb"attn|attention", re.I)
 _BLOCK_NAME = re.compile(
     r"(transformer|attention|attn|dit|vit|decoder|encoder|llama|gpt|bert)\w*(block|layer)|^(block|layer)$", re.I
@@ -25,13 +27,18 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
     project, path = context.project, finding.span.path
     trainers = project.trainers_of(path)
     resolved = (project.resolve(path, name) for name in origins.split())
-    speaking = {path, *trainers, *(found[0] for found in resolved if found is not None)}
-    near = project.reach(path).union(*(project.reach(one) for one in trainers))
-    speaking |= {one for one in near if not _MODELS.search(project.data(one))}
-    if any(project.skim(one).checkpoints_activations for one in speaking):
+    speaking = trainers | {path, *(found[0] for found in resolved if found is not None)}
+    if project.any_skim(speaking, "checkpoints_activations"):
+        return Verdict(False)
+    if project.any_that(project.reach_of_all((path, *trainers)), "no-model-checkpoints", _speaks_for_all(project)):
         return Verdict(False)
     engines = (engine for one in (path, *trainers) for engine in context.engines.of(one))
     return Verdict(not any(map(checkpoints_activations, engines)))
+
+
+def _speaks_for_all(project: Project) -> Callable[[str], bool]:
+    """Whether a file that holds no model of its own checkpoints activations."""
+    return lambda path: project.skim(path).checkpoints_activations and not _MODELS.search(project.data(path))
 
 
 def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:

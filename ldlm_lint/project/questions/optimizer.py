@@ -15,7 +15,7 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str)
     for trainer in project.trainers_of(path):
         engine = project.skim(trainer).engine or project.skim(path).engine
         engine = engine or any(map(makes_optimizer, context.engines.of(trainer)))
-        if not engine and any(project.skim(one).cuda for one in project.reach(trainer)):
+        if not engine and project.any_skim(project.reach(trainer), "cuda"):
             return Verdict(True)
     return Verdict(False)
 

@@ -79,7 +79,7 @@ def _convolves_one_size(context: Context, finding: Finding, benchmark: str) -> V
             return Verdict(False)
         files = project.reach(path)
     else:
-        files = frozenset(one for trainer in project.trainers_of(path) for one in project.reach(trainer))
+        files = project.trainings_of(path)
     code = _code(context, files)
     if (benchmark == "unset" and _AUTOTUNER.search(code)) or not _ONE_SIZE.search(code) or _MANY_SIZES.search(code):
         return Verdict(False)
@@ -93,8 +93,9 @@ def _older_tf32_interface(context: Context, finding: Finding, family: str) -> Ve
     old = _OLD_INTERFACE.get(family)
     if old is None or project.is_test(path):
         return Verdict(False)
-    programs = [project.reach(one) for one in project.files if path in project.reach(one) and not project.is_test(one)]
-    for other in sorted(set().union(*programs) - {path}):
+    for other in project.reach_of_all(project.importers(path) & project.plain) - {path}:
+        if b"32" not in project.data(other):
+            continue
         data = without_comments(project.data(other))
         found = old.search(data)
         if found is None or project.is_test(other) or b"fp32_precision" in data or b"hasattr" in data:
@@ -132,7 +133,9 @@ def _trains_after(context: Context, path: str, scope: str, depth: int = 0) -> bo
         return False
     if not scope:
         return context.runs_training(path) or any(
-            context.runs_training(one) for one in context.project.files if path in context.project.imported_by(one)
+            context.runs_training(one)
+            for one in context.project.importers(path)
+            if path in context.project.imported_by(one)
         )
     if context.calls.trains(path, scope) or (depth and context.project.skim(path).trains):
         return True

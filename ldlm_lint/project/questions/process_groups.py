@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from astroid import nodes
@@ -16,36 +15,33 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import length_of
 
 
-def _flow(context: Context, path: str) -> frozenset[str]:
-    """The files that a program which uses a file may load."""
+def _set_later(context: Context, path: str) -> bool:
+    """Whether a program that uses a file may set timeouts when the groups are made."""
     project = context.project
-    entries = (one for one in project.files if not project.is_test(one) and path in project.reach(one))
-    return project.reach(path).union(*(project.reach(one) for one in entries))
-
-
-def _set_later(context: Context, files: Iterable[str]) -> bool:
-    return any(sets_timeouts_later(context.project.data(one)) for one in files)
+    flow = project.reach_of_all((path, *(project.importers(path) & project.plain)))
+    return project.any_that(flow, "sets-timeouts-later", lambda one: sets_timeouts_later(project.data(one)))
 
 
 def _timeouts_are_not_set_later(context: Context, finding: Finding, _subject: str) -> Verdict:
-    return Verdict(not _set_later(context, _flow(context, finding.span.path)))
+    return Verdict(not _set_later(context, finding.span.path))
 
 
 def _default_group_has_timeout(context: Context, finding: Finding, _subject: str) -> Verdict:
     """A program that loads the file gives its default group a timeout wherever it makes one, and sets none later."""
     project, path = context.project, finding.span.path
-    if _set_later(context, _flow(context, path)):
+    if _set_later(context, path):
         return Verdict(False)
     known: dict[str, _Made] = {}
-    loading = {one for one in project.files if path in project.reach(one) and not project.is_test(one)}
-    imported = frozenset().union(*(project.imported_by(one) for one in loading))
+    loading = project.importers(path) & project.plain
+    imported = {target for one in loading for target in project.imported_by(one)}
+    making = project.universe.of(one for one in project.plain if b"init_process_group" in project.data(one))
     # A file that is imported itself knows only a part of its program.
-    for entry in sorted(loading - imported or loading):
+    for entry in loading - imported or loading:
         made = []
-        for one in sorted(project.reach(entry)):
-            if b"init_process_group" in project.data(one) and not project.is_test(one):
-                known.setdefault(one, _made_in(context, one))
-                made.append(known[one])
+        for one in making & project.reach(entry):
+            if one not in known:
+                known[one] = _made_in(context, one)
+            made.append(known[one])
         given = [place for one in made for place in one.given]
         if given and all(one.given or not one.calls for one in made):
             return Verdict(True, (given[0][0],), (("timeout", given[0][1]),))

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.steps import Steps
 from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
 from ldlm_lint.python.names import published
 
@@ -95,7 +94,7 @@ def _runs_many_ranks(context: Context, finding: Finding, _subject: str) -> Verdi
 
 def _runs_in_every_step(context: Context, finding: Finding, place: str) -> Verdict:
     """A place runs in every step of a training that may run on several ranks."""
-    path, steps = finding.span.path, Steps(context.calls)
+    path, steps = finding.span.path, context.steps
     scope, _, loops = place.partition("|")
     if context.project.is_test(path) or not steps.distributed(path):
         return Verdict(False)

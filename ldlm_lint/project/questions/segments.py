@@ -9,6 +9,7 @@ from astroid import nodes
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.flow import Function
 from ldlm_lint.python.places import scope_name
@@ -16,8 +17,11 @@ from ldlm_lint.python.signatures import Target, method_of, refuses
 from ldlm_lint.python.walks import nodes_of
 
 _REDUCES = re.compile(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
-_DEVICES = re.compile(
-    rb"strategy[ \t]*=[ \t]*[\"'](?:ddp|fsdp|deepspeed)|(?:DDP|FSDP|DeepSpeed)Strategy\(|num_nodes[ \t]*=|devices[ \t]*=[ \t]*(?:-1|[2-9]|1\d)"
+_DEVICES = Trait(
+    re.compile(
+        rb"strategy[ \t]*=[ \t]*[\"'](?:ddp|fsdp|deepspeed)|(?:DDP|FSDP|DeepSpeed)Strategy\(|num_nodes[ \t]*=|devices[ \t]*=[ \t]*(?:-1|[2-9]|1\d)"
+    ),
+    (b"strategy", b"Strategy(", b"num_nodes", b"devices"),
 )
 
 
@@ -68,7 +72,7 @@ def _nothing_is_reduced(context: Context, finding: Finding, positions: str) -> V
 
 def _lightning_uses_several_devices(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Lightning takes one device or many; only what a training sets tells."""
-    return Verdict(any(_DEVICES.search(context.project.data(one)) for one in trainings_of(context.project, finding.span.path)))
+    return Verdict(context.project.any_shows(trainings_of(context.project, finding.span.path), _DEVICES))
 
 
 def _reduces(context: Context, path: str, function: Function, depth: int = 0) -> bool:

@@ -1,0 +1,191 @@
+"""The imports between the files of a project: what a dotted name means, and which files reach which."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+
+from ldlm_lint.project.components import components
+from ldlm_lint.project.filesets import FileSet, Universe
+from ldlm_lint.python.skim import Skim
+
+Defined = tuple[str, str]
+"""A file, and a name inside it; empty for the module itself."""
+
+
+class Imports:
+    """Resolves names to files, and knows who imports whom, directly or through others."""
+
+    def __init__(self, root: str, universe: Universe, skim: Callable[[str], Skim]) -> None:
+        self._root = root
+        self._universe = universe
+        self._files = universe.numbers.keys()
+        self._skim = skim
+        self._resolved: dict[tuple[str, str], Defined | None] = {}
+        self._places: dict[tuple[str, str, bool], Defined | None] = {}
+        self._folders: dict[str, tuple[str, ...]] = {}
+        self._imported: dict[str, FileSet] = {}
+        self._modules: dict[str, bool] = {}
+        self._by_name: dict[str, Mapping[str, list[str]]] = {}
+
+    def resolve(self, importer: str, name: str) -> Defined | None:
+        """The project file behind a dotted name as an importer writes it, and the name inside that file.
+
+        An absolute import is looked up from the importer's folder upwards to the root, as ``sys.path`` of a script
+        in any of these folders would; a name that a package re-exports is followed to where it is defined.
+        """
+        if not name.startswith(".") and name.partition(".")[0] not in self._heads:
+            return None
+        key = (importer, name)
+        if key not in self._resolved:
+            self._resolved[key] = None
+            self._resolved[key] = self._resolve(importer, name)
+        return self._resolved[key]
+
+    @cached_property
+    def _entries(self) -> frozenset[str]:
+        """Every folder that holds a module at some depth, and every module without its ending."""
+        found: set[str] = set()
+        for path in self._files:
+            entry = path.removesuffix(".py")
+            while entry not in found and len(entry) > 1:
+                found.add(entry)
+                entry = posixpath.dirname(entry)
+        return frozenset(found)
+
+    @cached_property
+    def _heads(self) -> frozenset[str]:
+        """The names with which the dotted name of a module of the project may begin."""
+        return frozenset(entry.rpartition("/")[2] for entry in self._entries)
+
+    def _resolve(self, importer: str, name: str) -> Defined | None:
+        bare = name.lstrip(".")
+        level = len(name) - len(bare)
+        folder = posixpath.dirname(importer)
+        for one in self._above(folder, level) if level else self._upwards(folder):
+            found = self._below(one, bare, package=level > 0)
+            if found is not None:
+                return self._defining(*found)
+        return None
+
+    def _above(self, folder: str, level: int) -> Iterator[str]:
+        for _ in range(level - 1):
+            folder = posixpath.dirname(folder)
+        yield folder
+
+    def _upwards(self, folder: str) -> tuple[str, ...]:
+        """The folders in which an absolute import of a file in this one is looked up."""
+        if folder not in self._folders:
+            found, one = [], folder
+            while one.startswith(self._root) and one != self._root:
+                found.append(one)
+                one = posixpath.dirname(one)
+            self._folders[folder] = (*found, self._root, posixpath.join(self._root, "src"))
+        return self._folders[folder]
+
+    def _below(self, folder: str, name: str, *, package: bool) -> Defined | None:
+        """The file of a module below a folder; for a relative import also the folder's own ``__init__.py``."""
+        key = (folder, name, package)
+        if key not in self._places:
+            self._places[key] = self._find_below(folder, name, package)
+        return self._places[key]
+
+    def _find_below(self, folder: str, name: str, package: bool) -> Defined | None:
+        base = folder.rstrip("/")
+        parts = name.split(".") if name else []
+        if parts and f"{base}/{parts[0]}" in self._entries:
+            for end in range(len(parts), 0, -1):
+                module = "/".join((base, *parts[:end]))
+                for path in (f"{module}.py", f"{module}/__init__.py"):
+                    if path in self._files:
+                        return path, ".".join(parts[end:])
+        own = f"{base}/__init__.py"
+        return (own, name) if package and own in self._files else None
+
+    def _defining(self, path: str, name: str) -> Defined:
+        first = name.partition(".")[0]
+        if first in ("", "*") or first in self._skim(path).defined:
+            return path, name
+        for imported in self._imports_of(path).get(first, ()):
+            if (found := self.resolve(path, imported)) and found[0] != path:
+                return found[0], found[1] + name[len(first) :]
+        return self._behind_star(path, name) or (path, name)
+
+    def _imports_of(self, path: str) -> Mapping[str, list[str]]:
+        """What a file imports, by the last name."""
+        if path not in self._by_name:
+            found: dict[str, list[str]] = defaultdict(list)
+            for imported in self._skim(path).imports:
+                found[imported.rpartition(".")[2]].append(imported)
+            self._by_name[path] = found
+        return self._by_name[path]
+
+    def _behind_star(self, path: str, name: str) -> Defined | None:
+        """Where a name is defined that a file may take from ``from module import *``."""
+        for imported in self._imports_of(path).get("*", ()):
+            module = self.resolve(path, imported.removesuffix("*").rstrip(".") or imported.removesuffix("*"))
+            if module is None or module[1] or module[0] == path:
+                continue
+            found = self.resolve(path, imported.removesuffix("*") + name)
+            if found and name.partition(".")[0] in self._skim(found[0]).defined:
+                return found
+        return None
+
+    def may_import(self, importer: str, path: str, name: str) -> bool:
+        """Whether a file may speak of a name of another one: by importing it, or a module that may lead to it."""
+        by_name = self._imports_of(importer)
+        if "*" in by_name or any(self.resolve(importer, one) == (path, name) for one in by_name.get(name, ())):
+            return True
+        return self._imports_modules(importer)
+
+    def _imports_modules(self, path: str) -> bool:
+        """Whether a file imports a module of the project as such, or a folder of modules."""
+        if path not in self._modules:
+            self._modules[path] = any(self._may_be_module(path, one) for one in self._skim(path).bound)
+        return self._modules[path]
+
+    def _may_be_module(self, path: str, name: str) -> bool:
+        found = self.resolve(path, name)
+        if found is None:
+            return name.startswith(".") or name.partition(".")[0] in self._heads
+        where, inside = found
+        return not inside or (where.endswith("/__init__.py") and inside.partition(".")[0] not in self._skim(where).defined)
+
+    def imported_by(self, path: str) -> FileSet:
+        """The project files that a file imports directly."""
+        if path not in self._imported:
+            found = (self.resolve(path, name) for name in self._skim(path).imports)
+            self._imported[path] = self._universe.of({target[0] for target in found if target is not None} - {path})
+        return self._imported[path]
+
+    def reach(self, path: str) -> FileSet | frozenset[str]:
+        """A file and every project file that it imports, directly or through others."""
+        number = self._universe.numbers.get(path)
+        return frozenset({path}) if number is None else self._closures[0][number]
+
+    def importers(self, path: str) -> FileSet:
+        """The files from which a file is reached by imports, itself among them; none for what is no Python file."""
+        number = self._universe.numbers.get(path)
+        return self._universe.of(()) if number is None else self._closures[1][number]
+
+    @cached_property
+    def _closures(self) -> tuple[list[FileSet], list[FileSet]]:
+        """For each file what it reaches, and what reaches it; files that import each other share one set."""
+        numbers, paths = self._universe.numbers, self._universe.paths
+        edges = [[numbers[one] for one in self.imported_by(path)] for path in paths]
+        groups = components(edges)
+        group_of = {one: number for number, group in enumerate(groups) for one in group}
+        below = [{group_of[target] for one in group for target in edges[one]} - {number} for number, group in enumerate(groups)]
+        down = [sum(1 << one for one in group) for group in groups]
+        up = list(down)
+        # A group stands behind every group that it imports.
+        for number in range(len(groups)):
+            for target in below[number]:
+                down[number] |= down[target]
+        for number in reversed(range(len(groups))):
+            for target in below[number]:
+                up[target] |= up[number]
+        sets = [[FileSet(self._universe, bits) for bits in side] for side in (down, up)]
+        return [sets[0][group_of[one]] for one in range(len(paths))], [sets[1][group_of[one]] for one in range(len(paths))]

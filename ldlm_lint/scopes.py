@@ -1,17 +1,21 @@
 """The function or class around a place of a file, in a configuration the key.
 
-Python's are told from tokens, so that a file with a syntax error has them too.
+Python's are told from its syntax tree, those of a file with a syntax error from tokens, which takes ten times as long.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import tokenize
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ldlm_lint.source import Kind, Source
 
+# What of a statement or module holds statements, or what holds them in turn.
+_PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
 _LAYOUT = (tokenize.NL, tokenize.COMMENT, tokenize.ENCODING, tokenize.ENDMARKER)
 
 
@@ -31,13 +35,41 @@ def scopes(source: Source) -> tuple[Scope, ...]:
 
         found = keys(source)
     else:
-        found = _python(source) if source.kind is Kind.PYTHON else _shell(source)
+        found = python_scopes(source) if source.kind is Kind.PYTHON else _shell(source)
     return tuple(sorted(found, key=lambda scope: (scope.start, -scope.end)))
 
 
 def symbol_at(found: tuple[Scope, ...], offset: int) -> str:
     """The dotted name of the innermost of the scopes at a byte offset; empty at top level."""
     return next((scope.name for scope in reversed(found) if scope.start <= offset < scope.end), "")
+
+
+def python_scopes(source: Source) -> Iterator[Scope]:
+    """The functions and classes of a Python file, in any order."""
+    try:
+        with warnings.catch_warnings():
+            # Python complains about escapes in strings of the linted file.
+            warnings.simplefilter("ignore")
+            tree = ast.parse(source.text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return by_tokens(source)
+    return _by_tree(source, tree)
+
+
+def _by_tree(source: Source, tree: ast.Module) -> Iterator[Scope]:
+    starts = (*source.line_starts, len(source.data))
+    last = tree.body[-1].end_lineno if tree.body else 0
+    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    while waiting:
+        node, around = waiting.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            around = f"{around}.{node.name}" if around else node.name
+            first = min((node.lineno, *(one.lineno for one in node.decorator_list)))
+            # The last scope is open to the end of the file.
+            end = len(source.data) + 1 if node.end_lineno == last else starts[min(node.end_lineno, len(starts) - 1)]
+            yield Scope(starts[first - 1], end, around)
+        for part in _PARTS:
+            waiting += [(child, around) for child in getattr(node, part, ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +88,8 @@ class _Line:
         return words[1] if len(words) > 1 and words[0] in ("def", "class") else ""
 
 
-def _python(source: Source) -> Iterator[Scope]:
+def by_tokens(source: Source) -> Iterator[Scope]:
+    """The functions and classes of a Python file up to where it breaks off."""
     starts = (*source.line_starts, len(source.data))
     end_of_file = len(source.data) + 1
     around: list[tuple[int, int, str]] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from ldlm_lint import baseline
 from ldlm_lint.cli import main
 from ldlm_lint.identity import LONGEST, folded, shortened
 from ldlm_lint.model import Identity
-from ldlm_lint.scopes import scopes, symbol_at
+from ldlm_lint.scopes import by_tokens, python_scopes, scopes, symbol_at
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.tomlfile import ConfigError
 
@@ -492,3 +493,23 @@ def test_the_fingerprint_is_the_same_on_every_machine_and_moves_along(project: P
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="does not exist"):
         baseline.read(tmp_path / "none.json")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x = 1\n",
+        "class A:\n    @property\n    # a comment\n    def f(self):\n        pass\n\n    # trailing\n\n\ny = 2\n",
+        "def f():\n    def g(): pass\n    return g\n# the end\n",
+        "if x:\n    async def f():\n        pass\nelse:\n    class B: y = '''\n    '''\n",
+        "try:\n    pass\nexcept E:\n    def f(): pass\nfinally:\n    def g(): pass\nmatch x:\n    case 1:\n        def h(): pass\n",
+        "def f():\r\n    pass\r\n\r\ndef g():\r    pass\r",
+        "\ufeffdef ü():\n\tpass\n",
+    ],
+)
+def test_scopes_are_the_same_by_tree_and_by_tokens(text: str) -> None:
+    source = Source("/p/x.py", text.encode(), Kind.PYTHON)
+    by_tree = sorted(python_scopes(source), key=repr)
+    assert by_tree == sorted(by_tokens(source), key=repr)
+    assert len(by_tree) == len(re.findall(r"\b(?:def|class) ", text))

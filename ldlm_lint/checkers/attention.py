@@ -59,8 +59,10 @@ class AttentionChecker(LdlmChecker):
             return
         name = next(iter(names))
         for pattern, keyword, off, on in _SWITCHES:
+            if not pattern.search(name):
+                continue
             argument = Arguments(node)[keyword]
-            if not pattern.search(name) or not argument.is_only(off) or b"output_attentions" in self.source.data:
+            if not argument.is_only(off) or b"output_attentions" in self.source.data:
                 continue
             self.report(
                 UNFUSED_ATTENTION,

@@ -22,6 +22,7 @@ _LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
 _DEPTH = 3
 _BUDGET = 4000
 _CACHE = "_ldlm_acting"
+_EVENTS = "_ldlm_events"
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,12 @@ class Event:
 
 def events_of(function: nodes.NodeNG) -> list[Event]:
     """The events of a function or module in the order in which they happen."""
-    walk = _Walk(acting_functions(function.root()))
-    walk.suite(function.body)
-    return walk.events
+    known: list[Event] | None = function.__dict__.get(_EVENTS)
+    if known is None:
+        walk = _Walk(acting_functions(function.root()))
+        walk.suite(function.body)
+        known = function.__dict__[_EVENTS] = walk.events
+    return known
 
 
 def acting_functions(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]:
@@ -164,19 +168,24 @@ class _Walk:
         self.suite(node.finalbody)
 
     def _expression(self, node: nodes.NodeNG) -> None:
+        """The calls of an expression or simple statement; most have none, and are not gone through."""
+        if next(nodes_of(node, nodes.Call), None) is not None:
+            self._part(node)
+
+    def _part(self, node: nodes.NodeNG) -> None:
         if isinstance(node, (nodes.Lambda, nodes.FunctionDef, nodes.ClassDef)):
             return
         if isinstance(node, nodes.IfExp):
-            self._expression(node.test)
+            self._part(node.test)
             for part, holds in ((node.body, True), (node.orelse, False)):
                 self._conditions.append(conditions_of(node.test, holds))
-                self._expression(part)
+                self._part(part)
                 self._conditions.pop()
             return
         loops = node.generators if isinstance(node, nodes.ComprehensionScope) else []
         self._loops += loops
         for child in node.get_children():
-            self._expression(child)
+            self._part(child)
         del self._loops[len(self._loops) - len(loops) :]
         if isinstance(node, nodes.Call):
             self._call(node)

@@ -206,6 +206,10 @@ def foreign_stack(call: nodes.Call) -> str | None:
     names = qualified(call.func)
     if len(names) != 1 or (name := next(iter(names))).startswith((".", UNKNOWN)):
         return None
+    known = name in _ENCODERS or _PRETRAINED.search(name) is not None
+    if not known and (name.startswith("torch.") or not last_name(call.func)[:1].isupper() or not TRANSFORMER.search(name)):
+        # Most calls: what they pass need not be told.
+        return None
     arguments = Arguments(call)
     if any(keyword.arg and SWITCH_ARGUMENT.search(keyword.arg) for keyword in call.keywords):
         return None

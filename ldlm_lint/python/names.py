@@ -18,6 +18,7 @@ _DEPTH = 6
 _NAMING = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript, nodes.IfExp)
 _CACHE = "_ldlm_qualified"
 _NAMES = "_ldlm_names"
+_MEANT = "_ldlm_meant"
 
 # Where torch and others define a name in one module and publish it in another, the published one is used.
 _PUBLISHED = {
@@ -164,8 +165,11 @@ def is_named(node: nodes.NodeNG, wanted: frozenset[str] | set[str]) -> bool:
 
 def meant(node: nodes.NodeNG) -> frozenset[str]:
     """`qualified`, with the public name in the place of one that a module of the project may hand on."""
-    found = handed_on(node)
-    return frozenset({found[1]}) if found is not None else qualified(node)
+    known: frozenset[str] | None = node.__dict__.get(_MEANT)
+    if known is None:
+        found = handed_on(node)
+        known = node.__dict__[_MEANT] = frozenset({found[1]}) if found is not None else qualified(node)
+    return known
 
 
 def handed_on(node: nodes.NodeNG) -> tuple[str, str] | None:

@@ -147,8 +147,6 @@ class Source:
             joined = text.python_text(data)
         except text.NotebookError as error:
             raise UnreadableError(str(error), error.line) from error
-        if len(joined) > MAX_BYTES:
-            raise UnreadableError(f"its code is larger than {MAX_BYTES:,} bytes ({len(joined):,})")
         cells = text.parts(joined)
         segments = tuple(Segment(cell.start, cell.start, cell.number) for cell in cells)
         return cls(path, joined, Kind.PYTHON, segments=(Segment(0, 0), *segments), parts=cells)

@@ -16,8 +16,13 @@ from typing import Any
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BOM = b"\xef\xbb\xbf"
-# Digits are of no interest, and turning thousands of them into a number takes long.
-_DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
+
+
+def _no_number(_digits: str) -> None:
+    """Numbers are of no interest, and turning thousands of digits into one takes long."""
+
+
+_DECODER = json.JSONDecoder(parse_int=_no_number, parse_float=_no_number)
 _KEPT = ("cell_type", "source", "input", "language", "metadata")
 _OTHER_KERNELS = re.compile(r"ir|julia|bash|javascript|typescript|deno|scala|rust|xcpp|\.net|sos|octave", re.IGNORECASE)
 
@@ -80,7 +85,7 @@ def items(text: str, at: int, visit: Callable[[int], int]) -> int:
 
 
 def skip(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value that begins at ``at``, numbers as their digits, and its end."""
+    """The JSON value that begins at ``at``, numbers left out, and its end."""
     return _DECODER.raw_decode(text, at)
 
 

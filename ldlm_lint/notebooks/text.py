@@ -8,11 +8,13 @@ error in the comment before it: the other cells are checked.
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 from ldlm_lint.notebooks import document, magics
 from ldlm_lint.notebooks.document import Cell, NotebookError
 
+MAX_CODE = 5_000_000
 _MARK = "\x01"
 # Two lines, so that nothing in the first cell is taken for the text's encoding.
 _HEAD = f"# %% notebook{_MARK}"
@@ -21,7 +23,6 @@ _BREAK = re.compile(rf"^# %% \[cell (\d+)\]{_MARK}(?: not parsed, line (\d+): ([
 _FROZEN = re.compile(rf"^[^\r\n]*[{_MARK}{magics.MARK}][^\r\n]*".encode(), re.MULTILINE)
 _CELL_MAGIC = f"#{magics.MARK}%%".encode()
 _NEWLINE = re.compile(r"\r\n|\r|\n")
-_END = re.compile(rb"(?:\r\n|\r|\n)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,9 @@ def python_text(data: bytes) -> bytes:
     if is_text(data):
         return data
     cells = document.read(data).cells
+    size = sum(len(cell.text) for cell in cells)
+    if size > MAX_CODE:
+        raise NotebookError(f"its code is larger than {MAX_CODE:,} characters ({size:,})")
     for cell in cells:
         if _MARK in cell.text or magics.MARK in cell.text or "\0" in cell.text:
             raise NotebookError(f"cell {cell.number} holds control characters")
@@ -62,7 +66,7 @@ def python_text(data: bytes) -> bytes:
 def parts(data: bytes) -> tuple[Part, ...]:
     """The cells of a text."""
     found = list(_BREAK.finditer(data))
-    ends = [match.start() for match in found[1:]] + [len(data)]
+    ends = [*(match.start() for match in found[1:]), *([len(data)] if found else [])]
     return tuple(
         Part(int(match[1]), match.end(), max(end, match.end()), int(match[2] or 0), (match[3] or b"").decode())
         for match, end in zip(found, ends, strict=True)
@@ -71,12 +75,19 @@ def parts(data: bytes) -> tuple[Part, ...]:
 
 def cell_texts(data: bytes) -> dict[int, str]:
     """The text of each cell as the notebook holds it, by its number."""
-    return {part.number: magics.restored(_END.sub(b"", data[part.start : part.end]).decode()) for part in parts(data)}
+    newline = b"\r\n" if data.startswith(_HEADER + b"\r\n") else b"\n"
+    chunks = {part.number: data[part.start : part.end] for part in parts(data)}
+    # A fix ends its lines as the file's first line does, or with a mere line feed.
+    ended = {at: text.removesuffix(newline if text.endswith(newline) else b"\n") for at, text in chunks.items()}
+    return {at: magics.restored(text.decode()) for at, text in ended.items()}
 
 
 def _checked(cell: Cell) -> tuple[Cell, str, tuple[int, str] | None]:
     text = magics.masked(cell.text)
     failure = magics.failure(text)
+    if failure and magics.parses(textwrap.dedent(text)):
+        # IPython takes the indentation off and runs it, so that it is no mistake; it is passed over.
+        return cell, magics.hidden(cell.text), None
     return cell, magics.hidden(cell.text) if failure else text, failure
 
 

@@ -18,6 +18,7 @@ from ldlm_lint.model import Rule, Severity
 EVERYTHING = "ALL"
 LINTER_FAMILY = "68"
 _EXACT = 9
+_LEAST = 4
 _PREFIX = re.compile(r"[A-Z]\d{0,4}")
 _FAMILY = re.compile(r"\d{2}")
 
@@ -108,12 +109,18 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
     for rule in rules:
         if name in (rule.symbol, *rule.old_names) or name.upper() == rule.code:
             return rule
-    raise SelectorError(name, f'unknown rule "{name}"{nearest(name, _names(rules))}')
+    family = [rule.symbol for rule in rules if rule.family == name]
+    if family:
+        raise SelectorError(name, f'"{name}" is a family of {len(family)} rules, which `ldlm-lint rules {name}` lists')
+    known = [known for rule in rules for known in (rule.symbol, rule.code)]
+    raise SelectorError(name, f'unknown rule "{name}"{nearest(name, known)}')
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """``, did you mean "X"?`` with the closest of the words, or nothing where none is close."""
-    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    """``, did you mean "X"?`` with the closest of the words, or the first that holds this one; nothing where none does."""
+    words = list(words)
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    close = close or [one for one in words if len(word) >= _LEAST and word.lower() in one]
     return f', did you mean "{close[0]}"?' if close else ""
 
 

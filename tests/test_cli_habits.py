@@ -59,6 +59,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
+def schema(name: str) -> dict[str, object]:
+    return json.loads((DOCS / f"{name}.schema.json").read_text(encoding="utf-8"))
+
+
 def every_parser() -> Iterator[argparse.ArgumentParser]:
     """The parsers of all commands and of their forms."""
     waiting = [parser_of([command.name for command in COMMANDS])]
@@ -199,6 +203,14 @@ def test_a_full_disk_leaves_the_old_report(project: Path, run: Run, monkeypatch:
     assert sorted(path.name for path in project.iterdir()) == ["pyproject.toml", "report", "run.sh"]
 
 
+@pytest.mark.skipif(os.name == "nt", reason="named pipes of POSIX")
+def test_a_report_for_a_pipe_goes_into_the_pipe(project: Path) -> None:
+    command = f"{sys.executable} -m ldlm_lint --quiet --format concise --output >(cat) run.sh; wait"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=project)
+    assert done.stdout.startswith("run.sh:1:8: W7201 ")
+    assert done.stderr == ""
+
+
 @pytest.mark.skipif(os.name == "nt", reason="links and modes of POSIX")
 def test_a_report_keeps_link_and_mode(project: Path, run: Run) -> None:
     real = project.parent / "real"
@@ -269,6 +281,7 @@ def test_show_files_says_what_is_checked_and_as_what(project: Path, run: Run) ->
         ["2", "files", "(1", "shell", "script,", "1", "Python)."],
     ]
     document = json.loads(run("--show-files", "--format", "json")[1])
+    Draft202012Validator(schema("questions")).validate(document)
     assert document["schema"] == "ldlm-lint-files/1"
     assert {"path": "train.py", "kind": "py"} in document["files"]
     assert run("--show-files", "gone")[0] == 3
@@ -295,9 +308,20 @@ def test_show_settings_says_where_each_value_comes_from(project: Path, run: Run)
         assert re.search(rf"(?m)^{key} = {re.escape(value)} +# {re.escape(origin)}$", out), key
     assert "\nexcessive-heartbeat-timeout\n" not in out
     document = json.loads(run("--show-settings", "--format", "json")[1])
+    Draft202012Validator(schema("questions")).validate(document)
     assert {"key": "heartbeat-limit", "value": 60, "origin": "pyproject.toml:3"} in document["settings"]
     assert "excessive-heartbeat-timeout" in document["rules"]
     assert {one["key"] for one in document["settings"]} == config_schema(ALL)["properties"].keys()
+
+
+def test_rules_for_programs(project: Path, run: Run) -> None:
+    document = json.loads(run("rules", "--format", "json")[1])
+    Draft202012Validator(schema("rules")).validate(document)
+    assert [one["name"] for one in document["rules"]] == [rule.symbol for rule in ALL]
+    (only,) = json.loads(run("explain", "W7201", "--format", "json")[1])["rules"]
+    assert only in document["rules"]
+    assert json.loads(run("rules", "72", "--format", "json")[1])["rules"][0]["family"] == "72"
+    assert '"72" is a family' in run("explain", "72")[2]
 
 
 # Personas
@@ -512,10 +536,10 @@ def test_every_key_of_the_schema_is_a_setting_and_the_other_way_round() -> None:
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("*.schema.json")), ids=lambda path: path.name)
 def test_published_schemas_are_schemas_with_an_address_of_their_own(path: Path) -> None:
-    schema = json.loads(path.read_text(encoding="utf-8"))
-    (Draft7Validator if "draft-07" in schema["$schema"] else Draft202012Validator).check_schema(schema)
-    assert schema["$id"].endswith(f"/docs/{path.name}")
-    assert schema["title"]
+    published = json.loads(path.read_text(encoding="utf-8"))
+    (Draft7Validator if "draft-07" in published["$schema"] else Draft202012Validator).check_schema(published)
+    assert published["$id"].endswith(f"/docs/{path.name}")
+    assert published["title"]
 
 
 # Pages

@@ -115,10 +115,12 @@ def write_file(place: str, data: bytes) -> None:
     An existing file keeps its mode, a link stays one, and what is no regular file, such as ``/dev/stderr`` or a named
     pipe, is written to as it is.
     """
-    path = Path(os.path.realpath(place))
-    if path.exists() and not path.is_file():
-        Path(place).write_bytes(data)
+    # Asked of the name itself: what /dev/stdout leads to has no path.
+    if os.path.exists(place) and not os.path.isfile(place):
+        with open(place, "wb") as stream:
+            stream.write(data)
         return
+    path = Path(os.path.realpath(place))
     import secrets
     import stat
 

@@ -17,9 +17,11 @@ from ldlm_lint.report.common import shown_path
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
     from ldlm_lint.discover import Discovery
+    from ldlm_lint.source import Kind
 
 FILES_SCHEMA = "ldlm-lint-files/1"
 SETTINGS_SCHEMA = "ldlm-lint-settings/1"
+_NOTEBOOK = "ipynb"
 _KINDS = {
     "py": "Python",
     "sh": "shell script",
@@ -28,6 +30,7 @@ _KINDS = {
     "toml": "TOML",
     "env": "environment file",
     "dockerfile": "Dockerfile",
+    _NOTEBOOK: "notebook",
 }
 
 
@@ -53,7 +56,7 @@ def _files(arguments: argparse.Namespace, paths: Sequence[Path], config: Config,
 def _document(found: Discovery, base: Path) -> dict[str, Any]:
     return {
         "schema": FILES_SCHEMA,
-        "files": [{"path": shown_path(path.as_posix(), base), "kind": kind.value} for path, kind in found.files],
+        "files": [{"path": shown_path(path.as_posix(), base), "kind": _kind(path, kind)} for path, kind in found.files],
         "errors": [{"path": shown_path(one.path, base), "message": one.message} for one in found.problems],
         "excluded": found.excluded,
     }
@@ -63,7 +66,7 @@ def _list(found: Discovery, base: Path, quiet: bool) -> None:
     from ldlm_lint.report.cells import clean
     from ldlm_lint.report.summary import count
 
-    rows = [(clean(shown_path(path.as_posix(), base)), _word(kind.value)) for path, kind in found.files]
+    rows = [(clean(shown_path(path.as_posix(), base)), _KINDS[_kind(path, kind)]) for path, kind in found.files]
     width = max((len(path) for path, _ in rows), default=0)
     for path, word in rows:
         print(f"{path:<{width}}  {word}")
@@ -74,8 +77,9 @@ def _list(found: Discovery, base: Path, quiet: bool) -> None:
     print_lines_of(found.problems, base)
 
 
-def _word(kind: str) -> str:
-    return _KINDS.get(kind, kind)
+def _kind(path: Path, kind: Kind) -> str:
+    """As what a file is read; a notebook is Python that stands in another file."""
+    return _NOTEBOOK if path.suffix == f".{_NOTEBOOK}" else kind.value
 
 
 def _settings(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, base: Path) -> int:

@@ -11,12 +11,21 @@ from ldlm_lint.commands.output import OK
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``rules``."""
+    parser.epilog = "exit codes: 0 listed; 2 wrong usage, or a name that no rule has"
     parser.add_argument("names", nargs="*", metavar="NAME", help="names, codes, families (72) or ALL (default: ALL)")
+    configure_format(parser)
+
+
+def configure_format(parser: argparse.ArgumentParser) -> None:
+    """Add the choice between text and JSON."""
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", metavar="FORMAT", help="text or json (default: text)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the rules that the arguments name and return the exit code."""
-    from ldlm_lint.report.page import table
+    from ldlm_lint.report.page import document, table
     from ldlm_lint.rules import ALL
     from ldlm_lint.select import EVERYTHING, SelectorError, named
 
@@ -24,5 +33,6 @@ def run(arguments: argparse.Namespace) -> int:
         symbols = frozenset().union(*(named(ALL, name) for name in arguments.names or [EVERYTHING]))
     except SelectorError as error:
         raise UsageError(str(error)) from error
-    sys.stdout.write(table(rule for rule in ALL if rule.symbol in symbols))
+    rules = [rule for rule in ALL if rule.symbol in symbols]
+    sys.stdout.write(document(rules) if arguments.format == "json" else table(rules))
     return OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -10,6 +11,7 @@ from ldlm_lint.examples import example
 from ldlm_lint.model import Probe, Rule
 from ldlm_lint.report.common import rule_url
 
+SCHEMA = "ldlm-lint-rules/1"
 WIDTH = 88
 _ARTEFACTS = {"py": "Python", "sh": "shell scripts", "cfg": "configuration files"}
 
@@ -30,6 +32,37 @@ def table(rules: Iterable[Rule]) -> str:
         "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[4]]) + "\n"
         for row in (heads, *rows)
     )
+
+
+def document(rules: Iterable[Rule]) -> str:
+    """Everything that is known about rules, as JSON (docs/rules.schema.json)."""
+    return json.dumps({"schema": SCHEMA, "rules": [_described(rule) for rule in rules]}, indent=2) + "\n"
+
+
+def _described(rule: Rule) -> dict[str, object]:
+    return {
+        "name": rule.symbol,
+        "code": rule.code,
+        "family": rule.family,
+        "severity": rule.severity.label,
+        "confidence": rule.confidence.label,
+        "default": rule.default,
+        "fix": rule.applicability.label if rule.applicability is not None else None,
+        "reads": list(rule.reads),
+        "status": rule.status,
+        "since": rule.since,
+        "old_names": list(rule.old_names),
+        "summary": rule.summary,
+        "rationale": rule.rationale,
+        "cost": rule.cost_text,
+        "exceptions": rule.exceptions,
+        "versions": rule.versions,
+        "fix_safety": rule.fix_safety,
+        "verification": rule.verification,
+        "options": [{"name": one.name, "default": one.default, "help": one.help} for one in rule.options],
+        "references": [{"title": one.title, "url": one.url} for one in rule.references],
+        "url": rule_url(rule.symbol),
+    }
 
 
 def default(rule: Rule) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldlm_lint.autofix import disk
 from ldlm_lint.config import Config, project_root, relative_to
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 FILE_NAME = ".gitignore"
 _OF_REPOSITORY = ".git/info/exclude"
+_LARGEST = 2_000_000
+_MOST_PATTERNS = 20_000
+# Each further star of a segment multiplies the ways to match a name with its length.
+_COSTLY = re.compile(r"(?:\*[^*/]+){4}|.{1000}")
 Note = Callable[[str, str], object]
 """Told of each look at the file system that an answer rests on: a kind of `ldlm_lint.cache.index.LOOKS`, and the path."""
 
@@ -52,14 +57,17 @@ def ignored(path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
 def level(directory: str, name: str = FILE_NAME, *, below: str = "") -> Iterator[Level]:
     """The patterns of an ignore file, without those that match ``below``, a directory that the user named."""
     try:
-        text = Path(directory, name).read_text(encoding="utf-8", errors="replace")
+        # As git does it: a link is not followed; and no pipe is waited for.
+        text = disk.read(Path(directory, name), _LARGEST).decode(errors="replace")
     except OSError:
         return
     # Imported here, so that a run without ignore files does not wait for it.
     from pathspec import GitIgnoreSpec
 
     patterns = []
-    for line in text.splitlines():
+    for line in text.splitlines()[:_MOST_PATTERNS]:
+        if _COSTLY.search(line):
+            continue
         try:
             patterns += GitIgnoreSpec.from_lines([line]).patterns
         except ValueError:

@@ -30,6 +30,7 @@ TOOL_DIRECTORIES = frozenset(
 PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw", ".ipynb"))
 _PYTHON_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?python[\d.]*(?:\s|$)")
 _HEAD_BYTES = 256
+CACHE_TAG = "CACHEDIR.TAG"
 _NO_INPUT = "neither Python nor a shell script nor a configuration file, not checked"
 NOTHING_OVERLAID: Mapping[str, bytes] = MappingProxyType({})
 
@@ -209,12 +210,15 @@ def _take_overlaid(walk: _Walk, path: Path, data: bytes) -> None:
 
 def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary: Path) -> None:
     # Without links on the way the real place of what lies below is told by that of the top.
-    stack = [(top.as_posix(), os.path.realpath(top), levels)]
+    named = top.as_posix()
+    stack = [(named, os.path.realpath(top), levels)]
     while stack:
         directory, real, above = stack.pop()
         if real in walk.directories:
             continue
         walk.directories.add(real)
+        if directory != named and _is_cache(walk, directory):
+            continue
         walk.note("listing", directory)
         try:
             entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
@@ -236,6 +240,13 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
                 stack.append((name, os.path.join(real, entry.name), here))
             elif entry.is_file(follow_symlinks=False):
                 _take_found_file(walk, Path(name), os.path.join(real, entry.name))
+
+
+def _is_cache(walk: _Walk, directory: str) -> bool:
+    """Whether a program keeps in a directory what it can make anew (https://bford.info/cachedir/), as this one may."""
+    tag = f"{directory}/{CACHE_TAG}"
+    walk.note("exists", tag)
+    return os.path.exists(tag)
 
 
 def _take_found_file(walk: _Walk, path: Path, real: str = "") -> None:

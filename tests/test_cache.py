@@ -217,6 +217,12 @@ def test_a_file_written_within_the_same_tick_is_read_again(tmp_path: Path, monke
     assert known.look("file", str(path)) != before
 
 
+def test_a_cache_below_the_project_is_no_part_of_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(place.VARIABLE, str(project / ".cache" / "ldlm-lint"))
+    first = run(project)
+    assert replay.replayed([str(project)]) == first[0]
+
+
 def test_an_overlay_is_asked_before_the_cache(project: Path, folder: Path) -> None:
     check(project)
     session = Session(str(folder), project.as_posix())

@@ -53,6 +53,10 @@ def run(
     decision = decision_of(paths, config, base, overlay, session=session, jobs=jobs, progress=progress)
     sources = Sources({path.as_posix(): kind for path, kind in decision.files}, overlay)
     decided = list(decision.findings)
+    if any(is_notebook(finding.span.path) for finding in decided):
+        from ldlm_lint.notebooks.order import known
+
+        decided = known(decided, sources)
     joined = None
     if evidence is not None:
         from ldlm_lint.evidence.applied import applied

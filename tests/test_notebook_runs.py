@@ -1,0 +1,254 @@
+"""The command over notebooks: what it reports, fixes, silences, knows and compares, and how it takes all of that back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ldlm_lint.cli import main
+
+IMPORTS = "%matplotlib inline\nimport torch\nfrom torch.utils.data import DataLoader"
+LOADER = "loader = DataLoader(dataset, prefetch_factor=4)"
+FIXED = "loader = DataLoader(dataset)"
+TRAIN = """\
+model = torch.nn.Linear(3, 3).cuda()
+for epoch in range(9):
+    for x in loader:
+        loss = model(x.cuda()).sum()
+        loss.backward()
+    torch.save(model.state_dict(), f"model_{epoch}.pt")"""
+SELECT = "--select=dataloader-worker-options-without-workers,unbounded-checkpoints,environment-set-too-late,unused-suppression"
+Run = Callable[..., tuple[int, dict[str, Any]]]
+
+
+def notebook(*sources: str, count: int | None = 3) -> str:
+    """The text of a notebook with a title and these code cells."""
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "m", "metadata": {}, "source": ["# é\n", "text"]}]
+    for number, source in enumerate(sources):
+        output = {"name": "stdout", "output_type": "stream", "text": ["10\n"]}
+        own = {"cell_type": "code", "execution_count": count, "id": f"c{number}", "metadata": {"x": 1.50}}
+        cells.append({**own, "outputs": [output], "source": source.splitlines(keepends=True)})
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    document = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    root = tmp_path / "repo"
+    root.mkdir()
+    monkeypatch.chdir(root)
+    (root / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
+    path = root / "a.ipynb"
+    path.write_text(notebook(IMPORTS, LOADER, TRAIN), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: str) -> tuple[int, dict[str, Any]]:
+        code = main(["check", "--no-cache", "--format", "json", SELECT, *arguments])
+        return code, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+def places(document: dict[str, Any]) -> list[tuple[str, int, int]]:
+    return [(one["code"], one["cell"], one["line"]) for one in document["findings"]]
+
+
+def sources(path: Path) -> list[str]:
+    return ["".join(one["source"]) for one in json.loads(path.read_text(encoding="utf-8"))["cells"][1:]]
+
+
+def git(*arguments: str) -> None:
+    identity = [
+        "-c",
+        "user.name=a",
+        "-c",
+        "user.email=a@b.c",
+        "-c",
+        "commit.gpgsign=false",
+        "-c",
+        "core.autocrlf=false",
+    ]
+    subprocess.run(["git", *identity, *arguments], check=True, capture_output=True)
+
+
+def test_findings_have_the_line_of_their_cell(book, run):
+    code, document = run()
+    assert code == 1
+    assert places(document) == [("E7104", 3, 1), ("W7601", 4, 6)]
+    assert [one.get("cell") for one in document["findings"][1]["related"]] == [4]
+
+
+def test_the_text_shows_cells_and_no_line_of_another_one(book, capsys):
+    main(["check", "--no-cache", SELECT])
+    out = capsys.readouterr().out
+    assert "--> a.ipynb:cell 3:1:10" in out
+    assert "a.ipynb:cell 4:2 in this training loop" in out
+    assert "%%" not in out and "\x01" not in out and "get_ipython" not in out
+
+
+def test_an_edit_of_the_report_is_one_of_the_cells_text(book, run):
+    _, document = run()
+    (edit,) = document["findings"][0]["fix"]["edits"]
+    text = sources(book)[edit["cell"] - 2].encode()
+    assert (text[: edit["start"]] + edit["text"].encode() + text[edit["end"] :]).decode() == FIXED
+
+
+def test_fixing_changes_the_lines_alone_and_undo_takes_it_back(book, run, capsys):
+    before = book.read_bytes()
+    run("--fix")
+    assert book.read_bytes() == before.replace(b", prefetch_factor=4", b"")
+    assert main(["undo"]) == 0
+    capsys.readouterr()
+    assert book.read_bytes() == before
+
+
+def test_a_diff_is_the_patch_of_a_fix(book, capsysbinary):
+    git("init", "-q")
+    main(["check", "--no-cache", SELECT, "--diff", "--unsafe-fixes"])
+    patch = book.parent / "a.patch"
+    patch.write_bytes(capsysbinary.readouterr().out)
+    before = book.read_bytes()
+    main(["check", "--no-cache", SELECT, "--fix", "--unsafe-fixes"])
+    fixed = book.read_bytes()
+    book.write_bytes(before)
+    git("apply", str(patch))
+    assert book.read_bytes() == fixed != before
+
+
+def test_an_import_goes_to_an_earlier_cell_and_magics_stay(book, run):
+    run("--fix", "--unsafe-fixes")
+    imports, loader, train = sources(book)
+    assert (
+        imports
+        == "%matplotlib inline\nfrom pathlib import Path\n\nimport torch\nfrom torch.utils.data import DataLoader"
+    )
+    assert loader == FIXED
+    assert '_keep_last(f"model_{epoch}.pt"' in train and "import" not in train
+
+
+def test_an_import_of_a_later_cell_comes_too_late(book, run):
+    book.write_text(notebook(IMPORTS, LOADER, TRAIN, "from pathlib import Path"), encoding="utf-8")
+    _, document = run("--unsafe-fixes")
+    assert document["findings"][1]["fix"]["applicability"] == "display"
+    run("--fix", "--unsafe-fixes")
+    assert sources(book) == [IMPORTS, FIXED, TRAIN, "from pathlib import Path"]
+
+
+def test_a_fix_of_several_cells_is_only_shown(book, run):
+    old = "from torch.cuda.amp import autocast"
+    book.write_text(notebook("import torch\n" + old, "with autocast():\n    model(x)"), encoding="utf-8")
+    before = book.read_bytes()
+    _, document = run("--select=deprecated-amp-api")
+    assert {one["fix"]["applicability"] for one in document["findings"]} == {"display"}
+    run("--select=deprecated-amp-api", "--fix", "--unsafe-fixes")
+    assert book.read_bytes() == before
+    book.write_text(notebook(f"import torch\n{old}\nwith autocast():\n    model(x)"), encoding="utf-8")
+    run("--select=deprecated-amp-api", "--fix", "--unsafe-fixes")
+    assert "from torch.amp import autocast" in sources(book)[0]
+
+
+def test_nobody_knows_which_cell_runs_first(book, run):
+    group = "import os\nimport torch.distributed as dist\ndist.init_process_group('nccl')"
+    late = 'os.environ["TORCH_NCCL_DUMP_ON_TIMEOUT"] = "1"'
+    book.write_text(notebook(group, late), encoding="utf-8")
+    assert places(run()[1]) == []
+    book.write_text(notebook(f"{group}\n{late}"), encoding="utf-8")
+    assert places(run()[1]) == [("W7223", 2, 4)]
+
+
+@pytest.mark.parametrize(
+    "cells, suppressed",
+    [
+        pytest.param([f"{LOADER}  # ldlm-lint: ignore[E7104]"], 1, id="line"),
+        pytest.param([f"# ldlm-lint: ignore[E7104]\n{LOADER}"], 1, id="above"),
+        pytest.param(["x = 1\n# ldlm-lint: ignore[E7104]", LOADER], 0, id="end-of-the-cell-before"),
+        pytest.param(["x = 1  # ldlm-lint: ignore-file[E7104]", LOADER], 1, id="whole-notebook"),
+        pytest.param([f"{LOADER}  # pylint: disable=E7104"], 1, id="pylint"),
+    ],
+)
+def test_comments_silence_within_their_cell(cells, suppressed, book, run):
+    book.write_text(notebook(IMPORTS, *cells), encoding="utf-8")
+    _, document = run()
+    assert document["summary"]["suppressed"] == suppressed
+    assert any(code == "E7104" for code, *_ in places(document)) == (not suppressed)
+    assert any(code == "I6805" for code, *_ in places(document)) == (not suppressed)
+
+
+def test_ignore_comments_are_written_into_cells(book, run):
+    run("--add-ignores")
+    imports, loader, train = sources(book)
+    assert imports == IMPORTS
+    assert loader == f"# ldlm-lint: ignore[dataloader-worker-options-without-workers] reason: ...\n{LOADER}"
+    assert train.endswith("# ldlm-lint: ignore[unbounded-checkpoints] reason: ...")
+    assert places(run()[1]) == []
+
+
+def test_a_baseline_holds_when_cells_come_and_outputs_change(book, run, capsys):
+    main(["baseline", SELECT])
+    capsys.readouterr()
+    book.write_text(notebook("x = 1", IMPORTS, LOADER, TRAIN, count=None).replace("10\\n", "11\\n"), encoding="utf-8")
+    _, document = run()
+    assert places(document) == [] and document["summary"]["baselined"] == 2
+
+
+def test_since_knows_lines_of_code(book, run):
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "state")
+    changed = TRAIN.replace('f"model_', 'f"new_')
+    book.write_text(json.dumps(json.loads(notebook("x = 1", IMPORTS, LOADER, changed, count=9))), encoding="utf-8")
+    _, document = run("--since", "HEAD")
+    assert places(document) == [("W7601", 5, 6)]
+    assert document["summary"]["unchanged"] == 1
+
+
+def test_settings_for_files_hold(book, run):
+    (book.parent / "pyproject.toml").write_text('[tool.ldlm-lint]\nper-file-ignores = {"*.ipynb" = ["E7104"]}\n')
+    assert places(run()[1]) == [("W7601", 4, 6)]
+    (book.parent / "pyproject.toml").write_text('[tool.ldlm-lint]\nexclude = ["*.ipynb"]\n')
+    (book.parent / "b.py").write_text("x = 1\n")
+    assert run()[1]["summary"]["files"] == 1
+
+
+def test_copies_that_jupyter_makes_are_no_inputs(book, run):
+    copies = book.parent / ".ipynb_checkpoints"
+    copies.mkdir()
+    (copies / "a-checkpoint.ipynb").write_bytes(book.read_bytes())
+    assert {one["path"] for one in run()[1]["findings"]} == {"a.ipynb"}
+
+
+def test_a_notebook_that_cannot_be_read_does_not_stop_the_others(book, run):
+    (book.parent / "b.ipynb").write_text('{"cells": [\n', encoding="utf-8")
+    code, document = run()
+    assert code == 3
+    assert [one["path"] for one in document["errors"]] == ["b.ipynb"]
+    assert [code for code, *_ in places(document)] == ["E7104", "W7601", "E6803"]
+
+
+def test_a_cell_that_is_no_python_is_said_and_the_others_are_checked(book, run):
+    book.write_text(notebook(IMPORTS, "x = = 1", LOADER), encoding="utf-8")
+    assert places(run()[1]) == [("E6802", 3, 1), ("E7104", 4, 1)]
+
+
+def test_a_notebook_that_changed_meanwhile_is_left_alone(book, monkeypatch, run):
+    from ldlm_lint import fixing
+
+    contents = fixing.write_changed
+
+    def late(*arguments: Any) -> Any:
+        book.write_text(notebook("x = 1"), encoding="utf-8")
+        return contents(*arguments)
+
+    monkeypatch.setattr(fixing, "write_changed", late)
+    code, document = run("--fix")
+    assert code == 3 and "changed since it was read" in document["errors"][0]["message"]
+    assert sources(book) == ["x = 1"]

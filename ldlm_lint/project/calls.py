@@ -124,9 +124,13 @@ class Calls:
     def _may_call(self, path: str, scope: str, wanted: str) -> Iterator[str]:
         """The files that may call a function, as far as their text and their imports tell."""
         project = self.project
-        head, method = scope.partition(".")[0], "." in scope
+        head, inside, _ = scope.removesuffix(".__init__").partition(".")
+        # By way of a module: ``module.function(…)``, or ``Class.method(…)`` of a class that it holds.
+        word = (head if inside else f".{head}").encode()
         for other in project.calling(wanted) & project.importers(path):
-            if other == path or project.may_import(other, path, head) or (method and self._holds_method(other, path, wanted)):
+            if other == path or project.imports_name(other, path, head) or (inside and self._holds_method(other, path, wanted)):
+                yield other
+            elif word in project.data(other) and project.imports_modules(other):
                 yield other
 
     def _holds_method(self, other: str, path: str, name: str) -> bool:

@@ -60,10 +60,11 @@ class FileSet(Set[str]):
     def __eq__(self, other: object) -> bool:
         return self.bits == other.bits if isinstance(other, FileSet) else super().__eq__(other)
 
-    def __or__(self, other: Iterable[str]) -> FileSet:  # type: ignore[override]
+    def __or__(self, other: Iterable[str]) -> FileSet | frozenset[str]:  # type: ignore[override]
+        """The files in either; a plain set where one of them is no Python file of the project."""
         found = self._universe.of(other)
         if found is not other and len(found) < len(set(other)):
-            raise ValueError("a union with what is no Python file of the project")
+            return frozenset(self).union(other)
         return FileSet(self._universe, self.bits | found.bits)
 
     def __and__(self, other: Iterable[str]) -> FileSet:

@@ -133,15 +133,13 @@ class Imports:
                 return found
         return None
 
-    def may_import(self, importer: str, path: str, name: str) -> bool:
-        """Whether a file may speak of a name of another one: by importing it, or a module that may lead to it."""
+    def imports_name(self, importer: str, path: str, name: str) -> bool:
+        """Whether a file imports a name of another one, or with ``*`` it may."""
         by_name = self._imports_of(importer)
-        if "*" in by_name or any(self.resolve(importer, one) == (path, name) for one in by_name.get(name, ())):
-            return True
-        return self._imports_modules(importer)
+        return "*" in by_name or any(self.resolve(importer, one) == (path, name) for one in by_name.get(name, ()))
 
-    def _imports_modules(self, path: str) -> bool:
-        """Whether a file imports a module of the project as such, or a folder of modules."""
+    def imports_modules(self, path: str) -> bool:
+        """Whether a file may import a module of the project as such, or a folder of modules."""
         if path not in self._modules:
             self._modules[path] = any(self._may_be_module(path, one) for one in self._skim(path).bound)
         return self._modules[path]

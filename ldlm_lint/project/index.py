@@ -188,9 +188,13 @@ class Project:
         """The project file behind a dotted name as an importer writes it, and the name inside that file."""
         return self._imports.resolve(importer, name)
 
-    def may_import(self, importer: str, path: str, name: str) -> bool:
-        """Whether a file may speak of a name of another one, by importing it or a module that it stands in."""
-        return self._imports.may_import(importer, path, name)
+    def imports_name(self, importer: str, path: str, name: str) -> bool:
+        """Whether a file may import a name of another one."""
+        return self._imports.imports_name(importer, path, name)
+
+    def imports_modules(self, path: str) -> bool:
+        """Whether a file may import a module of the project as such, or a folder of modules."""
+        return self._imports.imports_modules(path)
 
     def imported_by(self, path: str) -> FileSet:
         """The project files that a file imports directly."""
@@ -262,5 +266,5 @@ class Project:
         """The files, tests left out, from which a training is reached by imports."""
         found = self.universe.of(())
         for path in self.training_files:
-            found |= self.importers(path)
+            found = FileSet(self.universe, found.bits | self.importers(path).bits)
         return found & self.plain

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -91,6 +91,11 @@ class LdlmChecker(BaseChecker):
         """The file that is being visited."""
         host_source = getattr(self.linter, "ldlm_source", None)
         return host_source or _read(self.linter.current_file)
+
+    def may_break(self, *rules: Rule) -> bool:
+        """Whether the file's bytes leave it open that one of these rules of the room is broken; in pylint they do."""
+        at_risk: Collection[str] | None = getattr(self.linter, "ldlm_at_risk", None)
+        return at_risk is None or any(rule.symbol in at_risk for rule in rules)
 
     def option(self, name: str) -> Any:
         """The value of a rule option for the file that is being visited."""

@@ -14,6 +14,8 @@ from ldlm_lint.python.walks import nodes_of
 
 _SWITCHES = "_ldlm_switches"
 _COMPUTES = "_ldlm_computes"
+# One of these stands in all that `is_frozen` looks for; patterns take a while for each name.
+_FREEZING = ("requires_grad", "freeze", "optimize_for_inference", "init_inference", "onnxruntime", "optimum.")
 _FOR_INFERENCE = r"optimize_for_inference|init_inference|jit\.freeze|onnxruntime|optimum\."
 
 
@@ -102,6 +104,8 @@ def _computes(place: nodes.NodeNG) -> bool:
 
 def is_frozen(root: str, text: str) -> bool:
     """Whether a file's text freezes all parameters of a model of this name, or optimizes them for inference."""
+    if not any(word in text for word in _FREEZING):
+        return False
     name = rf"\b{re.escape(root.rpartition('.')[2] or root)}\b(?:\.module)?"
     loop = rf"in {name}\.(?:named_)?parameters\(\)\s*:\s*(?:#[^\n]*\s*)?[^\n]*requires_grad(?:_\(|\s*=\s*)False"
     chained = rf"\b{re.escape(root)}\s*=[^\n]*\.requires_grad_\(False\)"

@@ -81,9 +81,11 @@ def runs_of(module: nodes.Module, text: str) -> Iterator[Run]:
             return
         calls.setdefault(function_of(call), []).append(call)
     for owner, inner in calls.items():
+        if not _may_evaluate(owner) or any(map(switches_off, inner)):
+            continue
         possible = [call for call in inner if switched or loops_around(call)]
         candidates = [(call, *model) for call in possible for model in _models(call, owner)]
-        if not candidates or not _may_evaluate(owner) or any(map(switches_off, inner)):
+        if not candidates:
             continue
         learns = any(map(learns_at, nodes_of(owner, COMPUTING)))
         for call, root, direct in candidates:

@@ -34,10 +34,21 @@ _Method = Callable[[Any, nodes.NodeNG], None]
 
 
 class Host:
-    """What a checker sees as its linter while one file is visited; without ``fixes`` findings carry none."""
+    """What a checker sees as its linter while one file is visited; without ``fixes`` findings carry none.
 
-    def __init__(self, source: Source, options: Mapping[str, object], *, fixes: bool = True) -> None:
+    Rules that are not ``at_risk`` (symbols; None: all are) need not be looked for.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        options: Mapping[str, object],
+        *,
+        fixes: bool = True,
+        at_risk: Collection[str] | None = None,
+    ) -> None:
         self.config = argparse.Namespace()
+        self.ldlm_at_risk = at_risk
         self.ldlm_fixes = fixes
         self.ldlm_source = source
         self.ldlm_options = options
@@ -64,7 +75,7 @@ def lint(
     """
     parsed = parse(source, module_name)
     # A file that does not parse cannot be shown to parse after an edit either.
-    host = Host(source, options, fixes=not parsed.error_line)
+    host = Host(source, options, fixes=not parsed.error_line, at_risk=at_risk)
     if parsed.module is not None:
         walk(parsed.module, host, at_risk)
     if parsed.error_line:

@@ -59,12 +59,16 @@ class HostTimeChecker(LdlmChecker):
     def visit_module(self, node: nodes.Module) -> None:
         """Look at all places of a file together: those that one edit would mend are one finding."""
         data = self.source.data
-        if any(trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers):
+        if self.may_break(HOST_SYNC_IN_TRAINING_LOOP) and any(
+            trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers
+        ):
             for group in Syncs(node).groups():
                 self._report_group(group)
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at calls that empty the allocator's cache or wait for the device outright."""
+        if not self.may_break(CACHE_EMPTIED_IN_TRAINING_LOOP, DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP):
+            return
         names = qualified(node.func)
         if names <= _EMPTIES:
             self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node)

@@ -22,7 +22,12 @@ from ldlm_lint.python.block_stacks import (
 from ldlm_lint.python.names import UNKNOWN, last_name, qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.memory import MISSING_ACTIVATION_CHECKPOINTING, REQUIRES_GRAD_TOGGLED_PER_STEP, RULES
+from ldlm_lint.rules.memory import (
+    CHECKPOINT_WITHOUT_USE_REENTRANT,
+    MISSING_ACTIVATION_CHECKPOINTING,
+    REQUIRES_GRAD_TOGGLED_PER_STEP,
+    RULES,
+)
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
@@ -43,7 +48,7 @@ class MemoryChecker(LdlmChecker):
     def visit_module(self, node: nodes.Module) -> None:
         """Start a file, and look at the places that freeze and unfreeze parameters."""
         self._models = []
-        if any(trigger in self.source.data for trigger in REQUIRES_GRAD_TOGGLED_PER_STEP.triggers):
+        if self.may_break(REQUIRES_GRAD_TOGGLED_PER_STEP) and any(trigger in self.source.data for trigger in REQUIRES_GRAD_TOGGLED_PER_STEP.triggers):
             self._check_toggles(node)
 
     def _check_toggles(self, node: nodes.Module) -> None:
@@ -58,6 +63,8 @@ class MemoryChecker(LdlmChecker):
 
     def visit_classdef(self, node: nodes.ClassDef) -> None:
         """Look at every module class that builds a stack of transformer blocks."""
+        if not self.may_break(MISSING_ACTIVATION_CHECKPOINTING):
+            return
         if is_module_class(node) and not _PART.search(node.name) and (stack := next(stacks_of(node), None)) is not None:
             self._models.append((node, stack))
 
@@ -76,7 +83,10 @@ class MemoryChecker(LdlmChecker):
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at checkpointed segments, and at transformers of another package that a script builds outside any class."""
-        check_use_reentrant(self, node)
+        if self.may_break(CHECKPOINT_WITHOUT_USE_REENTRANT):
+            check_use_reentrant(self, node)
+        if not self.may_break(MISSING_ACTIVATION_CHECKPOINTING):
+            return
         if isinstance(node.frame(), nodes.ClassDef) or enclosing_class(node) is not None:
             return
         what, name = foreign_stack(node), last_name(node.func)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ldlm_lint.cache.replay import replayed
+from ldlm_lint.cache.replay import replayed_early
 
 _PIPE_CLOSED = 141
 
@@ -13,7 +13,7 @@ _PIPE_CLOSED = 141
 def main() -> int:
     """Run the command with the arguments of this process and return its exit code."""
     try:
-        code = replayed(sys.argv[1:])
+        code = replayed_early(sys.argv[1:])
     except BrokenPipeError:
         # Whoever read the output has left; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -46,14 +46,6 @@ def replayed(argv: Sequence[str]) -> int | None:
     """Show what a check with these arguments has shown before and return its exit code; None where it has to be done."""
     if OFF in argv or tuple(argv) == _in_vain.pop("argv", None):
         return None
-    code = _replayed(argv)
-    if code is None:
-        # The command line asks once more when it is loaded.
-        _in_vain["argv"] = tuple(argv)
-    return code
-
-
-def _replayed(argv: Sequence[str]) -> int | None:
     folder = place.directory()
     if not place.is_ours(folder):
         return None
@@ -63,12 +55,21 @@ def _replayed(argv: Sequence[str]) -> int | None:
         return None
     if memo is None:
         return None
-    index = Index(memo.index)
+    # Only its name is taken from the entry: nothing is written but here.
+    index = Index(os.path.join(folder, "index", os.path.basename(memo.index)))
     holds = index.holds(memo.inputs)
     index.save()
     if not holds:
         return None
     return _show(memo.value)
+
+
+def replayed_early(argv: Sequence[str]) -> int | None:
+    """As `replayed`, for who will load the program if there is nothing to show; it need not ask again."""
+    code = replayed(argv)
+    if code is None:
+        _in_vain["argv"] = tuple(argv)
+    return code
 
 
 def _show(value: bytes) -> int | None:

@@ -20,7 +20,7 @@ def read(path: str) -> bytes | None:
     except (OSError, ValueError):
         return None
     payload = data[_HEAD:]
-    if not data.startswith(_MAGIC) or data[len(_MAGIC) : _HEAD] != _checksum(payload):
+    if not data.startswith(_MAGIC) or data[len(_MAGIC) : _HEAD] != _checksum(path, payload):
         return None
     # A cache on a medium that cannot be written is read all the same.
     with contextlib.suppress(OSError):
@@ -36,7 +36,7 @@ def write(path: str, chunks: Iterable[bytes]) -> int:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         with open(part, "wb") as file:
             file.write(_MAGIC)
-            file.write(_checksum(payload))
+            file.write(_checksum(path, payload))
             file.write(payload)
         os.replace(part, path)
     except OSError:
@@ -63,5 +63,6 @@ def write_document(path: str, document: dict[str, object]) -> int:
     return write(path, (zlib.compress(json.dumps(document, separators=(",", ":")).encode(), 1),))
 
 
-def _checksum(payload: bytes) -> bytes:
-    return zlib.crc32(payload).to_bytes(4, "little")
+def _checksum(path: str, payload: bytes) -> bytes:
+    """What tells an entry that is whole and where it belongs."""
+    return zlib.crc32(payload, zlib.crc32(os.path.basename(path).encode())).to_bytes(4, "little")

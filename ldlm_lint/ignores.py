@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +60,8 @@ def level(directory: str, name: str = FILE_NAME, *, below: str = "") -> Iterator
     """The patterns of an ignore file, without those that match ``below``, a directory that the user named."""
     try:
         # As git does it: a link is not followed; and no pipe is waited for.
+        if not stat.S_ISREG(os.lstat(os.path.join(directory, name)).st_mode):
+            return
         text = disk.read(Path(directory, name), _LARGEST).decode(errors="replace")
     except OSError:
         return

@@ -86,10 +86,13 @@ def _signature(status: os.stat_result) -> list[int]:
 
 
 def _file(path: str, status: os.stat_result) -> str:
-    """The content of a regular file; one that is too large to be read has the time of its last change for a content."""
+    """The content of a regular file; one that is too large to be read has the time of its last change for a content.
+
+    So has the end of a link, which may lie outside of the project.
+    """
     if not stat.S_ISREG(status.st_mode):
         return "no file"
-    if status.st_size > _LARGEST:
+    if status.st_size > _LARGEST or os.path.islink(path):
         return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
     try:
         with open(path, "rb") as file:

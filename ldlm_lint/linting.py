@@ -15,6 +15,7 @@ from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL, linter
 from ldlm_lint.shapes import possible
+from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 Overlay = Mapping[str, bytes]
@@ -92,6 +93,7 @@ def _with_unparsed(result: FileResult, source: Source) -> FileResult:
 
 def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
     """Of the rules whose words a Python file holds those that it may break by its shape."""
+    at_risk -= silent_in(source.path, source.data)
     syntax = syntax_of(source) if at_risk else None
     return at_risk if syntax is None else possible(at_risk, syntax, source.text.encode())
 

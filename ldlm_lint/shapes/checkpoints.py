@@ -8,16 +8,15 @@ from collections.abc import Iterator
 
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, SAVE_HELPER, SAVE_METHODS, SMALL
 from ldlm_lint.shapes.meaning import calls_of
-from ldlm_lint.shapes.outline import Outline, Owner, dotted, last_name, own_nodes
+from ldlm_lint.shapes.outline import Outline, Owner, dotted, has_any, last_name, may_loop, own_nodes
 
 _LOADS = frozenset({"load"})
 _SAVES = frozenset({"save", "save_file", "save_model"})
 _TRAINING_ARGUMENTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
 _LIGHTNINGS = ("lightning", "pytorch_lightning")
-_LEARNS = re.compile(rb"backward|zero_grad|train|optimize_parameters")
-_LOOP = re.compile(rb"\b(?:for|while)\b")
+_LEARNING_WORDS = (b"backward", b"zero_grad", b"train", b"optimize_parameters")
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*")
-_SAVING_WORD = re.compile(rb"save|snapshot")
+_SAVING_WORDS = (b"save", b"snapshot")
 
 
 def may_load_unsaid(outline: Outline) -> bool:
@@ -40,7 +39,7 @@ def may_number_saves(outline: Outline) -> bool:
         return True
     found = {id(owner): owner for owner, _ in calls_of(outline, frozenset({"save"}), ("torch",))}
     for owner in outline.owners:
-        if _SAVING_WORD.search(outline.own_text(owner)) and any(map(_saves_by_name, own_nodes(owner))):
+        if has_any(outline.own_text(owner), _SAVING_WORDS) and any(map(_saves_by_name, own_nodes(owner))):
             found[id(owner)] = owner
     return any(_may_count(outline, owner) for owner in found.values())
 
@@ -49,8 +48,8 @@ def may_keep_state(outline: Outline) -> bool:
     """Whether a state may be handed to a thread, or kept in a loop that trains."""
     if b"Thread" in outline.data:
         return True
-    return _LEARNS.search(outline.data) is not None and any(
-        any(map(_keeps, own_nodes(owner))) for owner in outline.owners if _LOOP.search(outline.own_text(owner))
+    return has_any(outline.data, _LEARNING_WORDS) and any(
+        any(map(_keeps, own_nodes(owner))) for owner in outline.owners if may_loop(outline.own_text(owner))
     )
 
 
@@ -60,7 +59,7 @@ def _keeps(loop: ast.AST) -> bool:
         return False
     inside = list(ast.walk(loop))
     kept = any(isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in inside)
-    return kept and any(isinstance(one, ast.Call) and _LEARNS.search(last_name(one.func).encode()) for one in inside)
+    return kept and any(isinstance(one, ast.Call) and has_any(last_name(one.func).encode(), _LEARNING_WORDS) for one in inside)
 
 
 def _tells(call: ast.Call, *names: str) -> bool:

@@ -18,10 +18,9 @@ from ldlm_lint.python.model_names import (
     words_of,
 )
 from ldlm_lint.shapes.classes import is_model
-from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, dotted, last_name
+from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, dotted, has_any, last_name, may_loop
 
 _MODE = re.compile(rb"\b(?:eval|train)" + GAP + rb"\(")
-_LOOP = re.compile(rb"\b(?:for|while)\b")
 _CALL = re.compile(rb"(?<![\w.])([A-Za-z_]\w*(?:" + GAP + rb"\." + GAP + rb"[A-Za-z_]\w*)*)" + GAP + rb"\(")
 _CHAIN = re.compile(rb"[A-Za-z_]\w*")
 _PASSED_ON = frozenset({"forward", "module", "__call__"})
@@ -40,7 +39,7 @@ class _Asked:
 def may_evaluate(outline: Outline) -> bool:
     """Whether a function of the file may run a model for its results alone, with gradients on."""
     switched = any(word in outline.data for word in (b".eval(", b"train(False", b"train(mode"))
-    shown = {id(outline.module): _MODE.search(outline.own_text(outline.owners[0])) is not None}
+    shown = {id(outline.module): _has_mode(outline.own_text(outline.owners[0]))}
     return any(_may_evaluate(outline, owner, switched, shown) for owner in outline.owners)
 
 
@@ -48,13 +47,13 @@ def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[in
     if _is_held(owner):
         return False
     text = outline.own_text(owner)
-    loops = _LOOP.search(text) is not None
+    loops = may_loop(text)
     if not loops and not switched:
         return False
     asked = _asked(outline, owner, text, shown)
     if not (asked.shown or (loops and (asked.any_in_loop or _calls_given(text, asked.given)))):
         return False
-    evaluated = frozenset(_evaluated(owner.node)) if _MODE.search(text) else frozenset()
+    evaluated = frozenset(_evaluated(owner.node)) if _has_mode(text) else frozenset()
     return any(
         _is_candidate(owner, call, evaluated, asked, in_loop) and (in_loop or (switched and asked.shown))
         for call, in_loop in _recorded(owner)
@@ -66,11 +65,16 @@ def _asked(outline: Outline, owner: Owner, text: bytes, shown: dict[int, bool]) 
         return _Asked(shown[id(outline.module)], False, frozenset())
     holder = owner.holder
     if holder is not None and id(holder) not in shown:
-        shown[id(holder)] = _MODE.search(outline.text(holder)) is not None
-    mode = _MODE.search(text) is not None or shown[id(outline.module)] or (holder is not None and shown[id(holder)])
+        shown[id(holder)] = _has_mode(outline.text(holder))
+    mode = _has_mode(text) or shown[id(outline.module)] or (holder is not None and shown[id(holder)])
     model = is_model(outline, holder)
     given = frozenset() if model and not RUNS.search(owner.name) else _parameters(owner.node)
     return _Asked(mode, names_evaluation(owner.name) and not model, given)
+
+
+def _has_mode(text: bytes) -> bool:
+    """Whether a text switches a model between training and evaluation."""
+    return has_any(text, (b"eval", b"train")) and _MODE.search(text) is not None
 
 
 def _is_held(owner: Owner) -> bool:

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from ldlm_lint.shapes.outline import Outline, Owner, last_name, own_nodes
+from ldlm_lint.shapes.outline import Outline, Owner, has_any, last_name, own_nodes
 
 # What may stand for a function or class, tables of them included.
 _NAMING = (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict)
@@ -22,13 +22,14 @@ def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...])
     held = list(_held(outline))
     known = _closure(names, held)
     words = re.compile(rb"\b(?:" + b"|".join(re.escape(one.encode()) for one in sorted(known)) + rb")\b")
-    if not words.search(outline.data):
+    plain = tuple(one.encode() for one in known)
+    if not has_any(outline.data, plain) or not words.search(outline.data):
         return
     roots = _closure((name for name, meant in outline.imported.items() if any(_within(one, packages) for one in meant)), held)
     # ``self.saver(…)`` after ``self.saver = torch.save``, and a name bound to the function itself.
     given = frozenset(name for name, inside in held if not inside.isdisjoint(known))
     for owner in outline.owners:
-        if not words.search(outline.own_text(owner)):
+        if not has_any(outline.own_text(owner), plain):
             continue
         for node in own_nodes(owner):
             if isinstance(node, ast.Call) and _may_mean(node.func, known, given, roots):

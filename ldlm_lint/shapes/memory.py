@@ -8,15 +8,13 @@ from collections.abc import Iterator
 
 from ldlm_lint.python.block_names import BUILDERS, CLONES, CONTAINERS, DEPTHS, SWITCH, SWITCH_CALL
 from ldlm_lint.python.skim import Skim
-from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, last_name, own_nodes
+from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, has_any, last_name, own_nodes
 
 _PART = re.compile(r"(Block|Layer|Stage)$")
-_FOREIGN = re.compile(
-    rb"from_pretrained|Transformer(?:Encoder|Decoder)?\b|" + rb"|".join(one.encode() for one in DEPTHS)
-)
-_SWITCH_WORD = re.compile(rb"ckpt|checkpoint|remat|recompute|enable_cp|use_cp|with_cp|do_cp|should_cp")
-_CONTAINER = re.compile(rb"\b(?:ModuleList|ModuleDict|Sequential|append)\b|clones\b")
-_ATTENDS = re.compile(rb"attn|attention|multihead", re.I)
+_FOREIGN = (b"from_pretrained", b"Transformer", *(one.encode() for one in DEPTHS))
+_SWITCH_WORDS = (b"ckpt", b"checkpoint", b"remat", b"recompute", b"_cp")
+_CONTAINER = (b"ModuleList", b"ModuleDict", b"Sequential", b"append", b"clones")
+_ATTENDS = (b"attn", b"attention", b"multihead")
 # ``load = AutoModel.from_pretrained`` and the like: called under a name that says nothing.
 _UNCALLED = re.compile(rb"\bfrom_pretrained\b(?!(?:[ \t\r\n\f\\]|#[^\n]*\n)*\()")
 _ENCODER = re.compile(rb"[.\"'][ \t\r\n\f\\]*Transformer(?:Encoder|Decoder)?\b")
@@ -29,12 +27,12 @@ _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
 
 def may_lack_checkpointing(outline: Outline) -> bool:
     """Whether a class may put blocks together, or code outside of classes a foreign transformer, in a file that trains."""
-    foreign = _FOREIGN.search(outline.data) is not None
+    foreign = has_any(outline.data, _FOREIGN)
     if foreign and Skim(outline.data).trains:
         return True
-    if not outline.classes or not (foreign or _CONTAINER.search(outline.data)):
+    if not outline.classes or not (foreign or has_any(outline.data, _CONTAINER)):
         return False
-    attends = _ATTENDS.search(outline.data) is not None
+    attends = has_any(outline.data.lower(), _ATTENDS)
     foreign = foreign and _may_be_foreign(outline)
     return any(
         _may_stack(outline, owner, attends, foreign)
@@ -65,7 +63,7 @@ def _may_stack(outline: Outline, owner: Owner, attends: bool, foreign: bool) -> 
     if model is not None and (not model.bases or _PART.search(model.name)):
         return False
     text = outline.text(owner.node)
-    if not (_CONTAINER.search(text) or _FOREIGN.search(text) or foreign):
+    if not (foreign or has_any(text, _CONTAINER) or has_any(text, _FOREIGN)):
         return False
     if not (foreign or any(_builds(outline, owner, call, attends) for call in _calls(owner))):
         return False
@@ -146,7 +144,7 @@ def _is_torchs(outline: Outline, function: ast.expr) -> bool:
 
 def _has_switch(outline: Outline, model: ast.ClassDef) -> bool:
     """Whether names of a class say for certain that it offers checkpointing."""
-    if not _SWITCH_WORD.search(outline.text(model)):
+    if not has_any(outline.text(model), _SWITCH_WORDS):
         return False
     return any(
         SWITCH.search(name) and "supports" not in name for name in _bound_or_read(model)

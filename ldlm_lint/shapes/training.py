@@ -7,9 +7,12 @@ import re
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.shapes.outline import GAP, Outline
 
-_STEPS = re.compile(
-    rb"\." + GAP + rb"step" + GAP + rb"\(" + GAP + rb"\)|\b(?:update|step)_(?:\w+_)?(?:lr|learning_rates?|sched\w*)\b|\b(?:lr|sched\w*)_(?:update|step)\b"
+_STEPS = re.compile(rb"step" + GAP + rb"\(" + GAP + rb"\)")
+# As the checkers have it for the name of a method, here in a text.
+_SCHEDULES = re.compile(
+    rb"(?:update|step)_(?:\w+_)?(?:lr|learning_rates?|sched\w*)(?!\w)|(?<!\w)(?:lr|sched\w*)_(?:update|step)(?!\w)"
 )
+_LETTER = re.compile(rb"\w")
 
 
 def trains(outline: Outline) -> bool:
@@ -19,4 +22,7 @@ def trains(outline: Outline) -> bool:
 
 def may_schedule(outline: Outline) -> bool:
     """Whether something is stepped, or a method by its name moves learning rates on."""
-    return _STEPS.search(outline.data) is not None
+    data = outline.data
+    if any(not _LETTER.match(data, one.start() - 1) for one in _STEPS.finditer(data)):
+        return True
+    return _SCHEDULES.search(data) is not None

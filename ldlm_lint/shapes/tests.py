@@ -1,0 +1,45 @@
+"""Rules whose findings never stand in a test: the project is asked about the file of each of them, and says no to tests."""
+
+from __future__ import annotations
+
+import re
+
+_TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
+_STARTS = re.compile(rb"argparse|__main__|absl|click|hydra|sys\.argv")
+_UNIT_TEST = re.compile(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
+# By the claims of all their findings: those of training steps and files, of trainers, and ``stands-outside-tests``.
+_OUTSIDE_TESTS = frozenset(
+    {
+        "batch-size-drift",
+        "cache-emptied-in-training-loop",
+        "checkpoint-load-unspecified",
+        "checkpoint-load-without-map-location",
+        "checkpoint-removed-before-replacement",
+        "checkpoint-saved-by-every-rank",
+        "checkpoint-saves-live-state",
+        "checkpoint-without-use-reentrant",
+        "clamped-loss",
+        "compile-guarded-by-try",
+        "device-synchronized-in-training-loop",
+        "host-sync-in-training-loop",
+        "missing-activation-checkpointing",
+        "mse-on-unit-vectors",
+        "non-atomic-checkpoint",
+        "optimizer-not-fused",
+        "rank-local-skip",
+        "requires-grad-toggled-per-step",
+        "scheduler-before-optimizer",
+        "scheduler-per-micro-batch",
+        "unbounded-checkpoints",
+    }
+)
+# A test that somebody starts as a script evaluates a model.
+_OUTSIDE_UNIT_TESTS = frozenset({"evaluation-with-gradients"})
+
+
+def silent_in(path: str, data: bytes) -> frozenset[str]:
+    """The rules that have nothing to say about a file, by its name, wherever its project begins."""
+    if not _TEST_NAME.search(path):
+        return frozenset()
+    started = _STARTS.search(data) is not None and _UNIT_TEST.search(data) is None
+    return _OUTSIDE_TESTS if started else _OUTSIDE_TESTS | _OUTSIDE_UNIT_TESTS

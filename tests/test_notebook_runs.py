@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ldlm_lint.cli import main
+from ldlm_lint.model import Finding
+from ldlm_lint.notebooks.fixes import in_cells
+from ldlm_lint.project.index import Project
+from ldlm_lint.source import Kind, Source
 
 IMPORTS = "%matplotlib inline\nimport torch\nfrom torch.utils.data import DataLoader"
 LOADER = "loader = DataLoader(dataset, prefetch_factor=4)"
@@ -252,3 +257,31 @@ def test_a_notebook_that_changed_meanwhile_is_left_alone(book, monkeypatch, run)
     code, document = run("--fix")
     assert code == 3 and "changed since it was read" in document["errors"][0]["message"]
     assert sources(book) == ["x = 1"]
+
+
+@pytest.mark.parametrize(
+    "last, trains",
+    [
+        pytest.param("from train import fit\nprint(Net()(data))", False, id="a-demonstration"),
+        pytest.param("from train import fit\nNet()(data).sum().backward()", True, id="a-training"),
+    ],
+)
+def test_a_notebook_that_imports_a_training_trains_only_if_it_does(last, trains, book):
+    train = book.parent / "train.py"
+    train.write_text("def fit(model, data):\n    model(data).sum().backward()\n")
+    book.write_text(notebook(last), encoding="utf-8")
+    project = Project(book.parent.as_posix(), [book.as_posix(), train.as_posix()])
+    assert (book.as_posix() in project.trainers_of(train.as_posix())) is trains
+
+
+def test_a_message_names_lines_of_cells(book):
+    source = Source.read(book, Kind.PYTHON)
+    here, there = source.data.index(b"loader ="), source.data.index(b"model =")
+    line = source.position(there)[0]
+    finding = Finding(
+        "x", "W0000", source.span(here, here + 6), (("where", f"line {line}"), ("also", f"a.ipynb:{line}"), ("n", 3))
+    )
+    (told,) = in_cells([finding], {source.path: source})
+    assert told.args == (("where", "line 1 of cell 4"), ("also", "line 1 of cell 4"), ("n", 3))
+    finding = replace(finding, span=source.span(there, there + 5))
+    assert in_cells([finding], {source.path: source})[0].args[0] == ("where", "line 1")

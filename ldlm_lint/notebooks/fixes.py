@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.notebooks import is_notebook
@@ -47,12 +48,30 @@ def in_cells(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list
     return [
         replace(
             one,
+            args=_lines_of_cells(one, sources),
             span=_in_cell(one.span, sources),
             related=tuple(replace(note, span=_in_cell(note.span, sources)) for note in one.related),
             fix=one.fix and replace(one.fix, edits=tuple(_edit_in_cell(edit, sources) for edit in one.fix.edits)),
         )
         for one in findings
     ]
+
+
+def _lines_of_cells(finding: Finding, sources: Mapping[str, Source]) -> tuple[tuple[str, object], ...]:
+    """The arguments of a finding's message, where they name lines of the notebook, with those of its cells."""
+    if not is_notebook(finding.span.path):
+        return finding.args
+    source, own = sources[finding.span.path], sources[finding.span.path].part_at(finding.span.start)
+
+    def told(match: re.Match[str]) -> str:
+        offset = source.offset(int(match["line"]), 0)
+        part, (line, _) = source.part_at(offset), source.shown(offset)
+        cell = "" if part is None or part == own else f" of cell {part.number}"
+        return f"{match['before'] or 'line '}{line}{cell}"
+
+    name = re.escape(PurePosixPath(finding.span.path).name)
+    places = re.compile(rf"(?:(?P<before>\blines? )|\b{name}:)(?P<line>\d+)\b")
+    return tuple((key, places.sub(told, value) if isinstance(value, str) else value) for key, value in finding.args)
 
 
 def of_cell(source: Source, edit: Edit) -> tuple[int, int, str]:

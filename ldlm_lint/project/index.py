@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,13 @@ from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Kind, Source, UnreadableError, read_bytes
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from ldlm_lint.cache.session import Session as Facts
     from ldlm_lint.configs.document import Document
     from ldlm_lint.shell.script import Script
+
+    T = TypeVar("T")
 
 _TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
 _TEST_FOLDER = re.compile(r"(^|/)tests?/")
@@ -50,7 +55,7 @@ class Project:
 
     ``files`` are their absolute paths, ``others`` the scripts and configuration files beside them with their kinds;
     ``overlay`` holds contents that are not on disk yet,
-    ``flows`` what is known of files that were parsed before. What a file yields is
+    ``flows`` what is known of files that were parsed before, ``facts`` what earlier runs remember. What a file yields is
     a pure function of its bytes, kept for the time of one run.
     """
 
@@ -61,8 +66,10 @@ class Project:
         overlay: Mapping[str, bytes] | None = None,
         flows: Mapping[str, ModuleFlow] | None = None,
         others: Mapping[str, Kind] | None = None,
+        facts: Facts | None = None,
     ) -> None:
         self.root = root
+        self._facts = facts
         self.universe = Universe(files)
         self.files = self.universe.all
         self._traits = Traits(self.universe, self.data)
@@ -102,7 +109,8 @@ class Project:
     def document(self, path: str) -> Document | None:
         """A YAML, JSON or TOML file of the project as a document; None where it is none."""
         if path not in self._documents:
-            self._documents[path] = self._read_document(path) if self.others.get(path) in _DOCUMENTS else None
+            known = self.others.get(path) in _DOCUMENTS
+            self._documents[path] = self._fact("document", path, self._read_document) if known else None
         return self._documents[path]
 
     def _read_document(self, path: str) -> Document | None:
@@ -118,11 +126,21 @@ class Project:
     def script(self, path: str) -> Script | None:
         """A shell script of the project as the scanner reads it."""
         if path not in self._scripts:
-            from ldlm_lint.shell.scanner import scan
-
-            source = self.source(path) if self.others.get(path) is Kind.SHELL else None
-            self._scripts[path] = None if source is None else scan(source)
+            known = self.others.get(path) is Kind.SHELL
+            self._scripts[path] = self._fact("script", path, self._scan) if known else None
         return self._scripts[path]
+
+    def _scan(self, path: str) -> Script | None:
+        from ldlm_lint.shell.scanner import scan
+
+        source = self.source(path)
+        return None if source is None else scan(source)
+
+    def _fact(self, what: str, path: str, compute: Callable[[str], T]) -> T:
+        """What a file on disk yields, from an earlier run if one remembers it."""
+        if self._facts is None or path in self._overlay:
+            return compute(path)
+        return self._facts.of(what, path, partial(compute, path))
 
     def skim(self, path: str) -> Skim:
         """The facts that need no tree."""
@@ -133,7 +151,7 @@ class Project:
     def flow(self, path: str) -> ModuleFlow:
         """Where values go inside a file; empty for one that does not parse at all."""
         if path not in self._flows:
-            self._flows[path] = self._summarize(path)
+            self._flows[path] = self._fact("flow", path, self._summarize)
         return self._flows[path]
 
     def functions(self, path: str) -> Mapping[str, Function]:
@@ -267,4 +285,6 @@ class Project:
         found = self.universe.of(())
         for path in self.training_files:
             found = FileSet(self.universe, found.bits | self.importers(path).bits)
-        return found & self.plain
+        # A notebook that imports a library which can train mostly shows what was trained.
+        shows = self.universe.of(filter(is_notebook, self.files)) - self.training_files
+        return (found & self.plain) - shows

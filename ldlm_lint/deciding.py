@@ -103,7 +103,7 @@ def _context(
             session.note("file", path)
     files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
     others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-    return Context(Project(root, files, overlay, flows, others))
+    return Context(Project(root, files, overlay, flows, others, session))
 
 
 def _below(root: str, config: Config, session: Session | None) -> tuple[tuple[Path, Kind], ...]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FLOW = "flow"
 """The fact that the project pass asks for most."""
+_KEPT = frozenset({FLOW})
+"""The facts that cost more to make than to read; documents and scripts do not."""
 
 
 class Session:
@@ -85,6 +87,8 @@ class Session:
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
         """A fact of a file of the project that rests on its content and place alone; made only if it is not known."""
+        if what not in _KEPT:
+            return compute()
         self.note("file", path)
         pack, content = self._pack(what), self.looks.inputs["file"][path]
         value = _decoded(pack.get(path, content))

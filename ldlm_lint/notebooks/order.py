@@ -10,7 +10,7 @@ from ldlm_lint.source import Source
 
 # These speak of one statement that runs before or after another one. The others speak of a loop, a call or an assignment
 # wherever it stands.
-_OF_ORDER = frozenset(
+OF_ORDER = frozenset(
     (
         *("checkpoint-removed-before-replacement", "clip-before-unscale", "environment-set-too-late"),
         *("fused-lost-on-resume", "parameters-frozen-after-wrap", "scheduler-before-optimizer"),
@@ -21,7 +21,7 @@ _OF_ORDER = frozenset(
 
 def known(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
     """The findings without those of notebooks whose two statements stand in different cells."""
-    return [one for one in findings if one.rule not in _OF_ORDER or _in_one_cell(one, sources)]
+    return [one for one in findings if one.rule not in OF_ORDER or _in_one_cell(one, sources)]
 
 
 def _in_one_cell(finding: Finding, sources: Mapping[str, Source]) -> bool:

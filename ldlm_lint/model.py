@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _FIGURE = re.compile(r"\d|[Mm]easured")
+DEPRECATED = "deprecated"
+STATUSES = ("preview", "stable", DEPRECATED)
 # The name of the argument that a finding has which no line of code showed: what the probe saw.
 SEEN = "seen-at-run-time"
 
@@ -220,6 +222,7 @@ class Rule:
     one to hold the defect, one of each group in
     ``requires``, and none of ``silencers``; a script or configuration file must contain one of ``setting_triggers``
     instead, where there are any; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
+    ``status`` is one of `STATUSES` (docs/versions.md); ``successor`` says what took a deprecated rule's place.
     """
 
     code: str
@@ -245,6 +248,7 @@ class Rule:
     probe: Probe | None = None
     since: str = "0.1.0"
     status: str = "preview"
+    successor: str = ""
     old_names: tuple[str, ...] = ()
 
     @property

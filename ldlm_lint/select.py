@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ldlm_lint.model import Rule, Severity
+from ldlm_lint.model import DEPRECATED, Rule, Severity
 
 EVERYTHING = "ALL"
 LINTER_FAMILY = "68"
@@ -63,7 +63,8 @@ def selected(
     """The symbols of the rules that one layer of selectors leaves switched on.
 
     ``base`` is what earlier layers left, None for the default set. An opt-in rule is switched on by ``ALL``, by
-    its own name or code, and by any selector in ``extend``, but not by a family or a prefix in ``select``. The
+    its own name or code, and by any selector in ``extend``, but not by a family or a prefix in ``select``. A
+    deprecated rule is switched on by its own name or code alone. The
     rules about the linter itself (a file that does not parse) stay on under a ``select``, since the answer for
     such a file would otherwise look complete; ``ignore`` takes them away. With ``opt_in`` there are no opt-in rules:
     every one of them counts as a default. Raises SelectorError.
@@ -76,7 +77,8 @@ def selected(
     if select is not None:
         start = frozenset(rule.symbol for rule in rules if rule.family == LINTER_FAMILY and rule.default)
     else:
-        start = frozenset(rule.symbol for rule in rules if rule.default or opt_in) if base is None else base
+        usual = (rule for rule in rules if rule.default or (opt_in and rule.status != DEPRECATED))
+        start = frozenset(rule.symbol for rule in usual) if base is None else base
     on = {symbol for symbol, state in switches.items() if state}
     return (start | on) - (switches.keys() - on)
 
@@ -102,6 +104,13 @@ def at_level(rules: Sequence[Rule], symbols: Iterable[str], level: Severity) -> 
 def named(rules: Sequence[Rule], selector: str) -> frozenset[str]:
     """The symbols of all rules that a selector names, opt-in ones too; raises SelectorError."""
     return frozenset(rule.symbol for rule in _match(rules, selector).rules)
+
+
+def deprecated(rules: Sequence[Rule], layers: Iterable[Layer]) -> tuple[Rule, ...]:
+    """The deprecated rules that a layer switches on by name, in the order of the rules; raises SelectorError."""
+    chosen = [selector for layer in layers for selector in (*(layer.select or ()), *layer.extend)]
+    asked = {rule.symbol for selector in chosen for rule in _match(rules, selector).rules}
+    return tuple(rule for rule in rules if rule.symbol in asked and rule.status == DEPRECATED)
 
 
 def find(rules: Sequence[Rule], name: str) -> Rule:
@@ -137,16 +146,17 @@ def _by_specificity(
 
 def _match(rules: Sequence[Rule], selector: str) -> _Match:
     upper = selector.upper()
+    current = [rule for rule in rules if rule.status != DEPRECATED]
     if upper == EVERYTHING:
-        return _Match(tuple(rules), 0)
+        return _Match(tuple(current), 0)
     exact = tuple(rule for rule in rules if selector in (rule.symbol, *rule.old_names) or upper == rule.code)
     if exact:
         return _Match(exact, _EXACT)
     if _FAMILY.fullmatch(selector):
-        matching = tuple(rule for rule in rules if rule.family == selector)
+        matching = tuple(rule for rule in current if rule.family == selector)
         specificity = 2
     elif _PREFIX.fullmatch(upper):
-        matching = tuple(rule for rule in rules if rule.code.startswith(upper))
+        matching = tuple(rule for rule in current if rule.code.startswith(upper))
         # A family (two digits) is more specific than a letter alone and less so than letter and family.
         specificity = 1 if len(upper) == 1 else len(upper) + 1
     else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from ldlm_lint.model import Rule, Severity
-from ldlm_lint.select import Layer, SelectorError, at_level, find, named, selected, selected_by_layers
+from ldlm_lint.select import Layer, SelectorError, at_level, deprecated, find, named, selected, selected_by_layers
 
 
 def rule(code: str, symbol: str, *, default: bool = True, old_names: tuple[str, ...] = ()) -> Rule:
@@ -91,6 +93,17 @@ def test_unknown_selector_names_the_nearest(selector: str, hint: str) -> None:
     with pytest.raises(SelectorError, match=f'unknown rule "{selector}"') as caught:
         selected(RULES, [selector])
     assert hint in str(caught.value)
+
+
+def test_a_deprecated_rule_is_switched_on_by_its_own_name_alone() -> None:
+    old = dataclasses.replace(rule("W7290", "old-rule", default=False), status="deprecated", successor="new-rule")
+    rules = (*RULES, old)
+    for layer in (Layer(("ALL",)), Layer(("72",)), Layer(("W7",)), Layer((), ("ALL",))):
+        assert "old-rule" not in selected_by_layers(rules, [layer]) and deprecated(rules, [layer]) == ()
+    assert "old-rule" not in selected(rules, None, opt_in=True)
+    for layer in (Layer(("old-rule",)), Layer(None, ("W7290",))):
+        assert "old-rule" in selected_by_layers(rules, [layer]) and deprecated(rules, [layer]) == (old,)
+    assert deprecated(rules, [Layer(None, (), ("old-rule",))]) == ()
 
 
 def test_level_deselects_what_is_less_severe() -> None:

@@ -20,6 +20,7 @@ from ldlm_lint.commands.output import (
     check_writable,
     exit_code,
     fail,
+    print_deprecated,
     print_evidence,
     print_notes,
     print_problems,
@@ -62,6 +63,7 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
 
         return questions.answer(arguments, paths, config, base)
     chosen(arguments, config)
+    print_deprecated(config)
     if session is not None:
         session.note("file", arguments_of.baseline_file(arguments, config, base)[0].as_posix())
     gate = arguments_of.gate(arguments, paths, config, base)

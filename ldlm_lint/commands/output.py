@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.arguments import UsageError
 
 if TYPE_CHECKING:
+    from ldlm_lint.config import Config
     from ldlm_lint.model import Problem, Report, Severity
 
 PROGRAM = "ldlm-lint"
@@ -87,6 +88,15 @@ def print_notes(notes: tuple[Problem, ...], base: Path) -> None:
     """One line on stderr for each thing that was left out of what was asked for."""
     for note in notes:
         print(f"warning: {place(note, base)}{note.message}", file=sys.stderr)
+
+
+def print_deprecated(config: Config) -> None:
+    """One line on stderr for each deprecated rule that the user names: what took its place."""
+    from ldlm_lint.rules import ALL
+    from ldlm_lint.select import deprecated
+
+    for rule in deprecated(ALL, config.layers):
+        print(f"warning: {rule.symbol} is deprecated and will be removed: {rule.successor}", file=sys.stderr)
 
 
 def write_document(place: str, text: str) -> None:

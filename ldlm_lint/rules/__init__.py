@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Option, Rule
+from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 from ldlm_lint.rules import (
     accumulation,
     amp,
@@ -63,6 +63,9 @@ def _collect() -> tuple[Rule, ...]:
         seen = [getattr(rule, attribute) for rule in rules]
         if len(set(seen)) != len(seen):
             raise ValueError(f"two rules share a {attribute}: {sorted({one for one in seen if seen.count(one) > 1})}")
+    for rule in rules:
+        if rule.status not in STATUSES or bool(rule.successor) != (rule.status == DEPRECATED) or (rule.successor and rule.default):
+            raise ValueError(f"{rule.symbol}: a deprecated rule names its successor and is off by default, no other does")
     return tuple(rules)
 
 

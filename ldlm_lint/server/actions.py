@@ -12,9 +12,9 @@ from ldlm_lint.server.convert import (
     FIX_ALL,
     Edits,
     diagnostic,
+    diagnostics_at,
     fix_title,
     fixes_at,
-    overlaps,
     wanted,
     workspace_edit,
 )
@@ -28,13 +28,13 @@ _MOST_TITLE = 200
 
 
 async def offered(
-    server: Server, paper: Paper, where: types.Range, only: Sequence[str] | None
+    server: Server, paper: Paper, cell: int | None, where: types.Range, only: Sequence[str] | None
 ) -> list[types.CodeAction]:
-    """The actions for a place of a buffer whose diagnosis is fresh."""
+    """The actions for a place of a buffer, or of a cell in it, whose diagnosis is fresh."""
     found: list[types.CodeAction] = []
     if wanted(types.CodeActionKind.QuickFix, only):
-        found += _fixes(server, paper, where)
-        found += _ignores(paper, where)
+        found += _fixes(server, paper, cell, where)
+        found += _ignores(paper, cell, where)
     if wanted(FIX_ALL, only) and any(fix["level"] == "safe" for fix in paper.diagnosis["fixes"]):
         found.append(_fix_all(paper))
     if not _resolves_later(server):
@@ -63,8 +63,8 @@ async def resolved(server: Server, action: types.CodeAction) -> types.CodeAction
     return action
 
 
-def _fixes(server: Server, paper: Paper, where: types.Range) -> Iterator[types.CodeAction]:
-    for fix in fixes_at(paper.diagnosis, where):
+def _fixes(server: Server, paper: Paper, cell: int | None, where: types.Range) -> Iterator[types.CodeAction]:
+    for fix in fixes_at(paper.diagnosis, where, cell):
         chosen = [paper.diagnosis["diagnostics"][at] for at in fix["diagnostics"]]
         rules = list(dict.fromkeys(one["code"] for one in chosen))
         shown = [diagnostic(one, server.papers.uri_of, related=False) for one in chosen]
@@ -86,17 +86,16 @@ def _fixes(server: Server, paper: Paper, where: types.Range) -> Iterator[types.C
         )
 
 
-def _ignores(paper: Paper, where: types.Range) -> Iterator[types.CodeAction]:
+def _ignores(paper: Paper, cell: int | None, where: types.Range) -> Iterator[types.CodeAction]:
     if PurePath(paper.path).suffix.lower() == ".json":
         # It has no comments.
         return
-    for index, one in enumerate(paper.diagnosis["diagnostics"]):
-        if overlaps(one["range"], where):
-            yield types.CodeAction(
-                title=f"{one['code']}: ignore it here, with a comment",
-                kind=types.CodeActionKind.QuickFix,
-                data={"uri": paper.uri, "version": paper.version, "do": "ignore", "finding": index},
-            )
+    for index, one in diagnostics_at(paper.diagnosis, where, cell):
+        yield types.CodeAction(
+            title=f"{one['code']}: ignore it here, with a comment",
+            kind=types.CodeActionKind.QuickFix,
+            data={"uri": paper.uri, "version": paper.version, "do": "ignore", "finding": index},
+        )
 
 
 def _fix_all(paper: Paper) -> types.CodeAction:

@@ -19,7 +19,7 @@ from ldlm_lint.linting import source_of
 from ldlm_lint.model import Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.server.diagnosis import diagnosis, findings_of
-from ldlm_lint.server.edits import edits_between
+from ldlm_lint.server.edits import FileEdit, edits_between
 from ldlm_lint.server.memory import Memory
 from ldlm_lint.server.settings import Settings
 from ldlm_lint.source import MAX_BYTES, Kind, Source, UnreadableError
@@ -64,26 +64,26 @@ class Analyst:
         return diagnosis(report, path, by_symbol, self.encoding, self._source)
 
     def ignore(self, path: str, finding: int) -> dict[str, Any]:
-        """The edits that silence a finding of the last diagnosis, by path, or the ``reason`` why there are none."""
+        """The edits that silence a finding of the last diagnosis, or the ``reason`` why there are none."""
         report = self.reports.get(path)
         found = [] if report is None else findings_of(report, path)
         if report is None or finding >= len(found):
-            return {"edits": {}, "reason": "the buffer has changed"}
+            return {"edits": [], "reason": "the buffer has changed"}
         ignored = add_ignores([found[finding]], report.sources, by_symbol)
         if path not in ignored.contents:
-            return {"edits": {}, "reason": next((one.message for one in ignored.problems), "it is silent already")}
-        return {"edits": {path: self._edits(path, ignored.contents[path])}, "reason": ""}
+            return {"edits": [], "reason": next((one.message for one in ignored.problems), "it is silent already")}
+        return {"edits": self._edits(path, ignored.contents[path]), "reason": ""}
 
     def fix_all(self, path: str) -> dict[str, Any]:
-        """The edits of all safe fixes of a buffer, by path."""
+        """The edits of all safe fixes of a buffer."""
         if path not in self.buffers or is_foreign(path):
-            return {"edits": {}, "reason": ""}
+            return {"edits": [], "reason": ""}
         config, gate = self._configured(path)
         base, data, others = project_root(Path(path)), self.buffers[path], self._others(path)
         self.memory.begin()
         after, outcome = fix_buffer(path, data, config, base, gate=gate, others=others, session=self.memory)
         reason = "; ".join(note.message for note in outcome.notes)
-        return {"edits": {path: self._edits(path, after)} if after != data else {}, "reason": reason}
+        return {"edits": self._edits(path, after) if after != data else [], "reason": reason}
 
     def _configured(self, path: str) -> tuple[Config, Gate]:
         config = self.settings.load(Path(path))
@@ -95,7 +95,7 @@ class Analyst:
     def _others(self, path: str) -> dict[str, bytes]:
         return {other: data for other, data in self.buffers.items() if other != path}
 
-    def _edits(self, path: str, after: bytes) -> list[dict[str, object]]:
+    def _edits(self, path: str, after: bytes) -> list[FileEdit]:
         before = self._source(path)
         assert before is not None
         return edits_between(before, Source.from_bytes(path, after, before.kind), self.encoding)

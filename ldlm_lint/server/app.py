@@ -13,7 +13,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from ldlm_lint import __version__
-from ldlm_lint.server import actions, hover
+from ldlm_lint.server import actions, hover, notebooks
 from ldlm_lint.server.convert import FIX_ALL, diagnostic
 from ldlm_lint.server.link import Link, LinkError, Message, UsageAnswer
 from ldlm_lint.server.papers import NOTHING, Paper, Papers
@@ -38,7 +38,12 @@ class Server(LanguageServer):
     def __init__(self, settings: Settings) -> None:
         # Whole texts: pygls splits lines at form feeds and other signs that the protocol does not split at, so that a
         # buffer which is patched change by change would sooner or later differ from the editor's.
-        super().__init__("ldlm-lint", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        super().__init__(
+            "ldlm-lint",
+            __version__,
+            text_document_sync_kind=types.TextDocumentSyncKind.Full,
+            notebook_document_sync=notebooks.SYNC,
+        )
         self.settings = settings
         self.complaints: list[str] = []
         self.papers = Papers()
@@ -88,18 +93,15 @@ class Server(LanguageServer):
         self._spreading.add(paper.uri)
         self.schedule.touch(paper.uri, delay)
 
-    async def fresh(self, uri: str) -> Paper | None:
-        """An open buffer with a diagnosis of its text as it is; None where there is none in time."""
-        paper = self.papers.get(uri)
-        if paper is None:
-            return None
+    async def is_fresh(self, paper: Paper) -> bool:
+        """Whether the diagnosis of a buffer is about its text as it is, once it has been waited for."""
         if paper.seen != paper.version:
-            self.schedule.touch(uri, 0.0)
+            self.schedule.touch(paper.uri, 0.0)
             try:
-                await asyncio.wait_for(self.schedule.settled(uri), _PATIENCE)
+                await asyncio.wait_for(self.schedule.settled(paper.uri), _PATIENCE)
             except asyncio.TimeoutError:
-                return None
-        return paper if paper.seen == paper.version else None
+                return False
+        return paper.seen == paper.version
 
     async def ask(self, **message: object) -> Any:
         """What the linting process answers about the buffers as they are now."""
@@ -127,6 +129,13 @@ class Server(LanguageServer):
         paper.sent = paper.version
 
     async def _lint(self, uri: str) -> None:
+        """Lint a buffer and show what was found; whatever goes wrong is said in the log, and the server lives on."""
+        try:
+            await self._linted(uri)
+        except Exception as error:
+            self.report_server_error(error, type(error))
+
+    async def _linted(self, uri: str) -> None:
         paper = self.papers.get(uri)
         if paper is None:
             return
@@ -139,9 +148,6 @@ class Server(LanguageServer):
             logger.error("%s: %s", paper.path, error)
             self.log(f"{paper.path} could not be linted: {error}", types.MessageType.Error)
             found, trouble = NOTHING, ""
-        except Exception as error:
-            self.report_server_error(error, type(error))
-            return
         if self.papers.get(uri) is paper and paper.version == version:
             self._publish(paper, found, trouble)
         if uri in self._spreading:
@@ -159,13 +165,23 @@ class Server(LanguageServer):
         capability = self.client_capabilities.text_document
         shown = capability.publish_diagnostics if capability else None
         related = bool(shown and shown.related_information)
-        self.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(
-                uri=paper.uri,
-                diagnostics=[diagnostic(one, self.papers.uri_of, related) for one in found["diagnostics"]],
-                version=paper.version,
-            )
-        )
+        for cell, uri, version in paper.documents():
+            here = [one for one in found["diagnostics"] if one["cell"] == cell]
+            self.publish(uri, [diagnostic(one, self.papers.uri_of, related) for one in here], version)
+
+    def publish(self, uri: str, found: list[types.Diagnostic], version: int | None = None) -> None:
+        """Show diagnostics of a document in place of those before."""
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, found, version))
+
+    def closed(self, uri: str) -> None:
+        """Forget a buffer, and what was said about it."""
+        paper = self.papers.close(uri)
+        if paper is not None:
+            self.schedule.forget(uri)
+            self.link.tell(do="drop", path=paper.path)
+            for _, document, _ in paper.documents():
+                self.publish(document, [])
+            self.touch_all(SPREADING)
 
 
 def make(settings: Settings) -> Server:
@@ -173,6 +189,7 @@ def make(settings: Settings) -> Server:
     server = Server(settings)
     _register_life(server)
     _register_buffers(server)
+    _register_notebooks(server)
     _register_questions(server)
     return server
 
@@ -248,12 +265,37 @@ def _register_buffers(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
-        paper = server.papers.close(params.text_document.uri)
+        server.closed(params.text_document.uri)
+
+
+def _register_notebooks(server: Server) -> None:
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenNotebookDocumentParams) -> None:
+        notebook = params.notebook_document
+        cells = notebooks.cells_of(notebook.cells, params.cell_text_documents)
+        paper = server.papers.open(notebook.uri, notebook.version, "", cells)
         if paper is not None:
-            server.schedule.forget(paper.uri)
-            server.link.tell(do="drop", path=paper.path)
-            server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(paper.uri, []))
-            server.touch_all(SPREADING)
+            paper.rewrite(notebook.version)
+            server.changed(paper, 0.0)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeNotebookDocumentParams) -> None:
+        paper = server.papers.get(params.notebook_document.uri)
+        if paper is not None and params.change.cells is not None:
+            for gone in notebooks.apply(paper, params.change.cells, server.encoding):
+                server.publish(gone, [])
+            paper.rewrite(params.notebook_document.version)
+            server.changed(paper, TYPING)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    def saved(params: types.DidSaveNotebookDocumentParams) -> None:
+        paper = server.papers.get(params.notebook_document.uri)
+        if paper is not None:
+            server.changed(paper, 0.0)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseNotebookDocumentParams) -> None:
+        server.closed(params.notebook_document.uri)
 
 
 def _register_questions(server: Server) -> None:
@@ -261,8 +303,10 @@ def _register_questions(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
     async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        paper = await server.fresh(params.text_document.uri)
-        return [] if paper is None else await actions.offered(server, paper, params.range, params.context.only)
+        paper, cell = server.papers.of_document(params.text_document.uri)
+        if paper is None or not await server.is_fresh(paper):
+            return []
+        return await actions.offered(server, paper, cell, params.range, params.context.only)
 
     @server.feature(types.CODE_ACTION_RESOLVE)
     async def resolve(action: types.CodeAction) -> types.CodeAction:
@@ -270,8 +314,10 @@ def _register_questions(server: Server) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_HOVER)
     def rest(params: types.HoverParams) -> types.Hover | None:
-        paper = server.papers.get(params.text_document.uri)
-        return None if paper is None else hover.at(paper, params.position, server.encoding, _shows_markdown(server))
+        paper, cell = server.papers.of_document(params.text_document.uri)
+        if paper is None:
+            return None
+        return hover.at(paper, cell, params.position, server.encoding, _shows_markdown(server))
 
 
 def _shows_markdown(server: Server) -> bool:

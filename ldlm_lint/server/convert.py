@@ -10,8 +10,10 @@ from lsprotocol import types
 FIX_ALL = "source.fixAll.ldlm-lint"
 _LEVELS = {"safe": "safe fix", "unsafe": "unsafe fix"}
 
-Edits = Mapping[str, Sequence[Mapping[str, Any]]]
-"""Edits in the shape of the protocol, by path."""
+Edits = Sequence[Mapping[str, Any]]
+"""Edits in the shape of the protocol, each with its path and notebook cell."""
+UriOf = Callable[[str, "int | None"], str]
+"""The URI of a file or, given its number, of a cell of a notebook."""
 
 
 def range_of(value: Mapping[str, Any]) -> types.Range:
@@ -20,10 +22,12 @@ def range_of(value: Mapping[str, Any]) -> types.Range:
     return types.Range(types.Position(start["line"], start["character"]), types.Position(end["line"], end["character"]))
 
 
-def diagnostic(value: Mapping[str, Any], uri_of: Callable[[str], str], related: bool) -> types.Diagnostic:
+def diagnostic(value: Mapping[str, Any], uri_of: UriOf, related: bool) -> types.Diagnostic:
     """A diagnostic; ``related`` says whether the editor can show other places."""
     places = [
-        types.DiagnosticRelatedInformation(types.Location(uri_of(one["path"]), range_of(one["range"])), one["message"])
+        types.DiagnosticRelatedInformation(
+            types.Location(uri_of(one["path"], one["cell"]), range_of(one["range"])), one["message"]
+        )
         for one in value["related"]
     ]
     return types.Diagnostic(
@@ -40,20 +44,19 @@ def diagnostic(value: Mapping[str, Any], uri_of: Callable[[str], str], related: 
 
 
 def workspace_edit(
-    edits: Edits, uri_of: Callable[[str], str], version_of: Callable[[str], int | None], versioned: bool
+    edits: Edits, uri_of: UriOf, version_of: Callable[[str], int | None], versioned: bool
 ) -> types.WorkspaceEdit:
-    """Edits of several files, with the versions of open buffers where the editor understands (``versioned``)."""
-    made = {
-        path: [types.TextEdit(range_of(one["range"]), one["newText"]) for one in found] for path, found in edits.items()
-    }
+    """Edits of several documents, with the versions of open ones where the editor understands (``versioned``)."""
+    made: dict[str, list[types.TextEdit]] = {}
+    for one in edits:
+        edit = types.TextEdit(range_of(one["range"]), one["newText"])
+        made.setdefault(uri_of(one["path"], one["cell"]), []).append(edit)
     if not versioned:
-        return types.WorkspaceEdit(changes={uri_of(path): found for path, found in made.items()})
+        return types.WorkspaceEdit(changes=made)
     return types.WorkspaceEdit(
         document_changes=[
-            types.TextDocumentEdit(
-                types.OptionalVersionedTextDocumentIdentifier(uri_of(path), version_of(path)), list(found)
-            )
-            for path, found in made.items()
+            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version_of(uri)), list(found))
+            for uri, found in made.items()
         ]
     )
 
@@ -70,11 +73,20 @@ def wanted(kind: str, only: Sequence[str] | None) -> bool:
     return only is None or any(not one or kind == one or kind.startswith(one + ".") for one in only)
 
 
-def fixes_at(diagnosis: Mapping[str, Any], where: types.Range) -> Iterator[Mapping[str, Any]]:
-    """The fixes of the diagnostics at a place, safe ones first."""
-    found = diagnosis["diagnostics"]
-    here = [one for one in diagnosis["fixes"] if any(overlaps(found[at]["range"], where) for at in one["diagnostics"])]
-    yield from sorted(here, key=lambda one: ("safe", "unsafe", "display").index(one["level"]))
+def fixes_at(diagnosis: Mapping[str, Any], where: types.Range, cell: int | None) -> Iterator[Mapping[str, Any]]:
+    """The fixes of the diagnostics at a place of a document, safe ones first."""
+    here = {index for index, _ in diagnostics_at(diagnosis, where, cell)}
+    found = [one for one in diagnosis["fixes"] if not here.isdisjoint(one["diagnostics"])]
+    yield from sorted(found, key=lambda one: ("safe", "unsafe", "display").index(one["level"]))
+
+
+def diagnostics_at(
+    diagnosis: Mapping[str, Any], where: types.Range, cell: int | None
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """The diagnostics at a place of a document, with their indices."""
+    for index, one in enumerate(diagnosis["diagnostics"]):
+        if one["cell"] == cell and overlaps(one["range"], where):
+            yield index, one
 
 
 def fix_title(fix: Mapping[str, Any], rules: Sequence[str]) -> str:

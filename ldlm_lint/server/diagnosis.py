@@ -9,7 +9,7 @@ from ldlm_lint.identity import Identifier, fingerprint
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity
 from ldlm_lint.report.common import has_edits, rule_url
 from ldlm_lint.rules.linter import INTERNAL_ERROR
-from ldlm_lint.server.edits import TextEdit, text_edit
+from ldlm_lint.server.edits import FileEdit, edit_of
 from ldlm_lint.server.positions import range_of
 from ldlm_lint.source import Source
 
@@ -60,6 +60,7 @@ def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, sour
     related = [
         {
             "path": one.span.path,
+            "cell": one.span.cell,
             "range": range_of(source, one.span.start, one.span.end, encoding),
             "message": one.message,
         }
@@ -68,6 +69,7 @@ def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, sour
     ]
     return {
         "range": _range(finding, encoding, source_of),
+        "cell": finding.span.cell,
         "severity": SEVERITIES[finding.severity],
         "code": rule.symbol,
         "href": rule_url(rule.symbol),
@@ -104,20 +106,19 @@ def _shared(findings: Iterable[Finding]) -> list[tuple[Fix, list[int]]]:
 
 
 def _fix(fix: Fix, indices: list[int], encoding: str, source_of: Lookup) -> dict[str, Any]:
-    edits: dict[str, list[TextEdit]] = {}
+    edits: list[FileEdit] = []
     readable = True
     for edit in sorted(fix.edits, key=lambda one: (one.span.path, one.span.start, one.span.end)):
         source = source_of(edit.span.path)
         if source is None:
             readable = False
             continue
-        one = text_edit(source, edit.span.start, edit.span.end, edit.text, encoding)
-        edits.setdefault(edit.span.path, []).append(one)
+        edits.append(edit_of(source, edit, encoding))
     shown_only = fix.applicability is Applicability.DISPLAY or not has_edits(fix) or not readable
     return {
         "title": fix.title,
         "level": Applicability.DISPLAY.label if shown_only else fix.applicability.label,
         "reason": fix.reason,
-        "edits": {} if shown_only else edits,
+        "edits": [] if shown_only else edits,
         "diagnostics": indices,
     }

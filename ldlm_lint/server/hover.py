@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from lsprotocol import types
 
-from ldlm_lint.server.convert import overlaps, range_of
+from ldlm_lint.server.convert import diagnostics_at, range_of
 from ldlm_lint.server.papers import Paper
 from ldlm_lint.server.positions import character, units
 
@@ -15,30 +15,30 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_PAGES = 3
 
 
-def at(paper: Paper, place: types.Position, encoding: str, markdown: bool) -> types.Hover | None:
-    """The pages for a place of a buffer, None where no rule has to do with it."""
+def at(paper: Paper, cell: int | None, place: types.Position, encoding: str, markdown: bool) -> types.Hover | None:
+    """The pages for a place of a buffer, or of a cell in it, None where no rule has to do with it."""
     from ldlm_lint.report.page import page
     from ldlm_lint.rules import by_symbol
     from ldlm_lint.server.pages import markdown as written
 
     shown = written if markdown else page
     kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
-    named = _named(paper, place, encoding)
+    named = _named(paper, cell, place, encoding)
     if named is not None:
         symbol, where = named
         return types.Hover(types.MarkupContent(kind, shown(by_symbol[symbol])), where)
-    here = [one for one in paper.diagnosis["diagnostics"] if overlaps(one["range"], types.Range(place, place))]
+    here = [one for _, one in diagnostics_at(paper.diagnosis, types.Range(place, place), cell)]
     if not here:
         return None
     pages = [shown(by_symbol[symbol]) for symbol in list(dict.fromkeys(one["code"] for one in here))[:_MOST_PAGES]]
     return types.Hover(types.MarkupContent(kind, "\n---\n\n".join(pages)), range_of(here[0]["range"]))
 
 
-def _named(paper: Paper, place: types.Position, encoding: str) -> tuple[str, types.Range] | None:
+def _named(paper: Paper, cell: int | None, place: types.Position, encoding: str) -> tuple[str, types.Range] | None:
     """The rule that a comment or the settings name at a place, and where its name stands."""
     from ldlm_lint.server.pages import rule_in_line
 
-    lines = _LINE_END.split(paper.text)
+    lines = _LINE_END.split(paper.text if cell is None else paper.cells[cell - 1].text)
     if place.line >= len(lines):
         return None
     line = lines[place.line]

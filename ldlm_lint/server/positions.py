@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ldlm_lint.source import Source
@@ -12,13 +13,18 @@ Range = dict[str, Position]
 _UNITS: Mapping[str, tuple[str, int]] = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 """For each encoding of positions the codec whose code units are counted, and the bytes of a unit."""
 
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+
 
 def position(source: Source, offset: int, encoding: str) -> Position:
-    """The 0-based line and column of a byte offset; ``encoding`` is ``utf-8``, ``utf-16`` or ``utf-32``."""
+    """The 0-based line and column of a byte offset; ``encoding`` is ``utf-8``, ``utf-16`` or ``utf-32``.
+
+    In a notebook lines are counted from the beginning of the cell, each of which is a document for an editor.
+    """
     line, column = source.position(offset)
-    text = source.lines[line - 1][: column - 1]
     # An offset between the two characters of a line's end lies behind the line's text.
-    return {"line": line - 1, "character": units(text, encoding)}
+    text = source.lines[line - 1][: column - 1]
+    return {"line": source.shown(offset)[0] - 1, "character": units(text, encoding)}
 
 
 def range_of(source: Source, start: int, end: int, encoding: str) -> Range:
@@ -32,6 +38,20 @@ def units(text: str, encoding: str) -> int:
         return len(text)
     codec, size = _UNITS[encoding]
     return len(text.encode(codec, errors="replace")) // size
+
+
+def changed(text: str, start: Position, end: Position, new: str, encoding: str) -> str:
+    """A text whose range was replaced, as an editor says that it was."""
+    lines = _LINE.findall(text)
+    first, last = (_index(lines, one, encoding) for one in (start, end))
+    return text[:first] + new + text[last:]
+
+
+def _index(lines: list[str], place: Position, encoding: str) -> int:
+    before = sum(map(len, lines[: place["line"]]))
+    if place["line"] >= len(lines):
+        return before
+    return before + character(lines[place["line"]].rstrip("\r\n"), place["character"], encoding)
 
 
 def character(line: str, column: int, encoding: str) -> int:

@@ -39,7 +39,9 @@ class Settings:
     @classmethod
     def of_plain(cls, values: Mapping[str, Any]) -> Settings:
         """The settings of `plain`."""
-        known: dict[str, Any] = {one: tuple(value) if isinstance(value, list) else value for one, value in values.items()}
+        known: dict[str, Any] = {
+            one: tuple(value) if isinstance(value, list) else value for one, value in values.items()
+        }
         return cls(**known)
 
     def load(self, path: Path) -> Config:

@@ -83,6 +83,7 @@ def _facts(rule: Rule) -> Iterator[str]:
         "Confidence": rule.confidence.label,
         "Fix": fix_level(rule),
         "Since": f"{rule.since} ({rule.status})",
+        "Instead": rule.successor,
         "Versions": rule.versions,
         "Old names": ", ".join(rule.old_names),
     }

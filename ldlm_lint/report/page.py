@@ -96,6 +96,8 @@ def _facts(rule: Rule) -> Iterator[str]:
     yield f"  fix         {fix_level(rule)}"
     yield f"  reads       {reads}"
     yield f"  since       {rule.since} ({rule.status})"
+    if rule.successor:
+        yield f"  instead     {rule.successor}"
     if rule.old_names:
         yield f"  old names   {', '.join(rule.old_names)}"
 

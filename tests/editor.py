@@ -86,7 +86,9 @@ class Editor:
         return self.buffers[path.as_uri()][1]
 
     def diagnostics(self, path: Path) -> list[types.Diagnostic]:
-        """What the server says about a buffer as it is now."""
+        """What the server says about a buffer as it is now; a file is opened if it is not."""
+        if path.as_uri() not in self.buffers:
+            return self.open(path)
         return self.until(lambda: self._current(path))
 
     def until(self, found: Any) -> Any:
@@ -112,7 +114,7 @@ class Editor:
         if action.edit is None:
             action = self.wait(self.client.code_action_resolve_async(action))
         assert action.edit is not None, action
-        for uri, version, edits in _changes(action.edit):
+        for uri, version, edits in changes_of(action.edit):
             assert version in (None, self.buffers[uri][0])
             text = applied(self.buffers[uri][1], edits, self.encoding)
             self.type(Path(types_path(uri)), text)
@@ -181,7 +183,7 @@ def _index(text: str, position: types.Position, encoding: str) -> int:
     return len(before) + len(line[: position.character * size].decode(codec))
 
 
-def _changes(edit: types.WorkspaceEdit) -> list[tuple[str, int | None, Sequence[types.TextEdit]]]:
+def changes_of(edit: types.WorkspaceEdit) -> list[tuple[str, int | None, Sequence[types.TextEdit]]]:
     if edit.document_changes is None:
         return [(uri, None, edits) for uri, edits in (edit.changes or {}).items()]
     return [(one.text_document.uri, one.text_document.version, one.edits) for one in edit.document_changes]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from editor import Editor
+from editor import Editor, applied, changes_of
 from editor_project import AMP, AMP_FIXED, FILES, PYPROJECT, TRAIN
 from lsprotocol import types
 
@@ -241,3 +241,47 @@ def test_a_simple_editor_with_settings_of_its_own(tmp_path: Path) -> None:
     assert editor.text(root / "amp.py") == AMP_FIXED
     assert editor.registered == []
     assert editor.leave() == 0
+
+
+def test_a_notebook_is_its_cells(editor: Editor, root: Path) -> None:
+    path = root / "amp.ipynb"
+    uris = [f"vscode-notebook-cell:{path.as_posix()}#{name}" for name in ("title", "magic", "code")]
+    kinds = [types.NotebookCellKind.Markup, types.NotebookCellKind.Code, types.NotebookCellKind.Code]
+    texts = ["# Scaling", "%matplotlib inline\nimport torch", AMP.split("\n\n\n")[1]]
+    languages = ["markdown", "python", "python"]
+    items = [types.TextDocumentItem(*one) for one in zip(uris, languages, (1, 1, 1), texts, strict=True)]
+    cells = [types.NotebookCell(kind, uri) for kind, uri in zip(kinds, uris, strict=True)]
+    notebook = types.NotebookDocument(path.as_uri(), "jupyter-notebook", 1, cells)
+    editor.client.notebook_document_did_open(types.DidOpenNotebookDocumentParams(notebook, items))
+    code = uris[2]
+    (found,) = editor.until(lambda: editor.published.get(code))[-1].diagnostics
+    assert found.code == "deprecated-amp-api" and found.range.start == types.Position(1, 34)
+    assert editor.published[uris[1]][-1].diagnostics == ()
+    params = types.CodeActionParams(types.TextDocumentIdentifier(code), found.range, types.CodeActionContext([]))
+    fix = editor.wait(editor.client.text_document_code_action_async(params))[0]
+    ((uri, version, edits),) = changes_of(fix.edit)
+    assert (uri, version) == (code, 1)
+    assert applied(texts[2], edits, "utf-16") == AMP_FIXED.split("\n\n\n")[1]
+    # A line is typed above the finding, as VS Code says it: by the range that it takes the place of.
+    start = types.Position(1, 0)
+    text = types.NotebookDocumentCellContentChanges(
+        types.VersionedTextDocumentIdentifier(2, code),
+        [types.TextDocumentContentChangePartial(types.Range(start, start), "    # 🙂\n")],
+    )
+    moved = types.NotebookDocumentCellChanges(text_content=[text])
+    editor.client.notebook_document_did_change(changed_notebook(path, 2, moved))
+    editor.until(lambda: [one for one in editor.published[code] if one.version == 2] or None)
+    assert editor.published[code][-1].diagnostics[0].range.start == types.Position(2, 34)
+    # The cell is taken out.
+    array = types.NotebookCellArrayChange(start=2, delete_count=1, cells=[])
+    gone = types.NotebookDocumentCellChangeStructure(array, did_close=[types.TextDocumentIdentifier(code)])
+    removed = types.NotebookDocumentCellChanges(structure=gone)
+    editor.client.notebook_document_did_change(changed_notebook(path, 3, removed))
+    editor.until(lambda: editor.published[code][-1].diagnostics == () or None)
+
+
+def changed_notebook(
+    path: Path, version: int, cells: types.NotebookDocumentCellChanges
+) -> types.DidChangeNotebookDocumentParams:
+    document = types.VersionedNotebookDocumentIdentifier(version, path.as_uri())
+    return types.DidChangeNotebookDocumentParams(document, types.NotebookDocumentChangeEvent(cells=cells))

@@ -6,42 +6,96 @@ is no: unknown is not a finding.
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Finding, Fix
-from ldlm_lint.project.questions import (
-    amp,
-    autograd,
-    checkpoint_files,
-    checkpoint_saving,
-    configuration,
-    configured_timeouts,
-    copies,
-    data,
-    ddp_graph,
-    distributed,
-    environment,
-    evaluation,
-    frameworks,
-    gradient_scaling,
-    host_time,
-    launches,
-    memory,
-    optimizer,
-    precision,
-    process_groups,
-    roles,
-    schedule,
-    segments,
-    sourcing,
-)
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
-_ROOMS = (roles, data, distributed, optimizer, memory, checkpoint_files)
-_ROOMS += (host_time, autograd, evaluation, checkpoint_saving, amp, schedule)
-_ROOMS += (copies, ddp_graph, process_groups, segments, gradient_scaling, precision)
-_ROOMS += (configuration, configured_timeouts, frameworks, launches, sourcing, environment)
-QUESTIONS: dict[str, Question] = {kind: question for room in _ROOMS for kind, question in room.QUESTIONS.items()}
+_ROOMS: Mapping[str, tuple[str, ...]] = {
+    "roles": (
+        *("belongs-to-training", "file-trains", "model-trains", "module-hands-on", "runs-in-every-step"),
+        *("runs-many-ranks", "stands-in-training-loop", "stands-outside-tests", "trains-on-cuda"),
+    ),
+    "data": (
+        *("dataset-works-per-item", "loader-feeds-training", "loader-is-reiterated"),
+        *("setting-feeds-loader-workers",),
+    ),
+    "distributed": (
+        *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
+        *("gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
+    ),
+    "optimizer": ("optimizer-trains-on-cuda",),
+    "memory": ("blocks-are-run", "class-attends", "no-activation-checkpointing"),
+    "checkpoint_files": ("callee-saves", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
+    "host_time": ("runs-in-each-training-step",),
+    "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
+    "evaluation": ("evaluation-records-gradients",),
+    "checkpoint_saving": ("every-rank-saves", "load-default-stands"),
+    "amp": ("autocasts-need-no-scaling",),
+    "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
+    "copies": (
+        *("call-feeds-training", "call-makes-loader", "default-decides-workers"),
+        *("iterable-dataset-gets-workers", "loop-neglects-a-sampler", "loop-takes-pinned-batches"),
+        *("runs-under-ddp-unsharded", "sampler-epoch-is-never-set", "wrapper-has-workers"),
+        *("wrapper-leaves-workers-at-zero",),
+    ),
+    "ddp_graph": (
+        *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
+        *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
+        *("nothing-shards", "only-data-parallel", "transformers-is-old"),
+    ),
+    "process_groups": ("default-group-has-timeout", "timeouts-are-not-set-later"),
+    "segments": (
+        *("callee-is-keyword-only", "callee-takes-arguments", "class-is-built-once"),
+        *("lightning-uses-several-devices", "nothing-is-reduced"),
+    ),
+    "gradient_scaling": (
+        *("lightning-clips-mixed", "loss-is-divided-nowhere", "optimizer-state-is-restored"),
+        *("scales-gradients",),
+    ),
+    "precision": (
+        *("convolves-one-size", "older-precision-interface", "runs-full-precision-training"),
+        *("runs-in-training",),
+    ),
+    "configuration": (
+        *("configuration-key-is-dead", "configured-section-reaches-loader", "configured-value-reaches-call"),
+        *("default-is-in-force",),
+    ),
+    "configured_timeouts": ("configured-timeout-is-excessive",),
+    "frameworks": (
+        *("launch-runs-trainer", "launch-varies-processes", "launches-do-not-shard"),
+        *("made-optimizer-trains-on-cuda", "project-uses-lightning", "trainer-reads-configuration"),
+        *("trainer-setting-is-in-force", "trainer-setting-is-unset"),
+    ),
+    "launches": ("program-needs-no-rank-argument", "script-passes-to-training"),
+    "sourcing": (
+        *("heartbeat-is-inert-beside", "holds-in-sourcing-script", "holds-with-sourced-scripts"),
+        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else"),
+    ),
+    "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
+}
+"""The rooms with the kinds of questions that each answers: a room is loaded when one of them is asked."""
+
+
+class _Questions(Mapping[str, Question]):
+    """The questions by their kind."""
+
+    _rooms: Mapping[str, str] = {kind: room for room, kinds in _ROOMS.items() for kind in kinds}
+
+    def __getitem__(self, kind: str) -> Question:
+        room = importlib.import_module(f"{__name__}.{self._rooms[kind]}")
+        return room.QUESTIONS[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rooms)
+
+    def __len__(self) -> int:
+        return len(self._rooms)
+
+
+QUESTIONS: Mapping[str, Question] = _Questions()
 
 
 def decide(finding: Finding, context: Context) -> Finding | None:

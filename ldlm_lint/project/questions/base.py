@@ -5,28 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ldlm_lint.configs.document import Path
 from ldlm_lint.model import Finding, Fix, Related, Span
-from ldlm_lint.project.calls import Calls
-from ldlm_lint.project.config_homes import Homes
-from ldlm_lint.project.config_reads import ConfigReads
-from ldlm_lint.project.datasets import Datasets
-from ldlm_lint.project.engines import Engines
-from ldlm_lint.project.environments import Environments
-from ldlm_lint.project.frameworks import Trainers
-from ldlm_lint.project.index import Project
-from ldlm_lint.project.launches import Launches
-from ldlm_lint.project.loaders import Tracer
-from ldlm_lint.project.models import Models, Trees
-from ldlm_lint.project.pinning import Pinning
-from ldlm_lint.project.programs import Program
-from ldlm_lint.project.ranks import Ranks
-from ldlm_lint.project.recording import Recording
-from ldlm_lint.project.samplers import Samplers
-from ldlm_lint.project.sourcing import Sourcing
-from ldlm_lint.project.steps import Steps
-from ldlm_lint.project.wrapped import Wraps
+
+if TYPE_CHECKING:
+    from ldlm_lint.configs.document import Path
+    from ldlm_lint.project.calls import Calls
+    from ldlm_lint.project.config_homes import Homes
+    from ldlm_lint.project.config_reads import ConfigReads
+    from ldlm_lint.project.datasets import Datasets
+    from ldlm_lint.project.engines import Engines
+    from ldlm_lint.project.environments import Environments
+    from ldlm_lint.project.frameworks import Trainers
+    from ldlm_lint.project.index import Project
+    from ldlm_lint.project.launches import Launches
+    from ldlm_lint.project.loaders import Tracer
+    from ldlm_lint.project.models import Models, Trees
+    from ldlm_lint.project.pinning import Pinning
+    from ldlm_lint.project.programs import Program
+    from ldlm_lint.project.ranks import Ranks
+    from ldlm_lint.project.recording import Recording
+    from ldlm_lint.project.samplers import Samplers
+    from ldlm_lint.project.sourcing import Sourcing
+    from ldlm_lint.project.steps import Steps
+    from ldlm_lint.project.wrapped import Wraps
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,15 @@ class Context:
     @cached_property
     def calls(self) -> Calls:
         """The call graph."""
+        from ldlm_lint.project.calls import Calls
+
         return Calls(self.project)
 
     @cached_property
     def launches(self) -> Launches:
         """The programs that the project's scripts and containers start."""
+        from ldlm_lint.project.launches import Launches
+
         return Launches(self.project)
 
     @property
@@ -74,26 +81,36 @@ class Context:
     @cached_property
     def trees(self) -> Trees:
         """The trees of files."""
+        from ldlm_lint.project.models import Trees
+
         return Trees(self.project)
 
     @cached_property
     def models(self) -> Models:
         """What the models are made of."""
+        from ldlm_lint.project.models import Models
+
         return Models(self.project, self.wraps, self.trees)
 
     @cached_property
     def engines(self) -> Engines:
         """The files of engines that take duties over from Python."""
+        from ldlm_lint.project.engines import Engines
+
         return Engines(self.project, self.launches)
 
     @cached_property
     def homes(self) -> Homes:
         """Which programs read a configuration file."""
+        from ldlm_lint.project.config_homes import Homes
+
         return Homes(self.project, self.launches)
 
     @cached_property
     def reads(self) -> ConfigReads:
         """Which calls take values of configurations, and under which keys."""
+        from ldlm_lint.project.config_reads import ConfigReads
+
         return ConfigReads(self.project, self.calls)
 
     @cached_property
@@ -111,56 +128,78 @@ class Context:
     @cached_property
     def sourcing(self) -> Sourcing:
         """The scripts that run in one shell with others."""
+        from ldlm_lint.project.sourcing import Sourcing
+
         return Sourcing(self.project)
 
     @cached_property
     def environments(self) -> Environments:
         """Which files set the environment of the same processes."""
+        from ldlm_lint.project.environments import Environments
+
         return Environments(self.project, self.launches, self.sourcing)
 
     @cached_property
     def trainers(self) -> Trainers:
         """Where the Trainer of transformers gets its settings."""
+        from ldlm_lint.project.frameworks import Trainers
+
         return Trainers(self.project, self.launches)
 
     @cached_property
     def tracer(self) -> Tracer:
         """The value tracer."""
+        from ldlm_lint.project.loaders import Tracer
+
         return Tracer(self.project, self.calls)
 
     @cached_property
     def samplers(self) -> Samplers:
         """The distributed samplers and whether anybody tells them the epoch."""
+        from ldlm_lint.project.samplers import Samplers
+
         return Samplers(self.project, self.calls, self.tracer)
 
     @cached_property
     def pinning(self) -> Pinning:
         """The loops that train on pinned batches."""
+        from ldlm_lint.project.pinning import Pinning
+
         return Pinning(self.project, self.tracer)
 
     @cached_property
     def wraps(self) -> Wraps:
         """The models that DDP wraps."""
+        from ldlm_lint.project.wrapped import Wraps
+
         return Wraps(self.project, self.calls)
 
     @cached_property
     def steps(self) -> Steps:
         """The places that run in every step."""
+        from ldlm_lint.project.steps import Steps
+
         return Steps(self.calls)
 
     @cached_property
     def ranks(self) -> Ranks:
         """Who runs a call, all processes or one of them."""
+        from ldlm_lint.project.ranks import Ranks
+
         return Ranks(self.calls)
 
     @cached_property
     def recording(self) -> Recording:
         """Where gradients are recorded."""
+        from ldlm_lint.project.recording import Recording
+
         return Recording(self.calls)
 
     @cached_property
     def often(self) -> Steps:
         """The places that run in every step, calls under an interval left out."""
+        from ldlm_lint.project.steps import Steps
+
         return Steps(self.calls, often=True)
 
     def runs_training(self, path: str) -> bool:
@@ -171,6 +210,8 @@ class Context:
     @cached_property
     def datasets(self) -> Datasets:
         """Where the datasets of loaders come from."""
+        from ldlm_lint.project.datasets import Datasets
+
         return Datasets(self.project, self.calls)
 
     def line_span(self, path: str, line: int) -> Span:

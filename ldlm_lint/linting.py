@@ -43,7 +43,7 @@ def _linted(name: str, kind: Kind, config: Config, overlay: Overlay, sources: di
             return FileResult(name)
     try:
         result = _lint(source, config, at_risk)
-    except (RecursionError, MemoryError):
+    except (RecursionError, MemoryError, UnreadableError):
         raise
     except Exception as error:
         result = FileResult(name, (internal_error(source.span(0, 0), error),))

@@ -29,6 +29,8 @@ TORCH_VERSIONS: tuple[TorchVersion, ...] = tuple((2, minor) for minor in range(1
 _BEFORE_KNOWN = "1.13.1"
 _MICRO_VERSIONS = 4
 _LARGEST = 8_000_000
+# No version has such a part, and Python refuses to convert it.
+_LONG_NUMBER = re.compile(r"\d{300,}")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
 _REQUIREMENTS = ("requirements*.txt", "requirements/*.txt")
@@ -215,6 +217,6 @@ def _text(path: Path, root: Path) -> str:
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST or not path.resolve().is_relative_to(root.resolve()):
             return ""
-        return path.read_text(encoding="utf-8", errors="replace")
+        return _LONG_NUMBER.sub("", path.read_text(encoding="utf-8", errors="replace"))
     except OSError:
         return ""

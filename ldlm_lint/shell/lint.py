@@ -11,7 +11,7 @@ from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.rules import environment_watchdog
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
-from ldlm_lint.shell import embedded, launch
+from ldlm_lint.shell import embedded, launch, tree
 from ldlm_lint.shell.launch_code import Code, codes
 from ldlm_lint.shell.launch_entries import entry_of
 from ldlm_lint.shell.processes import COMMENT, scene_of
@@ -20,14 +20,19 @@ from ldlm_lint.shell.removal import ScriptEditor
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
 from ldlm_lint.shell.surroundings import Places
-from ldlm_lint.source import Source
+from ldlm_lint.source import Source, UnreadableError
 
 _NOUNSET = re.compile(rb"\bset[ \t](?:[^\n;&|]*[ \t])?(?:-[a-zA-Z]*u|-[a-zA-Z]*o[ \t]+nounset)|\bbash[ \t]+-[a-zA-Z]*u")
 _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 
 
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
-    """Every finding of the shell rules in a script; ``options`` are the rule options by name."""
+    """Every finding of the shell rules in a script; ``options`` are the rule options by name.
+
+    Raises UnreadableError for one that is nested too deeply.
+    """
+    if tree.is_too_deep(source.data):
+        raise UnreadableError(f"nested more than {tree.MAX_DEPTH} levels deep")
     script = scan(source)
     found = codes(source, script)
     rooms = {

@@ -53,6 +53,8 @@ _OPENERS = {
     "else_clause": "else",
     "case_item": ")",
 }
+MAX_DEPTH = 400
+_DEEPENING = (b"(", b"{", b"[", b"`", b"if", b"do", b"case", b"&&", b"||", b"|", b"!", b"-", b"+", b"*", b"/", b"?", b"=")
 _NOT_A_STATEMENT = frozenset({"comment", "elif_clause", "else_clause", "heredoc_body", "ERROR"})
 
 
@@ -65,8 +67,35 @@ def without_carriage_returns(data: bytes) -> bytes:
 
 
 def parse(data: bytes) -> Node:
-    """The root node of a script's syntax tree."""
-    return Parser(LANGUAGE).parse(data).root_node
+    """The root node of a script's syntax tree; that of an empty script for one that is nested too deeply."""
+    root = Parser(LANGUAGE).parse(data).root_node
+    return Parser(LANGUAGE).parse(b" " * len(data)).root_node if _is_too_deep(data, root) else root
+
+
+def is_too_deep(data: bytes) -> bool:
+    """Whether a script is nested so deeply that asking for the parents of its nodes would take for ever."""
+    return _may_be_deep(data) and _is_too_deep(data, Parser(LANGUAGE).parse(data).root_node)
+
+
+def _may_be_deep(data: bytes) -> bool:
+    return sum(map(data.count, _DEEPENING)) > MAX_DEPTH
+
+
+def _is_too_deep(data: bytes, root: Node) -> bool:
+    if not _may_be_deep(data):
+        return False
+    cursor = root.walk()
+    depth = 0
+    while True:
+        if cursor.goto_first_child():
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return False
+            depth -= 1
 
 
 def nodes(root: Node) -> dict[str, list[Node]]:

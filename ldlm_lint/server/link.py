@@ -107,6 +107,7 @@ class Link:
             answer = await asyncio.wait_for(future, LONGEST)
         except asyncio.TimeoutError as error:
             child.kill()
+            await asyncio.wait([child.reading])
             raise LinkError(f"no answer after {LONGEST:.0f} s") from error
         finally:
             child.waiting.pop(number, None)

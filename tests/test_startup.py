@@ -1,0 +1,48 @@
+"""A command loads what it needs: nothing of the linter to show a run again, no reader of scripts for a Python file."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ldlm_lint.project import QUESTIONS, questions
+
+HEAVY = ("torch", "rich", "bashlex", "tree_sitter", "pygls", "lsprotocol", "yaml", "tensorboard", "ldlm_lint.probe", "ldlm_lint.monitor")
+LINTER = ("astroid", "pylint", "packaging", "pathspec", "ldlm_lint.rules", "ldlm_lint.engine", "ldlm_lint.checkers", "argparse")
+PLAIN = "from datetime import timedelta\n\nimport torch.distributed as dist\n\ndist.init_process_group(\"nccl\", timeout=timedelta(days=10))\n"
+
+
+def loaded(code: str, *words: str) -> set[str]:
+    """The modules that are loaded after some code."""
+    tail = "\nimport json\nprint(json.dumps(list(sys.modules)), file=sys.__stdout__)"
+    run = subprocess.run([sys.executable, "-c", f"import io, sys\n{code}{tail}", *words], capture_output=True, text=True, check=True)
+    return set(json.loads(run.stdout))
+
+
+@pytest.mark.parametrize("warm", [False, True], ids=["first", "again"])
+def test_what_a_check_loads(tmp_path: Path, warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LDLM_LINT_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "plain.py").write_text(PLAIN)
+    run = "sys.stdout = io.StringIO()\nfrom ldlm_lint.entry import main\nmain()"
+    words = ("--format", "concise", str(tmp_path / "plain.py"))
+    modules = loaded(run, *words)
+    assert "ldlm_lint.engine" in modules
+    if warm:
+        modules = loaded(run, *words)
+        assert modules.isdisjoint(LINTER)
+    assert modules.isdisjoint(HEAVY)
+
+
+def test_every_question_is_in_its_room() -> None:
+    for room, kinds in questions._ROOMS.items():
+        assert set(importlib.import_module(f"{questions.__name__}.{room}").QUESTIONS) == set(kinds)
+    assert len(QUESTIONS) == sum(map(len, questions._ROOMS.values()))
+    with pytest.raises(KeyError):
+        QUESTIONS["unheard-of"]
+    rooms = {path.stem for path in Path(questions.__file__).parent.glob("*.py")} - {"__init__", "base"}
+    assert {room for room in rooms if hasattr(importlib.import_module(f"{questions.__name__}.{room}"), "QUESTIONS")} == {*questions._ROOMS}

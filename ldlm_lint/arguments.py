@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.settings import LEVELS, formats
 
 if TYPE_CHECKING:
+    from ldlm_lint.cache.session import Session
     from ldlm_lint.config import Config
     from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
@@ -271,7 +272,9 @@ def seconds(text: str) -> float:
     return found
 
 
-def configuration(arguments: argparse.Namespace, base: Path) -> tuple[list[Path], Config]:
+def configuration(
+    arguments: argparse.Namespace, base: Path, session: Session | None = None
+) -> tuple[list[Path], Config]:
     """The paths to lint, absolute, and the configuration that serves them all; raises what `Config.load` raises."""
     from ldlm_lint.config import LEVELS as SEVERITIES
     from ldlm_lint.config import Config, Overrides, common_directory
@@ -295,7 +298,8 @@ def configuration(arguments: argparse.Namespace, base: Path) -> tuple[list[Path]
     )
     explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
     start = common_directory(paths)
-    return paths, Config.load(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides)
+    known = {} if session is None else {"torch_of": session.torch_range}
+    return paths, Config.load(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides, **known)
 
 
 def baseline_file(arguments: argparse.Namespace, config: Config, base: Path) -> tuple[Path, Path | None]:

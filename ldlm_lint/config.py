@@ -78,11 +78,13 @@ class Config:
         isolated: bool = False,
         overrides: Overrides | None = None,
         rules: Sequence[Rule] | None = None,
+        torch_of: Callable[[Path], TorchRange] = torch_range,
     ) -> Config:
         """The configuration for what lies at ``start`` (absolute).
 
         ``explicit`` is read instead of the nearest ``pyproject.toml``; its patterns are still relative to the
-        project of ``start``. ``isolated`` reads no file. ``rules`` are `ldlm_lint.rules.ALL` unless given.
+        project of ``start``. ``isolated`` reads no file. ``rules`` are `ldlm_lint.rules.ALL` unless given;
+        ``torch_of`` tells which torch the project at a root runs on.
         Raises ConfigError for a file that cannot be used, SelectorError for an unknown rule in ``overrides``.
         """
         overrides = overrides or Overrides()
@@ -97,7 +99,7 @@ class Config:
         config.selected(rules)
         if isolated or "target-torch" in table.values:
             return config
-        return replace(config, target_torch=torch_range(root))
+        return replace(config, target_torch=torch_of(root))
 
     @property
     def facts(self) -> Mapping[str, object]:

@@ -20,6 +20,7 @@ from ldlm_lint.source import Kind
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
     from ldlm_lint.discover import Discovery
+    from ldlm_lint.requirements import TorchRange
 
 T = TypeVar("T")
 FLOW = "flow"
@@ -68,6 +69,22 @@ class Session:
         looks = Looks(self.index)
         found = discover(paths, config, root, note=looks.note)
         self.remember(key, json.dumps(_plain(found)).encode(), looks)
+        self.looks.add(looks.inputs)
+        return found
+
+    def torch_range(self, root: Path) -> TorchRange:
+        """Which torch a project runs on, as `ldlm_lint.requirements.torch_range` tells."""
+        from ldlm_lint.requirements import TorchRange, looked_at, torch_range
+
+        key = key_of("torch", root.as_posix())
+        memo = self.recall(key)
+        if memo is not None:
+            return TorchRange(*(tuple(one) if one else None for one in json.loads(memo)))
+        looks = Looks(self.index)
+        for kind, path in looked_at(root):
+            looks.note(kind, path)
+        found = torch_range(root)
+        self.remember(key, json.dumps((found.oldest, found.newest)).encode(), looks)
         self.looks.add(looks.inputs)
         return found
 

@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
     from ldlm_lint import engine
 
     evidence = arguments_of.evidence(arguments, base)
-    paths, config = arguments_of.configuration(arguments, base)
+    paths, config = arguments_of.configuration(arguments, base, session)
     if arguments.show_files or arguments.show_settings:
         from ldlm_lint.commands import questions
 

@@ -26,7 +26,10 @@ def render(view: View) -> str:
 
 def line(view: View, finding: Finding) -> str:
     """The line of one finding."""
-    return f"{clean(str(view.place(finding.span)))}: {finding.code} {finding.rule}: {clean(view.message(finding))}"
+    place = clean(str(view.place(finding.span)))
+    # In the log of a GitHub workflow two colons begin a command, and a name may begin with them.
+    place = f"./{place}" if place.startswith(":") else place
+    return f"{place}: {finding.code} {finding.rule}: {clean(view.message(finding))}"
 
 
 def _lines(view: View) -> Iterator[str]:

@@ -15,7 +15,7 @@ import pytest
 from jsonschema import Draft4Validator, Draft202012Validator
 
 from ldlm_lint.cli import main
-from ldlm_lint.model import Finding, Problem, Reference, Report, Rule, Span
+from ldlm_lint.model import Applicability, Edit, Finding, Fix, Problem, Reference, Report, Rule, Span
 from ldlm_lint.report.formats import FORMATS
 from ldlm_lint.report.markdown import MOST_BYTES
 from ldlm_lint.report.view import View
@@ -317,11 +317,15 @@ def test_problems_are_notifications_of_sarif(project: Path, run: Run) -> None:
 def test_a_notebook_s_cell_is_part_of_every_place() -> None:
     path = "/p/train.ipynb"
     view = hostile_view()
-    finding = Finding("heart-beat", "W7201", Span(path, 0, 1, cell=3), (("what", "slow"),))
+    span = Span(path, 0, 1, cell=3)
+    fix = Fix("set y", (Edit(span, "y"),), Applicability.SAFE)
+    finding = Finding("heart-beat", "W7201", span, (("what", "slow"),), fix=fix)
     view = View(Report((finding,), sources={path: Source(path, b"x=1\n", Kind.PYTHON)}), view.base, view.rules)
-    assert written("concise", view).startswith("train.ipynb:cell 3:1:1: W7201 heart-beat: slow\n")
+    assert written("concise", view).startswith("train.ipynb:cell 3:1:1: W7201 heart-beat: slow [*]\n")
     result = json.loads(written("sarif", view))["runs"][0]["results"][0]
     assert result["locations"][0]["logicalLocations"] == [{"name": "cell 3", "kind": "notebookCell"}]
+    # A viewer would apply it to lines of the file.
+    assert "fixes" not in result
     assert "byteOffset" not in result["locations"][0]["physicalLocation"]["region"]
     assert "line=" not in written("github", view)
     assert "cell 3" in written("junit", view) and "cell 3" in written("markdown", view)

@@ -152,7 +152,7 @@ def _result(view: View, finding: Finding, index: dict[str, int], prints: Fingerp
         "locations": [_location(view, finding.span)],
         **({"relatedLocations": related} if related else {}),
         "partialFingerprints": {FINGERPRINT: prints.unique(finding)},
-        **({"fixes": [_fix(view, finding.fix)]} if has_edits(finding.fix) else {}),
+        **({"fixes": [_fix(view, finding.fix)]} if finding.fix is not None and _applicable(finding.fix) else {}),
         "properties": _properties(view, finding),
     }
 
@@ -185,6 +185,11 @@ def _region(view: View, span: Span) -> dict[str, int]:
     }
     # Bytes of a cell are not those of the file.
     return region if span.cell is not None else region | {"byteOffset": span.start, "byteLength": span.end - span.start}
+
+
+def _applicable(fix: Fix) -> bool:
+    """Whether whoever reads the log can apply a fix: the lines of a cell are not those of the notebook's file."""
+    return has_edits(fix) and all(edit.span.cell is None for edit in fix.edits)
 
 
 def _fix(view: View, fix: Fix) -> dict[str, Any]:

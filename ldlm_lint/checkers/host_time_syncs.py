@@ -18,6 +18,7 @@ from ldlm_lint.python.walks import nodes_of
 
 _READS = {"item", "tolist", "cpu"}
 _CONVERTS = {"float", "int", "bool", "print", "str", "round", "format"}
+_WAITING = _READS | _CONVERTS | {"to"}
 _FINITE_TESTS = re.compile(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
 # An environment takes its actions, and packing its lengths, from the host.
 _NEEDED_ON_HOST = re.compile(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
@@ -68,7 +69,7 @@ class Syncs:
     def _all(self) -> Iterator[Sync]:
         for node in nodes_of(self._module, _PLACES):
             # What is true of a whole statement is true of the places in it, and known sooner than where values live.
-            if in_evaluation(node) or is_rare(node) or not _repeats(node):
+            if not _may_wait(node) or in_evaluation(node) or is_rare(node) or not _repeats(node):
                 continue
             for place, branches in self._at(node):
                 if _repeats(place) and not is_rare(place):
@@ -132,6 +133,14 @@ class Syncs:
         if self._homes.of(node) is not DEVICE and not _is_sync_predicate(node, self._homes):
             return False
         return _is_predicate(node)
+
+
+def _may_wait(node: nodes.NodeNG) -> bool:
+    """Whether a place is no call, or one of something that reads or converts."""
+    if not isinstance(node, nodes.Call):
+        return True
+    named = last_name(node.func) in _WAITING
+    return named or bool(node.args and all(map(_FINITE_TESTS.search, qualified(node.func))))
 
 
 def _operands(test: nodes.NodeNG) -> Iterator[nodes.NodeNG]:

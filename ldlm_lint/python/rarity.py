@@ -44,6 +44,8 @@ _EVALUATION = re.compile(
 _EVALUATOR = re.compile(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
 _EXITS = {"exit", "_exit", "abort", "quit"}
 _CACHE = "_ldlm_rare"
+_OWNERS = {nodes.FunctionDef, nodes.AsyncFunctionDef, nodes.ClassDef, nodes.Module}
+_EVALUATES = "_ldlm_evaluates"
 _LEFT, _SEEN = "_ldlm_left", "_ldlm_not_left"
 _CHOOSING = {
     *(nodes.ExceptHandler, nodes.Raise, nodes.Assert, nodes.If, nodes.IfExp, nodes.BoolOp, nodes.For, nodes.AsyncFor),
@@ -79,11 +81,15 @@ def _is_rare_statement(statement: nodes.NodeNG) -> bool:
 
 def in_evaluation(node: nodes.NodeNG) -> bool:
     """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves."""
-    return any(
-        (_EVALUATOR if isinstance(one, nodes.ClassDef) else _EVALUATION).search(one.name) is not None
-        for one in [node, *node.node_ancestors()]
-        if isinstance(one, (nodes.FunctionDef, nodes.ClassDef))
-    )
+    while node.__class__ not in _OWNERS:
+        node = node.parent
+    if isinstance(node, nodes.Module):
+        return False
+    known: bool | None = node.__dict__.get(_EVALUATES)
+    if known is None:
+        name = _EVALUATOR if isinstance(node, nodes.ClassDef) else _EVALUATION
+        known = node.__dict__[_EVALUATES] = name.search(node.name) is not None or in_evaluation(node.parent)
+    return known
 
 
 def names_evaluation(scope: str) -> bool:

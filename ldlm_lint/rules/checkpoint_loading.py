@@ -32,7 +32,7 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     "program of the test suite shows a resume that ends in UnpicklingError, on torch 2.6 and later.",
     references=(_LOAD, _SEMANTICS),
     reads=("py",),
-    triggers=(b"load(",),
+    triggers=(b"load",),
     requires=((b"torch",),),
     # Whoever sets one of these variables has decided for all calls that do not say it.
     silencers=(b"FORCE_NO_WEIGHTS_ONLY_LOAD", b"FORCE_WEIGHTS_ONLY_LOAD"),

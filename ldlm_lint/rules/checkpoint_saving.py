@@ -26,7 +26,7 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     "save. A program of the test suite shows two processes of a gloo group that write one file.",
     references=(_SAVE, _DDP_TUTORIAL),
     reads=("py",),
-    triggers=(b"save(", b"save_pretrained(", b"save_file(", b"save_model("),
+    triggers=(b"save",),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
     fix_safety="Shown only: a `state_dict()` that gathers shards must be called on every rank, and the others may "

@@ -1,0 +1,239 @@
+"""Conditions on the shape of a file are necessary only: whatever a checker finds, however it is written, passes them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ldlm_lint import engine, linting
+from ldlm_lint.checkers.host import lint as lint_python
+from ldlm_lint.config import Config
+from ldlm_lint.prefilter import rules_at_risk
+from ldlm_lint.python.syntax import syntax_of
+from ldlm_lint.rules import ALL
+from ldlm_lint.shapes import CONDITIONS, possible
+from ldlm_lint.shapes.tests import _OUTSIDE_TESTS, _OUTSIDE_UNIT_TESTS, silent_in
+from ldlm_lint.source import Kind, Source
+
+OPTIONS = Config.load(Path(__file__).parent, isolated=True).facts
+FIXTURES = Path(__file__).parent / "fixtures"
+CHECKPOINTING = "missing-activation-checkpointing"
+BLOCK = "import torch.nn as nn\nclass Block(nn.Module):\n    def __init__(self):\n        self.attn = nn.MultiheadAttention(8, 1)\n"
+
+
+def passes(text: str, symbol: str) -> bool:
+    source = Source.from_bytes("/p/module.py", text.encode(), Kind.PYTHON)
+    syntax = syntax_of(source)
+    assert syntax is not None
+    return symbol in rules_at_risk(source.data, Kind.PYTHON) and symbol in possible({symbol}, syntax, source.data)
+
+
+def candidates(text: str) -> set[str]:
+    source = Source.from_bytes("/p/module.py", text.encode(), Kind.PYTHON)
+    return {finding.rule for finding in lint_python(source, "module", OPTIONS).findings}
+
+
+# Each is found by its checker before the project is asked: an odd spelling must not hide it.
+FOUND = {
+    "evaluation: a name of an evaluation": (
+        "evaluation-with-gradients",
+        "import torch\ndef evaluate(model, data):\n    for x in data:\n        y = model(x)\n",
+    ),
+    "evaluation: blanks and a continued line": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(net, data):\n    net . eval ()\n    for x in data:\n        y = net \\\n            (x)\n",
+    ),
+    "evaluation: a comment inside of brackets": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(net, data):\n    (net # eval\n     .eval())\n    return [net(x) for x in data]\n",
+    ),
+    "evaluation: through forward": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(net, data):\n    net.eval()\n    while data:\n        net.module.forward(data.pop())\n",
+    ),
+    "evaluation: several models, one loop": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(a, b, data):\n    for m in (a, b):\n        m.eval()\n    for x in data:\n        a(b(x))\n",
+    ),
+    "evaluation: no_grad over another statement only": (
+        "evaluation-with-gradients",
+        "import torch\ndef validate(model, data):\n    with torch.no_grad():\n        print(1)\n    for x in data:\n        model(x)\n",
+    ),
+    "checkpointing: a list of blocks": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([Block() for _ in range(n)])\n",
+    ),
+    "checkpointing: appended, by a helper": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def build_layers(self, n):\n        self.layers = nn.ModuleList()\n        for _ in range(n):\n            self.layers.append(Block())\n",
+    ),
+    "checkpointing: a list with a name": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        blocks = [Block() for _ in range(n)]\n"
+        "        self.layers = nn.Sequential(*blocks)\n",
+    ),
+    "checkpointing: an encoder of torch under another name": (
+        CHECKPOINTING,
+        "import torch.nn as nn\nfrom torch.nn import TransformerEncoder as Enc\nclass Net(nn.Module):\n"
+        "    def __init__(self, layer):\n        self.body = Enc(layer, 12)\n",
+    ),
+    "load: under another name": (
+        "checkpoint-load-unspecified",
+        "from torch import load as restore\nrestore('a.pt')\n",
+    ),
+    "load: a module under another name, bound to a variable": (
+        "checkpoint-load-unspecified",
+        "import torch as th\nreader = th.load\nstate = reader('a.pt')\n",
+    ),
+    "load: by getattr": ("checkpoint-load-unspecified", "import torch\ngetattr(torch, 'load')('a.pt')\n"),
+    "load: partial": (
+        "checkpoint-load-unspecified",
+        "import torch\nfrom functools import partial as p\nread = p(torch.load)\nread('a.pt')\n",
+    ),
+    "load: an attribute of the class": (
+        "checkpoint-load-unspecified",
+        "import torch\nclass A:\n    read = torch.load\n    def go(self):\n        return self.read('a.pt')\n",
+    ),
+    "save: a table": (
+        "checkpoint-saved-by-every-rank",
+        "import torch\nSAVERS = {'pt': torch.save}\ndef save(model, path):\n    SAVERS['pt'](model.state_dict(), path)\n",
+    ),
+    "save: one of two": (
+        "checkpoint-saved-by-every-rank",
+        "import torch\ndef keep(model, path, fast):\n    (torch . save if fast else torch.save)(model.state_dict(), path)\n",
+    ),
+    "save: a model that saves itself": (
+        "checkpoint-saved-by-every-rank",
+        "def keep(model, path):\n    model . save_pretrained (path)\n",
+    ),
+    "numbered: a formatted string": (
+        "unbounded-checkpoints",
+        "import torch\ndef keep(model, step):\n    torch.save(model, f'{step}.pt')\n",
+    ),
+    "numbered: a loop's own variable": (
+        "unbounded-checkpoints",
+        "import torch\ndef keep(model):\n    for k in range(9):\n        torch.save(model, 'a%d.pt' % k)\n",
+    ),
+    "numbered: a helper and a path with a name": (
+        "unbounded-checkpoints",
+        "def keep(model, epoch):\n    path = 'a{}.pt'.format(epoch)\n    save_weights(model, path)\n",
+    ),
+    "numbered: a Trainer's arguments under another name": (
+        "unbounded-checkpoints",
+        "from transformers import TrainingArguments as TA\nTA('out', save_strategy='steps')\n",
+    ),
+    "kept state: the best of a loop": (
+        "checkpoint-saves-live-state",
+        "def fit(model, data):\n    for x in data:\n        model(x).backward()\n        if x:\n            best = model.state_dict()\n"
+        "    model.load_state_dict(best)\n",
+    ),
+    "kept state: a thread": (
+        "checkpoint-saves-live-state",
+        "import threading as t\nimport torch\ndef keep(model):\n    t.Thread(target=torch.save, args=(model.state_dict(), 'a')).start()\n",
+    ),
+    "schedule: blanks": (
+        "scheduler-before-optimizer",
+        "import torch\ndef fit(optimizer, scheduler, data):\n    for x in data:\n        x.backward()\n        scheduler . step( )\n"
+        "        optimizer.step()\n    scheduler.step()\n",
+    ),
+    "schedule: a method of a model": (
+        "scheduler-before-optimizer",
+        "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
+        "        optimizer.step()\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("symbol, text", FOUND.values(), ids=FOUND)
+def test_what_is_found_passes(symbol: str, text: str) -> None:
+    assert symbol in candidates(text)
+    assert passes(text, symbol)
+
+
+# A condition that let everything pass would cost time and spare none.
+SPARED = {
+    "evaluation: no_grad around it": (
+        "evaluation-with-gradients",
+        "import torch\ndef evaluate(model, data):\n    for x in data:\n        with torch.no_grad():\n            model(x)\n",
+    ),
+    "evaluation: a decorator": (
+        "evaluation-with-gradients",
+        "import torch\n@torch.no_grad()\ndef evaluate(model, data):\n    for x in data:\n        model(x)\n",
+    ),
+    "evaluation: a model's own forward": (
+        "evaluation-with-gradients",
+        "from torch import nn\nclass Net(nn.Module):\n    def forward(self, x):\n        for _ in range(3):\n            x = self.encoder(x)\n",
+    ),
+    "checkpointing: a switch": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        self.gradient_checkpointing = False\n"
+        "        self.layers = nn.ModuleList([Block() for _ in range(n)])\n",
+    ),
+    "checkpointing: layers of torch that attend to nothing": (
+        CHECKPOINTING,
+        "import torch.nn as nn\nclass Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([nn.Linear(1, 1) for _ in range(n)])\n",
+    ),
+    "load: of something else": ("checkpoint-load-unspecified", "import torch, json\njson.load(open('a'))\n"),
+    "load: with its word": ("checkpoint-load-unspecified", "import torch\ntorch.load('a', weights_only=True)\n"),
+    "save: an image": ("checkpoint-saved-by-every-rank", "def show(image):\n    image.save('a.png')\n"),
+    "numbered: a fixed path": ("unbounded-checkpoints", "def keep(model, epoch):\n    model.save_pretrained('last')\n"),
+    "schedule: a sampler's step": (
+        "scheduler-before-optimizer",
+        "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
+    ),
+    "memory: a file that trains nothing": (
+        "cache-emptied-in-training-loop",
+        "import torch\ndef free():\n    torch.cuda.empty_cache()\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("symbol, text", SPARED.values(), ids=SPARED)
+def test_what_cannot_stand_is_spared(symbol: str, text: str) -> None:
+    assert not passes(text, symbol)
+
+
+def test_conditions_are_of_rules() -> None:
+    assert {*CONDITIONS, *_OUTSIDE_TESTS, *_OUTSIDE_UNIT_TESTS} <= {rule.symbol for rule in ALL}
+
+
+@pytest.mark.parametrize("symbol", sorted(_OUTSIDE_TESTS))
+def test_rules_that_tests_silence_find_nothing_there(symbol: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The project says no to each of their findings, with all conditions off."""
+    bad = sorted((FIXTURES / symbol).glob("bad*.py"))
+    for number, path in enumerate(one for one in bad if "fixed" not in one.name):
+        (tmp_path / f"test_{number}.py").write_bytes(path.read_bytes())
+    (tmp_path / "pyproject.toml").write_text("")
+    monkeypatch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
+    config = Config.load(tmp_path)
+    assert symbol not in {finding.rule for finding in engine.run([tmp_path], config, base=tmp_path).findings}
+
+
+@pytest.mark.parametrize(
+    "path, data, silent",
+    [
+        ("/p/test_a.py", b"def test_x():\n    pass\n", True),
+        ("/p/test_net.py", b"import argparse\n", False),
+        ("/p/train.py", b"", False),
+    ],
+)
+def test_a_test_that_somebody_starts_may_evaluate(path: str, data: bytes, silent: bool) -> None:
+    assert ("evaluation-with-gradients" in silent_in(path, data)) is silent
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif("LDLM_CORPUS" not in os.environ, reason="LDLM_CORPUS names a folder of checkouts")
+def test_the_conditions_hide_nothing_in_real_repositories(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With every checker run over every file, the findings of all rules are the same."""
+    from dataclasses import replace
+
+    everything = frozenset(rule.symbol for rule in ALL)
+    for root in sorted(one for one in Path(os.environ["LDLM_CORPUS"]).iterdir() if one.is_dir()):
+        config = replace(Config.load(root), select=("ALL",))
+        spared = engine.run([root], config, base=root).findings
+        with monkeypatch.context() as patch:
+            patch.setattr(linting, "rules_at_risk", lambda data, kind: everything)
+            patch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
+            assert engine.run([root], config, base=root).findings == spared, root

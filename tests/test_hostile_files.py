@@ -38,6 +38,7 @@ HOSTILE = {
     "squared variable": ("a.sh", BEAT + "N=$((N*N))\n" * 1_000 + LAUNCH),
     "substitutions": ("a.sh", BEAT + "x=" + "$( " * 2_000 + ")" * 2_000 + "\n" + LAUNCH),
     "defaults": ("a.sh", BEAT + "N=" + "${A:-" * 2_000 + "}" * 2_000 + "\n" + LAUNCH),
+    "quoted substitutions": ("a.sh", BEAT + "N=" + '"$(' * 90 + "a" + ')"' * 90 + "\n" + LAUNCH.replace("$N", '"$(' * 20 + "a" + ')"' * 20)),
     "long numbers": ("a.sh", f"export NCCL_TIMEOUT={NINES}\n{BEAT[:-1]}{NINES}\ntorchrun --nproc_per_node={NINES} t.py --num_workers {NINES}\n"),
     "open quotes": ("a.sh", BEAT + "'a\n" * 2_000 + LAUNCH),
     "open heredocs": ("a.sh", BEAT + "cat <<EOF\n" * 2_000 + LAUNCH),

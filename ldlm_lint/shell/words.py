@@ -21,6 +21,8 @@ _MASK = "x"
 MAX_CHARACTERS = 20_000
 # `${A:-${B:-…}}` nested deeper than this is unknown.
 _DEPTH = 20
+_DEEPEST = 8
+_NESTING = re.compile(r"[$<>]\(|\$\{|[)}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +125,18 @@ def _piece(part: object, text: str) -> Piece:
     return Piece(start, end, raw if masked else part.word, not masked and not part.parts)
 
 
+def is_too_deep(text: str) -> bool:
+    """Whether substitutions are nested so deeply that bashlex, which reads each level anew, would not come to an end."""
+    depth = 0
+    for match in _NESTING.finditer(text):
+        depth = depth + 1 if len(match[0]) > 1 else max(depth - 1, 0)
+        if depth > _DEEPEST:
+            return True
+    return False
+
+
 def _parse(text: str) -> object | None:
-    if len(text) > MAX_CHARACTERS:
+    if len(text) > MAX_CHARACTERS or is_too_deep(text):
         return None
     try:
         # Its parser tables take 0.16 s to load, more than most scripts take to read.

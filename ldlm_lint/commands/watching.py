@@ -127,7 +127,8 @@ def _wait(arguments: argparse.Namespace, index: Index, inputs: Inputs) -> None:
 
 
 def _news(inputs: Inputs) -> dict[str, dict[str, str]]:
-    return {kind: inputs[kind] for kind in ("file", "exists")}
+    """What there is, with its contents; where nothing was found nothing is new before something is."""
+    return {kind: {path: seen for path, seen in inputs[kind].items() if seen} for kind in ("file", "exists")}
 
 
 def _settle(index: Index, inputs: Inputs) -> None:

@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 from ldlm_lint import __version__
 from ldlm_lint.server import actions, hover, notebooks
 from ldlm_lint.server.convert import FIX_ALL, diagnostic
-from ldlm_lint.server.link import Link, LinkError, Message, UsageAnswer
+from ldlm_lint.server.link import DiedError, Link, LinkError, Message, UsageAnswer
 from ldlm_lint.server.papers import NOTHING, Paper, Papers
 from ldlm_lint.server.schedule import Schedule
 from ldlm_lint.server.settings import Settings, merged
@@ -104,7 +104,13 @@ class Server(LanguageServer):
         return paper.seen == paper.version
 
     async def ask(self, **message: object) -> Any:
-        """What the linting process answers about the buffers as they are now."""
+        """What the linting process answers about the buffers as they are now; one that dies is asked again, anew."""
+        try:
+            return await self._asked(**message)
+        except DiedError:
+            return await self._asked(**message)
+
+    async def _asked(self, **message: object) -> Any:
         await self.link.start()
         for paper in self.papers:
             if paper.sent != paper.version:

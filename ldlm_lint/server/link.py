@@ -30,6 +30,10 @@ class LinkError(Exception):
     """The linting process gave no answer; the text says why."""
 
 
+class DiedError(LinkError):
+    """The linting process ended before it answered, of this request or of something else."""
+
+
 class UsageAnswer(Exception):
     """The configuration cannot be used; the text says why."""
 
@@ -67,7 +71,7 @@ class _Child:
         code = await self.process.wait()
         for future in self.waiting.values():
             if not future.done():
-                future.set_exception(LinkError(f"the linting process ended with code {code}"))
+                future.set_exception(DiedError(f"the linting process ended with code {code}"))
 
 
 class Link:

@@ -26,7 +26,7 @@ def test_every_shown_output_is_what_the_command_prints(monkeypatch, capsys):
 
 
 def test_the_configuration_shown_is_valid(tmp_path):
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", README, re.M | re.S)
+    (example,) = (one for one in re.findall(r"^```toml\n(.*?)^```$", README, re.M | re.S) if "[tool.ldlm-lint]" in one)
     (tmp_path / "pyproject.toml").write_text(example, encoding="utf-8")
     config = Config.load(tmp_path)
     assert config.target_torch.oldest == (2, 4)

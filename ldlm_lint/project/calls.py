@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.sketch import Sketch
 from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
 
 _DEPTH = 5
@@ -44,6 +45,7 @@ class Calls:
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        self.sketch = Sketch(project, self.may_call)
         self._repeated: dict[tuple[str, str, str], bool] = {}
         self._trains: dict[tuple[str, str], bool] = {}
         self._callers: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -111,26 +113,33 @@ class Calls:
         position = key + 1 if bound else key
         return function.params[position] if position < len(function.params) else ""
 
-    def callers(self, path: str, scope: str) -> Iterator[tuple[str, CallSite]]:
-        """The calls of a function (or, for a constructor, of its class) anywhere in the project."""
-        key = (path, scope)
-        if key not in self._callers:
-            wanted = scope.removesuffix(".__init__").rpartition(".")[2]
-            self._callers[key] = tuple(self._may_call(path, scope, wanted))
-        for other in self._callers[key]:
+    def callers(
+        self, path: str, scope: str, among: Collection[str] | None = None
+    ) -> Iterator[tuple[str, CallSite]]:
+        """The calls of a function (or, for a constructor, of its class) anywhere in the project, or in some files."""
+        for other in self.may_call(path, scope):
+            if among is not None and other not in among:
+                continue
             for call in self._calls_from(other, path, scope):
                 yield other, call
 
-    def _may_call(self, path: str, scope: str, wanted: str) -> Iterator[str]:
+    def may_call(self, path: str, scope: str) -> tuple[str, ...]:
         """The files that may call a function, as far as their text and their imports tell."""
+        key = (path, scope)
+        if key not in self._callers:
+            self._callers[key] = tuple(self._find_files(path, scope))
+        return self._callers[key]
+
+    def _find_files(self, path: str, scope: str) -> Iterator[str]:
         project = self.project
+        wanted = scope.removesuffix(".__init__").rpartition(".")[2]
         head, inside, _ = scope.removesuffix(".__init__").partition(".")
         # By way of a module: ``module.function(…)``, or ``Class.method(…)`` of a class that it holds.
         word = (head if inside else f".{head}").encode()
         for other in project.calling(wanted) & project.importers(path):
-            if other == path or project.imports_name(other, path, head) or (inside and self._holds_method(other, path, wanted)):
-                yield other
-            elif word in project.data(other) and project.imports_modules(other):
+            by_name = other == path or project.imports_name(other, path, head)
+            by_method = inside and self._holds_method(other, path, wanted)
+            if by_name or by_method or (word in project.data(other) and project.imports_modules(other)):
                 yield other
 
     def _holds_method(self, other: str, path: str, name: str) -> bool:

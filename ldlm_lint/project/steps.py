@@ -19,6 +19,14 @@ _STEP_FUNCTION = re.compile(
 _EPOCHS = re.compile(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
 _ONCE = re.compile(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
+# What `ldlm_lint.python.flow.is_backward` takes for a mark of a training step, as text.
+BACKWARD = Trait(
+    re.compile(
+        rb"(?:\.(?:backward|manual_backward|zero_grad|train_batch)"
+        rb"|train(?:ing)?_(?:step|batch|iter|iteration|epoch|one_epoch|one_step)(?:_fn)?|optimize_parameters)\s*\("
+    ),
+    (b"backward", b"zero_grad", b"train_", b"training_", b"optimize_parameters"),
+)
 _ACCUMULATION = re.compile(rb"accum|micro", re.I)
 _DISTRIBUTED = Trait(
     re.compile(
@@ -44,6 +52,7 @@ class Steps:
         self._project = calls.project
         self._often = often
         self._lines: dict[str, list[bytes]] = {}
+        self._may_be: dict[tuple[str, str, int], bool] = {}
         self._found: dict[tuple[str, str, tuple[int, ...], int], Place | None] = {}
 
     def every_step(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> Place | None:
@@ -54,17 +63,29 @@ class Steps:
             self._found[key] = self._every_step(*key)
         return self._found[key]
 
+    def _may_be_step(self, path: str, scope: str, depth: int) -> bool:
+        """Whether a function, or one above it, has the name of a step or may come to a backward pass, by the text of both."""
+        key = (path, scope, depth)
+        if key not in self._may_be:
+            sketch = self._calls.sketch
+            self._may_be[key] = (
+                _is_step_function(scope)
+                or sketch.may_come_to((path, scope), BACKWARD)
+                or (depth < _DEPTH and any(self._may_be_step(*one, depth + 1) for one in sketch.callers((path, scope))))
+            )
+        return self._may_be[key]
+
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
         function = self._calls.function(path, scope)
-        name = scope.rpartition(".")
-        if function is not None and name[0] and _STEP_FUNCTION.search(name[2]):
+        if function is not None and _is_step_function(scope):
             return path, function.line
         for line in loops:
             if line and not _EPOCHS.search(self._line(path, line)) and self._is_step_loop(path, scope, line):
                 return path, line
         if depth >= _DEPTH or not scope:
             return None
-        for caller, call in self._calls.callers(path, scope):
+        files = {where for where, one in self._calls.sketch.callers((path, scope)) if self._may_be_step(where, one, depth + 1)}
+        for caller, call in self._calls.callers(path, scope, files):
             if self._often and (call.rare or names_evaluation(call.scope) or self._project.is_test(caller)):
                 continue
             line = int(call.position.partition(":")[0])
@@ -124,6 +145,12 @@ class Steps:
                 if _ONCE.search(line):
                     return True
         return False
+
+
+def _is_step_function(scope: str) -> bool:
+    """Whether a method is called in each step, by its name."""
+    owner, _, name = scope.rpartition(".")
+    return bool(owner) and _STEP_FUNCTION.search(name) is not None
 
 
 def _backward_passes(function: Function) -> list[list[int]]:

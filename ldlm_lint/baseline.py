@@ -15,9 +15,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, fields
 from pathlib import Path
 
-from ldlm_lint.autofix.write import create_atomically, write_atomically
 from ldlm_lint.gate import NEVER_HELD
-from ldlm_lint.identity import Identifier
 from ldlm_lint.model import Identity, Report
 from ldlm_lint.rules import ALL
 from ldlm_lint.tomlfile import ConfigError, read_text
@@ -33,6 +31,8 @@ Known = Mapping[Identity, int]
 
 def updated(known: Known, report: Report) -> dict[Identity, int]:
     """What is known once the findings of a report are accepted that was made with ``known`` as its gate."""
+    from ldlm_lint.identity import Identifier
+
     identifier = Identifier(report.sources, report.root)
     counts = Counter(known)
     counts.subtract(dict(report.stale))
@@ -69,6 +69,8 @@ def write(path: Path, known: Known, root: Path | None) -> bool:
 
     The file may not lie outside of ``root`` (where given). Raises WriteError.
     """
+    from ldlm_lint.autofix.write import create_atomically, write_atomically
+
     data = render(known).encode("ascii")
     if not os.path.lexists(path):
         create_atomically(path, data, root=root)

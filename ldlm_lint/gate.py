@@ -7,12 +7,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.changes import UNCHANGED, Changes
-from ldlm_lint.identity import Identifier
 from ldlm_lint.model import Finding, Identity
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.identity import Identifier
 
 NEVER_HELD = frozenset({INTERNAL_ERROR.symbol, UNREADABLE_FILE.symbol})
 
@@ -60,6 +63,8 @@ class Gate:
         gone = Counter(self.known)
         known: list[Finding] = []
         if gone:
+            from ldlm_lint.identity import Identifier
+
             judged.sort(key=lambda one: (one[0], one[1].order))
             known, judged = self._subtract(judged, Identifier(sources, root), gone)
         return Sifted([*known, *(one for changed, one in judged if not changed)], len(known), +gone)

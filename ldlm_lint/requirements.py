@@ -207,7 +207,7 @@ def _version(value: object) -> Iterator[TorchVersion]:
 def _toml(text: str) -> Mapping[str, object]:
     """A TOML document; empty where it is none, which the configuration reports if it is ours to read."""
     try:
-        return loads(text)
+        return loads(text) if text else {}
     except ValueError:
         return {}
 

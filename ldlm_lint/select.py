@@ -8,7 +8,6 @@ decided; without one a layer adds to and takes from what they left.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -127,6 +126,8 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """``, did you mean "X"?`` with the closest of the words, or the first that holds this one; nothing where none does."""
+    import difflib
+
     words = list(words)
     close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
     close = close or [one for one in words if len(word) >= _LEAST and word.lower() in one]

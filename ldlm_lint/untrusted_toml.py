@@ -5,11 +5,6 @@ from __future__ import annotations
 import re
 import sys
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 MAX_PARTS = 60
 # For a key of n parts the standard library keeps all its n beginnings.
 _PART = r"""(?:[\w-]{1,200}|"[^"\n]{0,200}"|'[^'\n]{0,200}')[ \t]{0,9}\.[ \t]{0,9}"""
@@ -29,6 +24,11 @@ def loads(text: str) -> dict[str, object]:
     long_key = _LONG_KEY.search(text)
     if long_key is not None:
         raise TooDeepError(long_key.start())
+    # Most projects have no such file, and the parser takes longer to load than to read one.
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         return tomllib.loads(text)
     except RecursionError:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldlm_lint.autofix.journal import Journal, JournalError, State
+from ldlm_lint.autofix.root import journal_root, runs_of
 from ldlm_lint.autofix.runs import Run
 from ldlm_lint.autofix.transaction import Content, Recovered, commit, content, finish_undo, recover
-from ldlm_lint.config import FILE_NAME, JOURNAL, common_directory, project_root
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,8 @@ class Undone:
 
 
 def journal_for(paths: Sequence[Path], base: Path) -> Journal:
-    """The journal of a run over absolute paths, at the root of the project around them all.
-
-    A directory that nothing marks as a project's is no place to find a journal again: there it is ``base``, the
-    directory that the command runs in, if all paths lie below.
-    """
-    root = project_root(common_directory(paths))
-    marked = (root / ".git").exists() or (root / FILE_NAME).is_file()
-    if not marked and all(path == base or base in path.parents for path in paths):
-        root = base
-    return Journal(root.resolve())
+    """The journal of a run over absolute paths, at the root of the project around them all."""
+    return Journal(journal_root(paths, base))
 
 
 def nearest_journal(path: Path, base: Path) -> Journal:
@@ -51,7 +43,7 @@ def nearest_journal(path: Path, base: Path) -> Journal:
     chain = (start.resolve(), *start.resolve().parents)
     top = next((one for one in chain if (one / ".git").exists()), here.root)
     for directory in chain:
-        if os.path.lexists(directory / JOURNAL / "runs"):
+        if os.path.lexists(runs_of(directory)):
             return Journal(directory)
         if directory == top:
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -154,10 +155,14 @@ def _asking(base: Path) -> Callable[[Report], Iterable[Finding]]:
 
 
 def _warn_of_interrupted(paths: Sequence[Path], base: Path) -> None:
-    from ldlm_lint.autofix.undo import journal_for
-    from ldlm_lint.writing import interrupted_note
+    from ldlm_lint.autofix.root import journal_root, runs_of
 
-    print_notes(interrupted_note(journal_for(paths, base)), base)
+    root = journal_root(paths, base)
+    if os.path.lexists(runs_of(root)):
+        from ldlm_lint.autofix.journal import Journal
+        from ldlm_lint.writing import interrupted_note
+
+        print_notes(interrupted_note(Journal(root)), base)
 
 
 def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, gate: Gate, base: Path) -> int:

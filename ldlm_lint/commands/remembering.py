@@ -75,7 +75,7 @@ def _listening() -> Iterator[tuple[replay.Listener, replay.Listener]]:
 
 def _looks(arguments: argparse.Namespace, base: Path) -> Iterator[tuple[str, str]]:
     """Where a check looks besides at the files that it reads: configuration, baseline, journal."""
-    from ldlm_lint.autofix.undo import journal_for
+    from ldlm_lint.autofix.root import journal_root, runs_of
     from ldlm_lint.baseline import FILE_NAME
     from ldlm_lint.config import common_directory, looked_at, project_root
 
@@ -85,7 +85,7 @@ def _looks(arguments: argparse.Namespace, base: Path) -> Iterator[tuple[str, str
     yield from looked_at(start, explicit)
     for path in (project_root(start) / FILE_NAME, *((base / arguments.baseline,) if arguments.baseline else ())):
         yield "file", Path(os.path.abspath(path)).as_posix()
-    runs = journal_for(paths, base).runs
+    runs = runs_of(journal_root(paths, base))
     for folder in (runs.parent, runs):
         yield "listing", folder.as_posix()
     with contextlib.suppress(OSError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePath
@@ -69,7 +68,11 @@ def settling(report: Report, finding: Finding, rule: Rule, base: Path) -> str | 
     if rule.probe is None:
         return None
     script = report.launches.get(finding.span.path)
-    return rule.probe.command(f"bash {shlex.quote(shown_path(script, base))}") if script else rule.probe.command()
+    if not script:
+        return rule.probe.command()
+    import shlex
+
+    return rule.probe.command(f"bash {shlex.quote(shown_path(script, base))}")
 
 
 def verdicts(report: Report) -> dict[str, int]:

@@ -16,8 +16,10 @@ from functools import cached_property
 from ldlm_lint.configs.document import Document
 from ldlm_lint.configs.hydra import Composition, compose
 from ldlm_lint.model import Related, Span
+from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 
 _HYDRA = re.compile(rb"\b(?:hydra\.main|initialize)\(((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)")
@@ -31,7 +33,15 @@ _LOADS = re.compile(
     rb"|HfArgumentParser"
     rb"|\bdraccus\b|\btyro\b|\bpyrallis\b|\bjsonargparse\b|YAML\(|Config\.fromfile|yacs"
 )
-_ENTRY = re.compile(rb"^if[ \t]+__name__[ \t]*==|^@hydra\.main", re.M)
+_OPENS = Trait(
+    _LOADS,
+    (
+        *(b"yaml.", b"OmegaConf.load", b"json.load(", b"toml", b"parse_yaml_file", b"parse_json_file", b"parse_args_into_dataclasses"),
+        *(b"HfArgumentParser", b"draccus", b"tyro", b"pyrallis", b"jsonargparse", b"YAML(", b"Config.fromfile", b"yacs"),
+    ),
+)
+_STARTS = Trait(re.compile(rb"^if[ \t]+__name__[ \t]*==|^@hydra\.main", re.M), (b"__name__", b"@hydra.main"))
+_NAMES_FILES = Trait(_LITERAL, (b".yaml", b".yml", b".json", b".toml"))
 # Folders of what a run has written down, or of what is not this project's own training.
 _RECORDED = re.compile(
     r"(?:^|/)(?:results?|outputs?|wandb|runs|logs?|archived?|old|backups?|multirun|\.hydra|checkpoints?|ckpts?|artifacts"
@@ -141,10 +151,9 @@ class Homes:
         return () if name == "_global_" else tuple(name.replace("_group_", ".".join(group)).split("."))
 
     @cached_property
-    def _loaders(self) -> frozenset[str]:
+    def _loaders(self) -> FileSet:
         """The Python files that open configurations."""
-        files = (one for one in self._project.files if not self._project.is_test(one))
-        return frozenset(one for one in files if _LOADS.search(self._project.data(one)))
+        return self._project.showing(_OPENS) & self._project.plain
 
     def _by_literal(self, path: str) -> Iterator[Home]:
         """A path in the text of a file that opens configurations, itself or through what it imports."""
@@ -156,9 +165,9 @@ class Homes:
     def _literals(self) -> dict[str, list[tuple[str, str, Span]]]:
         """The paths in the text of the files that open configurations, by the name of the file that they lead to."""
         found: dict[str, list[tuple[str, str, Span]]] = {}
-        for file in sorted(self._project.files):
-            literals = [] if self._project.is_test(file) else list(_LITERAL.finditer(self._project.data(file)))
-            if literals and not self._loaders.isdisjoint(self._project.reach(file)):
+        for file in sorted(self._project.showing(_NAMES_FILES) & self._project.plain):
+            literals = list(_LITERAL.finditer(self._project.data(file)))
+            if not self._loaders.isdisjoint(self._project.reach(file)):
                 for one in literals:
                     literal = one[1].decode(errors="replace")
                     found.setdefault(posixpath.basename(literal), []).append((file, literal, Span(file, one.start(), one.end())))
@@ -215,7 +224,7 @@ class Homes:
     @cached_property
     def _entries(self) -> tuple[str, ...]:
         """The programs that open configurations."""
-        files = (one for one in sorted(self._project.files) if not self._project.is_test(one) and _ENTRY.search(self._project.data(one)))
+        files = sorted(self._project.showing(_STARTS) & self._project.plain)
         return tuple(one for one in files if not self._loaders.isdisjoint(self._project.reach(one)))
 
     def _words_of(self, entry: str) -> frozenset[bytes]:

@@ -53,17 +53,21 @@ class Scripts:
     def started(self) -> Iterator[Started]:
         """Every launch of every script, once for each way in which its script is called, and those of containers."""
         for path in self.project.of_kind(Kind.SHELL):
-            if not self._may_launch(path):
-                continue
-            seen: set[tuple[object, ...]] = set()
-            for frame in self._frames(path, ()):
-                for one in self._launches(frame, self.codes(path)[1:]):
-                    key = (one.span, one.invocation, one.environment)
-                    if key not in seen:
-                        seen.add(key)
-                        yield one
+            yield from self.started_by(path)
         for path, (own, *strings) in launch_containers.codes(self.project):
             yield from self._launches(Frame(own, path), strings)
+
+    def started_by(self, path: str) -> Iterator[Started]:
+        """The launches of one script, once for each way in which it is called."""
+        if not self._may_launch(path):
+            return
+        seen: set[tuple[object, ...]] = set()
+        for frame in self._frames(path, ()):
+            for one in self._launches(frame, self.codes(path)[1:]):
+                key = (one.span, one.invocation, one.environment)
+                if key not in seen:
+                    seen.add(key)
+                    yield one
 
     @cached_property
     def _sourcing(self) -> Sourcing:

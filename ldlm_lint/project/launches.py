@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
+from ldlm_lint.model import Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_configs import Configs
 from ldlm_lint.project.launch_entries import Entries
@@ -19,6 +20,7 @@ from ldlm_lint.project.launch_scripts import Scripts, Started
 from ldlm_lint.project.launch_values import possible
 from ldlm_lint.project.programs import ConfigUse, Effective, Given, Place, Possible, Program
 from ldlm_lint.shell.launch_grammar import Form, Invocation
+from ldlm_lint.source import Kind
 
 # Modules that people run beside their trainings.
 _TOOLS = frozenset(
@@ -73,6 +75,15 @@ class Launches:
         """Every program, ordered by file and place."""
         found = [program for one in self._scripts.started() if (program := self._program(one)) is not None]
         return tuple(sorted(found, key=lambda one: (one.span, one.via)))
+
+    def entries_at(self, place: Span) -> frozenset[str]:
+        """The project's Python files that the launches around a place run; of a script no other one's launches are read."""
+        project = self._project
+        if project.others.get(place.path) is Kind.SHELL and "programs" not in self.__dict__:
+            here = (one for one in self._scripts.started_by(place.path) if one.span.start <= place.start < one.span.end)
+            return frozenset(entry for one in here if (entry := self._entries.of(one)) is not None)
+        here = (one for one in self.programs if one.span.path == place.path and one.span.start <= place.start < one.span.end)
+        return frozenset(one.entry for one in here if one.entry is not None)
 
     def _program(self, started: Started) -> Program | None:
         """A launch as a program; None for what runs no Python file, such as ``srun hostname`` or ``python -c``."""

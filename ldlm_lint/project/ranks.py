@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.filesets import FileSet
+from ldlm_lint.project.steps import BACKWARD
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import CallSite
@@ -40,6 +41,7 @@ _SPAWNS = (
 )
 _ENTRIES = {"main", "cli_main"}
 _TRAINER = re.compile(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*Trainer$")
+_TRAINERS_HOME = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|sentence_transformers)\b", re.M)
 _KNOWS_RANKS = re.compile(rb"LOCAL_RANK|WORLD_SIZE|local_rank|torchrun")
 _TESTS_RANK = (
     rb"is_?main|main_?proc|is_?master|master_?proc|is_?primary|is_root|rank_?zero|is_?chief|is_global_zero|should_save"
@@ -168,6 +170,8 @@ class Ranks:
 
     def _find_group(self, start: Place) -> bool:
         trains = joins = False
+        if not self._may_train(start):
+            return False
         for path, scope in self._reached(start):
             function = self._calls.function(path, scope)
             calls = self._project.calls_in(path, scope)
@@ -179,6 +183,17 @@ class Ranks:
             if trains and joins:
                 return True
         return False
+
+    def _may_train(self, start: Place) -> bool:
+        """Whether what runs from a place may train, by the text of the files that it leads to: most scripts do not."""
+        sketch, path = self._calls.sketch, start[0]
+        if sketch.may_come_to(start, BACKWARD) or sketch.may_come_to((path, ""), BACKWARD):
+            return True
+        return self._project.any_that(self._project.reach(path), "names-a-trainer", self._names_trainer)
+
+    def _names_trainer(self, path: str) -> bool:
+        data = self._project.data(path)
+        return b"Trainer" in data and _TRAINERS_HOME.search(data) is not None
 
     def _joins(self, path: str, call: CallSite) -> bool:
         name = call.callee.name

@@ -100,6 +100,12 @@ def enables_reentrant(project: Project, module: nodes.Module | None, slots: Iter
     return None
 
 
+def may_enable_reentrant(project: Project, path: str) -> bool:
+    """Whether the text of a file allows what `enables_reentrant` looks for in its tree."""
+    data = project.data(path)
+    return _SWITCH.encode() in data and (b"use_reentrant" in data or has_old_transformers(project))
+
+
 def is_reentrant(options: Argument) -> bool:
     """Whether keyword arguments for checkpointing say that it is reentrant."""
     if options.node is None:
@@ -121,6 +127,7 @@ __all__ = [
     "enables_reentrant",
     "has_old_transformers",
     "is_reentrant",
+    "may_enable_reentrant",
     "reentrant_calls",
     "with_options",
 ]

@@ -17,6 +17,7 @@ from ldlm_lint.project.reentrant import (
     as_non_reentrant,
     enables_reentrant,
     has_old_transformers,
+    may_enable_reentrant,
     reentrant_calls,
 )
 from ldlm_lint.project.sync_scopes import engine_accumulates, local_passes
@@ -93,7 +94,8 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    found = enables_reentrant(project, context.trees.of(path), _slots(slots))
+    # The tree of a file is built only where its text may hold the switch.
+    found = enables_reentrant(project, context.trees.of(path), _slots(slots)) if may_enable_reentrant(project, path) else None
     if found is not None:
         return _reentrant_at(context, [(path, found)])
     calls = []

@@ -7,11 +7,18 @@ import re
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.programs import Given, Program
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.traits import Trait
 
-_RANK_OPTION = re.compile(rb"[\"']--local[-_]rank[\"']")
+_RANK_OPTION = Trait(re.compile(rb"[\"']--local[-_]rank[\"']"), (b"--local-rank", b"--local_rank"))
 # By itself, or by what reads it: the arguments of transformers, accelerate, DeepSpeed's and Lightning's set-up.
-_RANK_VARIABLE = re.compile(
-    rb"LOCAL_RANK|TrainingArguments|HfArgumentParser|\bAccelerator\(|\bPartialState\(|init_distributed\b|get_node_local_rank|\bFabric\("
+_RANK_VARIABLE = Trait(
+    re.compile(
+        rb"LOCAL_RANK|TrainingArguments|HfArgumentParser|\bAccelerator\(|\bPartialState\(|init_distributed\b|get_node_local_rank|\bFabric\("
+    ),
+    (
+        *(b"LOCAL_RANK", b"TrainingArguments", b"HfArgumentParser", b"Accelerator(", b"PartialState(", b"init_distributed"),
+        *(b"get_node_local_rank", b"Fabric("),
+    ),
 )
 
 
@@ -43,16 +50,25 @@ def _comes_from(given: Given, finding: Finding) -> bool:
 
 def _needs_no_rank_argument(context: Context, finding: Finding, _subject: str) -> Verdict:
     """The finding stands in any case; its fix does not where a program takes its rank only as an argument."""
-    place = finding.span
-    programs = (one for one in context.launches.programs if one.span.path == place.path)
-    entries = [one.entry for one in programs if one.span.start <= place.start < one.span.end and one.entry is not None]
-    return Verdict(True, withdraws=any(_takes_rank_as_argument(context, entry) for entry in entries))
+    if not _may_take_rank_as_argument(context):
+        # The launches of a large project are read only where an answer hangs on them.
+        return Verdict(True)
+    entries = context.launches.entries_at(finding.span)
+    return Verdict(True, withdraws=any(_takes_rank_as_argument(context, entry) for entry in sorted(entries)))
 
 
 def _takes_rank_as_argument(context: Context, entry: str) -> bool:
     """Whether a program has an option for its rank, and nothing that looks for it in the environment."""
-    files = [context.project.data(one) for one in context.project.reach(entry)]
-    return any(map(_RANK_OPTION.search, files)) and not any(map(_RANK_VARIABLE.search, files))
+    project = context.project
+    files = project.reach(entry)
+    return project.any_shows(files, _RANK_OPTION) and not project.any_shows(files, _RANK_VARIABLE)
+
+
+def _may_take_rank_as_argument(context: Context) -> bool:
+    """Whether there is such a program at all, started or not: it is a file that leads to the option by its imports."""
+    project = context.project
+    programs = {one for path in project.showing(_RANK_OPTION) for one in project.importers(path)}
+    return any(_takes_rank_as_argument(context, one) for one in sorted(programs))
 
 
 QUESTIONS: dict[str, Question] = {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from functools import cached_property
+
 import pytest
 
-from ldlm_lint.python.skim import Skim, reads_variable, without_comments
+from ldlm_lint.cache.values import decode, encode
+from ldlm_lint.python.skim import Kept, Recalled, Skim, kept, reads_variable, without_comments
 
 
 @pytest.mark.parametrize(
@@ -159,3 +163,29 @@ def test_cuda_engine_and_activation_checkpointing() -> None:
     assert not Skim(b"supports_gradient_checkpointing = False").checkpoints_activations
     assert not Skim(b"def precompute_freqs(): load_checkpoint(path)").checkpoints_activations
     assert not Skim(b"x = 1  # torch.utils.checkpoint").checkpoints_activations
+
+
+_FILES = (
+    b"",
+    b"from  import x\nimport\n",
+    b"import torch as t\nfrom .a import (b as c, *)\ntorch.load = mine\ndeepspeed.initialize(x)\n",
+    b"class A:\n    def f(self):\n        return g(self.f())\n    def f(self): ...\nos.remove(checkpoint)  # old\n",
+    b"from torch.utils.checkpoint import checkpoint\n\ndef step(x):\n    loss(x.cuda()).backward()\n",
+)
+_FACTS = tuple(name for name, kind in vars(Skim).items() if isinstance(kind, (cached_property, property)) and name[0] != "_")
+
+
+@pytest.mark.parametrize("data", _FILES, ids=range(len(_FILES)))
+def test_what_is_recalled_is_what_is_read(data: bytes) -> None:
+    again = Recalled(decode(encode(kept(data))), lambda: data)
+    assert {name: getattr(again, name) for name in _FACTS} == {name: getattr(Skim(data), name) for name in _FACTS}
+
+
+def test_what_is_kept_needs_no_reading() -> None:
+    def read() -> bytes:
+        raise AssertionError("read")
+
+    again = Recalled(kept(_FILES[-1]), read)
+    assert all(getattr(again, one.name) is not None for one in fields(Kept))
+    with pytest.raises(AssertionError, match="read"):
+        again.cuda  # noqa: B018

@@ -14,8 +14,9 @@ from ldlm_lint.project.filesets import FileSet, Universe
 from ldlm_lint.project.imports import Imports
 from ldlm_lint.project.traits import Trait, Traits
 from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
-from ldlm_lint.python.skim import Skim
+from ldlm_lint.python.skim import Recalled, Skim, kept
 from ldlm_lint.python.tree import parse
+from ldlm_lint.python.walks import release
 from ldlm_lint.source import Kind, Source, UnreadableError, read_bytes
 
 if TYPE_CHECKING:
@@ -145,8 +146,13 @@ class Project:
     def skim(self, path: str) -> Skim:
         """The facts that need no tree."""
         if path not in self._skims:
-            self._skims[path] = Skim(self.data(path)) if path in self.files else _EMPTY
+            self._skims[path] = self._skimmed(path) if path in self.files else _EMPTY
         return self._skims[path]
+
+    def _skimmed(self, path: str) -> Skim:
+        if self._facts is None or path in self._overlay:
+            return Skim(self.data(path))
+        return Recalled(self._facts.of("skim", path, lambda: kept(self.data(path))), partial(self.data, path))
 
     def flow(self, path: str) -> ModuleFlow:
         """Where values go inside a file; empty for one that does not parse at all."""
@@ -177,7 +183,11 @@ class Project:
         parsed = parse(source, dotted_name(path, self.root))
         if parsed.module is None:
             return ModuleFlow(path, (), (), (), (), complete=False)
-        return summarize(parsed.module, path, complete=not parsed.error_line)
+        try:
+            return summarize(parsed.module, path, complete=not parsed.error_line)
+        finally:
+            # The facts are all that is kept: the trees of a large project would fill the memory.
+            release(parsed.module)
 
     def is_test(self, path: str) -> bool:
         """A file of a test suite, by its name and by its place below the root."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.python.checkpointing import knows_checkpointing
@@ -145,6 +146,52 @@ class Skim:
     def replaces_load(self) -> bool:
         """Whether it puts a function of its own in the place of ``torch.load``."""
         return b".load" in self._data and _REPLACES_LOAD.search(self._code) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Those facts of `Skim` that are asked of every file of a project, as one value; ``methods`` are its items."""
+
+    imports: tuple[str, ...]
+    bound: tuple[str, ...]
+    renamed: frozenset[str]
+    called: frozenset[str]
+    defined: frozenset[str]
+    methods: tuple[tuple[str, int], ...]
+    trains: bool
+
+
+def kept(data: bytes) -> Kept:
+    """What is worth remembering of a file's bytes."""
+    skim = Skim(data)
+    methods = tuple(skim.methods.items())
+    return Kept(skim.imports, skim.bound, skim.renamed, skim.called, skim.defined, methods, skim.trains)
+
+
+class Recalled(Skim):
+    """The facts of a file that is read only where one is asked that is not kept."""
+
+    def __init__(self, known: Kept, read: Callable[[], bytes]) -> None:
+        self._known = known
+        self._read = read
+        # What stands here is found before the property of the same name is asked.
+        vars(self).update(
+            renamed=known.renamed, called=known.called, defined=known.defined, imports=known.imports, trains=known.trains
+        )
+
+    @cached_property
+    def _data(self) -> bytes:
+        return self._read()
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """Those of its imports that are bound to a name."""
+        return self._known.bound
+
+    @cached_property
+    def methods(self) -> Mapping[str, int]:
+        """How many functions of a name stand inside of others or of classes."""
+        return dict(self._known.methods)
 
 
 def holds_any(data: bytes, words: Iterable[bytes]) -> bool:

@@ -155,6 +155,22 @@ class ConfigReads:
         return next((one for one in nodes_of(tree, nodes.Call) if position_of(one) == position), None) if tree is not None else None
 
 
+def may_match(origin: Origin, document: Document, entry: Entry) -> bool:
+    """Whether a value of a file can be what an origin reads, whatever program reads the file and under which keys."""
+    own = tuple(ELEMENT if isinstance(key, int) else key for key in entry.path)
+    if origin.maker is not None:
+        return any(_classes_named(origin, document, entry))
+    shared = min(len(own), len(origin.keys))
+    if not shared or own[-shared:] != origin.keys[-shared:] or ELEMENT in own[:-shared]:
+        return False
+    return len(origin.keys) > 1 or len(own) < 2 or not _is_ambiguous(document, entry, own[-2])
+
+
+def _is_ambiguous(document: Document, entry: Entry, section: str) -> bool:
+    """Whether the name of a key does not tell which section a program reads it from, or it is not the training's own."""
+    return len({one.path for one in document.named(entry.name)}) > 1 or _OTHER_SECTION.search(section) is not None
+
+
 def matches(origin: Origin, document: Document, entry: Entry, home: Home, project: Project) -> bool:
     """Whether a value of a file, read by a program, is what an origin reads."""
     if origin.maker is not None:
@@ -168,7 +184,7 @@ def matches(origin: Origin, document: Document, entry: Entry, home: Home, projec
 
 def _is_in_a_section_of(document: Document, entry: Entry, full: tuple[str, ...], home: Home, project: Project) -> bool:
     """Whether a lone key, read from a root that nobody knows, can only be that of its section, which the program speaks of."""
-    if len({one.path for one in document.named(entry.name)}) > 1 or _OTHER_SECTION.search(full[-2]):
+    if _is_ambiguous(document, entry, full[-2]):
         return False
     section = re.compile(rb"[.\"']%s\b" % re.escape(full[-2]).encode())
     return any(section.search(project.data(file)) for file in project.reach(home.entry))
@@ -176,8 +192,16 @@ def _is_in_a_section_of(document: Document, entry: Entry, full: tuple[str, ...],
 
 def _is_argument_of(origin: Origin, document: Document, entry: Entry, home: Home, project: Project) -> bool:
     """Whether the mapping around an entry gives arguments to the class that an origin's parameter belongs to."""
+    for named in _classes_named(origin, document, entry):
+        found = project.resolve(home.entry, named)
+        return found is None or found == origin.maker
+    return False
+
+
+def _classes_named(origin: Origin, document: Document, entry: Entry) -> Iterator[str]:
+    """The names, as written, of classes that get an entry's value and have the last name of an origin's maker."""
     if not entry.path or entry.path[-1] != origin.keys[-1] or origin.maker is None:
-        return False
+        return
     holder = entry.path[:-1]
     if holder and holder[-1] in _ARGUMENT_KEYS:
         holder = holder[:-1]
@@ -185,9 +209,5 @@ def _is_argument_of(origin: Origin, document: Document, entry: Entry, home: Home
         named = document.get(*holder, key, document=entry.document)
         if named is None or not isinstance(named.value, str):
             continue
-        path, name = origin.maker
-        if named.value.rpartition(".")[2] != name.rpartition(".")[2]:
-            continue
-        found = project.resolve(home.entry, named.value)
-        return found is None or found == (path, name)
-    return False
+        if named.value.rpartition(".")[2] == origin.maker[1].rpartition(".")[2]:
+            yield named.value

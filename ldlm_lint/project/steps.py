@@ -22,7 +22,7 @@ _ONCE = re.compile(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
 # What `ldlm_lint.python.flow.is_backward` takes for a mark of a training step, as text.
 BACKWARD = Trait(
     re.compile(
-        rb"(?:\.(?:backward|manual_backward|zero_grad|train_batch)"
+        rb"(?:\.\s*(?:backward|manual_backward|zero_grad|train_batch)"
         rb"|train(?:ing)?_(?:step|batch|iter|iteration|epoch|one_epoch|one_step)(?:_fn)?|optimize_parameters)\s*\("
     ),
     (b"backward", b"zero_grad", b"train_", b"training_", b"optimize_parameters"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.config_homes import Home
-from ldlm_lint.project.config_reads import Origin, Sink, matches
+from ldlm_lint.project.config_reads import Origin, Sink, matches, may_match
 from ldlm_lint.project.configured import TOPICS, Topic
 from ldlm_lint.project.dead_keys import dead_paths
 from ldlm_lint.project.launches import Given, Program
@@ -54,7 +54,8 @@ def _distance(one: str, other: str) -> int:
 
 
 def _find_reached(context: Context, document: Document, entry: Entry, topic: Topic) -> Iterator[_Reached]:
-    taken = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
+    read = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
+    taken = [(sink, origin) for sink, origin in read if may_match(origin, document, entry)]
     # Who reads the file is asked last, since that takes a look at the whole project.
     for home in context.homes.of(document.path) if taken else ():
         reach = context.homes.reach_of(home, document)

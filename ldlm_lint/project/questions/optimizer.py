@@ -14,8 +14,9 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str)
         return Verdict(False)
     for trainer in project.trainers_of(path):
         engine = project.skim(trainer).engine or project.skim(path).engine
-        engine = engine or any(map(makes_optimizer, context.engines.of(trainer)))
-        if not engine and project.any_skim(project.reach(trainer), "cuda"):
+        if engine or not project.any_skim(project.reach(trainer), "cuda"):
+            continue
+        if not any(map(makes_optimizer, context.engines.of(trainer))):
             return Verdict(True)
     return Verdict(False)
 

@@ -20,7 +20,7 @@ from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, TORCH_
 from ldlm_lint.requirements import looked_at as requirement_files
 from ldlm_lint.select import NOTHING, Layer, SelectorError, nearest
 from ldlm_lint.settings import KEYS, formats
-from ldlm_lint.tomlfile import Table, read_table
+from ldlm_lint.tomlfile import ConfigError, Table, read_table
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -94,6 +94,8 @@ class Config:
             rules = ALL
         path = None if isolated else explicit or nearest_file(start)
         root = path.parent if path and not explicit else project_root(start)
+        if path and not explicit:
+            _refuse_stray_link(path)
         table = read_table(path, required=explicit is not None) if path else Table()
         config = parse(table, rules, root=root.as_posix(), overrides=overrides)
         config.selected(rules)
@@ -178,6 +180,16 @@ def nearest_file(path: Path) -> Path | None:
     """The nearest ``pyproject.toml`` upwards from a path; None where there is none."""
     start = path if path.is_dir() else path.parent
     return next((one / FILE_NAME for one in (start, *start.parents) if (one / FILE_NAME).is_file()), None)
+
+
+def _refuse_stray_link(path: Path) -> None:
+    """A linted repository must not have us read, and quote in an error, what lies outside of it; raises ConfigError."""
+    if not path.is_symlink():
+        return
+    around = (path.parent, *path.parent.parents)
+    root = next((one for one in around if (one / ".git").exists()), path.parent).resolve()
+    if not path.resolve().is_relative_to(root):
+        raise ConfigError(path.as_posix(), 0, "", "is a link that leads out of the project; name it with --config to use it")
 
 
 def parse(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Overrides | None = None) -> Config:

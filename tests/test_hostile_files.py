@@ -26,6 +26,12 @@ HOSTILE = {
     "attributes": ("a.py", WRAP + "x = y" + ".a" * 10_000 + "\n"),
     "calls": ("a.py", WRAP + "x = y" + ".a()" * 5_000 + "\n"),
     "elifs": ("a.py", WRAP + "if a:\n    pass\n" + "elif b:\n    loss.backward()\n" * 5_000),
+    "a name bound to itself": (
+        "a.py",
+        WRAP + "class M:\n  def __init__(self):\n" + "    self.a = B()\n" * 2_000 + "  def f(self, x):\n" + "    x = self.a(x)\n" * 2_000,
+    ),
+    "sums of losses": ("a.py", WRAP + "for x in xs:\n    loss = m(x)\n    loss.backward()\n" + "    c += loss\n" * 2_000),
+    "loops of a script": ("a.sh", BEAT + "for i in 1 2; do\npython train.py --num_workers 0 --seed $i\ndone\n" * 1_500),
     "decorators": ("a.py", WRAP + "@a\n" * 10_000 + "def f():\n    pass\n"),
     "f-strings": ("a.py", WRAP + "x = " + "f'{" * 200 + "}'" * 200 + "\n"),
     "brackets left open": ("a.py", WRAP + "f(\n" * 20_000),

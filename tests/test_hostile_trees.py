@@ -142,3 +142,20 @@ def test_two_runs_of_fixes_at_once_leave_whole_files(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*.tmp"))
     assert main(["undo", str(tmp_path)]) == 0
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*.sh")} == before
+
+
+def test_settings_that_are_a_link_out_of_the_project_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "sub").mkdir()
+    (project / "sub" / "a.sh").write_text(BEAT)
+    (tmp_path / "outside.toml").write_text("secret words\n")
+    (project / "sub" / "pyproject.toml").symlink_to("../../outside.toml")
+    assert main(["check", "--no-cache", (project / "sub").as_posix()]) == 2
+    told = capsys.readouterr().err
+    assert "link that leads out" in told
+    assert "TOML" not in told
+    (project / "shared.toml").touch()
+    (project / "sub" / "pyproject.toml").unlink()
+    (project / "sub" / "pyproject.toml").symlink_to("../shared.toml")
+    assert main(["check", "--no-cache", (project / "sub").as_posix()]) == 1

@@ -9,6 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.losses import is_loss_name
 from ldlm_lint.python.gradients import dotted, is_quiet, kept, kept_names, text_of
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.values import constant
@@ -131,7 +132,8 @@ def _kept(candidate: _Candidate) -> Kept | None:
         losses = [part for part in parts if text_of(part) in found]
         if losses:
             backward = found[text_of(losses[0])]
-            if _is_made_anew(into, step) or is_differentiated(into, owner):
+            anew = remembered(step, ("made anew", into), lambda step=step: _is_made_anew(into, step))
+            if anew or remembered(owner, ("differentiated", into), lambda: is_differentiated(into, owner)):
                 return None
             lasts = direct or _lasts(losses, backward, node, step)
             return Kept(node, tuple(losses), into, backward, candidate.meter, step is owner) if lasts else None
@@ -272,7 +274,8 @@ def _lasts(losses: list[nodes.NodeNG], backward: nodes.Call, node: nodes.NodeNG,
     for loss in losses:
         name = text_of(loss)
         first, last = sorted((backward.lineno, node.lineno))
-        made = [one for one in _bindings_in(loop, name) if one.lineno <= last]
+        every = remembered(loop, ("bindings", name), lambda name=name: _bindings_in(loop, name))
+        made = [one for one in every if one.lineno <= last]
         if not made:
             return False
         for one in made:

@@ -17,6 +17,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.gradient_sync_boundaries import Boundary, micro_boundary, repeats
 from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import Slot, slots_of
@@ -29,6 +30,8 @@ _GUARD_ARGUMENTS = ("update_grad", "need_update")
 _STEPS = re.compile(r"^_*(optim\w*_step|step_optim\w*|(update|apply)_(weights|params|parameters|gradients|grads))$")
 SPLITS = {"chunk", "split", "tensor_split", "array_split"}
 _PASS_ON = {"enumerate", "zip", "tqdm", "trange", "iter"}
+# The ``if``, what it means, and its test.
+_Guard = tuple[nodes.If, Boundary, nodes.NodeNG]
 
 
 @dataclass(frozen=True)
@@ -60,8 +63,9 @@ def accumulation_of(call: nodes.Call) -> Accumulation | None:
         return _by_helper(call, loop, keyword.value)
     if not goes_back(call):
         return None
-    steps = [one for one in own_calls(loop) if is_step(one) and not exclude(one, call)]
-    found = _by_guard(call, loop, steps) if steps else _by_micro_loop(call, loop)
+    steps = remembered(loop, ("steps",), lambda: [one for one in own_calls(loop) if is_step(one)])
+    guards = _guards(steps, call, loop)
+    found = _by_guard(call, loop, guards) if guards is None or guards else _by_micro_loop(call, loop)
     return found if found is not None and repeats(found.count) else None
 
 
@@ -111,14 +115,26 @@ def _by_helper(call: nodes.Call, loop: nodes.NodeNG, test: nodes.NodeNG) -> Accu
     return Accumulation(call, loop, boundary.count, test, test, by_helper=True)
 
 
-def _by_guard(call: nodes.Call, loop: nodes.NodeNG, steps: list[nodes.Call]) -> Accumulation | None:
+def _guards(calls: list[nodes.Call], backward: nodes.Call, loop: nodes.NodeNG) -> list[_Guard] | None:
+    """The guards of those calls of a loop that may run in the pass of a backward pass; None as soon as one has none."""
+    found: list[_Guard] = []
+    for call in calls:
+        if exclude(call, backward):
+            continue
+        guard = remembered(call, ("guard", loop), lambda call=call: guard_of(call, loop))
+        if guard is None:
+            return None
+        found.append(guard)
+    return found
+
+
+def _by_guard(call: nodes.Call, loop: nodes.NodeNG, guards: list[_Guard] | None) -> Accumulation | None:
     """Every step of an optimizer, and every reset of gradients, stands under a guard that the backward pass is not under."""
-    guards = [guard_of(step, loop) for step in steps]
-    resets = [one for one in own_calls(loop) if _last_name(one.func) == "zero_grad" and not exclude(one, call)]
-    if None in guards or any(guard_of(one, loop) is None for one in resets):
+    resets = remembered(loop, ("resets",), lambda: [one for one in own_calls(loop) if _last_name(one.func) == "zero_grad"])
+    if guards is None or _guards(resets, call, loop) is None:
         return None
-    guard, boundary, test = guards[0] or (loop, None, None)
-    if boundary is None or _stands_in(call, guard) or (_leaves_early(guard) and call.lineno > guard.lineno):
+    guard, boundary, test = guards[0]
+    if _stands_in(call, guard) or (_leaves_early(guard) and call.lineno > guard.lineno):
         return None
     return Accumulation(call, loop, boundary.count, guard, test, boundary.last)
 
@@ -168,7 +184,7 @@ def _suite_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
     return [statement]
 
 
-def guard_of(call: nodes.Call, loop: nodes.NodeNG) -> tuple[nodes.If, Boundary, nodes.NodeNG] | None:
+def guard_of(call: nodes.Call, loop: nodes.NodeNG) -> _Guard | None:
     """The ``if`` that lets a call of a loop run only at the last micro-batch."""
     child: nodes.NodeNG = call
     while child is not loop:

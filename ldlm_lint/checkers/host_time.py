@@ -11,6 +11,7 @@ from ldlm_lint.autofix.lines import block_of, first_of_comments, stands_alone
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.rarity import in_evaluation, is_rare
@@ -114,6 +115,10 @@ def _claim(node: nodes.NodeNG) -> Claim:
 
 
 def _is_step_loop(loop: nodes.NodeNG) -> bool:
+    return remembered(loop, ("step loop",), lambda: _repeats_a_step(loop))
+
+
+def _repeats_a_step(loop: nodes.NodeNG) -> bool:
     """Whether each pass of a loop computes gradients, in no loop of its own but one over micro-batches."""
     if not isinstance(loop, nodes.While) and not (
         isinstance(loop, nodes.For) and "epoch" not in loop.target.as_string()

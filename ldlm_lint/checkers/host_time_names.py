@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
@@ -53,19 +55,26 @@ def _terms(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
 def reaching(name: nodes.Name) -> Iterator[nodes.NodeNG]:
     """The bindings whose value a name may hold where it stands; all of them where none stands before it."""
     every = bindings(name)
-    if len(every) < 2 or scope_of(name) is not name.scope():
+    scope = scope_of(name)
+    if len(every) < 2 or scope is None or scope is not name.scope():
         yield from every
         return
     here = name.statement()
-    before = [one for one in every if one.lineno < name.lineno and one.statement() is not here]
+    backwards = remembered(scope, ("latest first", name.name), lambda: _latest_first(every))
     found = False
-    for binding in sorted(before, key=lambda one: (one.lineno, one.col_offset), reverse=True):
+    for binding in backwards[bisect.bisect_right(backwards, -name.lineno, key=lambda one: -one.lineno) :]:
+        if binding.statement() is here:
+            continue
         yield binding
         found = True
         if not isinstance(binding.parent, nodes.AugAssign) and _dominates(binding, here):
             return
     if not found:
-        yield from (one for one in every if one not in before)
+        yield from every
+
+
+def _latest_first(binders: list[nodes.NodeNG]) -> list[nodes.NodeNG]:
+    return sorted(binders, key=lambda one: (one.lineno, one.col_offset), reverse=True)
 
 
 def _dominates(binding: nodes.NodeNG, here: nodes.NodeNG) -> bool:

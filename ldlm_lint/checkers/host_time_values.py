@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Iterable
 
@@ -37,6 +38,8 @@ _NUMBER = re.compile(r"^(typing\.)?(Optional\[)?(int|float|str|bool)\b")
 # What gives back a module, whose methods need not return tensors.
 _MODULES = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace"})
 _TAKES_APART = {"items", "values", "get", "pop", "setdefault", "copy"}
+# Of a variable that may hold more values than this where it is used nothing is said: each is looked at for each use.
+_MOST = 64
 _JOINS = {"sum", "min", "max", "abs", "reversed", "sorted", "list", "tuple", "dict", "next", "iter", "tqdm"}
 
 
@@ -142,7 +145,9 @@ class Homes:
         return HOST if base is HOST else UNKNOWN
 
     def _of_name(self, node: nodes.Name, depth: int) -> Home:
-        found = list(reaching(node))
+        found = list(itertools.islice(reaching(node), _MOST + 1))
+        if len(found) > _MOST:
+            return UNKNOWN
         home = join(self._of_binding(one, node, depth) for one in found) if found else UNKNOWN
         if home is UNKNOWN and node.name in self._trained_in(function_of(node)):
             return DEVICE

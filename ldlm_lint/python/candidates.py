@@ -14,6 +14,8 @@ from astroid.const import Context
 from ldlm_lint.python.scopes import bindings, scope_of
 from ldlm_lint.python.walks import nodes_of
 
+# An attribute that is assigned more often than any class by hand does: what it may be is not known.
+_MOST = 64
 _ATTRIBUTES = "_ldlm_attributes"
 # A class that has one of these makes or uses its instances in a way of its own.
 _OWN_WAYS = {"__init__", "__new__", "__call__", "__iter__", "__init_subclass__", "step", "forward"}
@@ -94,7 +96,7 @@ def _of_attribute(owner: nodes.Name, name: str) -> list[nodes.NodeNG]:
     if holder is None:
         return []
     values = _attributes(holder).get(name, [])
-    return [] if None in values else [value for value in values if value is not None]
+    return [] if None in values or len(values) > _MOST else [value for value in values if value is not None]
 
 
 def _class_of(owner: nodes.Name) -> nodes.ClassDef | None:

@@ -14,6 +14,8 @@ from ldlm_lint.python.scopes import bindings, enclosing, scope_of
 
 UNKNOWN = "?"
 _DEPTH = 6
+# A name bound more often than any program by hand does stands for what cannot be told: each binding is a look at its value.
+_BINDINGS = 64
 # The expressions that may stand for a function or class; anything else is a value.
 _NAMING = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript, nodes.IfExp)
 _CACHE = "_ldlm_qualified"
@@ -98,18 +100,24 @@ def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
 
 
 def _of_name(node: nodes.Name, depth: int) -> frozenset[str]:
-    # The same for every use of a name in a scope.
+    # The same for every use of a name in a scope. What is asked on the way rests there by its depth: without that,
+    # a name that is bound again and again by means of itself is looked up once for each way through its bindings.
     scope = enclosing(node)
-    known: dict[str, frozenset[str]] | None = scope.__dict__.get(_NAMES)
+    known: dict[tuple[str, int], frozenset[str]] | None = scope.__dict__.get(_NAMES)
     if known is None:
         known = scope.__dict__[_NAMES] = {}
-    names = known.get(node.name)
+    names = known.get((node.name, 0)) or known.get((node.name, depth))
     if names is None:
-        found = frozenset().union(*(_of_binding(stmt, node.name, depth) for stmt in bindings(node)))
-        names = frozenset(map(published, found)) or frozenset({UNKNOWN})
-        if depth == 0:
-            known[node.name] = names
+        names = known[node.name, depth] = _of_bindings(node, depth)
     return names
+
+
+def _of_bindings(node: nodes.Name, depth: int) -> frozenset[str]:
+    binders = bindings(node)
+    if len(binders) > _BINDINGS:
+        return frozenset({UNKNOWN})
+    found = frozenset(map(published, frozenset().union(*(_of_binding(one, node.name, depth) for one in binders))))
+    return found if 0 < len(found) <= _BINDINGS else frozenset({UNKNOWN})
 
 
 def _of_call(node: nodes.Call, depth: int) -> frozenset[str]:

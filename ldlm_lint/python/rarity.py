@@ -6,6 +6,7 @@ import re
 
 from astroid import nodes
 
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
@@ -115,7 +116,7 @@ def _guards(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
     if isinstance(parent, nodes.BoolOp):
         before = parent.values[: parent.values.index(child)]
         return any(_holds_rarely(one, parent.op == "and") for one in before)
-    return isinstance(parent, nodes.For) and child in parent.body and _is_evaluation_data(parent.iter)
+    return isinstance(parent, nodes.For) and child in parent.body and _runs_over_evaluation_data(parent)
 
 
 def _decides(branch: nodes.If, truth: bool) -> bool:
@@ -260,6 +261,10 @@ def _is_interval(modulo: nodes.BinOp) -> bool:
 def _is_evaluation_text(node: nodes.NodeNG) -> bool:
     value = constant(node)
     return isinstance(value, str) and _EVALUATION_WORD.search(value) is not None
+
+
+def _runs_over_evaluation_data(loop: nodes.For) -> bool:
+    return remembered(loop, ("evaluation data",), lambda: _is_evaluation_data(loop.iter))
 
 
 def _is_evaluation_data(iterable: nodes.NodeNG) -> bool:

@@ -78,8 +78,9 @@ class Reaching:
             return (), False
         here = self.regions.around(offset)
         items = self._called(name, here, offset)
-        if not any(region.kind is Kind.LOOP for region in here):
-            steps = steps[: bisect.bisect_left(steps, offset, key=lambda step: step.start)]
+        # Behind a place only what the loops around it do again comes before it.
+        until = max([offset, *(region.end for region in here if region.kind is Kind.LOOP)])
+        steps = steps[: bisect.bisect_left(steps, until, key=lambda step: step.start)]
         for step in reversed(steps):
             if (item := self._item(step, here, offset)) is not None:
                 items.append(item)

@@ -6,6 +6,7 @@ engine lints their projects once at the end; what the visitors have reported alr
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -61,11 +62,15 @@ class ProjectChecker(LdlmChecker):
         self._report_projects({path for visited in data for path in visited})
 
     def _report_projects(self, visited: set[str]) -> None:
-        roots = {project_root(Path(path)) for path in visited} or {project_root(Path.cwd())}
+        files: dict[Path, set[str]] = defaultdict(set)
+        for path in visited:
+            files[project_root(Path(path))].add(path)
+        if not files:
+            files[project_root(Path.cwd())] = set()
         # The state of the last module would answer for the lines of every other file.
         self.linter.file_state = FileState("", self.linter.msgs_store, is_base_filestate=True)
-        for root in sorted(roots):
-            self._report_project(root, {path for path in visited if project_root(Path(path)) == root})
+        for root in sorted(files):
+            self._report_project(root, files[root])
 
     def _report_project(self, root: Path, visited: set[str]) -> None:
         config = Config.load(root)

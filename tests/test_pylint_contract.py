@@ -49,6 +49,13 @@ def parameters(function: object) -> list[str]:
     return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
 
 
+def light(code: str) -> nodes.Module:
+    """The tree that the light host walks."""
+    module = tree.parse(source(code, "/x.py"), "contract").module
+    assert module is not None
+    return module
+
+
 def test_builder_has_the_methods_that_light_trees_leave_out() -> None:
     assert parameters(AstroidBuilder.delayed_assattr) == ["self", "node"]
     assert parameters(AstroidBuilder.add_from_names_to_locals) == ["self", "node", "global_name"]
@@ -60,7 +67,7 @@ def test_light_trees_ask_for_no_transforms(monkeypatch: pytest.MonkeyPatch) -> N
     # The first build of a process prepares astroid's own picture of the builtins, with its brains.
     AstroidBuilder(AstroidManager(), apply_transforms=False)
     monkeypatch.setattr(AstroidManager, "visit_transforms", lambda self, node: pytest.fail("a brain was asked"))
-    tree._build("import dataclasses\n@dataclasses.dataclass\nclass C: ...\n", "/x.py", "contract")
+    light("import dataclasses\n@dataclasses.dataclass\nclass C: ...\n")
     with pytest.raises(pytest.fail.Exception):
         AstroidBuilder(AstroidManager()).string_build("x = 1\n", modname="contract")
     AstroidManager().astroid_cache.pop("contract", None)
@@ -82,7 +89,7 @@ def test_syntax_errors_carry_pythons_own() -> None:
 
 
 def test_nodes_have_the_fields_that_are_read() -> None:
-    module = tree._build("import a.b as c\nfrom ..d import e as f\nx: int = y['k'](*z, **w)\n", "/x.py", "contract")
+    module = light("import a.b as c\nfrom ..d import e as f\nx: int = y['k'](*z, **w)\n")
     imported, from_, assigned = module.body
     assert imported.names == [("a.b", "c")]
     assert (from_.modname, from_.level, from_.names, from_.real_name("f")) == ("d", 2, [("e", "f")], "e")
@@ -96,7 +103,7 @@ def test_nodes_have_the_fields_that_are_read() -> None:
 
 
 def test_headers_of_classes_and_functions_have_a_position() -> None:
-    module = tree._build("class C(B):\n    @d\n    async def f(self): ...\n", "/x.py", "contract")
+    module = light("class C(B):\n    @d\n    async def f(self): ...\n")
     found = [module.body[0].position, module.body[0].body[0].position]
     assert [(one.lineno, one.col_offset, one.end_lineno, one.end_col_offset) for one in found] == [
         (1, 0, 1, 7),
@@ -112,7 +119,7 @@ def test_columns_count_bytes_and_no_byte_order_mark() -> None:
 
 
 def test_dict_unpacking_and_comprehensions_are_told_by_their_classes() -> None:
-    module = tree._build("{**a, 'k': 1}\n[x for x in y]\n{k: v for k in y}\n", "/x.py", "contract")
+    module = light("{**a, 'k': 1}\n[x for x in y]\n{k: v for k in y}\n")
     (stars, _), (key, _) = module.body[0].value.items
     assert isinstance(stars, nodes.DictUnpack)
     assert isinstance(key, nodes.Const)
@@ -144,7 +151,7 @@ def test_walker_runs_on_the_light_host() -> None:
     walker = ASTWalker(host)  # type: ignore[arg-type]
     checker = _Seen(host)
     walker.add_checker(checker)
-    walker.walk(tree._build("f(g())\n", "/x.py", "contract"))
+    walker.walk(light("f(g())\n"))
     assert checker.seen == ["module", "f", "g", "-g", "-f"]
 
 

@@ -100,7 +100,7 @@ def test_known(code: str, expected: tuple[object, ...]) -> None:
         pytest.param("target(1 if x else 1)", 1, id="twice-the-same"),
         pytest.param("target(1 if x else 2)", None, id="two"),
         pytest.param("target(1 if x else True)", None, id="equal-but-not-the-same"),
-        pytest.param("target(0x" + "f" * 9000 + ")", int("f" * 9000, 16), id="more-digits-than-python-prints"),
+        pytest.param("target(0x" + "f" * 9000 + ")", None, id="more-digits-than-python-prints"),
     ],
 )
 def test_the_one_constant(code: str, expected: object) -> None:

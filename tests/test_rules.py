@@ -230,7 +230,7 @@ def test_a_rule_that_raises_is_reported_and_the_others_go_on(host, failing_rule)
         ("wrap.py", 6, "ddp-find-unused-parameters"): 1,
     }
     text = next(one.text for one in seen if one.rule == "ldlm-internal-error")
-    assert "OptimizerChecker.visit_call: ValueError: no such node: model.parameters()" in text
+    assert "OptimizerChecker.visit_call of optimizer-not-fused: ValueError: no such node: model.parameters()" in text
 
 
 def test_a_rule_that_raises_is_a_problem_of_the_run(failing_rule):

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, SAVE_HELPER, SAVE_METHODS, SMALL
 from ldlm_lint.shapes.meaning import calls_of
-from ldlm_lint.shapes.outline import Outline, Owner, dotted, has_any, last_name, may_loop, own_nodes
+from ldlm_lint.shapes.outline import Outline, Owner, dotted, has_any, last_name, may_loop
+from ldlm_lint.shapes.walks import nodes_below
 
 _LOADS = frozenset({"load"})
 _SAVES = frozenset({"save", "save_file", "save_model"})
@@ -39,7 +40,7 @@ def may_number_saves(outline: Outline) -> bool:
         return True
     found = {id(owner): owner for owner, _ in calls_of(outline, frozenset({"save"}), ("torch",))}
     for owner in outline.owners:
-        if has_any(outline.own_text(owner), _SAVING_WORDS) and any(map(_saves_by_name, own_nodes(owner))):
+        if has_any(outline.own_text(owner), _SAVING_WORDS) and any(map(_saves_by_name, outline.calls(owner))):
             found[id(owner)] = owner
     return any(_may_count(outline, owner) for owner in found.values())
 
@@ -49,7 +50,9 @@ def may_keep_state(outline: Outline) -> bool:
     if b"Thread" in outline.data:
         return True
     return has_any(outline.data, _LEARNING_WORDS) and any(
-        any(map(_keeps, own_nodes(owner))) for owner in outline.owners if may_loop(outline.own_text(owner))
+        any(map(_keeps, outline.own_nodes(owner)))
+        for owner in outline.owners
+        if may_loop(outline.own_text(owner)) and has_any(outline.text(owner.node), _LEARNING_WORDS)
     )
 
 
@@ -57,7 +60,7 @@ def _keeps(loop: ast.AST) -> bool:
     """Whether a loop assigns something to a name, and may train."""
     if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While)):
         return False
-    inside = list(ast.walk(loop))
+    inside = nodes_below(loop)
     kept = any(isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in inside)
     return kept and any(isinstance(one, ast.Call) and has_any(last_name(one.func).encode(), _LEARNING_WORDS) for one in inside)
 
@@ -69,7 +72,7 @@ def _tells(call: ast.Call, *names: str) -> bool:
 def _calls_with(outline: Outline, word: bytes) -> Iterator[ast.Call]:
     for owner in outline.owners:
         if word in outline.own_text(owner):
-            yield from (one for one in own_nodes(owner) if isinstance(one, ast.Call))
+            yield from outline.calls(owner)
 
 
 def _saves_itself(call: ast.Call) -> bool:
@@ -79,9 +82,9 @@ def _saves_itself(call: ast.Call) -> bool:
     return not told and not SMALL.search(last_name(call.func.value))
 
 
-def _saves_by_name(node: ast.AST) -> bool:
+def _saves_by_name(node: ast.Call) -> bool:
     """A method or helper that its name says saves something, and an argument that may say where."""
-    if not isinstance(node, ast.Call) or not (node.args or node.keywords):
+    if not (node.args or node.keywords):
         return False
     name = last_name(node.func)
     if isinstance(node.func, ast.Attribute) and name in SAVE_METHODS:

@@ -8,7 +8,8 @@ import re
 from ldlm_lint.shapes.outline import Outline
 
 _MODELS = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
-_REBOUND = re.compile(rb"\bas\s+(?:Module|LightningModule|PreTrainedModel|ModelMixin)\b")
+# Begins with its letters, so that the search skips to them.
+_REBOUND = re.compile(rb"as(?<!\was)\s+(?:Module|LightningModule|PreTrainedModel|ModelMixin)\b")
 _DEPTH = 4
 
 
@@ -17,9 +18,11 @@ def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
 
     False where that is not certain: a name of a base that the file binds to something of its own says nothing.
     """
-    if node is None or _REBOUND.search(outline.data):
+    if node is None:
         return False
-    return _derives(outline, node, 0)
+    if node not in outline.models:
+        outline.models[node] = _derives(outline, node, 0) and _REBOUND.search(outline.data) is None
+    return outline.models[node]
 
 
 def _derives(outline: Outline, node: ast.ClassDef, depth: int) -> bool:
@@ -29,7 +32,7 @@ def _derives(outline: Outline, node: ast.ClassDef, depth: int) -> bool:
         if not isinstance(base, ast.Name):
             continue
         local = outline.local_classes.get(base.id, ())
-        if not local and base.id in _MODELS and not _is_assigned(outline, base.id):
+        if not local and base.id in _MODELS and not outline.is_assigned(base.id):
             return True
         at_top = [one for one in local if one in outline.module.body]
         if len(local) == 1 and at_top and local[0] is not node and depth < _DEPTH and _derives(outline, local[0], depth + 1):
@@ -42,7 +45,3 @@ def _is_local(outline: Outline, node: ast.expr) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return not isinstance(node, ast.Name) or node.id in outline.local_classes
-
-
-def _is_assigned(outline: Outline, name: str) -> bool:
-    return re.search(rb"\b%s\s*[=:,]" % name.encode(), outline.data) is not None

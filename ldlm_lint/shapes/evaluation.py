@@ -19,6 +19,7 @@ from ldlm_lint.python.model_names import (
 )
 from ldlm_lint.shapes.classes import is_model
 from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, dotted, has_any, last_name, may_loop
+from ldlm_lint.shapes.walks import nodes_below
 
 _MODE = re.compile(rb"\b(?:eval|train)" + GAP + rb"\(")
 _CALL = re.compile(rb"(?<![\w.])([A-Za-z_]\w*(?:" + GAP + rb"\." + GAP + rb"[A-Za-z_]\w*)*)" + GAP + rb"\(")
@@ -54,9 +55,9 @@ def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[in
     if not (asked.shown or (loops and (asked.any_in_loop or _calls_given(text, asked.given)))):
         return False
     evaluated = frozenset(_evaluated(owner.node)) if _has_mode(text) else frozenset()
-    return any(
-        _is_candidate(owner, call, evaluated, asked, in_loop) and (in_loop or (switched and asked.shown))
-        for call, in_loop in _recorded(owner)
+    candidates = {one for one in outline.calls(owner) if _is_candidate(owner, one, evaluated, asked)}
+    return bool(candidates) and any(
+        call in candidates and (in_loop or (switched and asked.shown)) for call, in_loop in _recorded(owner)
     )
 
 
@@ -139,7 +140,7 @@ def _is_quiet(node: ast.AST) -> bool:
     )
 
 
-def _is_candidate(owner: Owner, call: ast.Call, evaluated: frozenset[str], asked: _Asked, in_loop: bool) -> bool:
+def _is_candidate(owner: Owner, call: ast.Call, evaluated: frozenset[str], asked: _Asked) -> bool:
     root = _root_of(call.func)
     owned, _, name = root.rpartition(".")
     direct = bool(root) and (root in evaluated or looks_like_model(name))
@@ -158,7 +159,7 @@ def _is_candidate(owner: Owner, call: ast.Call, evaluated: frozenset[str], asked
 
 
 def _has_method(holder: ast.ClassDef, name: str) -> bool:
-    return any(isinstance(one, FUNCTIONS) and one.name == name for one in ast.walk(holder))
+    return any(isinstance(one, FUNCTIONS) and one.name == name for one in nodes_below(holder))
 
 
 def _root_of(function: ast.expr) -> str:
@@ -169,12 +170,16 @@ def _root_of(function: ast.expr) -> str:
 
 def _evaluated(node: ast.AST) -> Iterator[str]:
     """The dotted names of what a function may put into evaluation mode, and of what it names the result."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Assign) and any(map(_switches, ast.walk(one))):
+    every = nodes_below(node)
+    if not any(map(_switches, every)):
+        return
+    loops = [one for one in every if isinstance(one, (ast.For, ast.AsyncFor, ast.comprehension))]
+    for one in every:
+        if isinstance(one, ast.Assign) and any(map(_switches, nodes_below(one))):
             yield from filter(None, map(dotted, one.targets))
         elif _switches(one):
             name = _receiver(one.func.value)
-            yield from (name.removesuffix(".module"), *_elements(node, name)) if name else ()
+            yield from (name.removesuffix(".module"), *_elements(loops, name)) if name else ()
 
 
 def _switches(node: ast.AST) -> bool:
@@ -189,8 +194,8 @@ def _receiver(node: ast.expr) -> str:
     return dotted(node)
 
 
-def _elements(node: ast.AST, name: str) -> Iterator[str]:
-    for loop in ast.walk(node):
-        if isinstance(loop, (ast.For, ast.AsyncFor, ast.comprehension)) and dotted(loop.target) == name:
+def _elements(loops: list[ast.For | ast.AsyncFor | ast.comprehension], name: str) -> Iterator[str]:
+    for loop in loops:
+        if dotted(loop.target) == name:
             parts = loop.iter.elts if isinstance(loop.iter, (ast.List, ast.Tuple)) else [loop.iter]
             yield from filter(None, map(dotted, parts))

@@ -10,7 +10,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from ldlm_lint.shapes.outline import Outline, Owner, has_any, last_name, own_nodes
+from ldlm_lint.shapes.outline import Outline, Owner, has_any, last_name
+from ldlm_lint.shapes.walks import nodes_below
 
 # What may stand for a function or class, tables of them included.
 _NAMING = (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict)
@@ -19,7 +20,9 @@ _LOOKS_UP = frozenset({"getattr", "partial", "get"})
 
 def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...]) -> Iterator[tuple[Owner, ast.Call]]:
     """The calls that may mean a function whose last name is one of ``names``, in a package of one of these first names."""
-    held = list(_held(outline))
+    if outline.held is None:
+        outline.held = list(_held(outline))
+    held = outline.held
     known = _closure(names, held)
     words = re.compile(rb"\b(?:" + b"|".join(re.escape(one.encode()) for one in sorted(known)) + rb")\b")
     plain = tuple(one.encode() for one in known)
@@ -31,9 +34,7 @@ def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...])
     for owner in outline.owners:
         if not has_any(outline.own_text(owner), plain):
             continue
-        for node in own_nodes(owner):
-            if isinstance(node, ast.Call) and _may_mean(node.func, known, given, roots):
-                yield owner, node
+        yield from ((owner, call) for call in outline.calls(owner) if _may_mean(call.func, known, given, roots))
 
 
 def _within(name: str, packages: tuple[str, ...]) -> bool:
@@ -73,9 +74,11 @@ def _stands_for(outline: Outline, value: ast.expr) -> bool:
 def _identifiers(nodes: list[ast.expr]) -> frozenset[str]:
     found = set()
     for node in nodes:
-        for one in ast.walk(node):
-            if isinstance(one, (ast.Name, ast.Attribute)):
-                found.add(last_name(one))
+        for one in nodes_below(node):
+            if isinstance(one, ast.Name):
+                found.add(one.id)
+            elif isinstance(one, ast.Attribute):
+                found.add(one.attr)
             elif isinstance(one, ast.Constant) and isinstance(one.value, str):
                 found.add(one.value)
     return frozenset(found)

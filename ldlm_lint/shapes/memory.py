@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from ldlm_lint.python.block_names import BUILDERS, CLONES, CONTAINERS, DEPTHS, SWITCH, SWITCH_CALL
 from ldlm_lint.python.skim import Skim
-from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, has_any, last_name, own_nodes
+from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, has_any, last_name
+from ldlm_lint.shapes.walks import nodes_below
 
 _PART = re.compile(r"(Block|Layer|Stage)$")
 _FOREIGN = (b"from_pretrained", b"Transformer", *(one.encode() for one in DEPTHS))
@@ -57,7 +58,7 @@ def _may_be_foreign(outline: Outline) -> bool:
 def _may_stack(outline: Outline, owner: Owner, attends: bool, foreign: bool) -> bool:
     """Whether a method may build a stack, and its class has no switch and no name of a part."""
     model = next((one for one in reversed(owner.around) if isinstance(one, ast.ClassDef)), None)
-    inside = any(isinstance(one, ast.ClassDef) for one in own_nodes(owner)) if model is None else False
+    inside = any(isinstance(one, ast.ClassDef) for one in outline.own_nodes(owner)) if model is None else False
     if model is None and not inside:
         return False
     if model is not None and (not model.bases or _PART.search(model.name)):
@@ -65,13 +66,9 @@ def _may_stack(outline: Outline, owner: Owner, attends: bool, foreign: bool) -> 
     text = outline.text(owner.node)
     if not (foreign or has_any(text, _CONTAINER) or has_any(text, _FOREIGN)):
         return False
-    if not (foreign or any(_builds(outline, owner, call, attends) for call in _calls(owner))):
+    if not (foreign or any(_builds(outline, owner, call, attends) for call in outline.calls(owner))):
         return False
     return model is None or not _has_switch(outline, model)
-
-
-def _calls(owner: Owner) -> Iterator[ast.Call]:
-    return (one for one in own_nodes(owner) if isinstance(one, ast.Call))
 
 
 def _builds(outline: Outline, owner: Owner, call: ast.Call, attends: bool) -> bool:
@@ -82,14 +79,14 @@ def _builds(outline: Outline, owner: Owner, call: ast.Call, attends: bool) -> bo
             return _may_attend(outline, inner.value if isinstance(inner, ast.DictComp) else inner.elt, attends)
         return isinstance(inner, ast.Name)
     if name == "append" and len(call.args) == 1:
-        return _has_loop(owner) and _may_attend(outline, call.args[0], attends)
+        return _has_loop(outline, owner) and _may_attend(outline, call.args[0], attends)
     if CLONES.search(name):
         return attends
     return _is_deep(outline, call)
 
 
-def _has_loop(owner: Owner) -> bool:
-    return any(isinstance(one, (ast.For, ast.AsyncFor)) for one in own_nodes(owner))
+def _has_loop(outline: Outline, owner: Owner) -> bool:
+    return any(isinstance(one, (ast.For, ast.AsyncFor)) for one in outline.own_nodes(owner))
 
 
 def _is_deep(outline: Outline, call: ast.Call) -> bool:
@@ -105,11 +102,7 @@ def _is_own(outline: Outline, name: str) -> bool:
     """Whether a name is a class of the file, or one that relative imports bring, and nothing else."""
     imported = outline.imported.get(name, ())
     known = name in outline.local_classes or bool(imported)
-    return known and all(one.startswith(".") for one in imported) and not _is_assigned(outline, name)
-
-
-def _is_assigned(outline: Outline, name: str) -> bool:
-    return re.search(rb"\b%s\s*[=:,]" % re.escape(name).encode(), outline.data) is not None
+    return known and all(one.startswith(".") for one in imported) and not outline.is_assigned(name)
 
 
 def _may_attend(outline: Outline, block: ast.expr, attends: bool) -> bool:
@@ -124,7 +117,7 @@ def _may_attend(outline: Outline, block: ast.expr, attends: bool) -> bool:
         return True
     if name in CONTAINERS:
         return attends
-    if isinstance(block.func, ast.Name) and name in outline.local_classes and name not in outline.imported and not _is_assigned(outline, name):
+    if isinstance(block.func, ast.Name) and name in outline.local_classes and name not in outline.imported and not outline.is_assigned(name):
         return attends
     return not _is_torchs(outline, block.func) or _BLOCK_NAME.search(name) is not None or name.startswith("Transformer")
 
@@ -136,7 +129,7 @@ def _is_torchs(outline: Outline, function: ast.expr) -> bool:
     node: ast.expr = function
     while isinstance(node, ast.Attribute):
         node = node.value
-    if not isinstance(node, ast.Name) or node.id in outline.local_classes or _is_assigned(outline, node.id):
+    if not isinstance(node, ast.Name) or node.id in outline.local_classes or outline.is_assigned(node.id):
         return False
     meant = outline.imported.get(node.id, ())
     return bool(meant) and all(one == "torch" or one.startswith("torch.") for one in meant)
@@ -148,11 +141,11 @@ def _has_switch(outline: Outline, model: ast.ClassDef) -> bool:
         return False
     return any(
         SWITCH.search(name) and "supports" not in name for name in _bound_or_read(model)
-    ) or any(isinstance(one, ast.Call) and SWITCH_CALL.search(last_name(one.func)) for one in ast.walk(model))
+    ) or any(isinstance(one, ast.Call) and SWITCH_CALL.search(last_name(one.func)) for one in nodes_below(model))
 
 
 def _bound_or_read(model: ast.ClassDef) -> Iterator[str]:
-    for one in ast.walk(model):
+    for one in nodes_below(model):
         if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Del):
             yield one.id
         elif isinstance(one, ast.arg):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+
+from ldlm_lint.shapes.walks import nodes_below
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -54,8 +55,13 @@ class Outline:
         self.imports: list[ast.Import | ast.ImportFrom] = []
         self.assigned: list[ast.Assign | ast.AnnAssign] = []
         self.owners: list[Owner] = []
-        self.kept: dict[str, frozenset[str]] = {}
+        self.held: list[tuple[str, frozenset[str]]] | None = None
+        self.models: dict[ast.ClassDef, bool] = {}
+        self._assigned_names: dict[str, bool] = {}
         self._texts: dict[ast.AST, bytes] = {}
+        self._own_texts: dict[Owner, bytes] = {}
+        self._own_nodes: dict[Owner, list[ast.AST]] = {}
+        self._calls: dict[Owner, list[ast.Call]] = {}
         self._collect()
 
     def _collect(self) -> None:
@@ -107,6 +113,14 @@ class Outline:
                 found.setdefault(name, []).append(meant)
         return found
 
+    def is_assigned(self, name: str) -> bool:
+        """Whether a name may be bound otherwise than by an import or a definition."""
+        if name not in self._assigned_names:
+            plain = name.encode()
+            pattern = rb"\b%s\s*[=:,]" % re.escape(plain)
+            self._assigned_names[name] = plain in self.data and re.search(pattern, self.data) is not None
+        return self._assigned_names[name]
+
     def text(self, node: ast.stmt | ast.Module) -> bytes:
         """The whole lines of a statement, decorators included."""
         if isinstance(node, ast.Module):
@@ -117,6 +131,26 @@ class Outline:
 
     def own_text(self, owner: Owner) -> bytes:
         """The lines of a function without those of the functions inside it."""
+        if owner not in self._own_texts:
+            self._own_texts[owner] = self._lines_of(owner)
+        return self._own_texts[owner]
+
+    def own_nodes(self, owner: Owner) -> list[ast.AST]:
+        """Every node of a function, but not of the functions inside it, in no order.
+
+        Classes inside it run with it. The arguments' defaults and the decorators count as its own, as in the light tree.
+        """
+        if owner not in self._own_nodes:
+            self._own_nodes[owner] = nodes_below(owner.node, FUNCTIONS)
+        return self._own_nodes[owner]
+
+    def calls(self, owner: Owner) -> list[ast.Call]:
+        """The calls among a function's own nodes."""
+        if owner not in self._calls:
+            self._calls[owner] = [one for one in self.own_nodes(owner) if isinstance(one, ast.Call)]
+        return self._calls[owner]
+
+    def _lines_of(self, owner: Owner) -> bytes:
         start, end = (1, len(self.lines)) if isinstance(owner.node, ast.Module) else _lines(owner.node)
         spans = sorted(_lines(one.node) for one in owner.inner)
         parts = []
@@ -149,27 +183,6 @@ def first_line(node: ast.stmt) -> int:
 
 def _lines(node: ast.stmt) -> tuple[int, int]:
     return first_line(node), node.end_lineno or node.lineno
-
-
-def own_nodes(owner: Owner, prune: Callable[[ast.AST], bool] = lambda node: False) -> Iterator[ast.AST]:
-    """Every node of a function, but not of the functions inside it; what ``prune`` says is left out with all below it.
-
-    Classes inside it run with it. The arguments' defaults and the decorators count as its own, as in the light tree.
-    """
-    waiting: list[ast.AST] = [owner.node]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, FUNCTIONS) and node is not owner.node:
-            continue
-        if prune(node):
-            continue
-        yield node
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if isinstance(value, ast.AST):
-                waiting.append(value)
-            elif isinstance(value, list):
-                waiting += [one for one in value if isinstance(one, ast.AST)]
 
 
 def last_name(node: ast.AST | None) -> str:

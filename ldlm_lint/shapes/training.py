@@ -8,9 +8,10 @@ from ldlm_lint.python.skim import Skim
 from ldlm_lint.shapes.outline import GAP, Outline
 
 _STEPS = re.compile(rb"step" + GAP + rb"\(" + GAP + rb"\)")
-# As the checkers have it for the name of a method, here in a text.
+# As the checkers have it for the name of a method, here in a text; every branch begins with a letter to skip to.
 _SCHEDULES = re.compile(
-    rb"(?:update|step)_(?:\w+_)?(?:lr|learning_rates?|sched\w*)(?!\w)|(?<!\w)(?:lr|sched\w*)_(?:update|step)(?!\w)"
+    rb"(?:update|step)_(?:\w+_)?(?:lr|learning_rates?|sched\w*)(?!\w)"
+    rb"|(?:l(?<!\wl)r|s(?<!\ws)ched\w*)_(?:update|step)(?!\w)"
 )
 _LETTER = re.compile(rb"\w")
 

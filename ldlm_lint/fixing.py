@@ -183,6 +183,7 @@ def _left_out(result: FixResult, faults: Mapping[str, str]) -> list[Problem]:
 
 
 def notes_of(result: FixResult, faults: Mapping[str, str]) -> tuple[Problem, ...]:
+    """What was left out of what was asked for: fixes that were rejected, files that are not written."""
     left_out = [
         Problem(one.path, 1, f"fix of {', '.join(one.rules)} left out, since {one.reason}")
         for one in result.rejected

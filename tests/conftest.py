@@ -25,6 +25,8 @@ os.environ["LDLM_LINT_CACHE_DIR"] = os.path.join(_CACHE.name, "cache")
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
 
 
+# Before xdist's own hook, which reads the groups.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With ``--dist loadgroup`` one process takes a file, whose tests share runs; demonstrations share nothing."""
     if config.pluginmanager.hasplugin("xdist"):

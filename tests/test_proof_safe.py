@@ -85,7 +85,8 @@ def after(before: Path) -> Path:
     """The program with its safe fixes; it must have a defect of every rule that declares such a fix."""
     copy = proof.copy_of("safe", before.parent, "after")
     outcome = proof.fix(copy, select=["ALL"])
-    declared = {rule.symbol for rule in ALL if rule.applicability is Applicability.SAFE}
+    # What only rewrites comments trains nothing: tests/test_fix_levels.py names the tests that hold for it.
+    declared = {rule.symbol for rule in ALL if rule.applicability is Applicability.SAFE} - {"unused-suppression"}
     assert set(outcome.by_rule) == declared == {*WRONG_PROGRAM, *WRONG_LAUNCH}
     return copy
 

@@ -1,0 +1,157 @@
+"""Kinds of nodes that are built alike: their children in a fixed order, a few plain values, a position.
+
+`_SHAPES` says so for each kind, and a function is generated from it, which sets what astroid's own constructor sets and
+nothing is called for.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import FunctionType
+
+from astroid import nodes
+from astroid._ast import BIN_OP_CLASSES, BOOL_OP_CLASSES, CONTEXT_CLASSES, UNARY_OP_CLASSES
+
+from ldlm_lint.python.building.tree import BUILD, LITERALS, Build, Growing
+
+# The attribute of astroid's node, the field of Python's, and whether there is one, one or none, or a list.
+_ONE, _MAYBE, _MANY = "one", "maybe", "many"
+_LOOP = (("target", "target", _ONE), ("iter", "iter", _ONE), ("body", "body", _MANY), ("orelse", "orelse", _MANY))
+_BRANCH = (("test", "test", _ONE), ("body", "body", _MANY), ("orelse", "orelse", _MANY))
+_TRY = tuple((name, name, _MANY) for name in ("body", "handlers", "orelse", "finalbody"))
+_COMPREHENSION = (("elt", "elt", _ONE), ("generators", "generators", _MANY))
+_VALUE = (("value", "value", _ONE),)
+_OPTIONAL = (("value", "value", _MAYBE),)
+_ELEMENTS = (("elts", "elts", _MANY),)
+_OWNER = (("expr", "value", _ONE),)
+_CONTEXT = {"ctx": "CONTEXTS[raw.ctx.__class__]"}
+# The kind of Python's node, that of astroid's, its plain values as expressions of ``raw``, and its children in order.
+_SHAPES: tuple[tuple[str, str, dict[str, str], tuple[tuple[str, str, str], ...]], ...] = (
+    ("Assert", "Assert", {}, (("test", "test", _ONE), ("fail", "msg", _MAYBE))),
+    ("Assign", "Assign", {}, (("targets", "targets", _MANY), *_VALUE)),
+    ("AnnAssign", "AnnAssign", {"simple": "raw.simple"}, (("target",) * 2 + (_ONE,), ("annotation",) * 2 + (_ONE,), *_OPTIONAL)),
+    ("AugAssign", "AugAssign", {"op": "BINARY[raw.op.__class__] + '='"}, (("target", "target", _ONE), *_VALUE)),
+    ("AsyncFor", "AsyncFor", {}, _LOOP),
+    ("Await", "Await", {}, _VALUE),
+    ("BinOp", "BinOp", {"op": "BINARY[raw.op.__class__]"}, (("left", "left", _ONE), ("right", "right", _ONE))),
+    ("BoolOp", "BoolOp", {"op": "BOOLEAN[raw.op.__class__]"}, (("values", "values", _MANY),)),
+    ("Break", "Break", {}, ()),
+    ("Call", "Call", {}, (("func", "func", _ONE), ("args", "args", _MANY), ("keywords", "keywords", _MANY))),
+    ("Constant", "Const", {"value": "raw.value", "kind": "raw.kind"}, ()),
+    ("Continue", "Continue", {}, ()),
+    ("Delete", "Delete", {}, (("targets", "targets", _MANY),)),
+    ("Expr", "Expr", {}, _VALUE),
+    ("For", "For", {}, _LOOP),
+    ("FormattedValue", "FormattedValue", {"conversion": "raw.conversion"}, (*_VALUE, ("format_spec",) * 2 + (_MAYBE,))),
+    ("GeneratorExp", "GeneratorExp", {}, _COMPREHENSION),
+    ("If", "If", {}, _BRANCH),
+    ("IfExp", "IfExp", {}, tuple((name, name, _ONE) for name in ("test", "body", "orelse"))),
+    ("JoinedStr", "JoinedStr", {}, (("values", "values", _MANY),)),
+    ("Lambda", "Lambda", {}, (("args", "args", _ONE), ("body", "body", _ONE))),
+    ("List", "List", _CONTEXT, _ELEMENTS),
+    ("ListComp", "ListComp", {}, _COMPREHENSION),
+    ("NamedExpr", "NamedExpr", {}, (("target", "target", _ONE), *_VALUE)),
+    ("Nonlocal", "Nonlocal", {"names": "raw.names"}, ()),
+    ("Pass", "Pass", {}, ()),
+    ("Raise", "Raise", {}, (("exc", "exc", _MAYBE), ("cause", "cause", _MAYBE))),
+    ("Return", "Return", {}, _OPTIONAL),
+    ("Set", "Set", {}, _ELEMENTS),
+    ("SetComp", "SetComp", {}, _COMPREHENSION),
+    ("Slice", "Slice", {}, tuple((name, name, _MAYBE) for name in ("lower", "upper", "step"))),
+    ("Starred", "Starred", _CONTEXT, _VALUE),
+    ("Subscript", "Subscript", _CONTEXT, (*_VALUE, ("slice", "slice", _ONE))),
+    ("Try", "Try", {}, _TRY),
+    ("TryStar", "TryStar", {}, _TRY),
+    ("Tuple", "Tuple", _CONTEXT, _ELEMENTS),
+    ("UnaryOp", "UnaryOp", {"op": "UNARY[raw.op.__class__]"}, (("operand", "operand", _ONE),)),
+    ("While", "While", {}, _BRANCH),
+    ("Yield", "Yield", {}, _OPTIONAL),
+    ("YieldFrom", "YieldFrom", {}, _VALUE),
+    ("comprehension", "Comprehension", {"is_async": "bool(raw.is_async)"}, (*_LOOP[:2], ("ifs", "ifs", _MANY))),
+    ("keyword", "Keyword", {"arg": "raw.arg"}, _VALUE),
+    # Kinds that one of Python's stands for, by its context.
+    ("Name", "Name", {"name": "raw.id"}, ()),
+    ("Name", "AssignName", {"name": "raw.id"}, ()),
+    ("Name", "DelName", {"name": "raw.id"}, ()),
+    ("Attribute", "Attribute", {"attrname": "raw.attr"}, _OWNER),
+    ("Attribute", "AssignAttr", {"attrname": "raw.attr"}, _OWNER),
+    ("Attribute", "DelAttr", {"attrname": "raw.attr"}, _OWNER),
+)
+_POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+_CHILD = {
+    _ONE: "BUILD[(child := raw.{0}).__class__](child, node, tree)",
+    _MAYBE: "None if (child := raw.{0}) is None else BUILD[child.__class__](child, node, tree)",
+    _MANY: "[BUILD[child.__class__](child, node, tree) for child in raw.{0}]",
+}
+
+
+def _name(raw: ast.Name, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
+    if raw.ctx.__class__ is ast.Load:
+        return _load_name(raw, parent, tree)
+    node = (_store_name if raw.ctx.__class__ is ast.Store else _delete_name)(raw, parent, tree)
+    tree.bind(node.name, node)
+    return node
+
+
+def _attribute(raw: ast.Attribute, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
+    if raw.ctx.__class__ is ast.Load:
+        return _load_attribute(raw, parent, tree)
+    return (_store_attribute if raw.ctx.__class__ is ast.Store else _delete_attribute)(raw, parent, tree)
+
+
+def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str], ...]]) -> Build:
+    """The function that builds one kind of nodes: the attributes that astroid's constructor sets, without calling it."""
+    _, kind, values, children = shape
+    made = LITERALS.get(kind) or getattr(nodes, kind)
+    names = {name for name, _, _ in children}
+    settings = {**_defaults(made), **values, "parent": "parent"}
+    if kind != "Comprehension":
+        settings |= {name: f"raw.{name}" for name in _POSITION}
+    lines = [
+        "def build(raw, parent, tree):",
+        f"    node = new({kind})",
+        *(f"    node.{name} = {value}" for name, value in settings.items() if name not in names),
+        "    order = tree.order",
+        "    node._ldlm_start = len(order)",
+        "    order.append(node)",
+        *(f"    node.{name} = {_CHILD[how].format(field)}" for name, field, how in children),
+        "    node._ldlm_end = len(order)",
+        "    return node",
+    ]
+    space = {
+        "new": object.__new__,
+        kind: made,
+        "BUILD": BUILD,
+        "BINARY": BIN_OP_CLASSES,
+        "BOOLEAN": BOOL_OP_CLASSES,
+        "UNARY": UNARY_OP_CLASSES,
+        "CONTEXTS": CONTEXT_CLASSES,
+    }
+    exec("\n".join(lines), space)
+    return space["build"]
+
+
+def _defaults(kind: type) -> dict[str, str]:
+    """What astroid's constructor gives each attribute of a kind of nodes where it is told nothing, as source text."""
+    node = kind(**dict.fromkeys(_parameters(kind.__init__)))
+    if (later := getattr(kind, "postinit", None)) is not None:
+        later(node, **dict.fromkeys(_parameters(later)))
+    return {name: repr(value) for name, value in vars(node).items()}
+
+
+def _parameters(function: FunctionType) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+
+
+_BY_SHAPE = {shape[1]: _generated(shape) for shape in _SHAPES if hasattr(ast, shape[0]) and hasattr(nodes, shape[1])}
+_load_name, _store_name, _delete_name = (_BY_SHAPE[kind] for kind in ("Name", "AssignName", "DelName"))
+_load_attribute, _store_attribute, _delete_attribute = (
+    _BY_SHAPE[kind] for kind in ("Attribute", "AssignAttr", "DelAttr")
+)
+
+BUILDERS: dict[type, Build] = {
+    **{getattr(ast, raw): _BY_SHAPE[kind] for raw, kind, _, _ in _SHAPES if kind in _BY_SHAPE},
+    ast.Attribute: _attribute,
+    ast.Name: _name,
+}

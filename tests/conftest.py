@@ -7,6 +7,7 @@ With ``LDLM_LINT_ALL=1`` a test that would be skipped fails: where everything is
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -17,6 +18,10 @@ settings.register_profile("fixed", derandomize=True)
 settings.register_profile("search")
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+
+# A shell that starts the tests in the background lets every process below it ignore Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No test reads or writes the cache of who runs the tests.
 _CACHE = tempfile.TemporaryDirectory(prefix="ldlm-lint-tests-")

@@ -10,8 +10,10 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from calling import Enter, Run, calling, entered
 from hypothesis import settings
 
 settings.register_profile("fixed", derandomize=True)
@@ -58,3 +60,15 @@ def _failed_if_skipped():
         report.outcome = "failed"
         report.longrepr = f"skipped, though LDLM_LINT_ALL is set: {report.longrepr}"
     return report
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """``ldlm-lint`` in this process."""
+    return calling(capsys)
+
+
+@pytest.fixture
+def enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Enter:
+    """A project of some files, which is entered; there is room beside it."""
+    return lambda files: entered(tmp_path / "project", files, monkeypatch)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
-from ldlm_lint.cli import main
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.model import Environment, Evidence, Judgement, Measurement, Run, Scope, Site, Verdict
 
@@ -34,20 +31,6 @@ def main(model, dataset):
             optimizer.step()
 """
 VERIFIED, REFUTED, INCONCLUSIVE = Verdict.VERIFIED, Verdict.REFUTED, Verdict.INCONCLUSIVE
-
-Command = Callable[..., tuple[int, str, str]]
-"""What is called with words, and gives the exit code and both streams."""
-
-
-def command(capsys: pytest.CaptureFixture[str], *first: str) -> Command:
-    """``ldlm-lint`` in this process, with these words before those of each call."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        code = main([*first, *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def site(path: Path, line: int, root: Path, *, end: int = 0) -> Site:

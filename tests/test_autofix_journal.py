@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from calling import Enter
 
 from ldlm_lint.autofix import lock
 from ldlm_lint.autofix.journal import Journal
@@ -38,13 +39,8 @@ def document(path: str = "run.sh", **changed: Any) -> Document:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "pyproject.toml").write_text("")
-    (root / "run.sh").write_bytes(NEW)
-    monkeypatch.chdir(root)
-    return root
+def project(enter: Enter) -> Path:
+    return enter({"pyproject.toml": "", "run.sh": NEW})
 
 
 def plant(root: Path, journal: bytes, state: str = "applied", before: bytes = OLD) -> Path:

@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calling import Enter, Run
 
 from ldlm_lint import source
-from ldlm_lint.cli import main
 
 BEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\n"
 WRAP = "from torch.nn.parallel import DistributedDataParallel as DDP\nmodel = DDP(net, find_unused_parameters=True)\n"
 
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(enter: Enter) -> Path:
     """A project with one good finding, entered; ``outside`` lies beside it."""
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "pyproject.toml").write_text("")
-    (root / "run.sh").write_text(BEAT)
-    monkeypatch.chdir(root)
-    return root
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return enter({"pyproject.toml": "", "run.sh": BEAT})
 
 
 def lines_about(name: str, *texts: str) -> list[str]:

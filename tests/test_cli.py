@@ -6,13 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calling import Enter, Run
 
 from ldlm_lint import __version__, cli, engine
-from ldlm_lint.cli import main
 from ldlm_lint.commands.output import exit_code
 from ldlm_lint.model import Finding, Problem, Report, Severity, Span
 
@@ -23,20 +22,8 @@ CLEAN = "#!/bin/bash\necho training\n"
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "pyproject.toml").write_text("")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def project(enter: Enter) -> Path:
+    return enter({"pyproject.toml": ""})
 
 
 def finding(code: str) -> Finding:
@@ -69,7 +56,7 @@ def test_exit_code(report: Report, fail_level: Severity, exit_zero: bool, expect
     assert exit_code(report, fail_level, exit_zero=exit_zero) == expected
 
 
-def test_findings_in_text(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_findings_in_text(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT)
     code, out, err = run("check", "run.sh")
     assert (code, err) == (1, "")
@@ -79,13 +66,13 @@ def test_findings_in_text(project: Path, run: Callable[..., tuple[int, str, str]
     assert "1 file read.\n" in out
 
 
-def test_paths_alone_are_a_check_and_no_path_is_here(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_paths_alone_are_a_check_and_no_path_is_here(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT)
     assert run("run.sh") == run("check", "run.sh") == run()
     assert run("--quiet", "--format", "text")[0] == 1
 
 
-def test_directory_called_like_a_command(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_directory_called_like_a_command(project: Path, run: Run) -> None:
     (project / "rules").mkdir()
     (project / "rules" / "run.sh").write_text(BEAT)
     assert run("./rules")[0] == 1
@@ -93,7 +80,7 @@ def test_directory_called_like_a_command(project: Path, run: Callable[..., tuple
     assert run("rules")[1].startswith("code ")
 
 
-def test_clean_stdout_in_json(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_clean_stdout_in_json(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT)
     code, out, err = run("--format", "json", "run.sh", "missing.py")
     got = json.loads(out)
@@ -120,7 +107,7 @@ def test_clean_stdout_in_json(project: Path, run: Callable[..., tuple[int, str, 
     ],
 )
 def test_selection(
-    project: Path, run: Callable[..., tuple[int, str, str]], arguments: tuple[str, ...], rules: list[str]
+    project: Path, run: Run, arguments: tuple[str, ...], rules: list[str]
 ) -> None:
     (project / "run.sh").write_text(BEAT + IGNORED)
     code, out, _ = run("run.sh", "--format", "json", *arguments)
@@ -128,7 +115,7 @@ def test_selection(
     assert code == bool(rules)
 
 
-def test_levels_of_failure(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_levels_of_failure(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT)
     assert run("run.sh", "--fail-level", "error")[0] == 0
     assert run("run.sh", "--fail-level", "warning")[0] == 1
@@ -159,7 +146,7 @@ def test_levels_of_failure(project: Path, run: Callable[..., tuple[int, str, str
     ],
 )
 def test_usage_errors_are_one_line(
-    project: Path, run: Callable[..., tuple[int, str, str]], arguments: tuple[str, ...], words: str
+    project: Path, run: Run, arguments: tuple[str, ...], words: str
 ) -> None:
     (project / "run.sh").write_text(BEAT)
     code, out, err = run(*arguments)
@@ -169,7 +156,7 @@ def test_usage_errors_are_one_line(
     assert err.count("\n") == 1
 
 
-def test_configuration_error_names_file_line_and_key(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_configuration_error_names_file_line_and_key(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT)
     (project / "pyproject.toml").write_text("[tool.ldlm-lint]\nheartbeat-limt = 1\n")
     code, out, err = run("run.sh")
@@ -179,7 +166,7 @@ def test_configuration_error_names_file_line_and_key(project: Path, run: Callabl
     assert run("run.sh", "--isolated")[0] == 1
 
 
-def test_configuration_of_the_linted_path_is_used(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_configuration_of_the_linted_path_is_used(project: Path, run: Run) -> None:
     inner = project / "inner"
     inner.mkdir()
     (inner / "run.sh").write_text(BEAT)
@@ -190,7 +177,7 @@ def test_configuration_of_the_linted_path_is_used(project: Path, run: Callable[.
     assert run("inner", "--config", "inner/other.toml")[0] == 0
 
 
-def test_excluded_and_suppressed_are_counted(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_excluded_and_suppressed_are_counted(project: Path, run: Run) -> None:
     (project / "pyproject.toml").write_text("[tool.ldlm-lint]\nexclude = ['old.sh']\n")
     (project / "old.sh").write_text(BEAT)
     (project / "run.sh").write_text("# ldlm-lint: ignore[W7201] a long first step\n" + BEAT)
@@ -216,7 +203,7 @@ def test_excluded_and_suppressed_are_counted(project: Path, run: Callable[..., t
     ],
 )
 def test_bad_input_is_one_line_and_the_rest_goes_on(
-    project: Path, run: Callable[..., tuple[int, str, str]], name: str, data: bytes | None, code: int, words: str
+    project: Path, run: Run, name: str, data: bytes | None, code: int, words: str
 ) -> None:
     if data is not None:
         (project / name).write_bytes(data)
@@ -229,14 +216,14 @@ def test_bad_input_is_one_line_and_the_rest_goes_on(
     assert "W7201 excessive-heartbeat-timeout" in out
 
 
-def test_syntax_error_is_a_finding(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_syntax_error_is_a_finding(project: Path, run: Run) -> None:
     (project / "broken.py").write_text("import torch\nx = (\n")
     code, out, err = run("broken.py")
     assert (code, err) == (1, "")
     assert out.startswith("E6802 unparsable-file: ")
 
 
-def test_directory_without_anything_to_check(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_directory_without_anything_to_check(project: Path, run: Run) -> None:
     (project / "data").mkdir()
     code, out, err = run("data")
     assert code == 3
@@ -244,7 +231,7 @@ def test_directory_without_anything_to_check(project: Path, run: Callable[..., t
     assert out == "No findings.\n0 files read, 1 problem.\n"
 
 
-def test_quiet(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_quiet(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(CLEAN)
     assert run("run.sh", "--quiet") == (0, "", "")
     (project / "run.sh").write_text(BEAT)
@@ -252,7 +239,7 @@ def test_quiet(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
 
 
 def test_internal_error_has_its_own_code(
-    project: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> Report:
         raise ZeroDivisionError("by zero")
@@ -264,7 +251,7 @@ def test_internal_error_has_its_own_code(
     assert "Traceback" in err
 
 
-def test_interrupt(project: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> Report:
         raise KeyboardInterrupt
 
@@ -272,7 +259,7 @@ def test_interrupt(project: Path, run: Callable[..., tuple[int, str, str]], monk
     assert run(".") == (130, "", "ldlm-lint: error: interrupted\n")
 
 
-def test_version_and_help(run: Callable[..., tuple[int, str, str]]) -> None:
+def test_version_and_help(run: Run) -> None:
     assert run("--version") == (0, f"ldlm-lint {__version__}\n", "")
     code, out, _ = run("--help")
     assert code == 0
@@ -280,13 +267,13 @@ def test_version_and_help(run: Callable[..., tuple[int, str, str]]) -> None:
     assert "--unsafe-fixes" in run("check", "--help")[1]
 
 
-def test_explain_and_rules(run: Callable[..., tuple[int, str, str]]) -> None:
+def test_explain_and_rules(run: Run) -> None:
     assert run("explain", "W7201") == run("explain", "excessive-heartbeat-timeout")
     assert run("explain", "W7201")[1].startswith("excessive-heartbeat-timeout (W7201)\n")
     assert len(run("rules", "R7301")[1].splitlines()) == 2
 
 
-def test_fix_writes_safe_ones_and_tells_what_remains(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_fix_writes_safe_ones_and_tells_what_remains(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT + IGNORED + LAUNCH)
     code, out, err = run("run.sh", "--fix")
     assert (code, err) == (1, "")
@@ -297,7 +284,7 @@ def test_fix_writes_safe_ones_and_tells_what_remains(project: Path, run: Callabl
     assert (project / "run.sh").read_text() == BEAT.replace("12000000", "1800") + LAUNCH
 
 
-def test_file_that_cannot_be_written_is_named(project: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+def test_file_that_cannot_be_written_is_named(project: Path, run: Run) -> None:
     path = project / "run.sh"
     path.write_text(IGNORED + LAUNCH)
     path.chmod(0o444)
@@ -311,7 +298,7 @@ def test_file_that_cannot_be_written_is_named(project: Path, run: Callable[..., 
 
 @pytest.mark.parametrize("flags", [(), ("--unsafe-fixes",)], ids=["safe", "unsafe"])
 def test_diff_is_what_the_same_flags_write(
-    project: Path, run: Callable[..., tuple[int, str, str]], flags: tuple[str, ...]
+    project: Path, run: Run, flags: tuple[str, ...]
 ) -> None:
     path = project / "scripts" / "run.sh"
     path.parent.mkdir()

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, Command, command, judged, site, written
+from calling import Run as Command
+from calling import calling
+from dossiers import INCONCLUSIVE, REFUTED, UNUSED, VERIFIED, judged, site, written
 
 import ldlm_lint.evidence.verdicts as verdicts_package
 from ldlm_lint.autofix.edits import apply_edits
@@ -198,7 +200,7 @@ def test_huge_numbers_of_ranks_take_no_memory(tmp_path):
 
 @pytest.fixture
 def judge(capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(capsys, "probe", "judge")
+    return calling(capsys, "probe", "judge")
 
 
 def test_judge_prints_what_was_verified_first_and_exits_with_one(tmp_path, judge):

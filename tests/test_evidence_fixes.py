@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from calling import Enter
 from dossiers import (
     LOADER,
     REFUTED,
@@ -14,8 +15,6 @@ from dossiers import (
     UNUSED,
     VERIFIED,
     WRAP,
-    Command,
-    command,
     judged,
     site,
     written,
@@ -32,18 +31,8 @@ SCOPE = "no unused parameter seen in 50 steps on 2 ranks (cpu)"
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    (root / "pyproject.toml").write_text(f"[tool.ldlm-lint]\nselect = {[UNUSED, PREFETCH, SYNC, COPY]}\n")
-    (root / "train.py").write_text(TRAIN)
-    monkeypatch.chdir(root)
-    return root
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(capsys)
+def project(enter: Enter) -> Path:
+    return enter({"pyproject.toml": f"[tool.ldlm-lint]\nselect = {[UNUSED, PREFETCH, SYNC, COPY]}\n", "train.py": TRAIN})
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from calling import Enter, Run
 from dossiers import (
     INCONCLUSIVE,
     LOADER,
@@ -20,8 +21,6 @@ from dossiers import (
     UNUSED,
     VERIFIED,
     WRAP,
-    Command,
-    command,
     judged,
     site,
     written,
@@ -34,31 +33,13 @@ Check = Callable[..., dict]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "project"
-    root.mkdir()
-    rules = [
-        UNUSED,
-        PREFETCH,
-        TIMEOUT,
-        SYNC,
-        "evaluation-with-gradients",
-        "nccl-blocking-wait",
-        "static-graph-with-no-sync",
-    ]
-    (root / "pyproject.toml").write_text(f"[tool.ldlm-lint]\nselect = {rules}\n")
-    (root / "train.py").write_text(TRAIN)
-    monkeypatch.chdir(root)
-    return root
+def project(enter: Enter) -> Path:
+    rules = [UNUSED, PREFETCH, TIMEOUT, SYNC, "evaluation-with-gradients", "nccl-blocking-wait", "static-graph-with-no-sync"]
+    return enter({"pyproject.toml": f"[tool.ldlm-lint]\nselect = {rules}\n", "train.py": TRAIN})
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Command:
-    return command(capsys)
-
-
-@pytest.fixture
-def check(run: Command) -> Check:
+def check(run: Run) -> Check:
     """The JSON report of a check with evidence; its exit code is under ``code``."""
 
     def call(*arguments: object) -> dict:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
+from calling import Run, entered
 from jsonschema import Draft4Validator, Draft202012Validator
 
-from ldlm_lint.cli import main
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Problem, Reference, Report, Rule, Span
 from ldlm_lint.report.formats import FORMATS
 from ldlm_lint.report.markdown import MOST_BYTES
@@ -53,28 +52,8 @@ Found = set[tuple[str, int, int, str]]
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "a project"
-    (root / "sub dir").mkdir(parents=True)
-    (root / "pyproject.toml").write_text("")
-    (root / "sub dir" / "100%, [a]|b:c.sh").write_text(SCRIPT)
-    (root / "train.py").write_text(TRAIN, encoding="utf-8")
-    for variable in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR", "FORCE_COLOR", "NO_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.chdir(root)
-    return root
-
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    files = {"pyproject.toml": "", "sub dir/100%, [a]|b:c.sh": SCRIPT, "train.py": TRAIN}
+    return entered(tmp_path / "a project", files, monkeypatch)
 
 
 def of_text(out: str) -> Found:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
+from calling import Enter, Run, calling
 from jsonschema import Draft202012Validator
 
-from ldlm_lint.cli import main
 from ldlm_lint.graph import is_spoken_of
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "graph.schema.json").read_text(encoding="utf-8"))
@@ -47,30 +47,24 @@ scripts/train.sh
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name, text in FILES.items():
-        place = tmp_path / name
-        place.parent.mkdir(exist_ok=True, parents=True)
-        place.write_text(text, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def project(enter: Enter) -> Path:
+    return enter(FILES)
 
 
-def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    code = main(["graph", *arguments])
-    captured = capsys.readouterr()
-    return code, captured.out, captured.err
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    return calling(capsys, "graph")
 
 
-def test_the_tree(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(capsys) == (0, TREE, "")
-    assert run(capsys, "scripts") == (0, TREE, "")
-    assert run(capsys, str(project / "scripts" / "train.sh")) == (0, TREE, "")
+def test_the_tree(project: Path, run: Run) -> None:
+    assert run() == (0, TREE, "")
+    assert run("scripts") == (0, TREE, "")
+    assert run(str(project / "scripts" / "train.sh")) == (0, TREE, "")
 
 
-def test_json_is_what_the_schema_says(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_what_the_schema_says(project: Path, run: Run) -> None:
     Draft202012Validator.check_schema(SCHEMA)
-    code, out, _ = run(capsys, "--format", "json")
+    code, out, _ = run("--format", "json")
     document = json.loads(out)
     Draft202012Validator(SCHEMA).validate(document)
     assert (code, document["schema"]) == (0, "ldlm-lint-graph/1")
@@ -87,63 +81,57 @@ def test_json_is_what_the_schema_says(project: Path, capsys: pytest.CaptureFixtu
     }
 
 
-def test_every_field_of_the_schema_is_written(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    document = json.loads(run(capsys, "--format", "json")[1])
+def test_every_field_of_the_schema_is_written(project: Path, run: Run) -> None:
+    document = json.loads(run("--format", "json")[1])
     launch = document["launches"][0]
     definitions = SCHEMA["$defs"]
     for name, made in (("launch", launch), ("config", launch["configs"][0]), ("value", launch["values"][0])):
         assert set(made) == set(definitions[name]["properties"]) == set(definitions[name]["required"])
 
 
-def test_where_a_script_calls_nothing_its_own_arguments_are_unknown(
-    project: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_where_a_script_calls_nothing_its_own_arguments_are_unknown(project: Path, run: Run) -> None:
     (project / "scripts" / "all.sh").unlink()
-    _, out, _ = run(capsys)
+    _, out, _ = run()
     assert "may get further arguments that are not known here" in out
-    assert json.loads(run(capsys, "--format", "json")[1])["launches"][0]["complete"] is False
+    assert json.loads(run("--format", "json")[1])["launches"][0]["complete"] is False
 
 
-def test_no_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_launches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.sh").write_text("echo hello\n")
-    assert run(capsys) == (0, "No launches found (1 script read).\n", "")
-    document = json.loads(run(capsys, "--format", "json")[1])
+    assert run() == (0, "No launches found (1 script read).\n", "")
+    document = json.loads(run("--format", "json")[1])
     Draft202012Validator(SCHEMA).validate(document)
     assert document["launches"] == []
 
 
-def test_a_path_that_does_not_exist(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_path_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tmp_path)
-    code, out, err = run(capsys, "missing.sh")
+    code, out, err = run("missing.sh")
     assert (code, out) == (3, "No launches found (0 scripts read).\n")
     assert err.startswith("error: missing.sh: ")
-    Draft202012Validator(SCHEMA).validate(json.loads(run(capsys, "--format", "json", "missing.sh")[1]))
+    Draft202012Validator(SCHEMA).validate(json.loads(run("--format", "json", "missing.sh")[1]))
 
 
-def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(capsys, "--format", "xml")[0] == 2
+    assert run("--format", "xml")[0] == 2
     (tmp_path / "pyproject.toml").write_text("[tool.ldlm-lint]\nunknown = 1\n")
     (tmp_path / "a.sh").write_text("echo hello\n")
-    assert run(capsys)[0] == 2
-    assert run(capsys, "--isolated")[0] == 0
+    assert run()[0] == 2
+    assert run("--isolated")[0] == 0
 
 
-def test_help_shows_an_example(capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "--help")
+def test_help_shows_an_example(run: Run) -> None:
+    code, out, _ = run("--help")
     assert code == 0
     assert "  ldlm-lint graph scripts/train.sh" in out
 
 
-def test_control_characters_do_not_reach_the_terminal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_control_characters_do_not_reach_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.sh").write_bytes(b"python 'tr\x1b[31main.py' --num_workers '\x1b]0;x\x07'\n")
-    _, out, _ = run(capsys)
+    _, out, _ = run()
     assert "\x1b" not in out and "\x07" not in out
 
 

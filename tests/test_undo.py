@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from calling import Enter, Run
 from faults import Disk, faulty
 from harness import Case, cases, contents, strip
 from hypothesis import given, settings
@@ -20,7 +21,6 @@ from ldlm_lint import cli
 from ldlm_lint.autofix import journal as journal_module
 from ldlm_lint.autofix.journal import Journal
 from ldlm_lint.autofix.undo import undo
-from ldlm_lint.cli import main
 from ldlm_lint.config import Config
 from ldlm_lint.discover import discover
 from ldlm_lint.writing import write_changed
@@ -31,28 +31,11 @@ LAUNCH = b"torchrun train.py\n"
 FIX = ("--fix", "--unsafe-fixes", "--quiet")
 
 posix = pytest.mark.skipif(os.name == "nt", reason="modes and links of POSIX systems")
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    root = tmp_path / "project"
-    (root / "scripts").mkdir(parents=True)
-    (root / "pyproject.toml").write_text("")
-    (root / "run.sh").write_bytes(BEAT + IGNORED + LAUNCH)
-    (root / "scripts" / "two.sh").write_bytes(IGNORED + LAUNCH)
-    monkeypatch.chdir(root)
-    return root
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Command:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        code = main(arguments)
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def project(enter: Enter) -> Path:
+    return enter({"pyproject.toml": "", "run.sh": BEAT + IGNORED + LAUNCH, "scripts/two.sh": IGNORED + LAUNCH})
 
 
 def tree(root: Path) -> dict[str, tuple[bytes, int, str]]:
@@ -68,7 +51,7 @@ def tree(root: Path) -> dict[str, tuple[bytes, int, str]]:
     }
 
 
-def test_undo_says_what_it_did(project: Path, run: Command) -> None:
+def test_undo_says_what_it_did(project: Path, run: Run) -> None:
     before = tree(project)
     assert run(*FIX)[0] == 0
     assert tree(project) != before
@@ -80,7 +63,7 @@ def test_undo_says_what_it_did(project: Path, run: Command) -> None:
     assert run("undo") == (1, "Nothing to undo.\n", "")
 
 
-def test_runs_are_undone_one_after_the_other(project: Path, run: Command) -> None:
+def test_runs_are_undone_one_after_the_other(project: Path, run: Run) -> None:
     states = [tree(project)]
     for flags in (("--fix", "--quiet"), ("--fix", "--unsafe-fixes", "--quiet", "--ignore", "ALL"), FIX):
         run(*flags)
@@ -103,7 +86,7 @@ def test_runs_are_undone_one_after_the_other(project: Path, run: Command) -> Non
     assert run("undo")[0] == 1
 
 
-def test_a_file_that_changed_since_is_left_alone(project: Path, run: Command) -> None:
+def test_a_file_that_changed_since_is_left_alone(project: Path, run: Run) -> None:
     before = tree(project)
     run(*FIX)
     (project / "run.sh").write_bytes(b"mine\n")
@@ -121,7 +104,7 @@ def test_a_file_that_changed_since_is_left_alone(project: Path, run: Command) ->
     assert run("undo")[0] == 1
 
 
-def test_a_file_that_is_gone_or_a_link_now_is_left_alone(project: Path, run: Command) -> None:
+def test_a_file_that_is_gone_or_a_link_now_is_left_alone(project: Path, run: Run) -> None:
     run(*FIX)
     fixed = (project / "run.sh").read_bytes()
     (project / "run.sh").unlink()
@@ -135,7 +118,7 @@ def test_a_file_that_is_gone_or_a_link_now_is_left_alone(project: Path, run: Com
     assert (project / "scripts" / "two.sh").read_bytes() == IGNORED + LAUNCH
 
 
-def test_a_file_with_its_old_bytes_is_no_obstacle(project: Path, run: Command) -> None:
+def test_a_file_with_its_old_bytes_is_no_obstacle(project: Path, run: Run) -> None:
     before = tree(project)
     run(*FIX)
     (project / "run.sh").write_bytes(before["run.sh"][0])
@@ -145,7 +128,7 @@ def test_a_file_with_its_old_bytes_is_no_obstacle(project: Path, run: Command) -
     assert tree(project) == before
 
 
-def test_undo_from_any_place_in_the_project(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_undo_from_any_place_in_the_project(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "pyproject.toml").unlink()
     (project / ".git").mkdir()
     (project / "scripts" / "pyproject.toml").touch()
@@ -163,7 +146,7 @@ def test_undo_from_any_place_in_the_project(project: Path, run: Command, monkeyp
     assert run("undo", "missing")[0] == 3
 
 
-def test_a_directory_that_is_no_project(project: Path, run: Command) -> None:
+def test_a_directory_that_is_no_project(project: Path, run: Run) -> None:
     """Its journal is where the command runs, so that undo finds it there, whatever paths were named."""
     (project / "pyproject.toml").unlink()
     before = tree(project)
@@ -175,7 +158,7 @@ def test_a_directory_that_is_no_project(project: Path, run: Command) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_another_user(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_another_user(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     os.chown(project / "run.sh", 12345, 54321)
     monkeypatch.setattr(os, "chown", lambda *_: (_ for _ in ()).throw(PermissionError(1, "Operation not permitted")))
     before = tree(project)
@@ -190,7 +173,7 @@ def test_a_file_of_another_user(project: Path, run: Command, monkeypatch: pytest
     assert (code, err) == (3, "error: run.sh: not fixed: belongs to another user or group, which could not be kept\n")
 
 
-def test_what_cannot_be_written_keeps_its_fixes_and_stops_no_other(project: Path, run: Command) -> None:
+def test_what_cannot_be_written_keeps_its_fixes_and_stops_no_other(project: Path, run: Run) -> None:
     (project / "run.sh").chmod(0o444)
     before = tree(project)
     code, out, err = run("--fix", "--unsafe-fixes")
@@ -204,7 +187,7 @@ def test_what_cannot_be_written_keeps_its_fixes_and_stops_no_other(project: Path
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "runs-link", "foreign"])
-def test_no_journal_no_fix(project: Path, run: Command, kind: str) -> None:
+def test_no_journal_no_fix(project: Path, run: Run, kind: str) -> None:
     place, elsewhere = project / ".ldlm-lint", project.parent / "elsewhere"
     elsewhere.mkdir()
     if kind == "file":
@@ -234,7 +217,7 @@ def test_no_journal_no_fix(project: Path, run: Command, kind: str) -> None:
     assert run("--quiet")[2] == ""
 
 
-def test_another_run_is_waited_for(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_run_is_waited_for(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     code = (
         "import sys, time; from pathlib import Path; from ldlm_lint.autofix.journal import Journal\n"
         "with Journal(Path(sys.argv[1])).held():\n"
@@ -258,7 +241,7 @@ def test_another_run_is_waited_for(project: Path, run: Command, monkeypatch: pyt
             assert (got, err) == (0, "")
 
 
-def test_several_runs_at_once(project: Path, run: Command) -> None:
+def test_several_runs_at_once(project: Path, run: Run) -> None:
     """One of them fixes; whoever comes later finds nothing to do, or files that changed since it read them."""
     before = tree(project)
     command = [sys.executable, "-m", "ldlm_lint", *FIX, "."]
@@ -277,7 +260,7 @@ def test_several_runs_at_once(project: Path, run: Command) -> None:
     assert tree(project) == before
 
 
-def test_old_runs_are_forgotten(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_old_runs_are_forgotten(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "MOST_RUNS", 3)
     for number in range(5):
         (project / "run.sh").write_bytes(b"# %d\n" % number + IGNORED + LAUNCH)
@@ -291,14 +274,14 @@ def test_old_runs_are_forgotten(project: Path, run: Command, monkeypatch: pytest
     assert (project / "run.sh").read_bytes() == BEAT + LAUNCH
 
 
-def test_nothing_to_fix_leaves_no_journal(project: Path, run: Command) -> None:
+def test_nothing_to_fix_leaves_no_journal(project: Path, run: Run) -> None:
     run("--fix", "--ignore", "ALL", "--quiet")
     run("--diff", "--unsafe-fixes")
     run("undo")
     assert not (project / ".ldlm-lint").exists()
 
 
-def test_git_and_the_linter_do_not_see_it(project: Path, run: Command) -> None:
+def test_git_and_the_linter_do_not_see_it(project: Path, run: Run) -> None:
     subprocess.run(["git", "init", "-q"], check=True)
     run(*FIX)
     status = subprocess.run(["git", "status", "--short"], check=True, capture_output=True, text=True).stdout
@@ -314,7 +297,7 @@ def test_git_and_the_linter_do_not_see_it(project: Path, run: Command) -> None:
 
 
 @posix
-def test_what_only_its_owner_may_read_stays_so(project: Path, run: Command) -> None:
+def test_what_only_its_owner_may_read_stays_so(project: Path, run: Run) -> None:
     (project / "run.sh").chmod(0o600)
     before = tree(project)
     run(*FIX)
@@ -363,7 +346,7 @@ def lay_out(root: Path, chosen: list[tuple[Case, str]]) -> None:
                 path.symlink_to(real.name)
 
 
-def round_trip(root: Path, run: Command) -> int:
+def round_trip(root: Path, run: Run) -> int:
     """Fix all, undo all; returns how many files were changed in between."""
     before = tree(root)
     assert run(*FIX, "--select", "ALL", "--exit-zero", str(root))[0] == 0
@@ -374,7 +357,7 @@ def round_trip(root: Path, run: Command) -> int:
     return sum(before[path] != after[path] for path in before)
 
 
-def test_every_rule_there_and_back(tmp_path: Path, run: Command) -> None:
+def test_every_rule_there_and_back(tmp_path: Path, run: Run) -> None:
     """One bad case of each rule, in a variant of the bytes that differs from rule to rule."""
     root = tmp_path / "all"
     first = list({case.symbol: case for case in reversed(FIXED)}.values())
@@ -416,7 +399,7 @@ def test_any_bytes_and_any_runs_there_and_back(runs: list[dict[str, bytes]]) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_case_there_and_back(tmp_path: Path, run: Command, variant: str) -> None:
+def test_every_case_there_and_back(tmp_path: Path, run: Run, variant: str) -> None:
     changed = 0
     for number, case in enumerate(FIXED):
         root = tmp_path / str(number)

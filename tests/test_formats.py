@@ -302,13 +302,14 @@ def test_a_notebook_s_cell_is_part_of_every_place() -> None:
     view = View(Report((finding,), sources={path: Source(path, b"x=1\n", Kind.PYTHON)}), view.base, view.rules)
     assert written("concise", view).startswith("train.ipynb:cell 3:1:1: W7201 heart-beat: slow [*]\n")
     result = json.loads(written("sarif", view))["runs"][0]["results"][0]
-    assert result["locations"][0]["logicalLocations"] == [{"name": "cell 3", "kind": "notebookCell"}]
-    # A viewer would apply it to lines of the file.
+    (cell,) = result["locations"][0]["logicalLocations"]
+    assert cell == {"name": "cell 3", "fullyQualifiedName": "cell 3:1:1", "kind": "notebookCell"}
+    # There is no file, so that nothing is said of its lines.
     assert "fixes" not in result
-    assert "byteOffset" not in result["locations"][0]["physicalLocation"]["region"]
+    assert "region" not in result["locations"][0]["physicalLocation"]
     assert "line=" not in written("github", view)
     assert "cell 3" in written("junit", view) and "cell 3" in written("markdown", view)
-    assert json.loads(written("gitlab", view))[0]["description"].startswith("cell 3: ")
+    assert json.loads(written("gitlab", view))[0]["description"].startswith("cell 3:1: ")
 
 
 def test_paths_are_relative_to_the_checkout_that_a_ci_system_names(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ldlm_lint.notebooks import document, is_notebook
@@ -45,42 +45,30 @@ def as_stored(
 def rewritten(data: bytes, text: bytes) -> bytes:
     """The bytes of a notebook's file whose code is to be ``text``; raises NotebookError where the cells do not fit."""
     notebook = document.read(data)
-    texts = cell_texts(text)
-    if [cell.number for cell in notebook.cells] != list(texts):
-        raise NotebookError("the cells are not those of the notebook")
-    pieces, done = [], 0
-    for cell in notebook.cells:
-        if texts[cell.number] != cell.text:
-            pieces += [notebook.text[done : cell.start], _source(notebook, cell, texts)]
-            done = cell.end
-    new = notebook.bom + "".join((*pieces, notebook.text[done:])).encode()
-    again = document.read(new)
-    if {cell.number: cell.text for cell in again.cells} != texts:
+    parts, done = [], 0
+    for start, end, value in changes(notebook, text):
+        parts += [notebook.text[done:start], value]
+        done = end
+    new = notebook.bom + "".join((*parts, notebook.text[done:])).encode()
+    if {cell.number: cell.text for cell in document.read(new).cells} != cell_texts(text):
         raise NotebookError("the code would not be read again as it was written")
     return new
 
 
-def _source(notebook: Notebook, cell: Cell, texts: Mapping[int, str]) -> str:
-    """The JSON value of a cell's new text."""
-    escaped = notebook.text.isascii() and _ESCAPED.search(notebook.text) is not None
-    new = texts[cell.number]
-    if notebook.text[cell.start] != "[":
-        return json.dumps(new, ensure_ascii=escaped)
-    lines = _LINE.findall(new)
-    if not lines:
-        return "[]"
-    old, places = _pieces(notebook.text, cell.start)
-    written = [json.dumps(line, ensure_ascii=escaped) for line in lines]
-    matcher = difflib.SequenceMatcher(None, old, lines, autojunk=False)
-    for first, second, size in matcher.get_matching_blocks():
-        for at in range(size):
-            start, end = places[first + at]
-            written[second + at] = notebook.text[start:end]
-    before, between, after = _layout(notebook, cell, places)
-    return f"[{before}{between.join(written)}{after}]"
+def changes(notebook: Notebook, text: bytes) -> Iterator[tuple[int, int, str]]:
+    """The values of the cells that change where the code is to be ``text``: from where to where, and what instead.
+
+    Raises NotebookError where the cells do not fit.
+    """
+    texts = cell_texts(text)
+    if [cell.number for cell in notebook.cells] != list(texts):
+        raise NotebookError("the cells are not those of the notebook")
+    for cell in notebook.cells:
+        if texts[cell.number] != cell.text:
+            yield cell.start, cell.end, _source(notebook, cell, texts)
 
 
-def _pieces(text: str, start: int) -> tuple[list[str], list[tuple[int, int]]]:
+def pieces(text: str, start: int) -> tuple[list[str], list[tuple[int, int]]]:
     """The strings of a JSON list and their places."""
     values: list[str] = []
     places: list[tuple[int, int]] = []
@@ -95,12 +83,32 @@ def _pieces(text: str, start: int) -> tuple[list[str], list[tuple[int, int]]]:
     return values, places
 
 
+def _source(notebook: Notebook, cell: Cell, texts: Mapping[int, str]) -> str:
+    """The JSON value of a cell's new text."""
+    escaped = notebook.text.isascii() and _ESCAPED.search(notebook.text) is not None
+    new = texts[cell.number]
+    if notebook.text[cell.start] != "[":
+        return json.dumps(new, ensure_ascii=escaped)
+    lines = _LINE.findall(new)
+    if not lines:
+        return "[]"
+    old, places = pieces(notebook.text, cell.start)
+    written = [json.dumps(line, ensure_ascii=escaped) for line in lines]
+    matcher = difflib.SequenceMatcher(None, old, lines, autojunk=False)
+    for first, second, size in matcher.get_matching_blocks():
+        for at in range(size):
+            start, end = places[first + at]
+            written[second + at] = notebook.text[start:end]
+    before, between, after = _layout(notebook, cell, places)
+    return f"[{before}{between.join(written)}{after}]"
+
+
 def _layout(notebook: Notebook, cell: Cell, places: list[tuple[int, int]]) -> tuple[str, str, str]:
     """What stands before, between and behind the lines of a list; an empty one takes it from another cell."""
     text = notebook.text
     if not places:
         for other in notebook.cells:
-            if text[other.start] == "[" and (found := _pieces(text, other.start)[1]):
+            if text[other.start] == "[" and (found := pieces(text, other.start)[1]):
                 return _layout(notebook, other, found)
         return "", ", ", ""
     start, end = cell.start, cell.end

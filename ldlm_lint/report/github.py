@@ -34,12 +34,12 @@ def render(view: View) -> str:
 
 
 def _finding(view: View, finding: Finding) -> str:
-    place = view.place(finding.span)
-    properties: dict[str, object] = {"title": f"ldlm-lint ({finding.code})", "file": place.path}
-    if place.cell is None:
-        # Lines of a notebook are those of a cell, and the page shows the file.
-        properties |= {"line": place.line, "col": place.column}
-        properties |= {"endLine": place.end_line, "endColumn": place.end_column}
+    file = shown_path(finding.span.path, view.base)
+    properties: dict[str, object] = {"title": f"ldlm-lint ({finding.code})", "file": file}
+    region = view.region(finding.span)
+    if region is not None:
+        properties |= {"line": region.line, "col": region.column}
+        properties |= {"endLine": region.end_line, "endColumn": region.end_column}
     # The log of a job shows the message without the place.
     return _command(_COMMANDS[finding.severity], properties, line(view, finding))
 

@@ -7,8 +7,11 @@ from typing import TextIO
 
 from ldlm_lint.identity import Fingerprints, Identifier
 from ldlm_lint.model import Finding, Severity
+from ldlm_lint.region import Region
 from ldlm_lint.report.view import View
 
+# A place is asked for even where none can be told.
+_TOP = Region(1, 1, 1, 1, 0, 0)
 _SEVERITIES = {
     Severity.ERROR: "critical",
     Severity.WARNING: "major",
@@ -29,8 +32,8 @@ def render(view: View) -> str:
 
 
 def _issue(view: View, finding: Finding, prints: Fingerprints) -> dict[str, object]:
-    place = view.place(finding.span)
-    where = f"cell {place.cell}: " if place.cell is not None else ""
+    place, region = view.place(finding.span), view.region(finding.span) or _TOP
+    where = f"cell {place.cell}:{place.line}: " if place.cell is not None else ""
     return {
         "type": "issue",
         "description": f"{where}{finding.code} {finding.rule}: {view.message(finding)}",
@@ -39,10 +42,10 @@ def _issue(view: View, finding: Finding, prints: Fingerprints) -> dict[str, obje
         "severity": _SEVERITIES[finding.severity],
         "location": {
             "path": place.path,
-            "lines": {"begin": place.line, "end": place.end_line},
+            "lines": {"begin": region.line, "end": region.end_line},
             "positions": {
-                "begin": {"line": place.line, "column": place.column},
-                "end": {"line": place.end_line, "column": place.end_column},
+                "begin": {"line": region.line, "column": region.column},
+                "end": {"line": region.end_line, "column": region.end_column},
             },
         },
     }

@@ -14,6 +14,8 @@ from urllib.parse import quote
 from ldlm_lint import __version__
 from ldlm_lint.identity import Fingerprints, Identifier
 from ldlm_lint.model import Confidence, Edit, Finding, Fix, Problem, Rule, Severity, Span
+from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.region import Region
 from ldlm_lint.report.common import HOME, has_edits, rule_url, settling, source_of, unsaid
 from ldlm_lint.report.view import View
 
@@ -152,7 +154,7 @@ def _result(view: View, finding: Finding, index: dict[str, int], prints: Fingerp
         "locations": [_location(view, finding.span)],
         **({"relatedLocations": related} if related else {}),
         "partialFingerprints": {FINGERPRINT: prints.unique(finding)},
-        **({"fixes": [_fix(view, finding.fix)]} if finding.fix is not None and _applicable(finding.fix) else {}),
+        **({"fixes": fixes} if (fixes := _fixes(view, finding.fix)) else {}),
         "properties": _properties(view, finding),
     }
 
@@ -169,49 +171,57 @@ def _properties(view: View, finding: Finding) -> dict[str, Any]:
 
 
 def _location(view: View, span: Span) -> dict[str, Any]:
-    place = {"physicalLocation": {"artifactLocation": _artifact(view, span.path), "region": _region(view, span)}}
+    region = view.region(span)
+    place = {"artifactLocation": _artifact(view, span.path), **({"region": _region(region)} if region else {})}
     if span.cell is None:
-        return place
-    return {**place, "logicalLocations": [{"name": f"cell {span.cell}", "kind": "notebookCell"}]}
+        return {"physicalLocation": place}
+    shown = view.place(span)
+    cell = {"name": f"cell {shown.cell}", "fullyQualifiedName": f"cell {shown.cell}:{shown.line}:{shown.column}"}
+    return {"physicalLocation": place, "logicalLocations": [{**cell, "kind": "notebookCell"}]}
 
 
-def _region(view: View, span: Span) -> dict[str, int]:
-    place = view.place(span)
-    region = {
-        "startLine": place.line,
-        "startColumn": place.column,
-        "endLine": place.end_line,
-        "endColumn": place.end_column,
-    }
-    # Bytes of a cell are not those of the file.
-    return region if span.cell is not None else region | {"byteOffset": span.start, "byteLength": span.end - span.start}
-
-
-def _applicable(fix: Fix) -> bool:
-    """Whether whoever reads the log can apply a fix: the lines of a cell are not those of the notebook's file."""
-    return has_edits(fix) and all(edit.span.cell is None for edit in fix.edits)
-
-
-def _fix(view: View, fix: Fix) -> dict[str, Any]:
-    paths = sorted({edit.span.path for edit in fix.edits})
-    changes = [
-        {
-            "artifactLocation": _artifact(view, path),
-            "replacements": [_replacement(view, edit) for edit in fix.edits if edit.span.path == path],
-        }
-        for path in paths
-    ]
-    safety = {"applicability": fix.applicability.label, **({"reason": fix.reason} if fix.reason else {})}
-    return {"description": {"text": fix.title}, "artifactChanges": changes, "properties": safety}
-
-
-def _replacement(view: View, edit: Edit) -> dict[str, Any]:
-    known = source_of(view.report, edit.span.path) is not None
-    region = _region(view, edit.span)
+def _region(region: Region) -> dict[str, int]:
     return {
-        "deletedRegion": region if known else {name: region[name] for name in region if name.startswith("byte")},
-        "insertedContent": {"text": edit.text},
+        "startLine": region.line,
+        "startColumn": region.column,
+        "endLine": region.end_line,
+        "endColumn": region.end_column,
+        **_bytes(region.start, region.end),
     }
+
+
+def _bytes(start: int, end: int) -> dict[str, int]:
+    return {"byteOffset": start, "byteLength": end - start}
+
+
+def _fixes(view: View, fix: Fix | None) -> list[dict[str, Any]]:
+    """A fix that changes files, if what it changes in each of them can be told."""
+    if fix is None or not has_edits(fix):
+        return []
+    paths = sorted({edit.span.path for edit in fix.edits})
+    changes = [(path, _replacements(view, path, [one for one in fix.edits if one.span.path == path])) for path in paths]
+    if not all(replacements for _, replacements in changes):
+        return []
+    safety = {"applicability": fix.applicability.label, **({"reason": fix.reason} if fix.reason else {})}
+    artifacts = [{"artifactLocation": _artifact(view, path), "replacements": found} for path, found in changes]
+    return [{"description": {"text": fix.title}, "artifactChanges": artifacts, "properties": safety}]
+
+
+def _replacements(view: View, path: str, edits: list[Edit]) -> list[dict[str, Any]]:
+    if not is_notebook(path):
+        return [_replacement(_edited(view, edit.span), edit.text) for edit in edits]
+    notebook = view.notebook(path)
+    found = [] if notebook is None else notebook.replacements(edits)
+    return [_replacement(_region(region), text) for region, text in found]
+
+
+def _edited(view: View, span: Span) -> dict[str, int]:
+    region = view.region(span) if source_of(view.report, span.path) is not None else None
+    return _region(region) if region else _bytes(span.start, span.end)
+
+
+def _replacement(region: dict[str, int], text: str) -> dict[str, Any]:
+    return {"deletedRegion": region, "insertedContent": {"text": text}}
 
 
 def _artifact(view: View, path: str) -> dict[str, str]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
-from ldlm_lint.report.common import has_edits, positions, shown_path
+from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
+
+if TYPE_CHECKING:
+    from ldlm_lint.notebooks.stored import Stored
+    from ldlm_lint.region import Region
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +67,32 @@ class View:
     statistics: bool = False
     colour: bool = False
     fixed: Fixed | None = None
+    _notebooks: dict[str, Stored | None] = field(default_factory=dict, repr=False, compare=False)
 
     def place(self, span: Span) -> Place:
         """The place of a span."""
         (line, column), (end_line, end_column) = positions(self.report, span)
         return Place(shown_path(span.path, self.base), line, column, end_line, end_column, span.cell)
+
+    def region(self, span: Span) -> Region | None:
+        """Where a span stands in its file, in a notebook too; None where that cannot be told."""
+        source = source_of(self.report, span.path)
+        if span.cell is not None or (source is not None and source.parts):
+            notebook = self.notebook(span.path)
+            return None if notebook is None else notebook.region(span)
+        from ldlm_lint.region import Region
+
+        (line, column), (end_line, end_column) = positions(self.report, span)
+        return Region(line, column, end_line, end_column, span.start, span.end)
+
+    def notebook(self, path: str) -> Stored | None:
+        """The file of a notebook, None where it no longer holds what was linted."""
+        if path not in self._notebooks:
+            from ldlm_lint.notebooks.stored import stored
+
+            source = source_of(self.report, path)
+            self._notebooks[path] = None if source is None else stored(source)
+        return self._notebooks[path]
 
     def message(self, finding: Finding) -> str:
         """What a finding says."""

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     import logging
 
     try:
-        from ldlm_lint.server.app import make
+        from ldlm_lint.server.features import make
     except ImportError as error:
         raise UsageError(f"the language server needs pygls 2 ({error}): {INSTALL}") from error
     from ldlm_lint.server.settings import Settings

@@ -1,6 +1,7 @@
-"""The server: what it does when the editor opens, changes, saves or asks.
+"""The server: the buffers that are open, what is known of them, and what the editor is told.
 
-It never lints by itself and never waits for a lint with an answer due; see `ldlm_lint.server.link`.
+It never lints by itself and never waits for a lint with an answer due; see `ldlm_lint.server.link`. What the editor says
+reaches it by way of `ldlm_lint.server.features`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from ldlm_lint import __version__
-from ldlm_lint.server import actions, hover, notebooks
-from ldlm_lint.server.convert import FIX_ALL, diagnostic
+from ldlm_lint.server.convert import diagnostic
 from ldlm_lint.server.link import DiedError, Link, LinkError, Message, UsageAnswer
+from ldlm_lint.server.notebooks import SYNC
 from ldlm_lint.server.papers import NOTHING, Paper, Papers
 from ldlm_lint.server.schedule import Schedule
 from ldlm_lint.server.settings import Settings, merged
@@ -24,10 +25,6 @@ from ldlm_lint.server.settings import Settings, merged
 TYPING, SPREADING = 0.15, 1.0
 # Seconds that an editor's question about actions waits for the lint of what was typed last.
 _PATIENCE = 5.0
-WATCHED = (
-    *("**/*.{py,pyi,pyw,sh,bash,sbatch,slurm,yaml,yml,json,toml,env,ipynb}", "**/{Dockerfile,Containerfile}*"),
-    *("**/.gitignore", "**/requirements*.txt", "**/*.lock"),
-)
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +39,7 @@ class Server(LanguageServer):
             "ldlm-lint",
             __version__,
             text_document_sync_kind=types.TextDocumentSyncKind.Full,
-            notebook_document_sync=notebooks.SYNC,
+            notebook_document_sync=SYNC,
         )
         self.settings = settings
         self.complaints: list[str] = []
@@ -88,10 +85,11 @@ class Server(LanguageServer):
         for paper in self.papers:
             self.schedule.touch(paper.uri, delay, later=True)
 
-    def changed(self, paper: Paper, delay: float) -> None:
-        """Lint a buffer because of its text, and the others a little later."""
-        self._spreading.add(paper.uri)
-        self.schedule.touch(paper.uri, delay)
+    def changed(self, paper: Paper | None, delay: float) -> None:
+        """Lint a buffer because of its text, and the others a little later; nothing of one that is not open."""
+        if paper is not None:
+            self._spreading.add(paper.uri)
+            self.schedule.touch(paper.uri, delay)
 
     async def is_fresh(self, paper: Paper) -> bool:
         """Whether the diagnosis of a buffer is about its text as it is, once it has been waited for."""
@@ -188,145 +186,3 @@ class Server(LanguageServer):
             for _, document, _ in paper.documents():
                 self.publish(document, [])
             self.touch_all(SPREADING)
-
-
-def make(settings: Settings) -> Server:
-    """A server that is ready to be started."""
-    server = Server(settings)
-    _register_life(server)
-    _register_buffers(server)
-    _register_notebooks(server)
-    _register_questions(server)
-    return server
-
-
-def _register_life(server: Server) -> None:
-    @server.feature(types.INITIALIZE)
-    def initialize(params: types.InitializeParams) -> None:
-        server.configure(params.initialization_options)
-
-    @server.feature(types.INITIALIZED)
-    async def initialized(_params: types.InitializedParams) -> None:
-        server.reconfigured()
-        await server.link.start()
-        workspace = server.client_capabilities.workspace
-        watching = workspace.did_change_watched_files if workspace else None
-        if watching and watching.dynamic_registration:
-            await server.client_register_capability_async(_watch_registration())
-
-    @server.feature(types.SHUTDOWN)
-    def shutdown(_params: None) -> None:
-        server.finished = True
-        server.stop()
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_CONFIGURATION)
-    def configuration(params: types.DidChangeConfigurationParams) -> None:
-        server.configure(_section(params.settings))
-        server.reconfigured()
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def watched(_params: types.DidChangeWatchedFilesParams) -> None:
-        server.touch_all(TYPING)
-
-    @server.feature(types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS)
-    def folders(_params: types.DidChangeWorkspaceFoldersParams) -> None:
-        server.touch_all(TYPING)
-
-
-def _section(settings: object) -> object:
-    """Our section of an editor's settings; what others have put there is none of our business."""
-    if isinstance(settings, dict):
-        return next((settings[name] for name in ("ldlm-lint", "ldlmLint", "ldlm_lint") if name in settings), None)
-    return None
-
-
-def _watch_registration() -> types.RegistrationParams:
-    watchers = [types.FileSystemWatcher(glob_pattern=pattern) for pattern in WATCHED]
-    options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
-    method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
-    return types.RegistrationParams([types.Registration(id="ldlm-lint-files", method=method, register_options=options)])
-
-
-def _register_buffers(server: Server) -> None:
-    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    def opened(params: types.DidOpenTextDocumentParams) -> None:
-        document = params.text_document
-        paper = server.papers.open(document.uri, document.version, document.text)
-        if paper is not None:
-            server.changed(paper, 0.0)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
-    def changed(params: types.DidChangeTextDocumentParams) -> None:
-        paper = server.papers.get(params.text_document.uri)
-        if paper is not None:
-            text = server.workspace.get_text_document(paper.uri).source
-            paper.change(params.text_document.version, text)
-            server.changed(paper, TYPING)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    def saved(params: types.DidSaveTextDocumentParams) -> None:
-        paper = server.papers.get(params.text_document.uri)
-        if paper is not None:
-            server.changed(paper, 0.0)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(params: types.DidCloseTextDocumentParams) -> None:
-        server.closed(params.text_document.uri)
-
-
-def _register_notebooks(server: Server) -> None:
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def opened(params: types.DidOpenNotebookDocumentParams) -> None:
-        notebook = params.notebook_document
-        cells = notebooks.cells_of(notebook.cells, params.cell_text_documents)
-        paper = server.papers.open(notebook.uri, notebook.version, "", cells)
-        if paper is not None:
-            paper.rewrite(notebook.version)
-            server.changed(paper, 0.0)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def changed(params: types.DidChangeNotebookDocumentParams) -> None:
-        paper = server.papers.get(params.notebook_document.uri)
-        if paper is not None and params.change.cells is not None:
-            for gone in notebooks.apply(paper, params.change.cells, server.encoding):
-                server.publish(gone, [])
-            paper.rewrite(params.notebook_document.version)
-            server.changed(paper, TYPING)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
-    def saved(params: types.DidSaveNotebookDocumentParams) -> None:
-        paper = server.papers.get(params.notebook_document.uri)
-        if paper is not None:
-            server.changed(paper, 0.0)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def closed(params: types.DidCloseNotebookDocumentParams) -> None:
-        server.closed(params.notebook_document.uri)
-
-
-def _register_questions(server: Server) -> None:
-    options = types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, FIX_ALL], resolve_provider=True)
-
-    @server.feature(types.TEXT_DOCUMENT_CODE_ACTION, options)
-    async def code_action(params: types.CodeActionParams) -> list[types.CodeAction]:
-        paper, cell = server.papers.of_document(params.text_document.uri)
-        if paper is None or not await server.is_fresh(paper):
-            return []
-        return await actions.offered(server, paper, cell, params.range, params.context.only)
-
-    @server.feature(types.CODE_ACTION_RESOLVE)
-    async def resolve(action: types.CodeAction) -> types.CodeAction:
-        return await actions.resolved(server, action)
-
-    @server.feature(types.TEXT_DOCUMENT_HOVER)
-    def rest(params: types.HoverParams) -> types.Hover | None:
-        paper, cell = server.papers.of_document(params.text_document.uri)
-        if paper is None:
-            return None
-        return hover.at(paper, cell, params.position, server.encoding, _shows_markdown(server))
-
-
-def _shows_markdown(server: Server) -> bool:
-    document = server.client_capabilities.text_document
-    formats = document.hover.content_format if document and document.hover else None
-    return formats is None or types.MarkupKind.Markdown in formats

@@ -23,8 +23,9 @@ from ldlm_lint.cache.replay import replayed
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PIPE_CLOSED, PROGRAM, USAGE, fail
 from ldlm_lint.parsing import Example, Parser, did_you_mean, parsed, with_examples
 
-# Syntax trees are many small objects that point at each other; the collector's own pace costs a third of a run.
-_COLLECTOR = (100_000, 20, 50)
+# Syntax trees are many small objects that point at each other, taken apart when they are done with: the collector finds
+# next to nothing, and at its own pace costs a third of a run.
+_COLLECTOR = (500_000, 20, 50)
 
 
 @dataclass(frozen=True, slots=True)

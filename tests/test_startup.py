@@ -28,7 +28,7 @@ def loaded(code: str, *words: str) -> set[str]:
 def test_what_a_check_loads(tmp_path: Path, warm: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LDLM_LINT_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "plain.py").write_text(PLAIN)
-    run = "sys.stdout = io.StringIO()\nfrom ldlm_lint.entry import main\nmain()"
+    run = "sys.stdout = io.StringIO()\nfrom ldlm_lint.entry import run\nrun()"
     words = ("--format", "concise", str(tmp_path / "plain.py"))
     modules = loaded(run, *words)
     assert "ldlm_lint.engine" in modules
@@ -46,3 +46,37 @@ def test_every_question_is_in_its_room() -> None:
         QUESTIONS["unheard-of"]
     rooms = {path.stem for path in Path(questions.__file__).parent.glob("*.py")} - {"__init__", "base"}
     assert {room for room in rooms if hasattr(importlib.import_module(f"{questions.__name__}.{room}"), "QUESTIONS")} == {*questions._ROOMS}
+
+
+ENDING = """
+import atexit, sys
+from ldlm_lint.entry import main
+{before}
+atexit.register(print, "at exit")
+sys.argv = ["ldlm-lint", *sys.argv[1:]]
+main()
+print("went on")
+"""
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "sys.setprofile(lambda *_: None)", "import threading; threading.Timer(2, len, [()]).start()"],
+    ids=["alone", "profiled", "with-a-thread"],
+)
+def test_the_process_ends_with_the_command_unless_somebody_waits(tmp_path: Path, before: str) -> None:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    words = ("--no-cache", "--format", "concise", str(tmp_path / "plain.py"))
+    done = subprocess.run([sys.executable, "-c", ENDING.format(before=before), *words], capture_output=True, text=True, check=False)
+    lines = done.stdout.split("\n")
+    assert "plain.py:5:" in lines[0] and "at exit" in lines and done.stderr == ""
+    # The code of a process that goes on is that of the caller.
+    assert ("went on" in lines, done.returncode) == ((True, 0) if before else (False, 1))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    with open("/dev/full", "w") as full:
+        run = subprocess.run([sys.executable, "-m", "ldlm_lint", "--no-cache", str(tmp_path)], stdout=full, stderr=subprocess.PIPE, check=False)
+    assert run.returncode not in (0, 1) and run.stderr

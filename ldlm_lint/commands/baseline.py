@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.commands.output import FAILURE, exit_code, fail, print_problems
+from ldlm_lint.options import configure_baseline
 
-configure = arguments_of.configure_baseline
+configure = configure_baseline
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -30,6 +30,7 @@ from ldlm_lint.commands.output import (
 from ldlm_lint.commands.progress import bar
 from ldlm_lint.commands.remembering import remembered
 from ldlm_lint.commands.render import chosen, show
+from ldlm_lint.options import configure_check
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from ldlm_lint.gate import Gate
     from ldlm_lint.model import Finding, Report
 
-configure = arguments_of.configure_check
+configure = configure_check
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -42,8 +42,8 @@ def described() -> argparse.ArgumentParser:
     """The whole parser, with what each argument takes; the program itself takes what ``check`` does."""
     import shtab
 
-    from ldlm_lint.arguments import configure_options
     from ldlm_lint.cli import COMMANDS, parser_of
+    from ldlm_lint.options import configure_options
     from ldlm_lint.rules import ALL
 
     names = [rule.symbol for rule in ALL]

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.commands.output import FAILURE, OK, place
+from ldlm_lint.options import configure_graph
 
-configure = arguments_of.configure_graph
+configure = configure_graph
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.arguments import UsageError, configure_target
+from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
+from ldlm_lint.options import configure_target
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.listed import Listed

@@ -8,9 +8,9 @@ import os
 import sys
 from pathlib import Path
 
-from ldlm_lint import arguments as arguments_of
 from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FINDINGS, OK
+from ldlm_lint.options import configure_what
 
 INSTALL = "python -m pip install 'ldlm-lint[server]'"
 
@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="LEVEL",
         help="what goes to stderr: debug, info, warning or error (default: warning)",
     )
-    arguments_of.configure_what(parser)
+    configure_what(parser)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -1,0 +1,238 @@
+"""What can be written behind the command's name, as data: the options of `check` and of the commands that share them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ldlm_lint.arguments import jobs, names
+from ldlm_lint.settings import LEVELS, formats
+
+_Options = Mapping[str, Mapping[str, Any]]
+"""Options by their names, with what argparse is told of each."""
+
+
+class _Group(NamedTuple):
+    """Options that help shows together, and of which those in ``either`` exclude each other."""
+
+    title: str
+    options: _Options
+    either: _Options | None = None
+
+
+EXIT_CODES = (
+    "exit codes: 0 nothing at or above the fail level, or every path excluded; 1 findings; 2 wrong usage, configuration or "
+    "baseline; 3 something could not be checked, fixed or written (docs/exit-codes.md)"
+)
+GRAPH_EPILOG = """\
+what it prints:
+  scripts/train.sh
+  └── line 9: torchrun (processes 8)
+      ├── runs train.py
+      ├── reads configs/base.yaml  hydra.main
+      └── data.num_workers = 16  scripts/train.sh:5
+          └── instead of 4  configs/base.yaml:7
+
+exit codes: 0 also where no launch is found; 2 and 3 as for check"""
+
+_FLAG = {"action": "store_true"}
+_NAMES = {"action": "extend", "type": names, "metavar": "NAMES"}
+_LEVEL = {"choices": LEVELS, "metavar": "LEVEL"}
+_CONFIG = {"--config": {"type": Path, "metavar": "FILE", "help": "read [tool.ldlm-lint] from this TOML file"}}
+_BASELINE = {
+    "--baseline": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "the file of known defects (default: .ldlm-lint-baseline.json)",
+    }
+}
+_TARGET = {
+    "--target": {
+        "choices": ("cpu", "cuda"),
+        "metavar": "DEVICE",
+        "help": "cpu or cuda, the device that the training is for; a run on another one settles nothing that depends on it "
+        "(default: an accelerator)",
+    }
+}
+_PATHS = {"paths": {"nargs": "*", "default": ["."], "metavar": "PATH", "help": "files and directories (default: .)"}}
+
+_WHAT = _Group(
+    "what is checked",
+    {
+        "--select": {
+            **_NAMES,
+            "help": "apply these rules instead of the default set: names, codes, families (72) or ALL, with commas; "
+            "may be repeated",
+        },
+        "--extend-select": {**_NAMES, "help": "apply these rules too, opt-in ones included"},
+        "--ignore": {**_NAMES, "help": "leave these rules out"},
+        "--pedantic": {**_FLAG, "help": "apply opt-in rules too, as if they were on by default"},
+        "--level": {
+            **_LEVEL,
+            "help": "error, warning, refactor or info: lowest severity that is shown and fixed (default: info)",
+        },
+        **_CONFIG,
+        "--isolated": {**_FLAG, "help": "read no configuration file and no default baseline"},
+    },
+)
+
+_CHECK = (
+    _WHAT,
+    _Group(
+        "output",
+        {
+            "--format": {
+                "choices": formats(),
+                "metavar": "FORMAT",
+                "help": f"{', '.join(formats()[:-1])} or {formats()[-1]} (default: text)",
+            },
+            "--output": {"metavar": "FILE", "help": "write the report to a file (- is stdout)"},
+            "--statistics": {**_FLAG, "help": "count the findings of each rule"},
+            "--quiet": {**_FLAG, "help": "findings only, no footer"},
+            "--color": {
+                "choices": ("auto", "always", "never"),
+                "default": "auto",
+                "metavar": "WHEN",
+                "help": "auto, always or never (default: auto, on a terminal; NO_COLOR and FORCE_COLOR are heard)",
+            },
+        },
+    ),
+    _Group(
+        "exit code",
+        {
+            "--fail-level": {**_LEVEL, "help": "lowest severity that makes exit code 1 (default: refactor)"},
+            "--exit-zero": {**_FLAG, "help": "exit with 0 in spite of findings"},
+        },
+    ),
+    _Group(
+        "fixes",
+        {
+            "--fix": {
+                **_FLAG,
+                "help": "apply safe fixes and show what remains; `ldlm-lint undo` takes them back",
+            },
+            "--unsafe-fixes": {**_FLAG, "help": "with --fix or --diff: fixes that change behaviour too"},
+            "--interactive": {
+                **_FLAG,
+                "help": "with --fix: show each fix, unsafe ones too, and ask whether to apply it",
+            },
+            "--diff": {**_FLAG, "help": "print what --fix would write, and write nothing"},
+            "--add-ignores": {
+                **_FLAG,
+                "help": "write an ignore comment, with a reason to fill in, for each finding",
+            },
+        },
+    ),
+    _Group(
+        "the gate: what is held back",
+        {
+            "--since": {
+                "metavar": "REF",
+                "help": "only findings on lines changed since a git revision, new files included",
+            }
+        },
+        either={**_BASELINE, "--no-baseline": {**_FLAG, "help": "show what the baseline knows too"}},
+    ),
+    _Group(
+        "evidence: what `ldlm-lint probe` saw",
+        {
+            "--evidence": {
+                "action": "append",
+                "type": Path,
+                "metavar": "DIR",
+                "help": "a folder or file that a probe wrote: verified findings count, refuted ones do not; may be repeated",
+            },
+            **_TARGET,
+        },
+    ),
+    _Group(
+        "questions that are answered instead",
+        {},
+        either={
+            "--show-files": {**_FLAG, "help": "list the files that would be checked, and as what"},
+            "--show-settings": {**_FLAG, "help": "print the configuration, and where each value comes from"},
+        },
+    ),
+    _Group(
+        "while you edit (docs/editors.md)",
+        {
+            "--stdin-filename": {
+                "metavar": "PATH",
+                "help": "check what stdin holds as the file at PATH; --fix then writes the text to stdout, the findings "
+                "to stderr",
+            },
+            "--watch": {**_FLAG, "help": "check again after each change, until Ctrl-C"},
+        },
+    ),
+    _Group(
+        "the run",
+        {
+            "--no-cache": {
+                **_FLAG,
+                "help": "read everything anew, and remember nothing (`ldlm-lint clean` removes the cache)",
+            },
+            "--jobs": {
+                "type": jobs,
+                "default": 0,
+                "metavar": "N",
+                "help": "processes that lint (default: auto, several where there is much to read)",
+            },
+        },
+    ),
+)
+
+
+def configure_check(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``check``."""
+    parser.usage = "%(prog)s [OPTIONS] [PATH ...]"
+    parser.epilog = EXIT_CODES
+    _add(parser, _PATHS)
+    configure_options(parser)
+
+
+def configure_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``check``."""
+    for group in _CHECK:
+        _add_group(parser, group)
+
+
+def configure_baseline(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``baseline``."""
+    parser.usage = "%(prog)s [OPTIONS] [PATH ...]"
+    parser.epilog = "exit codes: 0 written, or up to date; 2 and 3 as for check"
+    update = {**_FLAG, "help": "add what is new and remove what is gone, and keep what this run does not look at"}
+    _add(parser, _PATHS)
+    configure_what(parser)
+    _add(parser, {**_BASELINE, "--update": update})
+
+
+def configure_graph(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``graph``."""
+    parser.epilog = GRAPH_EPILOG
+    _add(parser, {"paths": {**_PATHS["paths"], "help": "scripts and directories (default: .)"}})
+    _add(parser, {"--format": {"choices": ("text", "json"), "default": "text", "help": "default: text, a tree"}})
+    _add(parser, {**_CONFIG, "--isolated": {**_FLAG, "help": "read no configuration file"}})
+
+
+def configure_what(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the rules and the configuration."""
+    _add_group(parser, _WHAT)
+
+
+def configure_target(parser: argparse._ActionsContainer) -> None:
+    """Add the device that verdicts are about."""
+    _add(parser, _TARGET)
+
+
+def _add_group(parser: argparse.ArgumentParser, group: _Group) -> None:
+    holder = parser.add_argument_group(group.title)
+    _add(holder, group.options)
+    if group.either:
+        _add(holder.add_mutually_exclusive_group(), group.either)
+
+
+def _add(holder: argparse._ActionsContainer, options: _Options) -> None:
+    for name, told in options.items():
+        holder.add_argument(name, **told)

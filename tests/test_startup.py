@@ -51,17 +51,19 @@ def test_every_question_is_in_its_room() -> None:
 ENDING = """
 import atexit, sys
 from ldlm_lint.entry import main
-{before}
 atexit.register(print, "at exit")
 sys.argv = ["ldlm-lint", *sys.argv[1:]]
+done = None
+{before}
 main()
 print("went on")
+done and done.set()
 """
 
 
 @pytest.mark.parametrize(
     "before",
-    ["", "sys.setprofile(lambda *_: None)", "import threading; threading.Timer(2, len, [()]).start()"],
+    ["", "sys.setprofile(lambda *_: None)", "import threading; done = threading.Event(); threading.Thread(target=done.wait).start()"],
     ids=["alone", "profiled", "with-a-thread"],
 )
 def test_the_process_ends_with_the_command_unless_somebody_waits(tmp_path: Path, before: str) -> None:

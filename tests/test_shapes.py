@@ -143,6 +143,102 @@ FOUND = {
         "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
         "        optimizer.step()\n",
     ),
+    "loss: bounded through names": (
+        "clamped-loss",
+        "import torch\nfrom torch import clamp as limit\nfrom torch.nn.functional import cross_entropy as ce\n"
+        "def step(x, y, a):\n    value = ce(x, y)\n    total = value.mean()\n    out = limit(total, max=a)\n    out.backward()\n",
+    ),
+    "loss: the lesser of two": (
+        "clamped-loss",
+        "import torch\ndef step(outputs):\n    out = min(10.0, outputs['loss'])\n    out.backward()\n",
+    ),
+    "units: divided by a norm with a name": (
+        "mse-on-unit-vectors",
+        "import torch\nimport torch.nn.functional as F\ndef loss(a, b):\n    n = a.norm(dim=-1, keepdim=True).clamp(min=1e-6)\n"
+        "    b /= torch.linalg.vector_norm(b)\n    return F.mse_loss(a / n, b)\n",
+    ),
+    "units: by a function of another name": (
+        "mse-on-unit-vectors",
+        "import torch\nfrom torch.nn.functional import normalize as unit\ndef loss(a, b):\n"
+        "    a, b = map(unit, (a, b))\n    return (a - b).pow(2).mean()\n",
+    ),
+    "skip: a flag": (
+        "rank-local-skip",
+        "import torch\ndef fit(model, data):\n    for x in data:\n        loss = model(x)\n        bad = torch.isnan(loss).any()\n"
+        "        if bad:\n            continue\n        loss.backward()\n",
+    ),
+    "skip: a loss that is not itself": (
+        "rank-local-skip",
+        "def fit(model, data):\n    for x in data:\n        loss = model(x)\n        if loss != loss:\n            continue\n"
+        "        loss.backward()\n",
+    ),
+    "skip: an error": (
+        "rank-local-skip",
+        "def fit(model, optimizer, data):\n    for x in data:\n        try:\n            model(x).backward()\n            optimizer.step()\n"
+        "        except RuntimeError:\n            continue\n",
+    ),
+    "skip: a step of Lightning": (
+        "rank-local-skip",
+        "import pytorch_lightning as pl\nclass Net(pl.LightningModule):\n    def training_step(self, batch, index):\n"
+        "        loss = self(batch)\n        if loss.isnan():\n            return None\n        return loss\n"
+        "    def on_backward(self): pass\n",
+    ),
+    "graph: an element of a list": (
+        "loss-graph-accumulation",
+        "def fit(model, data):\n    losses = {'a': []}\n    for x in data:\n        out = model(x)\n        out.backward()\n"
+        "        losses['a'].append(out)\n",
+    ),
+    "graph: by a helper of the file": (
+        "loss-graph-accumulation",
+        "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss\n"
+        "def fit(model, data):\n    total = 0\n    for x in data:\n        total += step(model, x)\n    return total\n",
+    ),
+    "graph: an attribute, without a loop": (
+        "loss-graph-accumulation",
+        "class Net:\n    def optimize(self, x):\n        self.out = self.net(x)\n        self.out.backward()\n"
+        "        self.total = self.out.mean() + self.total\n",
+    ),
+    "toggled: by a helper": (
+        "requires-grad-toggled-per-step",
+        "def switch(net, on):\n    for p in net.parameters():\n        p.requires_grad = on\n"
+        "def step(self, x):\n    switch(self.encoder, False)\n    self.optimizer.step()\n",
+    ),
+    "toggled: by a name that another file gives": (
+        "requires-grad-toggled-per-step",
+        "from helpers import freeze_all as freeze_all\ndef step(self, x):\n    freeze_all(self.net)\n    self.optimizer.step()\n",
+    ),
+    "toggled: made here, in a loop": (
+        "requires-grad-toggled-per-step",
+        "def run(data):\n    net = make()\n    for x in data:\n        net.requires_grad_(False)\n        net(x)\n        optimizer.step()\n",
+    ),
+    "frozen behind a wrapper of another function": (
+        "parameters-frozen-after-wrap",
+        "def freeze(model):\n    model . module . encoder.requires_grad_(False)\n",
+    ),
+    "segments: under another name": (
+        "checkpoint-without-use-reentrant",
+        "from torch.utils import checkpoint as ck\nrun = ck.checkpoint_sequential\ndef forward(self, x):\n    return run(self.parts, 2, x)\n",
+    ),
+    "segments: a keyword": (
+        "reentrant-checkpoint-misuse",
+        "from torch.utils.checkpoint import checkpoint as ck\ndef forward(self, x):\n    return ck(self.f, x, use_reentrant=True, scale=2)\n",
+    ),
+    "compile: in a handler's try": (
+        "compile-guarded-by-try",
+        "import re, torch\nbuild = torch.compile\nword = re.compile('a')\ntry:\n    net = build(net)\nexcept Exception:\n    pass\n",
+    ),
+    "copy: a device with a name": (
+        "unsynchronized-copy-to-host",
+        "import torch\nHOST = 'cpu'\ndef read(x):\n    y = x.to(non_blocking=True, device=HOST)\n    return y.numpy()\n",
+    ),
+    "removed: by a function with another name": (
+        "checkpoint-removed-before-replacement",
+        "import torch\nfrom os import remove as drop\ndef keep(model, path, kept):\n    kept.remove(path)\n    drop(path)\n    torch.save(model.state_dict(), path)\n",
+    ),
+    "steps: an augmented key": (
+        "batch-size-drift",
+        "def setup(cfg, world_size):\n    cfg['gradient_accumulation_steps'] //= world_size\n",
+    ),
 }
 
 
@@ -183,6 +279,44 @@ SPARED = {
         "scheduler-before-optimizer",
         "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
     ),
+    "loss: bounded from below": ("clamped-loss", "def step(loss):\n    return loss.clamp(min=0)\n"),
+    "loss: a number is bounded": ("clamped-loss", "def step(x, loss):\n    x = x.clamp(0, 1)\n    return loss\n"),
+    "units: a layer that is called norm": (
+        "mse-on-unit-vectors",
+        "import torch\ndef forward(self, x):\n    x = self.norm(x) / 2\n    return (x ** 2).mean()\n",
+    ),
+    "skip: a number of steps": (
+        "rank-local-skip",
+        "def fit(model, data, args):\n    for i, x in enumerate(data):\n        if args.inference:\n            continue\n"
+        "        model(x).backward()\n        if i > args.steps:\n            break\n",
+    ),
+    "graph: a number": (
+        "loss-graph-accumulation",
+        "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
+    ),
+    "toggled: a network that is new": (
+        "requires-grad-toggled-per-step",
+        "def build():\n    net = Net()\n    net.requires_grad_(False)\n    return net.eval()\n",
+    ),
+    "toggled: an input": (
+        "requires-grad-toggled-per-step",
+        "def penalty(x):\n    x.requires_grad = True\n    return x\n",
+    ),
+    "frozen before any wrapper": (
+        "parameters-frozen-after-wrap",
+        "def build(net):\n    net.requires_grad_(False)\n",
+    ),
+    "segments: an import alone": ("checkpoint-keyword-only-callee", "import torch.utils.checkpoint\ncheckpoint = load('a')\n"),
+    "compile: not in a try": (
+        "compile-guarded-by-try",
+        "import torch\nnet = torch.compile(net)\ntry:\n    net(1)\nexcept Exception:\n    pass\n",
+    ),
+    "copy: to the device": (
+        "unsynchronized-copy-to-host",
+        "import torch\ndef read(x, device):\n    return x.to(device, non_blocking=True).numpy()\n",
+    ),
+    "fused: a longer word": ("fused-conflict", "from torch.optim import SGD\nfused_attn = SGD(params, lr=1)\n"),
+    "steps: given": ("batch-size-drift", "grad_accum_steps = args.accum_steps\nrate = lr // grad_accum_steps\n"),
     "memory: a file that trains nothing": (
         "cache-emptied-in-training-loop",
         "import torch\ndef free():\n    torch.cuda.empty_cache()\n",

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
+from ldlm_lint.python.freezing_names import LISTING, SWITCHES
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-_LISTING = {"parameters", "named_parameters"}
-_SWITCHES = re.compile(r"^_*(\w+_)?requires_grads?(_[a-z]\w*)?$|^_*toggle_grads?$|^_*set_trainable$")
 # Freezing batch norm is usually about its running statistics.
 _FREEZES = re.compile(r"^_*(?!.*(norm|bn))(un)?freez(e|ing)?(_|$)")
 _WHOLE = re.compile(r"(_|^)(all|model|net|network|module|modules|params?|parameters?|weights|layers?|grads?)_*$")
@@ -77,7 +76,7 @@ def _by_helper(call: nodes.Call) -> Iterator[Setting]:
         return
     flags = [constant(one) for one in (*call.args[1:], *(keyword.value for keyword in call.keywords))]
     flag = next((one for one in flags if isinstance(one, bool)), None)
-    if _SWITCHES.search(name) and flag is not None:
+    if SWITCHES.search(name) and flag is not None:
         yield Setting(call, call.args[0], flag)
     elif freezes and len(call.args) == 1 and not call.keywords:
         yield Setting(call, call.args[0], "unfreez" in name, some=_names_a_part(name))
@@ -106,7 +105,7 @@ def _loop_of(name: nodes.Name) -> nodes.For | None:
 
 def listed(iterable: nodes.NodeNG) -> nodes.NodeNG | None:
     """The module whose parameters a loop goes over."""
-    if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Attribute) and iterable.func.attrname in _LISTING:
+    if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Attribute) and iterable.func.attrname in LISTING:
         return iterable.func.expr
     return None
 

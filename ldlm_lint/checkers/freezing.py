@@ -9,25 +9,26 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ldlm_lint.python.flow import is_backward
+from ldlm_lint.python.freezing_names import (
+    ALWAYS_MODULES,
+    FREEZES,
+    LISTING,
+    MAKES,
+    MODULES,
+    OF_MODULES,
+    SWITCHES,
+    UNWRAPS,
+    WEIGHTS,
+)
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
 _FLAG = "requires_grad"
-_SWITCHES = re.compile(r"^_*(\w+_)?requires_grads?(_[a-z]\w*)?$|^_*toggle_grads?$|^_*set_trainable$")
-# Freezing batch norm is usually about its running statistics.
-_FREEZES = re.compile(r"^(?!.*(norm|bn)).*(^|_)(un)?freez(e|ed|ing)?(_|$)")
 _PARAMETERS = re.compile(r"param|weights$", re.I)
-_LISTING = {"parameters", "named_parameters"}
-_MODULES = {"modules", "named_modules", "children", "named_children"}
-_OF_MODULES = {*_LISTING, *_MODULES, "train", "eval", "state_dict", "load_state_dict", "get_submodule"}
-_ALWAYS_MODULES = {"module", "model", "net", "backbone"}
-_WEIGHTS = {"weight", "bias", "weight_g", "weight_v"}
 _PARAMETER_CLASSES = {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
-_UNWRAPS = re.compile(r"unwrap|get_model|get_submodule|module")
-_MAKES = re.compile(r"^[A-Z]|copy|build|make|create|load|pretrained|init")
-_ASKS = _MODULES | _LISTING | {
+_ASKS = MODULES | LISTING | {
     "requires_grad_", "train", "eval", "append", "extend", "items", "keys", "values", "startswith", "endswith",
     "format", "info", "debug", "numel", "isinstance", "print", "list", "tuple", "set", "len", "filter", "getattr",
     "setattr", "hasattr", "any", "all", "zip", "enumerate", "chain", "bool", "type", "ValueError", "TypeError",
@@ -112,13 +113,13 @@ def _is_parameter(target: nodes.NodeNG, known: _Known) -> bool:
     if isinstance(target, nodes.Name) and (loop := _loop_of(target)) is not None:
         return _lists_parameters(loop)
     if isinstance(target, nodes.Call):
-        return _UNWRAPS.search(_last_name(target.func)) is not None
+        return UNWRAPS.search(_last_name(target.func)) is not None
     if isinstance(target, nodes.Subscript):
         target = target.value
     if _sets_by_method(target):
         name = _last_name(target)
-        return name in _ALWAYS_MODULES or name in _WEIGHTS or name in known.modules
-    return isinstance(target, nodes.Attribute) and target.attrname in _WEIGHTS | known.parameters
+        return name in ALWAYS_MODULES or name in WEIGHTS or name in known.modules
+    return isinstance(target, nodes.Attribute) and target.attrname in WEIGHTS | known.parameters
 
 
 def _sets_by_method(target: nodes.NodeNG) -> bool:
@@ -142,7 +143,7 @@ def _loop_of(name: nodes.Name) -> nodes.NodeNG | None:
 def _lists_parameters(iterable: nodes.NodeNG) -> bool:
     for node in nodes_of(iterable, (nodes.Attribute, nodes.Name)):
         name = _last_name(node)
-        if name in _LISTING or (_PARAMETERS.search(name) and not isinstance(node.parent, nodes.Attribute)):
+        if name in LISTING or (_PARAMETERS.search(name) and not isinstance(node.parent, nodes.Attribute)):
             return True
     return False
 
@@ -152,7 +153,7 @@ def _walks_a_model(loop: nodes.NodeNG) -> bool:
     if iterable is None:
         return False
     names = {node.attrname for node in nodes_of(iterable, nodes.Attribute)}
-    return isinstance(iterable, (nodes.Tuple, nodes.List)) or bool(names & _MODULES) or _lists_parameters(iterable)
+    return isinstance(iterable, (nodes.Tuple, nodes.List)) or bool(names & MODULES) or _lists_parameters(iterable)
 
 
 def _module_names(module: nodes.Module) -> set[str]:
@@ -160,7 +161,7 @@ def _module_names(module: nodes.Module) -> set[str]:
     found = set()
     for call in nodes_of(module, nodes.Call):
         found.add(_last_name(call.func))
-        if isinstance(call.func, nodes.Attribute) and call.func.attrname in _OF_MODULES:
+        if isinstance(call.func, nodes.Attribute) and call.func.attrname in OF_MODULES:
             found.add(_last_name(call.func.expr))
     return found
 
@@ -206,12 +207,12 @@ def _is_switch(call: nodes.Call, helpers: set[nodes.NodeNG]) -> bool:
         return False
     name = _last_name(call.func)
     flags = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
-    if _SWITCHES.search(name):
+    if SWITCHES.search(name):
         return any(isinstance(constant(one), bool) for one in flags)
     imported = isinstance(call.func, nodes.Name) and any(
         isinstance(one, nodes.ImportFrom) for one in bindings(call.func)
     )
-    return imported and _FREEZES.search(name) is not None
+    return imported and FREEZES.search(name) is not None
 
 
 def _goes_to(call: nodes.Call, helpers: set[nodes.NodeNG]) -> bool:
@@ -255,7 +256,7 @@ def _is_new(target: nodes.NodeNG) -> bool:
     origins = [loop for one in names if (loop := _loop_of(one)) is not None]
     names += [one for origin in origins for one in nodes_of(origin, nodes.Name)]
     values = [getattr(binding.parent, "value", None) for one in names for binding in bindings(one)]
-    return any(isinstance(value, nodes.Call) and _MAKES.search(_last_name(value.func)) for value in values)
+    return any(isinstance(value, nodes.Call) and MAKES.search(_last_name(value.func)) for value in values)
 
 
 def _origin(target: nodes.NodeNG) -> str:

@@ -9,10 +9,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
+from ldlm_lint.shapes.calls import (
+    may_checkpoint,
+    may_copy_to_host,
+    may_fuse,
+    may_guard_compile,
+    may_leave_implementation,
+    may_remove,
+    may_round,
+)
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_load_unsaid, may_number_saves, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
+from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
+from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
 from ldlm_lint.shapes.memory import may_lack_checkpointing
 from ldlm_lint.shapes.outline import Outline
+from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 from ldlm_lint.shapes.training import may_schedule, trains
 
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
@@ -25,6 +37,23 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "device-synchronized-in-training-loop": trains,
     "scheduler-before-optimizer": may_schedule,
     "missing-activation-checkpointing": may_lack_checkpointing,
+    "batch-size-drift": may_round,
+    "checkpoint-keyword-only-callee": may_checkpoint,
+    "checkpoint-removed-before-replacement": may_remove,
+    "checkpoint-without-use-reentrant": may_leave_implementation,
+    "clamped-loss": may_bound_loss,
+    "compile-guarded-by-try": may_guard_compile,
+    "fused-conflict": may_fuse,
+    "fused-fallback-ineffective": may_fuse,
+    "fused-lost-on-resume": may_fuse,
+    "loss-graph-accumulation": may_keep_graph,
+    "mse-on-unit-vectors": may_compare_units,
+    "parameters-frozen-after-wrap": may_freeze_wrapped,
+    "rank-local-skip": may_skip,
+    "reentrant-checkpoint-misuse": may_checkpoint,
+    "requires-grad-toggled-per-step": may_toggle,
+    "unsynchronized-copy-to-host": may_copy_to_host,
+    "whole-model-checkpoint": may_checkpoint,
 }
 
 

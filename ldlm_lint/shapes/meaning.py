@@ -20,34 +20,59 @@ _LOOKS_UP = frozenset({"getattr", "partial", "get"})
 
 def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...]) -> Iterator[tuple[Owner, ast.Call]]:
     """The calls that may mean a function whose last name is one of ``names``, in a package of one of these first names."""
-    if outline.held is None:
-        outline.held = list(_held(outline))
-    held = outline.held
-    known = _closure(names, held)
+    known = closure(outline, names)
     words = re.compile(rb"\b(?:" + b"|".join(re.escape(one.encode()) for one in sorted(known)) + rb")\b")
     plain = tuple(one.encode() for one in known)
     if not has_any(outline.data, plain) or not words.search(outline.data):
         return
-    roots = _closure((name for name, meant in outline.imported.items() if any(_within(one, packages) for one in meant)), held)
+    roots = _roots(outline, packages)
     # ``self.saver(…)`` after ``self.saver = torch.save``, and a name bound to the function itself.
-    given = frozenset(name for name, inside in held if not inside.isdisjoint(known))
+    given = frozenset(name for name, inside in _held_by(outline) if not inside.isdisjoint(known))
     for owner in outline.owners:
         if not has_any(outline.own_text(owner), plain):
             continue
         yield from ((owner, call) for call in outline.calls(owner) if _may_mean(call.func, known, given, roots))
 
 
+def mentions(outline: Outline, name: str, packages: tuple[str, ...]) -> bool:
+    """Whether a function of this name in one of these packages is imported, looked up or handed on anywhere."""
+    word = name.encode()
+    if word not in outline.data:
+        return False
+    if any(one.rpartition(".")[2] == name and _within(one, packages) for meant in outline.imported.values() for one in meant):
+        return True
+    roots = _roots(outline, packages)
+    nodes = (one for owner in outline.owners if word in outline.own_text(owner) for one in outline.own_nodes(owner))
+    return any(
+        (isinstance(one, ast.Attribute) and one.attr == name and _is_root(_root_of(one), roots))
+        or (isinstance(one, ast.Call) and name in identifiers([one]) and last_name(one.func) == "getattr")
+        for one in nodes
+    )
+
+
 def _within(name: str, packages: tuple[str, ...]) -> bool:
     return name.partition(".")[0] in packages
 
 
-def _closure(names: Iterable[str], held: list[tuple[str, frozenset[str]]]) -> frozenset[str]:
-    """The names, and those that stand for something which holds one of them."""
+def _roots(outline: Outline, packages: tuple[str, ...]) -> frozenset[str]:
+    """The names that may stand for one of these packages, or for something in them."""
+    return closure(outline, (name for name, meant in outline.imported.items() if any(_within(one, packages) for one in meant)))
+
+
+def closure(outline: Outline, names: Iterable[str]) -> frozenset[str]:
+    """The names, and those that stand for something in the file which holds one of them."""
+    held = _held_by(outline)
     found, size = set(names), -1
     while size != len(found):
         size = len(found)
         found |= {name for name, inside in held if not inside.isdisjoint(found)}
     return frozenset(found)
+
+
+def _held_by(outline: Outline) -> list[tuple[str, frozenset[str]]]:
+    if outline.held is None:
+        outline.held = list(_held(outline))
+    return outline.held
 
 
 def _held(outline: Outline) -> Iterator[tuple[str, frozenset[str]]]:
@@ -56,11 +81,11 @@ def _held(outline: Outline) -> Iterator[tuple[str, frozenset[str]]]:
         yield from ((alias.asname, frozenset({alias.name.rpartition(".")[2]})) for alias in one.names if alias.asname)
     for one in outline.classes:
         if len(one.bases) == 1:
-            yield one.name, _identifiers(one.bases)
+            yield one.name, identifiers(one.bases)
     for one in outline.assigned:
         targets = one.targets if isinstance(one, ast.Assign) else [one.target]
         if one.value is not None and _stands_for(outline, one.value):
-            inside = _identifiers([one.value])
+            inside = identifiers([one.value])
             yield from ((name, inside) for name in map(last_name, targets) if name)
 
 
@@ -71,7 +96,8 @@ def _stands_for(outline: Outline, value: ast.expr) -> bool:
     return name in _LOOKS_UP or "functools.partial" in outline.imported.get(name, ())
 
 
-def _identifiers(nodes: list[ast.expr]) -> frozenset[str]:
+def identifiers(nodes: Iterable[ast.AST]) -> frozenset[str]:
+    """The names, attributes and texts in expressions."""
     found = set()
     for node in nodes:
         for one in nodes_below(node):
@@ -84,17 +110,38 @@ def _identifiers(nodes: list[ast.expr]) -> frozenset[str]:
     return frozenset(found)
 
 
+def leads_to(
+    outline: Outline, nodes: Iterable[ast.AST], wanted: re.Pattern[str], seen: set[str] | None = None
+) -> bool:
+    """Whether expressions hold a wanted name or text, or a name that is bound to what does, anywhere in the file."""
+    seen = set() if seen is None else seen
+    for name in identifiers(nodes) - seen:
+        seen.add(name)
+        if wanted.search(name) or any(map(wanted.search, outline.imported.get(name, ()))):
+            return True
+        if name in outline.bound and leads_to(outline, outline.bound[name], wanted, seen):
+            return True
+    return False
+
+
 def _may_mean(function: ast.expr, known: frozenset[str], given: frozenset[str], roots: frozenset[str]) -> bool:
     if not isinstance(function, (ast.Name, ast.Attribute)):
-        return isinstance(function, (ast.Subscript, ast.IfExp, ast.Call)) and not _identifiers([function]).isdisjoint(known)
+        return isinstance(function, (ast.Subscript, ast.IfExp, ast.Call)) and not identifiers([function]).isdisjoint(known)
     name = last_name(function)
     if name not in known:
         return False
     if name in given or isinstance(function, ast.Name):
         return name in given or name in roots
-    root: ast.expr = function
-    while isinstance(root, ast.Attribute):
-        root = root.value
+    return _is_root(_root_of(function), roots)
+
+
+def _root_of(function: ast.expr) -> ast.expr:
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return function
+
+
+def _is_root(root: ast.expr, roots: frozenset[str]) -> bool:
     if isinstance(root, ast.Name):
         return root.id in roots
-    return isinstance(root, (ast.Subscript, ast.IfExp, ast.Call)) and not _identifiers([root]).isdisjoint(roots)
+    return isinstance(root, (ast.Subscript, ast.IfExp, ast.Call)) and not identifiers([root]).isdisjoint(roots)

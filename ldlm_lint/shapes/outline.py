@@ -54,6 +54,7 @@ class Outline:
         self.classes: list[ast.ClassDef] = []
         self.imports: list[ast.Import | ast.ImportFrom] = []
         self.assigned: list[ast.Assign | ast.AnnAssign] = []
+        self.augmented: list[ast.AugAssign] = []
         self.owners: list[Owner] = []
         self.held: list[tuple[str, frozenset[str]]] | None = None
         self.models: dict[ast.ClassDef, bool] = {}
@@ -83,6 +84,8 @@ class Outline:
                         self.imports.append(child)
                     elif isinstance(child, (ast.Assign, ast.AnnAssign)):
                         self.assigned.append(child)
+                    elif isinstance(child, ast.AugAssign):
+                        self.augmented.append(child)
                     elif hasattr(child, "body") or isinstance(child, ast.match_case):
                         waiting.append((child, owner, around))
 
@@ -111,6 +114,17 @@ class Outline:
                     module = "." * one.level + (one.module or "")
                     name, meant = alias.asname or alias.name, f"{module}{'' if module.endswith('.') else '.'}{alias.name}"
                 found.setdefault(name, []).append(meant)
+        return found
+
+    @cached_property
+    def bound(self) -> dict[str, list[ast.expr]]:
+        """The values that assignments give to names, wherever they stand; to each name of a tuple the whole value."""
+        found: dict[str, list[ast.expr]] = {}
+        for one in self.assigned:
+            for target in targets_of(one) if one.value is not None else ():
+                for part in getattr(target, "elts", [target]):
+                    if isinstance(part, ast.Name):
+                        found.setdefault(part.id, []).append(one.value)
         return found
 
     def is_assigned(self, name: str) -> bool:
@@ -173,6 +187,11 @@ def has_any(text: bytes, words: tuple[bytes, ...]) -> bool:
 def may_loop(text: bytes) -> bool:
     """Whether a text holds the word of a loop."""
     return _FOR.search(text) is not None or _WHILE.search(text) is not None
+
+
+def targets_of(statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
+    """What an assignment binds."""
+    return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
 
 
 def first_line(node: ast.stmt) -> int:

@@ -1,0 +1,96 @@
+"""What findings about single calls need: the call itself, and what has to stand around it or among its arguments."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from ldlm_lint.rules.batch_size import is_accumulation
+from ldlm_lint.shapes.meaning import calls_of, closure, leads_to
+from ldlm_lint.shapes.outline import FUNCTIONS, Outline, last_name, targets_of
+from ldlm_lint.shapes.walks import nodes_below
+
+_TORCH = ("torch",)
+_SAVES = frozenset({"save", "save_file", "save_model"})
+_REMOVALS = frozenset({"remove", "unlink", "rmtree"})
+_FUSED = re.compile(rb"\bfused\b")
+_DIVISIONS = (ast.Div, ast.FloorDiv)
+
+
+def may_checkpoint(outline: Outline) -> bool:
+    """Whether torch's activation checkpointing may be called with something to run."""
+    return any(call.args for _, call in calls_of(outline, frozenset({"checkpoint"}), _TORCH))
+
+
+def may_leave_implementation(outline: Outline) -> bool:
+    """Whether a segment of torch's activation checkpointing may say nothing of its implementation."""
+    functions = frozenset({"checkpoint", "checkpoint_sequential"})
+    return any(all(one.arg != "use_reentrant" for one in call.keywords) for _, call in calls_of(outline, functions, _TORCH))
+
+
+def may_guard_compile(outline: Outline) -> bool:
+    """Whether ``torch.compile`` may stand in a ``try``."""
+    compiled = {id(call) for _, call in calls_of(outline, frozenset({"compile"}), _TORCH)}
+    return bool(compiled) and any(
+        isinstance(one, ast.Try) and any(id(inner) in compiled for part in one.body for inner in nodes_below(part))
+        for owner in outline.owners
+        if b"try" in outline.own_text(owner)
+        for one in outline.own_nodes(owner)
+    )
+
+
+def may_copy_to_host(outline: Outline) -> bool:
+    """Whether something may be copied to the host without waiting for it."""
+    return any(
+        _may_go_to_host(outline, call)
+        for owner in outline.owners
+        if b"non_blocking" in outline.own_text(owner)
+        for call in outline.calls(owner)
+    )
+
+
+def _may_go_to_host(outline: Outline, call: ast.Call) -> bool:
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "to"):
+        return False
+    keywords = {one.arg: one.value for one in call.keywords}
+    target = keywords.get("device") or next(iter(call.args), None)
+    return "non_blocking" in keywords and target is not None and leads_to(outline, [target], re.compile("^cpu$"))
+
+
+def may_remove(outline: Outline) -> bool:
+    """Whether a function may delete something and save a checkpoint."""
+    owners = {id(owner): owner for owner, _ in calls_of(outline, _SAVES, ("torch", "safetensors"))}
+    removals = closure(outline, _REMOVALS) if owners else _REMOVALS
+    return any(
+        isinstance(owner.node, FUNCTIONS) and any(last_name(call.func) in removals or not last_name(call.func) for call in outline.calls(owner))
+        for owner in owners.values()
+    )
+
+
+def may_fuse(outline: Outline) -> bool:
+    """Whether an argument or a key may be called ``fused``, and nothing longer."""
+    return _FUSED.search(outline.data) is not None
+
+
+def may_round(outline: Outline) -> bool:
+    """Whether a number of accumulation steps may be the result of a division."""
+    return any(
+        value is not None
+        and any(map(_counts_steps, targets_of(statement)))
+        and (isinstance(statement, ast.AugAssign) or any(_divides(one) for one in nodes_below(value)))
+        for statement in (*outline.assigned, *outline.augmented)
+        if (value := statement.value) is not None
+    )
+
+
+def _counts_steps(target: ast.expr) -> bool:
+    key = target.slice if isinstance(target, ast.Subscript) else None
+    name = str(key.value) if isinstance(key, ast.Constant) else last_name(target)
+    return bool(name) and is_accumulation(name)
+
+
+def _divides(node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, _DIVISIONS)
+
+
+__all__ = ["may_checkpoint", "may_copy_to_host", "may_fuse", "may_guard_compile", "may_leave_implementation", "may_remove", "may_round"]

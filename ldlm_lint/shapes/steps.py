@@ -1,0 +1,172 @@
+"""What findings in a training step need: a test or handler that leaves it, or a loss that is kept beyond it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.shapes.losses import speaks_of_loss
+from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, dotted, has_any, last_name, may_loop, targets_of
+from ldlm_lint.shapes.walks import nodes_below
+
+_BACKWARD = frozenset({"backward", "manual_backward", "backward_step"})
+_DIFFERENTIATES = ("backward", "manual_backward")
+_SCALER = re.compile(r"scaler$", re.I)
+_STEP_WORDS = (b"backward", b"caler", b"CALER")
+_NOT_FINITE = re.compile(r"^(is_?nan|is_?inf|is_?finite|isnan_?any|has_?(nan|inf)\w*|is_?(nan_?or_?inf|inf_?or_?nan)\w*)$")
+_FINITE_WORDS = (b"nan", b"inf", b"finite")
+_LEAVES = (ast.Continue, ast.Break, ast.Return)
+_SUMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_KEEPING = frozenset({"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"})
+_METHODS = frozenset({"append", "update", "add", "push", "record", "log"})
+_PASS_WORDS = (b"backward", b"scale_loss")
+
+
+def may_skip(outline: Outline) -> bool:
+    """Whether a test of a loss, or a handler, may leave a training step before or instead of its backward pass."""
+    helped = any(isinstance(one.node, FUNCTIONS) and _asks_if_finite(outline, one) for one in outline.owners)
+    for owner in outline.owners:
+        lightning = owner.name == "training_step"
+        if not (lightning or has_any(outline.text(owner.node), _STEP_WORDS)):
+            continue
+        if not has_any(outline.own_text(owner), (b"if", b"try")):
+            continue
+        for one in outline.own_nodes(owner):
+            if isinstance(one, ast.Try) and one.handlers and any(map(_runs_backward, one.body)):
+                return True
+            if isinstance(one, ast.If) and _may_leave(outline, owner, one, lightning) and _may_ask(outline, one.test, helped, set()):
+                return True
+    return False
+
+
+def _asks_if_finite(outline: Outline, owner: Owner) -> bool:
+    if not has_any(outline.own_text(owner).lower(), _FINITE_WORDS):
+        return False
+    return any(_NOT_FINITE.search(last_name(one.func)) for one in outline.calls(owner))
+
+
+def _may_leave(outline: Outline, owner: Owner, node: ast.If, lightning: bool) -> bool:
+    """Whether a branch leaves a step that goes on to a backward pass, or only the branch runs one."""
+    if isinstance(node.body[-1], _LEAVES):
+        end = owner.node.end_lineno if isinstance(owner.node, FUNCTIONS) else len(outline.lines)
+        return lightning or has_any(b"".join(outline.lines[(node.end_lineno or 1) - 1 : end]), _STEP_WORDS)
+    return any(map(_runs_backward, node.body))
+
+
+def _runs_backward(statement: ast.stmt) -> bool:
+    calls = (one for one in nodes_below(statement) if isinstance(one, ast.Call))
+    return any(last_name(one.func) in _BACKWARD or _SCALER.search(last_name(one.func)) for one in calls)
+
+
+def _may_ask(outline: Outline, test: ast.expr, helped: bool, seen: set[str]) -> bool:
+    """Whether a test may ask if a loss is finite or too large, itself or by a flag."""
+    for one in nodes_below(test):
+        if isinstance(one, ast.Call):
+            if _NOT_FINITE.search(last_name(one.func)) or (helped and (one.args or isinstance(one.func, ast.Attribute))):
+                return True
+        elif isinstance(one, ast.Compare):
+            if _may_compare(outline, one):
+                return True
+        elif isinstance(one, ast.Name) and one.id not in seen:
+            seen.add(one.id)
+            values = outline.bound.get(one.id, ())
+            if any(_is_true(value) or _may_ask(outline, value, helped, seen) for value in values):
+                return True
+    return False
+
+
+def _may_compare(outline: Outline, test: ast.Compare) -> bool:
+    """``loss > limit`` and ``loss != loss``."""
+    if len(test.ops) != 1 or not isinstance(test.ops[0], (ast.NotEq, ast.Gt, ast.GtE)):
+        return False
+    return speaks_of_loss(outline, [test.left])
+
+
+def _is_true(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is True
+
+
+def may_keep_graph(outline: Outline) -> bool:
+    """Whether what a step differentiates may be added to, or put into, something that outlives the step."""
+    helpers = {one.name for one in outline.owners if one.name and has_any(outline.text(one.node), _PASS_WORDS)}
+    words = (*_PASS_WORDS, *(one.encode() for one in helpers))
+    steps = [one for one in outline.owners if has_any(outline.text(one.node), words)]
+    losses: set[str] | None = None
+    for owner in steps:
+        loops = may_loop(outline.own_text(owner))
+        for value, into in _collected(outline, owner):
+            if not (loops or into.startswith("self.")):
+                continue
+            if _is_by(value, helpers):
+                return True
+            parts = list(_kept(value))
+            if parts and losses is None:
+                losses = set(_differentiated(outline, helpers))
+            if any(not part or part in (losses or ()) or "loss" in part.lower() for part in parts):
+                return True
+    return False
+
+
+def _collected(outline: Outline, owner: Owner) -> Iterator[tuple[ast.expr, str]]:
+    """What is added to something or put into it, and what takes it."""
+    for one in outline.own_nodes(owner):
+        if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
+            yield one.value, _key(one.target)
+        elif isinstance(one, ast.Assign) and isinstance(one.value, ast.BinOp) and isinstance(one.value.op, ast.Add):
+            yield from ((side, _key(one.targets[0])) for side in (one.value.left, one.value.right))
+        elif isinstance(one, ast.Expr) and isinstance(call := one.value, ast.Call) and last_name(call.func) in _METHODS:
+            into = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+            yield from ((argument, _key(into)) for argument in call.args)
+
+
+def _is_by(value: ast.expr, helpers: set[str]) -> bool:
+    """Whether a value comes straight from a function of the file that may differentiate."""
+    return isinstance(value, ast.Call) and last_name(value.func) in helpers
+
+
+def _key(node: ast.expr) -> str:
+    """A dotted name; all elements of one thing count as the same. Empty for what is neither."""
+    base = node
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    return dotted(base) if base is node else f"{dotted(base)}[]"
+
+
+def _kept(value: ast.expr) -> Iterator[str]:
+    """The dotted names whose graph a value holds on to; empty for an element of what has no name."""
+    if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
+        name = _key(value)
+        if not name.endswith(".data"):
+            yield name
+    elif isinstance(value, ast.BinOp) and isinstance(value.op, _SUMS):
+        yield from _kept(value.left)
+        if not isinstance(value.op, ast.Div):
+            yield from _kept(value.right)
+    elif isinstance(value, ast.UnaryOp):
+        yield from _kept(value.operand)
+    elif isinstance(value, (ast.Tuple, ast.List)):
+        for one in value.elts:
+            yield from _kept(one)
+    elif isinstance(value, ast.Dict):
+        for one in value.values:
+            yield from _kept(one)
+    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _KEEPING:
+        yield from _kept(value.func.value)
+
+
+def _differentiated(outline: Outline, helpers: set[str]) -> Iterator[str]:
+    """The dotted names that may be differentiated: what has a backward pass, and what helpers with one return."""
+    for owner in outline.owners:
+        for one in outline.calls(owner) if has_any(outline.own_text(owner), _PASS_WORDS) else ():
+            if isinstance(one.func, ast.Attribute) and one.func.attr in _DIFFERENTIATES:
+                yield from _kept(one.func.value)
+                yield from (name for inner in (one.args[:1], getattr(one.func.value, "args", [])[:1]) for value in inner for name in _kept(value))
+            elif last_name(one.func) == "scale_loss":
+                yield from (name for value in one.args[:1] for name in _kept(value))
+    for one in outline.assigned:
+        if isinstance(one.value, ast.Call) and last_name(one.value.func) in helpers:
+            yield from (_key(part) for target in targets_of(one) for part in getattr(target, "elts", [target]))
+
+
+__all__ = ["may_keep_graph", "may_skip"]

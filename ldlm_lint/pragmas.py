@@ -8,10 +8,12 @@ In YAML, TOML, ``.env`` files and Dockerfiles everything that looks like one is 
 
 from __future__ import annotations
 
+import bisect
 import io
+import itertools
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from ldlm_lint.source import Kind, Source
@@ -43,9 +45,9 @@ def comments(source: Source) -> tuple[Comment, ...]:
     if source.kind is Kind.JSON:
         return ()
     if source.kind not in (Kind.PYTHON, Kind.SHELL):
-        return tuple(_placed(line, text, alone, _lines(source)) for line, text, alone in _scanned(source.lines, 0))
+        return tuple(_all_placed(_scanned(source.lines, 0), _lines(source)))
     found, statements = _python(source) if source.kind is Kind.PYTHON else _shell(source.lines)
-    placed = tuple(_placed(line, text, alone, statements) for line, text, alone in found)
+    placed = tuple(_all_placed(found, statements))
     return tuple(_within_cell(comment, source) for comment in placed) if source.parts else placed
 
 
@@ -89,8 +91,16 @@ _Found = list[tuple[int, str, bool]]
 _Statements = list[tuple[int, int]]
 
 
-def _placed(line: int, text: str, alone: bool, statements: _Statements) -> Comment:
-    first, last = next((one for one in statements if one[1] >= line), (line, line))
+def _all_placed(found: Iterable[tuple[int, str, bool]], statements: _Statements) -> Iterator[Comment]:
+    lasts = list(itertools.accumulate((last for _, last in statements), max))
+    for line, text, alone in found:
+        at = bisect.bisect_left(lasts, line)
+        yield _placed(line, text, alone, statements[at] if at < len(statements) else (line, line))
+
+
+def _placed(line: int, text: str, alone: bool, statement: tuple[int, int]) -> Comment:
+    """A comment with the lines that it speaks about; ``statement`` are those of the first that does not end before it."""
+    first, last = statement
     if alone:
         # Between the lines of a statement a comment has only the next line to speak about.
         first, last = (first, last) if first > line else (line, line + 1)
@@ -138,10 +148,13 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
     statements: _Statements = []
     heredocs: list[tuple[str, bool]] = []
     quote, first, fed = "", 0, 0
+    # The last line that reads as each text, as it stands and without the tabs before it.
+    ends = tuple({_bare(line, tabs): number for number, line in enumerate(lines, start=1)} for tabs in (False, True))
     for number, line in enumerate(lines, start=1):
         if heredocs and not quote:
             found += ((number, text, alone) for _, text, alone in _scanned((line,), 0))
-            if _ends(line, *heredocs[0]):
+            delimiter, tabs = heredocs[0]
+            if _bare(line, tabs) == delimiter:
                 heredocs.pop(0)
                 if not heredocs and fed:
                     # What a command is fed belongs to it.
@@ -152,7 +165,7 @@ def _shell(lines: tuple[str, ...]) -> tuple[_Found, _Statements]:
         code, comment, quote = _scan_line(line, quote)
         if comment:
             found.append((number, comment, not code.strip()))
-        heredocs += (one for one in _opened(code) if any(_ends(later, *one) for later in lines[number:]))
+        heredocs += (one for one in _opened(code) if ends[one[1]].get(one[0], 0) > number)
         if not quote and not _continues(code):
             # A command may be continued into a line that holds a comment alone, or nothing.
             if heredocs:
@@ -205,5 +218,6 @@ def _opened(code: str) -> Iterator[tuple[str, bool]]:
         yield match[2] or match[3] or match[4], match[1] == "-"
 
 
-def _ends(line: str, delimiter: str, tabs: bool) -> bool:
-    return (line.lstrip("\t") if tabs else line) == delimiter
+def _bare(line: str, tabs: bool) -> str:
+    """A line as a delimiter is compared with it; ``tabs``: without those before it."""
+    return line.lstrip("\t") if tabs else line

@@ -6,8 +6,9 @@ not looked for may well be there. Nothing is said of a file that was not checked
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from ldlm_lint.add_ignores import REASON, same_code
 from ldlm_lint.autofix.edits import apply_edits
@@ -21,6 +22,8 @@ from ldlm_lint.suppress import MARK, Pragma, suppressions
 
 _NOT_CHECKED = frozenset({INTERNAL_ERROR.symbol, UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol})
 _ITSELF = UNUSED_SUPPRESSION.symbol
+_MOST_IN_COMMENT = 5
+"""A comment is mended once in a round of fixes; one that says more than this is no comment that somebody wrote."""
 
 
 def unused_suppressions(source: Source, found: Collection[Finding], applied: Collection[str]) -> Iterator[Finding]:
@@ -37,10 +40,11 @@ def unused_suppressions(source: Source, found: Collection[Finding], applied: Col
         if finding.rule in applied:
             for pragma in pragmas.covering(finding, by_symbol[finding.rule]):
                 used[pragma].add(finding.rule)
+    crowds = Counter(pragma.comment.line for pragma in (*pragmas.file, *pragmas.lines))
     for pragma in (*pragmas.file, *pragmas.lines):
         finding = _judged(source, pragma, used[pragma], applied)
         if finding is not None and not _silenced(pragma, pragmas.covering(finding, UNUSED_SUPPRESSION)):
-            yield finding
+            yield finding if crowds[pragma.comment.line] <= _MOST_IN_COMMENT else replace(finding, fix=None)
 
 
 def _silenced(pragma: Pragma, covering: Iterable[Pragma]) -> bool:

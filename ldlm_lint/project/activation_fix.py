@@ -18,6 +18,7 @@ from ldlm_lint.project.model_options import choice_of
 from ldlm_lint.project.models import Models
 from ldlm_lint.project.recomputation import can_recompute
 from ldlm_lint.python.block_stacks import stacks_of
+from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MODULE = "torch.utils.checkpoint"
@@ -33,7 +34,8 @@ def checkpoint_fix(
     """
     module = models.trees.of(path)
     source = _source(project, path)
-    if module is None or source is None:
+    if module is None or source is None or syntax_of(source) is None:
+        # A file that does not parse cannot be shown to parse after an edit either.
         return None
     parts = []
     for model in module.body:

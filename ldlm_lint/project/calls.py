@@ -48,6 +48,7 @@ class Calls:
         self.sketch = Sketch(project, self.may_call)
         self._repeated: dict[tuple[str, str, str], bool] = {}
         self._trains: dict[tuple[str, str], bool] = {}
+        self._loops: dict[tuple[str, str, frozenset[int]], bool] = {}
         self._callers: dict[tuple[str, str], tuple[str, ...]] = {}
         self._calls_between: dict[tuple[str, str, str], tuple[CallSite, ...]] = {}
         self._targets: dict[tuple[str, Callee], tuple[tuple[str, Function], ...]] = {}
@@ -195,14 +196,19 @@ class Calls:
 
     def loop_trains(self, path: str, scope: str, lines: set[int]) -> bool:
         """Whether one of the loops at these lines of a function computes gradients in its body."""
+        key = (path, scope, frozenset(lines))
+        if key not in self._loops:
+            self._loops[key] = self._some_loop_trains(path, scope, lines)
+        return self._loops[key]
+
+    def _some_loop_trains(self, path: str, scope: str, lines: set[int]) -> bool:
         function = self.function(path, scope)
         if function is None or not lines:
             return False
-        if lines & set(function.backward_lines):
+        if not lines.isdisjoint(function.backward_lines):
             return True
-        flow = self.project.flow(path)
-        inside = (call for call in flow.calls if call.scope == scope and lines & set(call.loops))
-        return self._any_trains(path, inside) or self._iterates_a_training(flow, scope, lines)
+        inside = (call for call in self.project.calls_in(path, scope) if not lines.isdisjoint(call.loops))
+        return self._any_trains(path, inside) or self._iterates_a_training(self.project.flow(path), scope, lines)
 
     def _iterates_a_training(self, flow: ModuleFlow, scope: str, lines: set[int]) -> bool:
         """Whether one of the loops goes over a generator that trains: ``for loss in self.steps(): …``."""
@@ -211,7 +217,7 @@ class Calls:
             for one in flow.iterations
             if one.slot.kind == "out" and one.scope == scope and one.line in lines
         }
-        generators = (call for call in flow.calls if call.position in iterated)
+        generators = (call for call in flow.calls if call.position in iterated) if iterated else ()
         return any(
             function.yields and self.trains(where, function.scope)
             for call in generators

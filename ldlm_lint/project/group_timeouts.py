@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
-from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.base import extent
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
@@ -31,43 +30,63 @@ _MAKER = b"init_process_group"
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """The one call of a program that makes its default group."""
+    """The one call of some programs that makes their default group; ``place`` is its extent."""
 
     path: str
-    call: nodes.Call
+    place: tuple[int, int, int, int]
+    takes_timeout: bool
 
 
-def maker_for(project: Project, launches: Launches, setting: Span, seconds: int) -> Maker | None:
-    """The call that may take a timeout for the variable at a place; None where there is not exactly one.
+class Makers:
+    """The calls that make default groups, looked for once for all variables that the same programs get."""
 
-    It must be the only one of all programs that get the variable, take no timeout yet, and have no launch that
-    promises another one.
-    """
-    entries = _entries(project, launches, setting)
-    if not entries:
-        return None
+    def __init__(self, project: Project, launches: Launches) -> None:
+        self._project = project
+        self._launches = launches
+        self._found: dict[frozenset[str], Maker | None] = {}
+        self._edits: dict[tuple[Maker, int], tuple[Edit, ...] | None] = {}
+
+    def maker_for(self, setting: Span, seconds: int) -> Maker | None:
+        """The call that may take a timeout for the variable at a place; None where there is not exactly one.
+
+        It must be the only one of all programs that get the variable, take no timeout yet, and have no launch that
+        promises another one.
+        """
+        entries = _entries(self._project, self._launches, setting)
+        if entries not in self._found:
+            self._found[entries] = _only_maker(self._project, entries)
+        maker = self._found[entries]
+        agreed = maker is not None and all(_agrees(one, seconds) for one in self._launches.running(maker.path))
+        return maker if agreed else None
+
+    def edits_for(self, maker: Maker, seconds: int) -> tuple[Edit, ...] | None:
+        """The edits that pass the timeout; None where the call or the file cannot be edited."""
+        key = (maker, seconds)
+        if key not in self._edits:
+            self._edits[key] = _edits(self._project, maker, seconds)
+        return self._edits[key]
+
+
+def _only_maker(project: Project, entries: frozenset[str]) -> Maker | None:
     makers: dict[tuple[str, int], Maker] = {}
-    for path in project.reach_of_all(entries):
+    for path in project.reach_of_all(entries) if entries else ():
         data = project.data(path)
         if _OTHER_MAKERS.search(data) or sets_timeouts_later(data):
             return None
-        makers |= {(path, call.lineno or 0): Maker(path, call) for call in _calls(project, path)}
+        makers |= {(path, one.place[0]): one for one in _makers_in(project, path)}
     if len(makers) != 1:
         return None
     (maker,) = makers.values()
-    if not Arguments(maker.call, POSITIONAL)["timeout"].absent or not all(_makes(project, one, maker) for one in entries):
-        return None
-    return maker if all(_agrees(one, seconds) for one in launches.running(maker.path)) else None
+    return None if maker.takes_timeout or not all(_makes(project, one, maker) for one in entries) else maker
 
 
-def edits_for(project: Project, maker: Maker, seconds: int) -> tuple[Edit, ...] | None:
-    """The edits that pass the timeout; None where the call or the file cannot be edited."""
+def _edits(project: Project, maker: Maker, seconds: int) -> tuple[Edit, ...] | None:
     source = Source.from_bytes(maker.path, project.data(maker.path), Kind.PYTHON)
     try:
         needed, timedelta = ensure_import(source, "datetime", "timedelta")
     except SyntaxError:
         return None
-    passed = add_keyword(source, span_of(source, maker.call), "timeout", f"{timedelta}(seconds={seconds})")
+    passed = add_keyword(source, source.span_of(*maker.place), "timeout", f"{timedelta}(seconds={seconds})")
     return None if passed is None else tuple(filter(None, (needed, passed)))
 
 
@@ -86,10 +105,15 @@ def _gets(program: Program, setting: Span) -> bool:
     )
 
 
-def _calls(project: Project, path: str) -> Iterable[nodes.Call]:
+def _makers_in(project: Project, path: str) -> list[Maker]:
     """The calls of a file that make a default group."""
     module = tree_of(project, path) if _MAKER in project.data(path) and not project.is_test(path) else None
-    return [call for call in nodes_of(module, nodes.Call) if makes_default_group(call)] if module is not None else []
+    calls = nodes_of(module, nodes.Call) if module is not None else ()
+    return [
+        Maker(path, extent(call), not Arguments(call, POSITIONAL)["timeout"].absent)
+        for call in calls
+        if makes_default_group(call)
+    ]
 
 
 def _makes(project: Project, entry: str, maker: Maker) -> bool:

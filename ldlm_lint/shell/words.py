@@ -6,8 +6,10 @@ it cannot read at all is masked first. All positions are character offsets into 
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
+from types import ModuleType
 
 _PLAIN = re.compile(r"[\w./:,@%+=^-]*")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"$`\\]*)\"")
@@ -135,14 +137,32 @@ def is_too_deep(text: str) -> bool:
     return False
 
 
+@functools.cache
+def _bashlex() -> ModuleType:
+    """The parser, loaded when a word needs it: its tables take 0.16 s, more than most scripts take to read.
+
+    At a ``${`` that its word does not close it would go back to the beginning of the word, for ever.
+    """
+    import bashlex
+    from bashlex import subst
+
+    expand = subst._paramexpand
+
+    def advancing(parser: object, word: str, start: int) -> tuple[object, int]:
+        node, end = expand(parser, word, start)
+        if end <= start:
+            raise ValueError(f"nothing closes the parameter at {start}")
+        return node, end
+
+    subst._paramexpand = advancing
+    return bashlex
+
+
 def _parse(text: str) -> object | None:
     if len(text) > MAX_CHARACTERS or is_too_deep(text):
         return None
     try:
-        # Its parser tables take 0.16 s to load, more than most scripts take to read.
-        import bashlex
-
-        trees = bashlex.parse(text)
+        trees = _bashlex().parse(text)
     except Exception:  # bashlex raises IndexError, AttributeError, AssertionError … on what its grammar lacks
         return None
     return trees[0] if len(trees) == 1 else None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.engines import Engines
     from ldlm_lint.project.environments import Environments
     from ldlm_lint.project.frameworks import Trainers
+    from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
     from ldlm_lint.project.loaders import Tracer
@@ -140,6 +141,13 @@ class Context:
         return Environments(self.project, self.launches, self.sourcing)
 
     @cached_property
+    def group_makers(self) -> Makers:
+        """The calls that make default process groups."""
+        from ldlm_lint.project.group_timeouts import Makers
+
+        return Makers(self.project, self.launches)
+
+    @cached_property
     def trainers(self) -> Trainers:
         """Where the Trainer of transformers gets its settings."""
         from ldlm_lint.project.frameworks import Trainers
@@ -201,6 +209,15 @@ class Context:
         from ldlm_lint.project.steps import Steps
 
         return Steps(self.calls, often=True)
+
+    def reads_variable(self, name: str) -> bool:
+        """Whether Python of the project reads an environment variable by its literal name."""
+        from ldlm_lint.python.skim import reads_variable
+
+        key = ("reads-variable", name)
+        if key not in self.answers:
+            self.answers[key] = any(reads_variable(self.project.data(one), name) for one in self.project.files)
+        return self.answers[key]
 
     def runs_training(self, path: str) -> bool:
         """Whether a file has a backward pass, hands the training to a Trainer, or calls a function of the project that trains."""

@@ -10,7 +10,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.python.skim import reads_variable, without_comments
+from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.source import Kind
 
@@ -29,7 +29,7 @@ _EXPANSION = rb"^(?![ \t]*(?:#|echo\b|printf\b))[^\n]*\$\{?%s(?!\w)"
 def _variable_is_unread(context: Context, finding: Finding, name: str) -> Verdict:
     """No Python of the project reads the variable, nor does a script in the same shell or one that a container's environment may reach."""
     project, path = context.project, finding.span.path
-    if any(reads_variable(project.data(one), name) for one in project.files):
+    if context.reads_variable(name):
         return Verdict(False)
     if project.others.get(path) in (None, Kind.SHELL):
         return Verdict(path not in project.others or not context.sourcing.reads(path, name))

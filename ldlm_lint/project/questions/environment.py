@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Applicability, Finding, Fix, Related
-from ldlm_lint.project.group_timeouts import edits_for, maker_for
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT, is_harmless, is_wrong_heartbeat
 from ldlm_lint.shell.lint import settings
@@ -52,11 +51,11 @@ def _process_group_takes_timeout(context: Context, finding: Finding, length: str
     if fix is None:
         return Verdict(True)
     seconds = int(length)
-    maker = maker_for(context.project, context.launches, finding.span, seconds)
-    edits = edits_for(context.project, maker, seconds) if maker is not None else None
+    maker = context.group_makers.maker_for(finding.span, seconds)
+    edits = context.group_makers.edits_for(maker, seconds) if maker is not None else None
     if maker is None or edits is None:
         return Verdict(True)
-    place = Related(context.line_span(maker.path, maker.call.lineno or 1), "this process group gets no timeout")
+    place = Related(context.line_span(maker.path, maker.place[0]), "this process group gets no timeout")
     title = f"{fix.title} and pass timeout=timedelta(seconds={seconds}) to init_process_group"
     both = Fix(title, (*fix.edits, *edits), Applicability.UNSAFE, _TAKES_EFFECT % seconds)
     return Verdict(True, (place,), fix=both)

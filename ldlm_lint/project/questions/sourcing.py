@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.python.skim import reads_variable
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
 from ldlm_lint.rules.environment_watchdog import inert_beside
 from ldlm_lint.shell.launch_pipes import is_environment, speaks_of_pipefail
@@ -78,7 +77,7 @@ def _variable_is_read_nowhere_else(context: Context, finding: Finding, name: str
         return Verdict(True)
     if context.project.others.get(path) is Kind.SHELL and context.sourcing.reads(path, name):
         return Verdict(True, unsafe="a script that shares its shell expands the variable")
-    read = any(reads_variable(context.project.data(one), name) for one in context.project.files)
+    read = context.reads_variable(name)
     return Verdict(True, unsafe="Python of the project reads the variable" if read else "")
 
 

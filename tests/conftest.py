@@ -16,8 +16,9 @@ import pytest
 from calling import Enter, Run, calling, entered
 from hypothesis import settings
 
-settings.register_profile("fixed", derandomize=True)
-settings.register_profile("search")
+# Several suites may share the processors: how long an example takes says nothing.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("search", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 

@@ -20,6 +20,7 @@ from ldlm_lint.source import Kind
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
     from ldlm_lint.project.questions import Context
+    from ldlm_lint.scopes import Scope
 
 _GAVE_UP = "gave up"
 
@@ -29,7 +30,7 @@ class Decision:
     """The files that were linted, what kept others from it, and the findings that the project confirms.
 
     ``unseen`` and ``excluded`` are counts of the report. ``launches`` are the only scripts that launch a file with a
-    finding, by the file.
+    finding, by the file, ``scopes`` the functions and classes of such files where they are known.
     """
 
     files: tuple[tuple[Path, Kind], ...]
@@ -38,6 +39,7 @@ class Decision:
     unseen: int
     excluded: int
     launches: tuple[tuple[str, str], ...]
+    scopes: tuple[tuple[str, tuple[Scope, ...]], ...]
 
 
 def decision_of(
@@ -86,13 +88,15 @@ def _decided(
     results = lint_files(found.files, config, overlay, session=session, jobs=jobs, progress=progress)
     contexts: dict[str, Context] = {}
     findings = tuple(once(decide_all(results, config, overlay, contexts, session)))
+    found_in = {finding.span.path for finding in findings}
     return Decision(
         files=found.files,
         problems=found.problems,
         findings=findings,
         unseen=sum(result.unseen for result in results),
         excluded=found.excluded,
-        launches=tuple(sorted(_launches(contexts.values(), {finding.span.path for finding in findings}))),
+        launches=tuple(sorted(_launches(contexts.values(), found_in))),
+        scopes=tuple((one.path, one.scopes) for one in results if one.scopes is not None and one.path in found_in),
     )
 
 

@@ -51,7 +51,7 @@ def run(
     """
     overlay = overlay or {}
     decision = decision_of(paths, config, base, overlay, session=session, jobs=jobs, progress=progress)
-    sources = Sources({path.as_posix(): kind for path, kind in decision.files}, overlay)
+    sources = Sources({path.as_posix(): kind for path, kind in decision.files}, overlay, dict(decision.scopes))
     decided = list(decision.findings)
     if any(is_notebook(finding.span.path) for finding in decided):
         from ldlm_lint.notebooks.order import known

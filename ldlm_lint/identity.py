@@ -12,6 +12,7 @@ from ldlm_lint.config import relative_to
 from ldlm_lint.model import Finding, Identity
 from ldlm_lint.scopes import Scope, scopes, symbol_at
 from ldlm_lint.source import Kind, Source
+from ldlm_lint.sources import Sources
 
 LONGEST = 160
 # Written by hand, since Python's own tokens of an f-string differ between its versions and a baseline must not.
@@ -42,7 +43,7 @@ class Identifier:
         if not isinstance(source, Source):
             return Identity(relative, finding.rule, "", "")
         if path not in self._scopes:
-            self._scopes[path] = scopes(source)
+            self._scopes[path] = self._sources.scopes(path) if isinstance(self._sources, Sources) else scopes(source)
         symbol = symbol_at(self._scopes[path], finding.span.start)
         return Identity(relative, finding.rule, symbol, shortened(folded(source.slice(finding.span), source.kind)))
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
     from ldlm_lint.evidence.support import Support
     from ldlm_lint.python.flow import ModuleFlow
+    from ldlm_lint.scopes import Scope
 
 
 _FIGURE = re.compile(r"\d|[Mm]easured")
@@ -288,13 +289,15 @@ class FileResult:
     """What one file yields; a pure function of its bytes, the version and the configuration.
 
     ``unseen`` counts the stretches of a script that the parsers could not read; ``flow`` is where values go inside a
-    Python file, for the project pass, where the file was parsed anyway and may matter to it.
+    Python file, for the project pass, where the file was parsed anyway and may matter to it; ``scopes`` are those of a
+    Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked.
     """
 
     path: str
     findings: tuple[Finding, ...] = ()
     unseen: int = 0
     flow: ModuleFlow | None = None
+    scopes: tuple[Scope, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -11,16 +11,20 @@ import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.source import Kind, Source
 
+if TYPE_CHECKING:
+    from astroid import nodes
+
 # What of a statement or module holds statements, or what holds them in turn.
 _PARTS = ("body", "orelse", "finalbody", "handlers", "cases")
+_DEFINITIONS = frozenset({"FunctionDef", "AsyncFunctionDef", "ClassDef"})
 _LAYOUT = (tokenize.NL, tokenize.COMMENT, tokenize.ENCODING, tokenize.ENDMARKER)
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """A function, class or key: the bytes ``[start, end)`` that belong to it, and its dotted name."""
 
     start: int
@@ -36,6 +40,15 @@ def scopes(source: Source) -> tuple[Scope, ...]:
         found = keys(source)
     else:
         found = python_scopes(source) if source.kind is Kind.PYTHON else _shell(source)
+    return _ordered(found)
+
+
+def scopes_of(module: nodes.Module, source: Source) -> tuple[Scope, ...]:
+    """As `scopes`, of a Python file whose light tree is there."""
+    return _ordered(_by_tree(source, module))
+
+
+def _ordered(found: Iterator[Scope]) -> tuple[Scope, ...]:
     return tuple(sorted(found, key=lambda scope: (scope.start, -scope.end)))
 
 
@@ -56,20 +69,26 @@ def python_scopes(source: Source) -> Iterator[Scope]:
     return _by_tree(source, tree)
 
 
-def _by_tree(source: Source, tree: ast.Module) -> Iterator[Scope]:
+def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]:
     starts = (*source.line_starts, len(source.data))
     last = tree.body[-1].end_lineno if tree.body else 0
-    waiting: list[tuple[ast.AST, str]] = [(tree, "")]
+    waiting: list[tuple[ast.AST | nodes.NodeNG, str]] = [(tree, "")]
     while waiting:
         node, around = waiting.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if node.__class__.__name__ in _DEFINITIONS:
             around = f"{around}.{node.name}" if around else node.name
-            first = min((node.lineno, *(one.lineno for one in node.decorator_list)))
+            first = min((node.lineno, *(one.lineno for one in _decorators(node))))
             # The last scope is open to the end of the file.
             end = len(source.data) + 1 if node.end_lineno == last else starts[min(node.end_lineno, len(starts) - 1)]
             yield Scope(starts[first - 1], end, around)
         for part in _PARTS:
             waiting += [(child, around) for child in getattr(node, part, ())]
+
+
+def _decorators(definition: ast.AST | nodes.NodeNG) -> list[ast.AST] | list[nodes.NodeNG]:
+    if isinstance(definition, ast.AST):
+        return definition.decorator_list
+    return definition.decorators.nodes if definition.decorators is not None else []
 
 
 @dataclass(frozen=True, slots=True)

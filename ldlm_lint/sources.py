@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.linting import Overlay, source_of
+from ldlm_lint.scopes import Scope, scopes
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 T = TypeVar("T")
+NOTHING_KNOWN: Mapping[str, tuple[Scope, ...]] = MappingProxyType({})
 
 
 class Sources(dict[str, Source]):
     """Sources by path; a file that cannot be shown has as many blank lines as its fault needs to be placed.
 
-    ``kinds`` are those of the files that are known, ``overlay`` holds contents that take the place of what is on disk.
+    ``kinds`` are those of the files that are known, ``overlay`` holds contents that take the place of what is on disk,
+    ``scopes`` what is known of the functions and classes in them.
     """
 
-    def __init__(self, kinds: Mapping[str, Kind], overlay: Overlay) -> None:
+    def __init__(
+        self, kinds: Mapping[str, Kind], overlay: Overlay, scopes: Mapping[str, tuple[Scope, ...]] = NOTHING_KNOWN
+    ) -> None:
         super().__init__()
+        self._scopes = scopes
         self._kinds = kinds
         self._overlay = overlay
 
@@ -32,6 +39,11 @@ class Sources(dict[str, Source]):
             source = Source(path, b"\n" * (error.line - 1), kind)
         self[path] = source
         return source
+
+    def scopes(self, path: str) -> tuple[Scope, ...]:
+        """The functions and classes of a file, or the keys of a configuration, as `ldlm_lint.scopes.scopes` tells them."""
+        known = self._scopes.get(path)
+        return scopes(self[path]) if known is None else known
 
     def mentions(self, path: str, words: bytes) -> bool:
         """Whether a file holds some bytes; it is not kept for the answer."""

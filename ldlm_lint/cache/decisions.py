@@ -40,5 +40,5 @@ def recall(session: Session, name: str) -> Decision | None:
 def remember(session: Session, name: str, decision: Decision) -> None:
     """Keep a decision with all that the run has looked at."""
     files = tuple((path.as_posix(), kind.value) for path, kind in decision.files)
-    rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches)
+    rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches, decision.scopes)
     session.remember(name, encode((files, *rest)))

@@ -22,6 +22,7 @@ from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import Parsed, parse
 from ldlm_lint.python.walks import preorder, release
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
+from ldlm_lint.scopes import scopes_of
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -83,9 +84,10 @@ def lint(
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
     matters = parsed.module is not None and (Skim(source.data).trains or any(one.claims for one in findings))
     flow, failures = _flow(parsed, source) if matters else (None, ())
+    scopes = scopes_of(parsed.module, source) if findings and parsed.module is not None and not parsed.error_line else None
     if parsed.module is not None:
         release(parsed.module)
-    return FileResult(source.path, (*findings, *failures), flow=flow)
+    return FileResult(source.path, (*findings, *failures), flow=flow, scopes=scopes)
 
 
 def _flow(parsed: Parsed, source: Source) -> tuple[ModuleFlow | None, tuple[Finding, ...]]:

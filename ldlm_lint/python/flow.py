@@ -6,18 +6,18 @@ iterated more than once?" or "does this save stand in a training loop?". It is a
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.python.gradients import NO_FACTS, GradientFacts, gradient_facts
-from ldlm_lint.python.guards import guards_of
+from ldlm_lint.python.gradients import NO_FACTS, GradientFacts, gradient_facts, owned
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
-from ldlm_lint.python.rarity import is_rare
+from ldlm_lint.python.sites import site_of
 from ldlm_lint.python.slots import (
     ANY_ELEMENT,
     Slot,
@@ -48,6 +48,9 @@ class Callee(NamedTuple):
 
     kind: str
     name: str
+
+
+_NOBODY = Callee("method", "")
 
 
 class Passed(NamedTuple):
@@ -138,10 +141,10 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
     records = [node for node in nodes_of(module, nodes.ClassDef) if _is_record(node)]
     for record in records:
         moves.extend(_record_moves(record))
-    functions = (*_functions(module), *map(_constructor, records))
-    return ModuleFlow(
-        path, functions, tuple(calls), tuple(moves), tuple(iterations), complete, gradient_facts(module)
-    )
+    owners = owned(module)
+    functions = (*_functions(owners), *map(_constructor, records))
+    gradients = gradient_facts(module, owners)
+    return ModuleFlow(path, functions, tuple(calls), tuple(moves), tuple(iterations), complete, gradients)
 
 
 def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
@@ -218,26 +221,24 @@ def _is_relative_import(node: nodes.NodeNG) -> bool:
 def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
     scope = scope_name(function_of(iterable))
     for slot in slots_of(iterable):
-        yield Iteration(slot, scope, line, _repeating(iterable, slot))
+        yield Iteration(slot, scope, line, _repeating(iterable, slot, loops_around(iterable)))
 
 
-def _repeating(node: nodes.NodeNG, slot: Slot) -> tuple[int, ...]:
-    """The lines of the loops around a node in which the slot is neither bound anew nor another element each time."""
+def _repeating(node: nodes.NodeNG, slot: Slot, loops: Collection[nodes.NodeNG]) -> tuple[int, ...]:
+    """The lines of those loops around a node in which the slot is neither bound anew nor another element each time."""
+    if not loops:
+        return ()
     keys: set[str] = set()
     if slot.index == ANY_ELEMENT:
         subscripts = nodes_of(node, nodes.Subscript)
         keys = {name.name for part in subscripts for name in nodes_of(part.slice, nodes.Name)}
-    return tuple(
-        loop.lineno or 0 for loop in loops_around(node) if not _binds(loop, slot) and not _steps_through(loop, keys)
-    )
+    return tuple(loop.lineno or 0 for loop in loops if not _binds(loop, slot) and not _steps_through(loop, keys))
 
 
 def _steps_through(loop: nodes.NodeNG, names: set[str]) -> bool:
     """Whether the loop's own variable is one of the names."""
     target = getattr(loop, "target", None)
-    return (
-        bool(names) and target is not None and any(one.name in names for one in nodes_of(target, nodes.AssignName))
-    )
+    return bool(names) and target is not None and any(one.name in names for one in nodes_of(target, nodes.AssignName))
 
 
 def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
@@ -283,14 +284,15 @@ def _loop_line(node: nodes.NodeNG) -> int:
 
 
 def _call_site(call: nodes.Call) -> CallSite:
-    passed = []
-    arguments = [*enumerate(call.args), *((keyword.arg or MAPPING, keyword.value) for keyword in call.keywords)]
-    for key, node in arguments:
-        passed.extend(Passed(key, slot, _repeating(node, slot)) for slot in slots_of(node))
-    loops = tuple(loop.lineno or 0 for loop in loops_around(call))
-    callee = callee_of(call) or Callee("method", "")
-    place = (scope_name(function_of(call)), position_of(call), loops)
-    return CallSite(callee, *place, tuple(passed), guards_of(call), is_rare(call))
+    site = site_of(call)
+    passed: list[Passed] = []
+    for key, node in enumerate(call.args):
+        passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
+    for keyword in call.keywords:
+        key, node = keyword.arg or MAPPING, keyword.value
+        passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
+    callee = callee_of(call) or _NOBODY
+    return CallSite(callee, site.scope, position_of(call), site.lines, tuple(passed), site.guards, site.rare)
 
 
 def _class_of_self(node: nodes.NodeNG) -> str:
@@ -302,14 +304,9 @@ def _class_of_self(node: nodes.NodeNG) -> str:
     return scope_name(function.parent) if isinstance(node, nodes.Name) and first and first[0].name == node.name else ""
 
 
-def _functions(module: nodes.Module) -> Iterator[Function]:
-    own: dict[nodes.NodeNG, list[nodes.NodeNG]] = {
-        node: [] for node in [module, *nodes_of(module, nodes.FunctionDef)]
-    }
-    for node in nodes_of(module, (nodes.Call, nodes.Yield, nodes.YieldFrom)):
-        own[function_of(node)].append(node)
-    for node, inner in own.items():
-        calls = [one for one in inner if isinstance(one, nodes.Call)]
+def _functions(owners: Mapping[nodes.NodeNG, list[nodes.NodeNG]]) -> Iterator[Function]:
+    for node, inner in owners.items():
+        calls = [one for one in inner if one.__class__ is nodes.Call]
         backward = (
             line
             for call in calls
@@ -323,7 +320,7 @@ def _functions(module: nodes.Module) -> Iterator[Function]:
             backward_lines=tuple(backward),
             saves=any(_saves(call) for call in calls),
             lightning=_in_lightning_class(node),
-            yields=len(calls) < len(inner),
+            yields=any(isinstance(one, (nodes.Yield, nodes.YieldFrom)) for one in inner),
         )
 
 
@@ -344,6 +341,11 @@ def _saves(call: nodes.Call) -> bool:
     ) or qualified(call.func) <= SAVES
 
 
+@functools.lru_cache(1 << 14)
+def _names_step(name: str) -> bool:
+    return _TRAINING_CALL.match(name) is not None
+
+
 def is_backward(call: nodes.Call) -> bool:
     """A mark of a training step: ``loss.backward()``, ``engine.backward(loss)``, ``optimizer.zero_grad()``.
 
@@ -351,7 +353,7 @@ def is_backward(call: nodes.Call) -> bool:
     a ``train_step_fn``. A ``backward`` inside a method ``backward`` is an autograd function's.
     """
     last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
-    if _TRAINING_CALL.match(last):
+    if _names_step(last):
         return True
     if not isinstance(call.func, nodes.Attribute) or last not in _TRAINING_STEPS:
         return False

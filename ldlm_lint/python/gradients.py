@@ -5,15 +5,16 @@ What the project pass asks of a file about these is `GradientFacts`, a part of i
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from astroid import nodes
 
 from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS, looks_like_model
 from ldlm_lint.python.names import bindings, last_name
-from ldlm_lint.python.places import function_of, position_of, scope_name
+from ldlm_lint.python.places import by_function, function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
@@ -71,26 +72,35 @@ class GradientFacts:
 
 
 NO_FACTS = GradientFacts()
+_ATTRIBUTES = {nodes.Attribute, nodes.AssignAttr}
+_OWNED = (
+    *(nodes.FunctionDef, nodes.Call, nodes.Yield, nodes.YieldFrom),
+    *(nodes.AugAssign, nodes.AssignAttr, nodes.Attribute),
+)
 
 
-def gradient_facts(module: nodes.Module) -> GradientFacts:
-    """The facts of a parsed file."""
-    owners: dict[nodes.NodeNG, list[nodes.NodeNG]] = {
-        one: [] for one in [module, *nodes_of(module, nodes.FunctionDef)]
-    }
-    for node in nodes_of(module, (nodes.Call, nodes.AugAssign, nodes.AssignAttr, nodes.Attribute)):
-        if not isinstance(node, (nodes.AssignAttr, nodes.Attribute)) or node.attrname in ("requires_grad", "grad"):
-            owners[function_of(node)].append(node)
-    quiet = [
-        call for one in nodes_of(module, nodes.With) if is_quiet(one) for call in nodes_of(one, nodes.Call)
-    ]
+def owned(module: nodes.Module) -> dict[nodes.NodeNG, list[nodes.NodeNG]]:
+    """The calls, the ``yield`` expressions and the places of gradients in a file, by the functions that they run in."""
+    return by_function(module, filter(_may_matter, nodes_of(module, _OWNED)))
+
+
+def _may_matter(node: nodes.NodeNG) -> bool:
+    return node.__class__ not in _ATTRIBUTES or node.attrname in ("requires_grad", "grad")
+
+
+def gradient_facts(
+    module: nodes.Module, owners: Mapping[nodes.NodeNG, list[nodes.NodeNG]] | None = None
+) -> GradientFacts:
+    """The facts of a parsed file; ``owners`` is what is `owned` by its functions, where that is known."""
+    owners = owned(module) if owners is None else owners
+    quiet = [call for one in nodes_of(module, nodes.With) if is_quiet(one) for call in nodes_of(one, nodes.Call)]
     unrecorded = frozenset(position_of(call) for call in quiet)
     functions = tuple(_facts_of(owner, inner, unrecorded) for owner, inner in owners.items())
     return GradientFacts(functions, unrecorded)
 
 
 def _facts_of(owner: nodes.NodeNG, inner: list[nodes.NodeNG], unrecorded: frozenset[str]) -> FunctionGradients:
-    calls = [one for one in inner if isinstance(one, nodes.Call)]
+    calls = [one for one in inner if one.__class__ is nodes.Call]
     parameters = {one.name for one in owner.args.arguments} if isinstance(owner, nodes.FunctionDef) else set()
     return FunctionGradients(
         scope=scope_name(owner),
@@ -197,9 +207,14 @@ def computes_gradients(node: nodes.NodeNG) -> bool:
     return isinstance(node, nodes.Call) and _call_computes(node)
 
 
+@functools.lru_cache(1 << 14)
+def _names_gradients(name: str) -> bool:
+    return name in _COMPUTES or _TRAINS.search(name) is not None or _BY_INPUT.search(name) is not None
+
+
 def _call_computes(call: nodes.Call) -> bool:
     name = last_name(call.func)
-    if name in _COMPUTES or _TRAINS.search(name) or _BY_INPUT.search(name):
+    if _names_gradients(name):
         return True
     if name == "requires_grad_":
         return not (call.args and constant(call.args[0]) is False)
@@ -225,18 +240,30 @@ def mode_of(call: nodes.Call) -> bool | None:
 
 def _run(calls: list[nodes.Call], parameters: set[str], unrecorded: frozenset[str]) -> Iterator[str]:
     for call in calls:
+        if not (call.args or call.keywords) or not _may_run(call, parameters):
+            continue
         root = root_of(call.func)
-        if not root or position_of(call) in unrecorded or not (call.args or call.keywords):
+        if not root or position_of(call) in unrecorded:
             continue
         if root in parameters or (root.startswith("self.") and looks_like_model(last_name(call.func))):
             yield root
 
 
+def _may_run(call: nodes.Call, parameters: set[str]) -> bool:
+    """A cheap look before names are put together: most calls are of functions of modules."""
+    owner = _without_wrapper(call.func)
+    return owner.name in parameters if isinstance(owner, nodes.Name) else looks_like_model(last_name(call.func))
+
+
 def root_of(function: nodes.NodeNG) -> str:
     """The dotted name of the model that a call runs: ``model`` for ``model.forward(x)`` and ``model.module(x)``."""
+    return dotted(_without_wrapper(function))
+
+
+def _without_wrapper(function: nodes.NodeNG) -> nodes.NodeNG:
     while isinstance(function, nodes.Attribute) and function.attrname in ("forward", "module", "__call__"):
         function = function.expr
-    return dotted(function)
+    return function
 
 
 def dotted(node: nodes.NodeNG) -> str:

@@ -7,6 +7,7 @@ only the project can tell.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ from ldlm_lint.python.walks import nodes_of
 RANK = "*"
 _CACHE = "_ldlm_guards"
 _WORDS = "_ldlm_guard_words"
+_RANKS = "_ldlm_tests_rank"
 _BEFORE = "_ldlm_demanded_before"
 _DEPTH = 3
 _RANK_WORD = re.compile(
@@ -40,6 +42,11 @@ _MANY = re.compile(
     re.I,
 )
 _EXITS = {"exit", "_exit", "quit"}
+
+
+@functools.lru_cache(1 << 14)
+def _speaks_of_rank(name: str) -> bool:
+    return _RANK_WORD.search(name) is not None
 
 
 def guards_of(node: nodes.NodeNG) -> tuple[str, ...]:
@@ -92,7 +99,7 @@ def _of_block(statement: nodes.NodeNG) -> Iterator[str]:
             name = _last_name(decorator)
             # ``@hydra.main`` and its like start the program; they choose no process.
             if name != "main":
-                yield RANK if _RANK_WORD.search(name) else name
+                yield RANK if _speaks_of_rank(name) else name
 
 
 def _demanded_before(statement: nodes.NodeNG) -> frozenset[str]:
@@ -140,14 +147,22 @@ def words(test: nodes.NodeNG, *, holds: bool) -> set[str]:
 
 
 def _tests_rank(test: nodes.NodeNG, depth: int = 0) -> bool:
+    # Where a variable holds a condition, all conditions on the variable ask that one.
+    known: dict[int, bool] = test.__dict__.setdefault(_RANKS, {})
+    if depth not in known:
+        known[depth] = _finds_rank(test, depth)
+    return known[depth]
+
+
+def _finds_rank(test: nodes.NodeNG, depth: int) -> bool:
     for node in nodes_of(test, (nodes.Name, nodes.Attribute)):
-        if _RANK_WORD.search(_last_name(node)):
+        if _speaks_of_rank(node.attrname if isinstance(node, nodes.Attribute) else node.name):
             return True
     held = (one for name in _truth_names(test) for one in _conditions(name)) if depth < _DEPTH else ()
     if any(_tests_rank(one, depth + 1) for one in held):
         return True
     keys = (constant(node.slice) for node in nodes_of(test, nodes.Subscript))
-    if any(isinstance(key, str) and _RANK_WORD.search(key) for key in keys):
+    if any(isinstance(key, str) and _speaks_of_rank(key) for key in keys):
         return True
     return any(map(_compares_with_zero, nodes_of(test, (nodes.Compare, nodes.UnaryOp))))
 

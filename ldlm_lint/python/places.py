@@ -5,6 +5,8 @@ What is true of all that stands in one statement is found once and rests with th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from astroid import nodes
 
 from ldlm_lint.python.values import constant
@@ -50,6 +52,21 @@ def function_of(node: nodes.NodeNG) -> nodes.NodeNG:
     return node
 
 
+def by_function(module: nodes.Module, found_in: Iterable[nodes.NodeNG]) -> dict[nodes.NodeNG, list[nodes.NodeNG]]:
+    """Nodes, in preorder, by the function or the module that they run in; those of the functions are among them."""
+    found: dict[nodes.NodeNG, list[nodes.NodeNG]] = {module: []}
+    around = [module]
+    for node in found_in:
+        while around[-1]._ldlm_end <= node._ldlm_start:
+            around.pop()
+        if node.__class__ in _RUNNING:
+            found[node] = []
+            around.append(node)
+        else:
+            found[around[-1]].append(node)
+    return found
+
+
 def loops_around(node: nodes.NodeNG) -> list[nodes.NodeNG]:
     """The loops of the node's own function that repeat it, innermost first.
 
@@ -87,7 +104,11 @@ def _repeat(parent: nodes.NodeNG, child: nodes.NodeNG) -> list[nodes.NodeNG]:
     if parent.__class__ not in _REPEATING:
         return []
     if isinstance(parent, _LOOPS):
-        if child is not getattr(parent, "iter", None) and child not in getattr(parent, "orelse", ()) and not _runs_once(parent):
+        if (
+            child is not getattr(parent, "iter", None)
+            and child not in getattr(parent, "orelse", ())
+            and not _runs_once(parent)
+        ):
             return [parent]
     elif isinstance(parent, nodes.ComprehensionScope) and child not in parent.generators:
         return [loop for loop in reversed(parent.generators) if not _runs_once(loop)]

@@ -147,10 +147,12 @@ def _trains(call: nodes.Call) -> bool:
 
 def _after_early_exit(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
     """Whether a sibling before this statement leaves the block unless a rare condition holds."""
+    if _LEFT in child.__dict__ or _SEEN in child.__dict__:
+        return _LEFT in child.__dict__
     for name in ("body", "orelse"):
         block = getattr(parent, name, None)
         if isinstance(block, list) and child in block:
-            return _LEFT in child.__dict__ or (_SEEN not in child.__dict__ and _is_left_before(block, child))
+            return _is_left_before(block, child)
     return False
 
 

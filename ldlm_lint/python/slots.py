@@ -15,6 +15,7 @@ from astroid import nodes
 
 from ldlm_lint.python.names import bindings, qualified, scope_of
 from ldlm_lint.python.places import function_of, position_of, scope_name
+from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.values import constant
 
 LOADERS = frozenset({"torch.utils.data.DataLoader", "torchdata.stateful_dataloader.StatefulDataLoader"})
@@ -121,12 +122,14 @@ def _moved(value: nodes.NodeNG, target: nodes.NodeNG) -> Iterator[tuple[Slot, Sl
             for source in slots_of(value):
                 yield from ((source.at(str(index)), slot) for slot in _target(place))
         return
-    yield from ((source, slot) for place in _target(target) for source, slot in _stored(value, place))
+    if not isinstance(value, nodes.Const):
+        for place in _target(target):
+            yield from _stored(value, place)
 
 
 def _target(node: nodes.NodeNG) -> list[Slot]:
     if isinstance(node, nodes.AssignName):
-        return [Slot("var", scope_name(node.scope()), node.name)]
+        return [Slot("var", scope_name(enclosing(node)), node.name)]
     if isinstance(node, nodes.AssignAttr):
         return [Slot("attr", "", node.attrname)]
     if isinstance(node, nodes.Subscript):

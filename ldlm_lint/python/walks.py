@@ -6,15 +6,19 @@ knows where its subtree begins and ends in the tree's preorder.
 
 from __future__ import annotations
 
+import weakref
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import TypeVar
 
 from astroid import nodes
 
 _Node = TypeVar("_Node", bound=nodes.NodeNG)
 _Kinds = type | tuple[type, ...]
+# Nodes that are gone through one by one sooner than their places are looked up.
+_FEW = 24
 
 
 class Preorder:
@@ -30,6 +34,7 @@ class Preorder:
             places[node.__class__].append(place)
         self._places = dict(places)
         self._of: dict[_Kinds, list[int]] = {}
+        self._classes: dict[_Kinds, frozenset[type]] = {}
 
     @property
     def kinds(self) -> list[type]:
@@ -40,10 +45,29 @@ class Preorder:
         """The places of the nodes of some classes, subclasses included, in order."""
         found = self._of.get(kinds)
         if found is None:
-            wanted = [places for kind, places in self._places.items() if issubclass(kind, kinds)]
-            found = wanted[0] if len(wanted) == 1 else sorted(place for places in wanted for place in places)
+            wanted = [self._places[kind] for kind in self.classes(kinds)]
+            found = wanted[0] if len(wanted) == 1 else sorted(chain.from_iterable(wanted))
             self._of[kinds] = found
         return found
+
+    def classes(self, kinds: _Kinds) -> frozenset[type]:
+        """Those of the tree's classes of nodes that are of some kinds."""
+        found = self._classes.get(kinds)
+        if found is None:
+            found = self._classes[kinds] = frozenset(kind for kind in self._places if issubclass(kind, kinds))
+        return found
+
+
+def _no_tree() -> None:
+    """What a reference to a tree that is gone gives."""
+
+
+_last: Callable[[], Preorder | None] = _no_tree
+
+
+def _holds(order: Preorder, place: int, node: nodes.NodeNG) -> bool:
+    """Whether a node stands at a place of a tree."""
+    return 0 <= place < len(order.nodes) and order.nodes[place] is node
 
 
 def _preorder(root: nodes.NodeNG) -> list[nodes.NodeNG]:
@@ -64,12 +88,18 @@ def _preorder(root: nodes.NodeNG) -> list[nodes.NodeNG]:
 
 def preorder(node: nodes.NodeNG) -> Preorder:
     """The preorder of the tree that a node is part of; kept at its root, so that it goes when the tree goes."""
+    global _last
+    # Most questions are about the tree of the last one, and the way to the root is long.
+    known = _last()
+    if known is not None and _holds(known, node.__dict__.get("_ldlm_start", -1), node):
+        return known
     root = node
     while root.parent is not None:
         root = root.parent
     order: Preorder | None = root.__dict__.get("_ldlm_order")
     if order is None:
         order = root._ldlm_order = Preorder(root)
+    _last = weakref.ref(order)
     return order
 
 
@@ -93,12 +123,19 @@ def release(root: nodes.NodeNG) -> None:
 
 def nodes_of(node: nodes.NodeNG, kinds: type[_Node] | tuple[type[_Node], ...]) -> Iterator[_Node]:
     """The node and those below it that are of the given classes, in preorder."""
-    order = preorder(node)
     marks = node.__dict__
-    start, end = marks.get("_ldlm_start"), marks.get("_ldlm_end")
-    if start is None or end is None or start >= len(order.nodes) or order.nodes[start] is not node:
-        # A node that a checker made itself is not part of the tree.
-        return node.nodes_of_class(kinds)
+    start = marks.get("_ldlm_start", -1)
+    order = _last()
+    if order is None or not _holds(order, start, node):
+        order = preorder(node)
+        start = marks.get("_ldlm_start", -1)
+        if not _holds(order, start, node):
+            # A node that a checker made itself is not part of the tree.
+            return node.nodes_of_class(kinds)
+    end = marks["_ldlm_end"]
+    if end - start < _FEW:
+        classes = order.classes(kinds)
+        return (one for one in order.nodes[start:end] if one.__class__ in classes)
     places = order.places(kinds)
     first = bisect_left(places, start)
     return map(order.nodes.__getitem__, places[first : bisect_left(places, end, first)])

@@ -1,0 +1,69 @@
+"""What is true of where a call stands: its function, the loops around it, what decides whether it runs.
+
+It is the same for nearly all calls of a statement, so that it is found once and rests with the statement.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from astroid import nodes
+
+from ldlm_lint.python.guards import guards_of
+from ldlm_lint.python.places import function_of, loops_around, scope_name
+from ldlm_lint.python.rarity import is_rare
+
+_SITE = "_ldlm_site"
+# Statements that run all of their expressions, each once.
+_PLAIN = {
+    nodes.Expr,
+    nodes.Assign,
+    nodes.AnnAssign,
+    nodes.AugAssign,
+    nodes.Return,
+    nodes.If,
+    nodes.With,
+    nodes.AsyncWith,
+}
+# Expressions that choose what of them runs, or repeat it, or run it later.
+_OWN = {
+    *(nodes.BoolOp, nodes.IfExp, nodes.Lambda, nodes.Comprehension),
+    *(nodes.ListComp, nodes.SetComp, nodes.DictComp, nodes.GeneratorExp),
+}
+
+
+class Site(NamedTuple):
+    """The dotted name of the function, the loops around (innermost first) and their lines; see `CallSite` for the rest."""
+
+    scope: str
+    loops: tuple[nodes.NodeNG, ...]
+    lines: tuple[int, ...]
+    guards: tuple[str, ...]
+    rare: bool
+
+
+def site_of(node: nodes.NodeNG) -> Site:
+    """The site of an expression."""
+    statement = _plain_statement(node)
+    if statement is None:
+        return _found(node)
+    known: Site | None = statement.__dict__.get(_SITE)
+    if known is None:
+        known = statement.__dict__[_SITE] = _found(node)
+    return known
+
+
+def _plain_statement(node: nodes.NodeNG) -> nodes.NodeNG | None:
+    """The statement of an expression that runs whenever the statement does; None for another one."""
+    node = node.parent
+    while not node.is_statement:
+        if node.__class__ in _OWN:
+            return None
+        node = node.parent
+    return node if node.__class__ in _PLAIN else None
+
+
+def _found(node: nodes.NodeNG) -> Site:
+    loops = tuple(loops_around(node))
+    lines = tuple(loop.lineno or 0 for loop in loops)
+    return Site(scope_name(function_of(node)), loops, lines, guards_of(node), is_rare(node))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from ldlm_lint.python.skim import Recalled, Skim, kept
 from ldlm_lint.python.tree import parse
 from ldlm_lint.python.walks import release
 from ldlm_lint.source import Kind, Source, UnreadableError, read_bytes
+from ldlm_lint.testfiles import is_test
 
 if TYPE_CHECKING:
     from typing import TypeVar
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
-_TEST_FOLDER = re.compile(r"(^|/)tests?/")
 _EMPTY = Skim(b"")
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
@@ -192,8 +190,7 @@ class Project:
     def is_test(self, path: str) -> bool:
         """A file of a test suite, by its name and by its place below the root."""
         if path not in self._tests:
-            relative = posixpath.relpath(path, self.root)
-            self._tests[path] = _TEST_NAME.search(relative) is not None or _TEST_FOLDER.search(relative) is not None
+            self._tests[path] = is_test(posixpath.relpath(path, self.root))
         return self._tests[path]
 
     def any_shows(self, paths: Collection[str], trait: Trait) -> bool:

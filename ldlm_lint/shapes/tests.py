@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
+from ldlm_lint.testfiles import has_test_name, is_started
 
-_TEST_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
-_STARTS = re.compile(rb"argparse|__main__|absl|click|hydra|sys\.argv")
-_UNIT_TEST = re.compile(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
 # By the claims of all their findings: those of training steps and files, of trainers, and ``stands-outside-tests``.
 _OUTSIDE_TESTS = frozenset(
     {
@@ -39,7 +36,6 @@ _OUTSIDE_UNIT_TESTS = frozenset({"evaluation-with-gradients"})
 
 def silent_in(path: str, data: bytes) -> frozenset[str]:
     """The rules that have nothing to say about a file, by its name, wherever its project begins."""
-    if not _TEST_NAME.search(path):
+    if not has_test_name(path):
         return frozenset()
-    started = _STARTS.search(data) is not None and _UNIT_TEST.search(data) is None
-    return _OUTSIDE_TESTS if started else _OUTSIDE_TESTS | _OUTSIDE_UNIT_TESTS
+    return _OUTSIDE_TESTS if is_started(data) else _OUTSIDE_TESTS | _OUTSIDE_UNIT_TESTS

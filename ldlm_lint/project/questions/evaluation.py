@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-
-_STARTS = re.compile(rb"argparse|__main__|absl|click|hydra|sys\.argv")
-_UNIT_TEST = re.compile(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
+from ldlm_lint.testfiles import is_started
 
 
 def _is_unit_test(project: Project, path: str) -> bool:
-    """A file of a test suite; ``test_net.py`` beside a training script is an evaluation that somebody starts."""
-    data = project.data(path)
-    starts = "/tests/" not in path.removeprefix(project.root) and _STARTS.search(data) and not _UNIT_TEST.search(data)
-    return project.is_test(path) and not starts
+    """A file of a test suite that nobody starts by itself."""
+    inside = "/tests/" in path.removeprefix(project.root)
+    return project.is_test(path) and (inside or not is_started(project.data(path)))
 
 
 def _evaluation_records_gradients(context: Context, finding: Finding, subject: str) -> Verdict:

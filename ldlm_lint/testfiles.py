@@ -1,0 +1,25 @@
+"""What tells the file of a test suite: its name, its folder, and what stands in it."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
+_FOLDER = re.compile(r"(^|/)tests?/")
+_STARTS = re.compile(rb"argparse|__main__|absl|click|hydra|sys\.argv")
+_SUITE = re.compile(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
+
+
+def is_test(relative: str) -> bool:
+    """Whether a file is one of a test suite, by its path below the root of its project."""
+    return has_test_name(relative) or _FOLDER.search(relative) is not None
+
+
+def has_test_name(path: str) -> bool:
+    """Whether a file is one of a test suite, by its name, wherever its project begins."""
+    return _NAME.search(path) is not None
+
+
+def is_started(data: bytes) -> bool:
+    """Whether somebody starts a file with the name of a test: ``test_net.py`` beside a training script evaluates a model."""
+    return _STARTS.search(data) is not None and _SUITE.search(data) is None

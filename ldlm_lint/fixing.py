@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.dossier import Dossier
 
 
+Lint = Callable[..., Report]
+"""What is called as `ldlm_lint.engine.run` is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What fixing did, or would do.
@@ -55,37 +59,39 @@ def apply_fixes(
     gate: Gate = EVERYTHING,
     choose: Callable[[Report], Iterable[Finding]] | None = None,
     evidence: Dossier | None = None,
+    lint: Lint = engine.run,
 ) -> Outcome:
     """Apply all fixes of at least ``limit`` below ``paths``; to disk with ``write``, else only in memory.
 
     With ``choose``, which is asked in each round, those of the findings that it returns, whatever their level.
     What ``gate`` holds back is neither fixed nor reported. Files are written all or none, and a file that cannot be
     written keeps its fixes, those included that change other files too. What ``evidence`` says of the files as they are
-    now holds for all fixes; of those that were changed it is stale in the report of what remains.
+    now holds for all fixes; of those that were changed it is stale in the report of what remains. ``lint`` is called as
+    `ldlm_lint.engine.run` is, in each round.
     """
     journal = journal_for(paths, base)
     try:
         interrupted = finish_interrupted(journal) if write else ()
     except JournalError as error:
-        return _nothing(engine.run(paths, config, base=base, gate=gate, evidence=evidence), f"{NOT_FIXED}: {error}")
+        return _nothing(lint(paths, config, base=base, gate=gate, evidence=evidence), f"{NOT_FIXED}: {error}")
     contents = _contents(paths, config, base)
     faults = blocked(contents, journal) if write else {}
     known = _Known(evidence.before(contents)) if evidence is not None else None
 
     def run(overlay: engine.Overlay, evidence: Dossier | None) -> Report:
         after = gate.after(contents, overlay)
-        return engine.run(paths, config, base=base, overlay=overlay, gate=after, evidence=evidence)
+        return lint(paths, config, base=base, overlay=overlay, gate=after, evidence=evidence)
 
-    def lint(overlay: engine.Overlay) -> Report:
+    def report_of(overlay: engine.Overlay) -> Report:
         return run(overlay, None) if known is None else known.reported(run(overlay, known.evidence))
 
     free = {path: data for path, data in contents.items() if path not in faults}
     follow = known.follow if known is not None else lambda _before, _edits: None
     if choose is None:
-        result = fix_files(lambda overlay: lint(overlay).findings, free, limit, applied_to=follow)
+        result = fix_files(lambda overlay: report_of(overlay).findings, free, limit, applied_to=follow)
         options = ("--fix", *(("--unsafe-fixes",) if limit < Applicability.SAFE else ()))
     else:
-        result = fix_files(lambda overlay: choose(lint(overlay)), free, Applicability.UNSAFE, applied_to=follow)
+        result = fix_files(lambda overlay: choose(report_of(overlay)), free, Applicability.UNSAFE, applied_to=follow)
         options = ("--fix", "--interactive")
     failed = write_changed(journal, contents, result.changed, NOT_FIXED, options, result.applied) if write else ()
     changed = {} if failed else result.changed
@@ -129,15 +135,15 @@ class _Known:
         self.evidence = self.evidence.after(before, edits)
 
 
-def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = EVERYTHING) -> Outcome:
-    """Write an ignore comment for everything below ``paths`` that would be shown."""
+def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = EVERYTHING, lint: Lint = engine.run) -> Outcome:
+    """Write an ignore comment for everything below ``paths`` that would be shown, as ``lint`` reports it."""
     failure = "no comment written"
     journal = journal_for(paths, base)
     try:
         interrupted = finish_interrupted(journal)
     except JournalError as error:
-        return _nothing(engine.run(paths, config, base=base, gate=gate), f"{failure}: {error}")
-    before = engine.run(paths, config, base=base, gate=gate)
+        return _nothing(lint(paths, config, base=base, gate=gate), f"{failure}: {error}")
+    before = lint(paths, config, base=base, gate=gate)
     ignored = add_ignores(before.findings, before.sources, by_symbol)
     faults = blocked(ignored.contents, journal)
     contents = {path: before.sources[path].data for path in ignored.contents}
@@ -145,7 +151,7 @@ def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = E
     failed = write_changed(journal, contents, changed, failure, ("--add-ignores",))
     changed = {} if failed else changed
     problems = (*(Problem(path, 1, f"{failure}: {fault}") for path, fault in sorted(faults.items())), *failed)
-    after = engine.run(paths, config, base=base, overlay=changed, gate=gate.after(contents, changed))
+    after = lint(paths, config, base=base, overlay=changed, gate=gate.after(contents, changed))
     return Outcome(
         _with_problems(after, problems),
         max(len(before.findings) - len(after.findings), 0),

@@ -179,3 +179,18 @@ def test_a_short_run_a_pipe_and_a_dumb_terminal_have_no_bar(monkeypatch: pytest.
     monkeypatch.setenv("TERM", "dumb")
     with progress.bar(quiet=False, stream=terminal) as tell:
         assert tell is None
+
+
+@pytest.mark.parametrize(
+    "arguments", [("check",), ("--fix", "--unsafe-fixes"), ("--diff",), ("--add-ignores",), ("baseline",)], ids=" ".join
+)
+def test_every_command_that_lints_files_has_a_bar(
+    project: Path, run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(sys, "__stderr__", terminal)
+    (project / "train.py").write_text("import torch\n")
+    run(*arguments)
+    assert "checking" in terminal.getvalue()

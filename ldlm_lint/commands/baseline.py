@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.commands.output import FAILURE, exit_code, fail, print_problems
+from ldlm_lint.commands.progress import watched
 from ldlm_lint.options import configure_baseline
 
 configure = configure_baseline
@@ -15,7 +16,7 @@ configure = configure_baseline
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the baseline, print what became of it, and return the exit code."""
-    from ldlm_lint import baseline, engine
+    from ldlm_lint import baseline
     from ldlm_lint.autofix.write import WriteError
     from ldlm_lint.gate import Gate
     from ldlm_lint.report.common import shown_path
@@ -25,7 +26,8 @@ def run(arguments: argparse.Namespace) -> int:
     place, root = arguments_of.baseline_file(arguments, config, base)
     # Read in any case: what is no baseline must not be overwritten by one.
     before = baseline.read(place) if os.path.lexists(place) else {}
-    report = engine.run(paths, config, base=base, gate=Gate(before if arguments.update else {}))
+    lint = watched(quiet=False)
+    report = lint(paths, config, base=base, gate=Gate(before if arguments.update else {}))
     print_problems(report, base, everything=True)
     code = exit_code(report, config.fail_level, exit_zero=True)
     if not report.files:

@@ -27,7 +27,7 @@ from ldlm_lint.commands.output import (
     print_problems,
     write_file,
 )
-from ldlm_lint.commands.progress import bar
+from ldlm_lint.commands.progress import watched
 from ldlm_lint.commands.remembering import remembered
 from ldlm_lint.commands.render import chosen, show
 from ldlm_lint.options import configure_check
@@ -56,8 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> int:
-    from ldlm_lint import engine
-
     evidence = arguments_of.evidence(arguments, base)
     paths, config = arguments_of.configuration(arguments, base, session)
     if arguments.show_files or arguments.show_settings:
@@ -75,17 +73,8 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
         return _fixed(arguments, paths, config, gate, base, evidence)
     if arguments.add_ignores:
         return _ignored(arguments, paths, config, gate, base)
-    with bar(quiet=arguments.quiet) as progress:
-        report = engine.run(
-            paths,
-            config,
-            base=base,
-            gate=gate,
-            evidence=evidence,
-            session=session,
-            jobs=arguments.jobs,
-            progress=progress,
-        )
+    lint = watched(quiet=arguments.quiet)
+    report = lint(paths, config, base=base, gate=gate, evidence=evidence, session=session, jobs=arguments.jobs)
     return show(arguments, report, base, config)
 
 
@@ -121,7 +110,12 @@ def _fixed(
     limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     choose = _asking(base) if arguments.interactive else None
     outcome = apply_fixes(
-        paths, config, base, limit, write=not arguments.diff, gate=gate, choose=choose, evidence=evidence
+        *(paths, config, base, limit),
+        write=not arguments.diff,
+        gate=gate,
+        choose=choose,
+        evidence=evidence,
+        lint=watched(quiet=arguments.quiet),
     )
     print_notes(outcome.notes, base)
     if not arguments.diff:
@@ -170,6 +164,6 @@ def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], config: Confi
     from ldlm_lint.fixing import ignore_all
     from ldlm_lint.report.view import Fixed
 
-    outcome = ignore_all(paths, config, base, gate)
+    outcome = ignore_all(paths, config, base, gate, lint=watched(quiet=arguments.quiet))
     print_notes(outcome.notes, base)
     return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files), "Silenced"))

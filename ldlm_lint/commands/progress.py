@@ -1,4 +1,4 @@
-"""A bar on stderr for whoever waits at a terminal; nothing anywhere else."""
+"""A bar on stderr for whoever waits at a terminal, while files are linted; nothing anywhere else."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+    from ldlm_lint.model import Report
 
 DELAY = 1.0
 """Seconds that a run may take without being asked how long it will be."""
@@ -35,6 +37,18 @@ def bar(*, quiet: bool, stream: TextIO | None = None) -> Iterator[Told | None]:
         yield drawn.tell
     finally:
         drawn.close()
+
+
+def watched(*, quiet: bool) -> Callable[..., Report]:
+    """`ldlm_lint.engine.run` under a bar; of several runs each has its own, so that nothing is drawn between them."""
+
+    def run(*arguments: Any, **options: Any) -> Report:
+        from ldlm_lint import engine
+
+        with bar(quiet=quiet) as progress:
+            return engine.run(*arguments, progress=progress, **options)
+
+    return run
 
 
 class _Bar:

@@ -14,6 +14,7 @@ from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
+    from ldlm_lint.projects import Projects
 
 Progress = Callable[[int, int], object]
 """Told of each file that is done: how many are, of how many."""
@@ -27,15 +28,19 @@ def lint_files(
     files: Sequence[tuple[Path, Kind]],
     config: Config,
     overlay: Overlay,
+    projects: Projects,
     *,
     session: Session | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[FileResult]:
-    """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as pay."""
-    known = dict(_remembered(files, config, overlay, session))
+    """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as pay.
+
+    ``projects`` tell what a training step may come to.
+    """
+    known = {path: result for path, result in _remembered(files, config, overlay, session) if _holds(result, projects)}
     missing = [(path, kind) for path, kind in files if path not in known]
-    for done, (path, kind, result) in enumerate(_linted(missing, config, overlay, jobs), start=len(known) + 1):
+    for done, (path, kind, result) in enumerate(_linted(missing, config, overlay, projects, jobs), start=len(known) + 1):
         known[path] = result
         if session is not None and path.as_posix() not in overlay and may_be_kept(result):
             session.keep(kind, config_key(config), result)
@@ -47,6 +52,11 @@ def lint_files(
 def may_be_kept(result: FileResult) -> bool:
     """Whether a result says something about the file alone, and nothing about the run."""
     return all(finding.rule not in _PASSING for finding in result.findings)
+
+
+def _holds(result: FileResult, projects: Projects) -> bool:
+    """Whether what a result leaves out because no training step comes to it is left out today."""
+    return not result.unreached or not projects.reached(result.path, result.unreached)
 
 
 def config_key(config: Config) -> str:
@@ -68,16 +78,16 @@ def _remembered(
 
 
 def _linted(
-    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Mapping[str, bytes], jobs: int
+    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Mapping[str, bytes], projects: Projects, jobs: int
 ) -> Iterator[tuple[Path, Kind, FileResult]]:
     count = jobs if jobs == 1 else _count(jobs, files)
     if count == 1:
         for path, kind in files:
-            yield path, kind, lint_file(path, kind, config, overlay, {})
+            yield path, kind, lint_file(path, kind, config, overlay, {}, projects.reached)
         return
     from ldlm_lint.workers import linted
 
-    for (path, kind), result in zip(files, linted(files, config, overlay, count), strict=True):
+    for (path, kind), result in zip(files, linted(files, config, overlay, projects, count), strict=True):
         yield path, kind, result
 
 

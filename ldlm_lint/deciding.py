@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import Clock, OverBudgetError
-from ldlm_lint.config import Config, project_root
-from ldlm_lint.discover import discover, kind_of_name
+from ldlm_lint.config import Config
+from ldlm_lint.discover import kind_of_name
 from ldlm_lint.failures import failed, internal_error
-from ldlm_lint.linting import Overlay, selected_rules
+from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import FileResult, Finding, Span
+from ldlm_lint.projects import Projects
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.cache.session import Session
     from ldlm_lint.project.questions import Context
-    from ldlm_lint.python.flow import ModuleFlow
 
 
-def decide_all(
-    results: Sequence[FileResult],
-    config: Config,
-    overlay: Overlay,
-    contexts: dict[str, Context],
-    session: Session | None = None,
-) -> Iterator[Finding]:
-    """The findings that stand on their own, and those whose claims the project confirms.
-
-    The projects that had to be asked, by their roots, are put into ``contexts``; ``session`` is what earlier runs
-    remember.
-    """
-    flows = {result.path: result.flow for result in results if result.flow is not None}
-    linted = [result.path for result in results]
+def decide_all(results: Sequence[FileResult], config: Config, projects: Projects) -> Iterator[Finding]:
+    """The findings that stand on their own, and those whose claims the project confirms."""
+    projects.learn({result.path: result.flow for result in results if result.flow is not None})
     selected = selected_rules(config)
-    roots: dict[Path, str] = {}
-    clocks: dict[str, Clock] = defaultdict(Clock)
     for finding in (finding for result in results for finding in result.findings):
         if finding.rule not in selected and not (finding.fix and finding.fix.group):
             # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.
@@ -46,14 +29,8 @@ def decide_all(
         if not finding.claims:
             yield finding
             continue
-        path = Path(finding.span.path)
-        if path.parent not in roots:
-            found = project_root(path) if session is None else project_root(path, session.note)
-            roots[path.parent] = found.as_posix()
-        root = roots[path.parent]
-        if root not in contexts:
-            contexts[root] = _context(root, linted, config, overlay, flows, session)
-        decided = _decided(finding, contexts[root], clocks[root])
+        path = finding.span.path
+        decided = _decided(finding, projects.of(path), projects.clock(path))
         if decided is not None:
             yield decided
 
@@ -79,33 +56,3 @@ def once(findings: Iterable[Finding]) -> Iterator[Finding]:
         if place not in seen or kind_of_name(finding.span.path) is Kind.PYTHON:
             yield finding
         seen.add(place)
-
-
-def _context(
-    root: str,
-    linted: Iterable[str],
-    config: Config,
-    overlay: Overlay,
-    flows: Mapping[str, ModuleFlow],
-    session: Session | None,
-) -> Context:
-    """The project at a root: all its files as context, and those linted below it although they are ignored."""
-    from ldlm_lint.project import Project
-    from ldlm_lint.project.questions import Context
-
-    below = root.rstrip("/") + "/"
-    # A buffer of an editor may not be on disk yet.
-    unsaved = (path for path in overlay if not os.path.lexists(path))
-    named = {path: kind for path in (*linted, *unsaved) if path.startswith(below) and (kind := kind_of_name(path)) is not None}
-    kinds = named | {path.as_posix(): kind for path, kind in _below(root, config, session)}
-    for path in kinds if session is not None else ():
-        if path not in overlay:
-            session.note("file", path)
-    files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
-    others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-    return Context(Project(root, files, overlay, flows, others, session))
-
-
-def _below(root: str, config: Config, session: Session | None) -> tuple[tuple[Path, Kind], ...]:
-    find = discover if session is None else session.discover
-    return find([Path(root)], config, Path(root)).files

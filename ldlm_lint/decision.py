@@ -14,6 +14,7 @@ from ldlm_lint.deciding import decide_all, once
 from ldlm_lint.discover import Discovery, discover
 from ldlm_lint.linting import Overlay
 from ldlm_lint.model import Finding, Problem
+from ldlm_lint.projects import Projects
 from ldlm_lint.rules import linter
 from ldlm_lint.source import Kind
 
@@ -85,9 +86,9 @@ def _decided(
     progress: Progress | None,
 ) -> Decision:
     found = discovered(paths, config, Path(config.root) if config.root else base, overlay, session)
-    results = lint_files(found.files, config, overlay, session=session, jobs=jobs, progress=progress)
-    contexts: dict[str, Context] = {}
-    findings = tuple(once(decide_all(results, config, overlay, contexts, session)))
+    projects = Projects([path.as_posix() for path, _ in found.files], config, overlay, session)
+    results = lint_files(found.files, config, overlay, projects, session=session, jobs=jobs, progress=progress)
+    findings = tuple(once(decide_all(results, config, projects)))
     found_in = {finding.span.path for finding in findings}
     return Decision(
         files=found.files,
@@ -95,7 +96,7 @@ def _decided(
         findings=findings,
         unseen=sum(result.unseen for result in results),
         excluded=found.excluded,
-        launches=tuple(sorted(_launches(contexts.values(), found_in))),
+        launches=tuple(sorted(_launches(projects.known, found_in))),
         scopes=tuple((one.path, one.scopes) for one in results if one.scopes is not None and one.path in found_in),
     )
 

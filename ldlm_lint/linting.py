@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,17 +15,32 @@ from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL, linter
 from ldlm_lint.shapes import possible
+from ldlm_lint.shapes.host_time import waiting_functions
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 Overlay = Mapping[str, bytes]
+Reached = Callable[[str, Sequence[str]], bool]
+"""Whether a training step may come to one of some functions of a file, by their dotted names."""
+_OF_STEPS = frozenset({"host-sync-in-training-loop"})
+_BACKWARD = b"backward"
 
 
-def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
-    """The result of one file; the source of a file with findings is put into ``sources``."""
+def lint_file(
+    path: Path,
+    kind: Kind,
+    config: Config,
+    overlay: Overlay,
+    sources: dict[str, Source],
+    reached: Reached | None = None,
+) -> FileResult:
+    """The result of one file; the source of a file with findings is put into ``sources``.
+
+    ``reached`` tells what a training step may come to; without it everything is looked at.
+    """
     try:
         with limited(FILE_SECONDS):
-            return _linted(path.as_posix(), kind, config, overlay, sources)
+            return _linted(path.as_posix(), kind, config, overlay, sources, reached)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
     except OverBudgetError as error:
@@ -34,13 +49,20 @@ def lint_file(path: Path, kind: Kind, config: Config, overlay: Overlay, sources:
         return _unreadable(path, kind, UnreadableError(f"too deeply nested or too large ({type(error).__name__})"), sources)
 
 
-def _linted(name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source]) -> FileResult:
+def _linted(
+    name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source], reached: Reached | None
+) -> FileResult:
     source = source_of(name, kind, overlay)
     at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
+    unreached: tuple[str, ...] = ()
     if _parses(source):
         at_risk = at_risk if kind is not Kind.PYTHON else _possible(at_risk, source)
+        # Where a tree is needed anyway, asking costs more than it saves.
+        if at_risk and at_risk <= _OF_STEPS and reached is not None:
+            unreached = _unreached(source, reached)
+            at_risk -= _OF_STEPS if unreached else frozenset()
         if not at_risk:
-            return FileResult(name)
+            return FileResult(name, unreached=unreached)
     try:
         result = _lint(source, config, at_risk)
     except (RecursionError, MemoryError, UnreadableError):
@@ -49,7 +71,7 @@ def _linted(name: str, kind: Kind, config: Config, overlay: Overlay, sources: di
         result = FileResult(name, (internal_error(source.span(0, 0), error),))
     if result.findings:
         sources[name] = source
-    return result
+    return replace(result, unreached=unreached)
 
 
 def selected_rules(config: Config) -> frozenset[str]:
@@ -95,7 +117,19 @@ def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
     """Of the rules whose words a Python file holds those that it may break by its shape."""
     at_risk -= silent_in(source.path, source.data)
     syntax = syntax_of(source) if at_risk else None
-    return at_risk if syntax is None else possible(at_risk, syntax, source.text.encode())
+    if syntax is None:
+        return at_risk
+    text = source.text.encode()
+    others = possible(at_risk - _OF_STEPS, syntax, text)
+    return others | (at_risk & _OF_STEPS if others else possible(at_risk & _OF_STEPS, syntax, text))
+
+
+def _unreached(source: Source, reached: Reached) -> tuple[str, ...]:
+    """The functions that rules about training steps would look at, if no step may come to any of them."""
+    # A file that trains has steps of its own.
+    syntax = syntax_of(source) if _BACKWARD not in source.data else None
+    functions = waiting_functions(syntax, source.text.encode()) if syntax is not None else ()
+    return () if not functions or reached(source.path, functions) else functions
 
 
 def _parses(source: Source) -> bool:

@@ -290,7 +290,9 @@ class FileResult:
 
     ``unseen`` counts the stretches of a script that the parsers could not read; ``flow`` is where values go inside a
     Python file, for the project pass, where the file was parsed anyway and may matter to it; ``scopes`` are those of a
-    Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked.
+    Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked. ``unreached`` are the
+    functions that would wait for the device, were they part of a training step: the project said that they are in none,
+    and they were looked at no further.
     """
 
     path: str
@@ -298,6 +300,7 @@ class FileResult:
     unseen: int = 0
     flow: ModuleFlow | None = None
     scopes: tuple[Scope, ...] | None = None
+    unreached: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

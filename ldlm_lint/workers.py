@@ -17,6 +17,7 @@ from pathlib import Path
 from ldlm_lint.config import Config
 from ldlm_lint.linting import Overlay, internal_error, lint_file
 from ldlm_lint.model import FileResult, Span
+from ldlm_lint.projects import Projects
 from ldlm_lint.source import Kind
 
 File = tuple[Path, Kind]
@@ -41,7 +42,9 @@ def count_for(asked: int, files: Sequence[File]) -> int:
     return max(min(_processors(), worth), 1)
 
 
-def linted(files: Sequence[File], config: Config, overlay: Overlay, count: int) -> Iterator[FileResult]:
+def linted(
+    files: Sequence[File], config: Config, overlay: Overlay, projects: Projects, count: int
+) -> Iterator[FileResult]:
     """The results of files, in order, from ``count`` processes.
 
     Where one dies, what is not done yet is done by a single other process, file by file: the file in which that one
@@ -49,7 +52,7 @@ def linted(files: Sequence[File], config: Config, overlay: Overlay, count: int) 
     """
     chunks = _chunks(files, count * _CHUNKS_EACH)
     done: list[list[FileResult] | None] = [None] * len(chunks)
-    with _pool(config, overlay, count) as pool:
+    with _pool(config, overlay, projects, count) as pool:
         futures = [pool.submit(_lint, chunk) for chunk in chunks]
         for place, future in enumerate(futures):
             try:
@@ -59,11 +62,11 @@ def linted(files: Sequence[File], config: Config, overlay: Overlay, count: int) 
             if None not in done[: place + 1]:
                 yield from done[place] or ()
                 done[place] = []
-    yield from _one_by_one(zip(chunks, done, strict=True), config, overlay)
+    yield from _one_by_one(zip(chunks, done, strict=True), config, overlay, projects)
 
 
 def _one_by_one(
-    chunks: Iterable[tuple[list[File], list[FileResult] | None]], config: Config, overlay: Overlay
+    chunks: Iterable[tuple[list[File], list[FileResult] | None]], config: Config, overlay: Overlay, projects: Projects
 ) -> Iterator[FileResult]:
     """The results that are there, and those of the other files from one process at a time."""
     waiting: deque[tuple[File, FileResult | None]] = deque()
@@ -74,7 +77,7 @@ def _one_by_one(
             # None are left of those that were handed on already.
             waiting.extend(zip(chunk, results, strict=False))
     while waiting:
-        with _pool(config, overlay, 1) as pool:
+        with _pool(config, overlay, projects, 1) as pool:
             yield from _until_death(waiting, pool)
 
 
@@ -93,11 +96,11 @@ def _until_death(waiting: deque[tuple[File, FileResult | None]], pool: ProcessPo
 
 
 @contextlib.contextmanager
-def _pool(config: Config, overlay: Overlay, count: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(config: Config, overlay: Overlay, projects: Projects, count: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that are ended when they are not needed any more, in the midst of a file too."""
     forks = _forks() and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if forks else "spawn")
-    pool = ProcessPoolExecutor(count, context, _begin, (config, dict(overlay)))
+    pool = ProcessPoolExecutor(count, context, _begin, (config, dict(overlay), projects))
     try:
         yield pool
     finally:
@@ -106,20 +109,20 @@ def _pool(config: Config, overlay: Overlay, count: int) -> Iterator[ProcessPoolE
         pool.shutdown(cancel_futures=True)
 
 
-_work: tuple[Config, Overlay] | None = None
+_work: tuple[Config, Overlay, Projects] | None = None
 
 
-def _begin(config: Config, overlay: Overlay) -> None:
+def _begin(config: Config, overlay: Overlay, projects: Projects) -> None:
     """Make a process ready; that the user wants to stop is told by the one that started it."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _work = config, overlay
+    _work = config, overlay, projects
 
 
 def _lint(chunk: Sequence[File]) -> list[FileResult]:
     assert _work is not None
-    config, overlay = _work
-    return [lint_file(path, kind, config, overlay, {}) for path, kind in chunk]
+    config, overlay, projects = _work
+    return [lint_file(path, kind, config, overlay, {}, projects.reached) for path, kind in chunk]
 
 
 def _chunks(files: Sequence[File], count: int) -> list[list[File]]:

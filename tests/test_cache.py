@@ -45,7 +45,10 @@ def train(model, optimizer, data):
 NO_TRAINING = TRAIN.replace("for epoch in range(3)", "if True").replace(".backward()", "").replace("optimizer.step()", "pass")
 SCRIPT = "#!/bin/bash\nexport NCCL_TIMEOUT=3600000\nexport TORCH_NCCL_ENABLE_MONITORING=0\ntorchrun --nproc_per_node 8 train.py\n"
 BROKEN = "def make(:\n"
-CONTENTS = (LOADER, QUIET, TRAIN, NO_TRAINING, SCRIPT, BROKEN, "", "x = 1\n", LOADER + "# ldlm-lint: ignore-file\n")
+# What waits is looked at as long as a step of another file calls it.
+WAITS = "def make(data):\n    return data.norm().item()\n"
+STEP = TRAIN.replace("optimizer.step()", "print(make(batch.cuda()))")
+CONTENTS = (LOADER, QUIET, TRAIN, NO_TRAINING, SCRIPT, BROKEN, WAITS, STEP, "", "x = 1\n", LOADER + "# ldlm-lint: ignore-file\n")
 NAMES = ("data.py", "train.py", "sub/data.py", "other.py", "run.sh", "run")
 SETTINGS = (
     "",
@@ -182,6 +185,15 @@ def test_findings_go_with_what_they_rest_on(project: Path, change: Callable[[Pat
     assert "dataloader-without-persistent-workers" in rules(check(project))
     change(project)
     assert "dataloader-without-persistent-workers" not in rules(check(project))
+
+
+def test_what_a_step_comes_to_only_now_is_looked_at(project: Path) -> None:
+    put(project / "data.py", WAITS)
+    assert "host-sync-in-training-loop" not in rules(check(project))
+    put(project / "train.py", STEP)
+    assert "host-sync-in-training-loop" in rules(check(project))
+    put(project / "train.py", TRAIN)
+    assert "host-sync-in-training-loop" not in rules(check(project))
 
 
 def test_one_changed_file_takes_its_neighbours_from_the_cache(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

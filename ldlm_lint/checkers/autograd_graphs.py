@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from astroid import nodes
 
-from ldlm_lint.checkers.losses import is_loss_name
 from ldlm_lint.python.gradients import dotted, is_quiet, kept, kept_names, text_of
+from ldlm_lint.python.loss_names import is_loss_name
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around

@@ -1,4 +1,4 @@
-"""Names of functions, methods and attributes that say whether a value lives on the host or on the device."""
+"""Calls that move values between the host and the device, or compute a loss."""
 
 from __future__ import annotations
 
@@ -7,53 +7,14 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
-from ldlm_lint.checkers.losses import is_loss_name
+from ldlm_lint.python.host_names import NAMES_DEVICE, names_loss_call
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-NUMBERS = {
-    "float", "int", "bool", "len", "str", "round", "range", "repr", "format", "isinstance", "hasattr", "type", "id",
-    "open", "input", "hash", "divmod", "ord", "chr",
-}  # fmt: skip
-HOST_MODULES = {
-    "numpy", "math", "random", "time", "os", "sys", "datetime", "json", "re", "statistics", "operator", "argparse",
-    "collections", "logging", "scipy", "pandas", "sklearn", "cv2", "PIL", "tensorflow", "jax", "pathlib", "psutil",
-}  # fmt: skip
-HOST_ATTRIBUTES = {
-    "shape", "dtype", "device", "ndim", "requires_grad", "is_cuda", "layout", "itemsize", "nbytes", "avg", "val",
-    "value", "global_avg", "median", "count", "lr", "epoch", "global_step", "current_epoch", "param_groups",
-    "batch_size", "__name__", "training", "name", "names",
-}  # fmt: skip
-HOST_METHODS = {
-    "item", "tolist", "cpu", "numpy", "size", "dim", "ndimension", "numel", "nelement", "stride", "element_size",
-    "data_ptr", "get_device", "is_floating_point", "is_contiguous", "is_complex", "get_lr", "get_last_lr",
-    "get_scale", "keys", "time", "format", "join", "split", "strip", "lower", "elapsed", "elapsed_time", "asnumpy",
-    "get_rank", "get_world_size",
-}  # fmt: skip
-CREATES = {
-    "tensor", "as_tensor", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange",
-    "linspace", "logspace", "eye", "from_numpy", "frombuffer", "Tensor", "FloatTensor", "LongTensor", "IntTensor",
-    "DoubleTensor", "BoolTensor", "load",
-}  # fmt: skip
-PREDICATES = {
-    "any", "all", "isnan", "isinf", "isfinite", "isclose", "logical_not", "logical_or", "logical_and", "allclose",
-    "equal",
-}  # fmt: skip
-# Methods that tensors have and numbers, lists and arrays of numpy have not.
-OF_TENSORS = {
-    "abs", "backward", "clamp", "contiguous", "detach", "exp", "log", "log_softmax", "logsumexp", "masked_fill", "norm",
-    "permute", "requires_grad_", "sigmoid", "softmax", "sqrt", "unsqueeze", "isnan", "isinf", "isfinite", "eq",
-    "masked_select",
-}  # fmt: skip
-TORCH_HOST = re.compile(
-    r"^torch\.(cuda|distributed|backends|version|random|utils|optim|amp|autograd|jit|onnx|xpu|mps|accelerator|"
-    r"get_\w+|is_\w+|numel|device|finfo|iinfo|Generator|manual_seed|set_\w+|initial_seed|Size|allclose|equal)(\.|$)"
-)
 _MOVES = re.compile(
     r"to_device|to_cuda|move_to|send_to|to_gpu|prepare_(inputs?|batch|sample)|transfer|dict_to|batch_to|^cuda$|^to$"
 )
-_DEVICE = re.compile(r"device|cuda|gpu|\bdev\b|rank|xpu|npu|mps", re.I)
 
 
 def moves_to(call: nodes.Call) -> str:
@@ -65,7 +26,7 @@ def moves_to(call: nodes.Call) -> str:
         value = constant(place)
         if isinstance(value, str):
             return "cpu" if value == "cpu" else "device"
-        if _DEVICE.search(argument.as_string()):
+        if NAMES_DEVICE.search(argument.as_string()):
             return "device"
     return ""
 
@@ -116,23 +77,7 @@ def root_name(node: nodes.NodeNG) -> str:
 
 def is_loss_call(call: nodes.Call) -> bool:
     """A criterion or a loss function by its name: ``criterion(...)``, ``self.loss_fn(...)``, ``mse_loss(...)``."""
-    name = last_name(call.func)
-    return name in ("criterion", "loss_fn", "loss_func", "loss_function") or (
-        is_loss_name(name) and not re.match(r"log|print|get_loss_(name|weight)|add|update|plot|save|record", name)
-    )
+    return names_loss_call(last_name(call.func))
 
 
-__all__ = [
-    "CREATES",
-    "HOST_ATTRIBUTES",
-    "HOST_METHODS",
-    "HOST_MODULES",
-    "NUMBERS",
-    "OF_TENSORS",
-    "PREDICATES",
-    "TORCH_HOST",
-    "is_loss_call",
-    "moved_roots",
-    "moves_to",
-    "root_name",
-]
+__all__ = ["is_loss_call", "moved_roots", "moves_to", "root_name"]

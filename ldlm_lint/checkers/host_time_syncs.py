@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 
 from astroid import nodes
 
-from ldlm_lint.checkers.host_time_calls import PREDICATES, moves_to, root_name
+from ldlm_lint.checkers.host_time_calls import moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
+from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.rarity import in_evaluation, is_rare
 from ldlm_lint.python.walks import nodes_of
 
-_READS = {"item", "tolist", "cpu"}
-_CONVERTS = {"float", "int", "bool", "print", "str", "round", "format"}
-_WAITING = _READS | _CONVERTS | {"to"}
+_WAITING = READS | CONVERTS | {"to"}
 _FINITE_TESTS = re.compile(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
 # An environment takes its actions, and packing its lengths, from the host.
 _NEEDED_ON_HOST = re.compile(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
@@ -96,7 +95,7 @@ class Syncs:
             blocking = not any(one.arg == "non_blocking" for one in call.keywords)
             if not blocking or moves_to(call) != "cpu" or _is_new(base):
                 return False
-        elif name not in _READS or call.keywords or not all(isinstance(one, nodes.Const) for one in call.args):
+        elif name not in READS or call.keywords or not all(isinstance(one, nodes.Const) for one in call.args):
             return False
         home = self._homes.of(base)
         if home is HOST or _is_weights(base, name) or _is_needed(call):
@@ -112,7 +111,7 @@ class Syncs:
         name = last_name(call.func)
         if (
             isinstance(call.func, nodes.Name)
-            and name in _CONVERTS
+            and name in CONVERTS
             and scope_of(call.func) is None
             and not call.keywords
         ):

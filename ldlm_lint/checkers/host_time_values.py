@@ -10,37 +10,35 @@ from collections.abc import Iterable
 from astroid import nodes
 from astroid.exceptions import NoDefault
 
-from ldlm_lint.checkers.host_time_calls import (
+from ldlm_lint.checkers.host_time_calls import is_loss_call, moved_roots, moves_to
+from ldlm_lint.checkers.host_time_names import is_result, reaching, returns, trained
+from ldlm_lint.python.host_names import (
     CREATES,
+    GATHERS,
     HOST_ATTRIBUTES,
     HOST_METHODS,
     HOST_MODULES,
+    JOINS,
     NUMBERS,
     OF_TENSORS,
+    OUTPUTS,
+    PARTS,
+    TAKES_APART,
     TORCH_HOST,
-    is_loss_call,
-    moved_roots,
-    moves_to,
 )
-from ldlm_lint.checkers.host_time_names import is_result, reaching, returns, trained
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 
 _DEPTH = 9
-_PARTS = {"grad", "data", "T", "mT", "real", "imag"}
-_OUTPUTS = re.compile(r"^(logits|last_hidden_state|hidden_states|loss|losses)$")
-_GATHERS = re.compile(r"gather|reduce|unwrap_tensor|to_local|full_tensor|deepcopy|clone_tensor")
 _TENSOR = re.compile(
     r"^['\"]?((typing\.)?Optional\[)?(torch\.)?\w*Tensor\]?( \| None)?['\"]?$|^(\w+\.)?(Float|Int|Bool|Shaped)\["
 )
 _NUMBER = re.compile(r"^(typing\.)?(Optional\[)?(int|float|str|bool)\b")
 # What gives back a module, whose methods need not return tensors.
 _MODULES = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace"})
-_TAKES_APART = {"items", "values", "get", "pop", "setdefault", "copy"}
 # Of a variable that may hold more values than this where it is used nothing is said: each is looked at for each use.
 _MOST = 64
-_JOINS = {"sum", "min", "max", "abs", "reversed", "sorted", "list", "tuple", "dict", "next", "iter", "tqdm"}
 
 
 class Home(enum.Enum):
@@ -137,10 +135,10 @@ class Homes:
         if node.as_string() in self._trained_in(function_of(node)):
             return DEVICE
         base = self.of(node.expr, depth)
-        if name in _PARTS and base is not HOST:
+        if name in PARTS and base is not HOST:
             return DEVICE if name == "grad" or base is DEVICE else UNKNOWN
         made = isinstance(node.expr, nodes.Name) and last_name(node.expr) not in ("self", "cls")
-        if made and base is not HOST and _OUTPUTS.search(name) and is_result(node.expr):
+        if made and base is not HOST and OUTPUTS.search(name) and is_result(node.expr):
             return DEVICE
         return HOST if base is HOST else UNKNOWN
 
@@ -213,7 +211,7 @@ class Homes:
         if isinstance(node.func, nodes.Name) and scope_of(node.func) is None:
             if name in NUMBERS:
                 return HOST
-            return join(self.of(one, depth) for one in node.args) if name in _JOINS and node.args else UNKNOWN
+            return join(self.of(one, depth) for one in node.args) if name in JOINS and node.args else UNKNOWN
         if all(one.startswith("torch.") for one in names):
             return self._of_torch(node, name, names, depth)
         if all(one.partition(".")[0] in HOST_MODULES for one in names):
@@ -226,7 +224,7 @@ class Homes:
             return DEVICE
         if isinstance(node.func, nodes.Attribute) and (home := self._of_method(node, name, depth)) is not UNKNOWN:
             return home
-        if _GATHERS.search(name) and node.args:
+        if GATHERS.search(name) and node.args:
             return self.of(node.args[0], depth)
         return DEVICE if is_loss_call(node) else UNKNOWN
 
@@ -253,7 +251,7 @@ class Homes:
             moved = {"cpu": HOST, "device": DEVICE}.get(moves_to(node))
             return moved or self.of(node.func.expr, depth)
         base = self.of(node.func.expr, depth)
-        if name in _TAKES_APART:
+        if name in TAKES_APART:
             return join([base, *(self.of(one, depth) for one in node.args[1:])]) if base is not UNKNOWN else UNKNOWN
         return DEVICE if base is UNKNOWN and name in OF_TENSORS else base
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 from astroid import nodes
 
-from ldlm_lint.checkers.losses import is_loss, is_loss_name
+from ldlm_lint.checkers.losses import is_loss
+from ldlm_lint.python.loss_names import is_loss_name
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.signatures import target_of

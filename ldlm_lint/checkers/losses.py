@@ -9,17 +9,12 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.calls import Argument, Arguments
+from ldlm_lint.python.loss_names import ABOUT, is_loss_name
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-# ``loss_weight``, ``loss_mask`` or ``max_loss`` are numbers about a loss.
-_ABOUT = re.compile(
-    r"^(w|weights?|weighting|scale[rs]?|masks?|coefs?|coeffs?|coefficients?|factors?|ratios?|lambdas?|ema|avg|average"
-    r"|history|thresholds?|limit|cap|max|min|best|prev|last|fn|func|type|name|val|valid|validation|eval|test|grads?|log"
-    r"|logging|meter|plot)$"
-)
 _EVALUATION = re.compile(
     r"^_*(eval\w*|valid\w*|val(_\w+)?|test(_\w+)?|infer\w*|predict\w*|generate\w*|sample|benchmark\w*"
     r"|(compute|log|get)_metrics?\w*)$"
@@ -105,7 +100,7 @@ def is_loss(node: nodes.NodeNG, depth: int = 0) -> bool:
         return named or (isinstance(node, nodes.Name) and depth < _DEPTH and _is_made_by_loss(node, depth))
     if isinstance(node, nodes.Subscript):
         key = constant(node.slice)
-        if isinstance(key, str) and _ABOUT.search(key.lower().rpartition("_")[2]):
+        if isinstance(key, str) and ABOUT.search(key.lower().rpartition("_")[2]):
             return False
         return (isinstance(key, str) and is_loss_name(key)) or is_loss_name(last_name(node.value))
     if isinstance(node, nodes.UnaryOp):
@@ -134,13 +129,6 @@ def _is_made_by_loss(name: nodes.Name, depth: int) -> bool:
     """Whether every binding of a name is the result of a loss function."""
     values = [one.parent.value if isinstance(one.parent, nodes.Assign) else None for one in bindings(name)]
     return bool(values) and all(isinstance(value, nodes.Call) and _is_loss_call(value, depth + 1) for value in values)
-
-
-def is_loss_name(name: str) -> bool:
-    """Whether a name says that it holds a loss: ``text_loss``, ``lossD``, ``losses``; not ``loss_weight``."""
-    parts = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().split("_")
-    losses = [part for part in parts if re.search(r"^loss(es)?\d*$|loss(es)?$", part)]
-    return bool(losses) and not any(_ABOUT.search(part) for part in parts)
 
 
 def trains(node: nodes.NodeNG) -> bool:

@@ -85,6 +85,10 @@ class Project:
         self._functions: dict[str, dict[str, Function]] = {}
         self._scopes: dict[str, dict[str, tuple[CallSite, ...]]] = {}
 
+    def learn(self, flows: Mapping[str, ModuleFlow]) -> None:
+        """Take over where values go in files that were parsed meanwhile."""
+        self._flows.update(flows)
+
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
         if path not in self._data:

@@ -63,7 +63,7 @@ class Steps:
             self._found[key] = self._every_step(*key)
         return self._found[key]
 
-    def _may_be_step(self, path: str, scope: str, depth: int) -> bool:
+    def may_be_step(self, path: str, scope: str, depth: int = 0) -> bool:
         """Whether a function, or one above it, has the name of a step or may come to a backward pass, by the text of both."""
         key = (path, scope, depth)
         if key not in self._may_be:
@@ -71,7 +71,7 @@ class Steps:
             self._may_be[key] = (
                 _is_step_function(scope)
                 or sketch.may_come_to((path, scope), BACKWARD)
-                or (depth < _DEPTH and any(self._may_be_step(*one, depth + 1) for one in sketch.callers((path, scope))))
+                or (depth < _DEPTH and any(self.may_be_step(*one, depth + 1) for one in sketch.callers((path, scope))))
             )
         return self._may_be[key]
 
@@ -84,7 +84,7 @@ class Steps:
                 return path, line
         if depth >= _DEPTH or not scope:
             return None
-        files = {where for where, one in self._calls.sketch.callers((path, scope)) if self._may_be_step(where, one, depth + 1)}
+        files = {where for where, one in self._calls.sketch.callers((path, scope)) if self.may_be_step(where, one, depth + 1)}
         for caller, call in self._calls.callers(path, scope, files):
             if self._often and (call.rare or names_evaluation(call.scope) or self._project.is_test(caller)):
                 continue

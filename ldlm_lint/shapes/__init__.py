@@ -21,9 +21,10 @@ from ldlm_lint.shapes.calls import (
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_load_unsaid, may_number_saves, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
+from ldlm_lint.shapes.host_time import may_wait
 from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
 from ldlm_lint.shapes.memory import may_lack_checkpointing
-from ldlm_lint.shapes.outline import Outline
+from ldlm_lint.shapes.outline import Outline, outline_of
 from ldlm_lint.shapes.steps import may_keep_graph, may_skip
 from ldlm_lint.shapes.training import may_schedule, trains
 
@@ -35,6 +36,7 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "unbounded-checkpoints": may_number_saves,
     "cache-emptied-in-training-loop": trains,
     "device-synchronized-in-training-loop": trains,
+    "host-sync-in-training-loop": may_wait,
     "scheduler-before-optimizer": may_schedule,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
@@ -64,7 +66,7 @@ def possible(symbols: Iterable[str], module: ast.Module, data: bytes) -> frozens
     for symbol in symbols:
         condition = CONDITIONS.get(symbol)
         if condition is not None:
-            outline = outline or Outline(module, data)
+            outline = outline_of(module, data)
         if condition is None or outline is None or condition(outline):
             found.append(symbol)
     return frozenset(found)

@@ -25,7 +25,7 @@ def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...])
     plain = tuple(one.encode() for one in known)
     if not has_any(outline.data, plain) or not words.search(outline.data):
         return
-    roots = _roots(outline, packages)
+    roots = standing_for(outline, packages)
     # ``self.saver(…)`` after ``self.saver = torch.save``, and a name bound to the function itself.
     given = frozenset(name for name, inside in _held_by(outline) if not inside.isdisjoint(known))
     for owner in outline.owners:
@@ -41,7 +41,7 @@ def mentions(outline: Outline, name: str, packages: tuple[str, ...]) -> bool:
         return False
     if any(one.rpartition(".")[2] == name and _within(one, packages) for meant in outline.imported.values() for one in meant):
         return True
-    roots = _roots(outline, packages)
+    roots = standing_for(outline, packages)
     nodes = (one for owner in outline.owners if word in outline.own_text(owner) for one in outline.own_nodes(owner))
     return any(
         (isinstance(one, ast.Attribute) and one.attr == name and _is_root(_root_of(one), roots))
@@ -54,7 +54,7 @@ def _within(name: str, packages: tuple[str, ...]) -> bool:
     return name.partition(".")[0] in packages
 
 
-def _roots(outline: Outline, packages: tuple[str, ...]) -> frozenset[str]:
+def standing_for(outline: Outline, packages: tuple[str, ...]) -> frozenset[str]:
     """The names that may stand for one of these packages, or for something in them."""
     return closure(outline, (name for name, meant in outline.imported.items() if any(_within(one, packages) for one in meant)))
 

@@ -6,6 +6,7 @@ Going through the statements alone costs a fiftieth of parsing; expressions are 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,6 +38,11 @@ class Owner:
     def name(self) -> str:
         """The name of the function; empty for the module."""
         return getattr(self.node, "name", "")
+
+    @property
+    def scope(self) -> str:
+        """The dotted name of the function in its file; empty for the module."""
+        return ".".join(one.name for one in (*self.around, *([] if isinstance(self.node, ast.Module) else [self.node])))
 
     @property
     def holder(self) -> ast.ClassDef | None:
@@ -177,6 +183,12 @@ class Outline:
 def _is_block(node: ast.AST, name: str) -> bool:
     """Whether a field holds statements: ``body`` of a lambda or a conditional expression holds none."""
     return isinstance(getattr(node, name, None), list)
+
+
+@functools.lru_cache(maxsize=1)
+def outline_of(module: ast.Module, data: bytes) -> Outline:
+    """The outline of the file at hand, which several ask for."""
+    return Outline(module, data)
 
 
 def has_any(text: bytes, words: tuple[bytes, ...]) -> bool:

@@ -41,7 +41,7 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         return Verdict(False)
     found = (path, int(itself)) if itself not in ("", "0") else None
     found = found or context.often.every_step(path, scope, [int(one) for one in lines.split(",") if one])
-    if found is None and (itself or _is_loss(scope)):
+    if found is None and (itself or is_loss(scope)):
         found = _itself(context, path, scope)
     if found is None:
         return Verdict(False)
@@ -53,7 +53,7 @@ def _counts_alone(context: Context, path: str, scope: str) -> bool:
     """Whether code belongs to a training although nothing uses it: a loss, a step that a framework calls."""
     function = context.calls.function(path, scope)
     lightning = function is not None and function.lightning
-    return lightning or _is_loss(scope) or scope.rpartition(".")[2] in ("training_step", "compute_loss")
+    return lightning or is_loss(scope) or scope.rpartition(".")[2] in ("training_step", "compute_loss")
 
 
 def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
@@ -66,6 +66,11 @@ def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
         left_out = left_out or (_predicts(project, path) and not project.skim(path).trains)
         known[key] = not left_out and bool(files) and _on_device(project, files)
     return known[key]
+
+
+def may_train_on_device(context: Context, path: str) -> bool:
+    """Whether a function of a file may belong to a training on an accelerator, whichever it is."""
+    return _trains_on_device(context, path, True)
 
 
 def _predicts(project: Project, path: str) -> bool:
@@ -90,7 +95,7 @@ def _itself(context: Context, path: str, scope: str) -> Place | None:
     return path, function.line
 
 
-def _is_loss(scope: str) -> bool:
+def is_loss(scope: str) -> bool:
     """The call of a loss object: ``EDMLoss.__call__``."""
     owner, _, name = scope.rpartition(".")
     return name in ("__call__", "forward") and _LOSS_CLASS.search(owner) is not None

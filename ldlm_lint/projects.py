@@ -1,0 +1,108 @@
+"""The projects of a run, each made when somebody first asks about one of its files."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.budget import Clock, OverBudgetError, apart
+from ldlm_lint.config import Config, project_root
+from ldlm_lint.discover import discover, kind_of_name
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.cache.session import Session
+    from ldlm_lint.project.questions import Context
+    from ldlm_lint.python.flow import ModuleFlow
+
+
+class Projects:
+    """What a run knows of the projects that its files belong to.
+
+    ``linted`` are the paths of the files of the run (absolute, forward slashes), ``overlay`` contents that are not on disk
+    yet, ``session`` what earlier runs remember.
+    """
+
+    def __init__(
+        self, linted: Sequence[str], config: Config, overlay: Mapping[str, bytes], session: Session | None = None
+    ) -> None:
+        self._linted = linted
+        self._config = config
+        self._overlay = overlay
+        self._session = session
+        self._roots: dict[Path, str] = {}
+        self._clocks: dict[str, Clock] = defaultdict(Clock)
+        self._flows: dict[str, ModuleFlow] = {}
+        self._contexts: dict[str, Context] = {}
+
+    def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Config, Mapping[str, bytes]]]:
+        """Another process makes its own, and learns nothing of the session."""
+        return Projects, (self._linted, self._config, self._overlay)
+
+    @property
+    def known(self) -> Iterable[Context]:
+        """The projects that had to be asked."""
+        return self._contexts.values()
+
+    def learn(self, flows: Mapping[str, ModuleFlow]) -> None:
+        """Take over where values go in files that were parsed anyway."""
+        self._flows.update(flows)
+        for context in self._contexts.values():
+            context.project.learn(flows)
+
+    def of(self, path: str) -> Context:
+        """The project that a file belongs to."""
+        root = self._root_of(Path(path))
+        if root not in self._contexts:
+            self._contexts[root] = self._context(root)
+        return self._contexts[root]
+
+    def clock(self, path: str) -> Clock:
+        """The time for questions to the project of a file."""
+        return self._clocks[self._root_of(Path(path))]
+
+    def reached(self, path: str, functions: Sequence[str]) -> bool:
+        """Whether a training step may come to one of some functions of a file; so it may where that cannot be told."""
+        from ldlm_lint.project.outlook import may_be_reached
+
+        with apart():
+            context = self.of(path)
+            try:
+                with self.clock(path).running(len(context.project.files)):
+                    return may_be_reached(context, path, functions)
+            except (OverBudgetError, RecursionError, MemoryError):
+                return True
+
+    def _root_of(self, path: Path) -> str:
+        if path.parent not in self._roots:
+            found = project_root(path) if self._session is None else project_root(path, self._session.note)
+            self._roots[path.parent] = found.as_posix()
+        return self._roots[path.parent]
+
+    def _context(self, root: str) -> Context:
+        """The project at a root: all its files as context, and those linted below it although they are ignored."""
+        from ldlm_lint.project import Project
+        from ldlm_lint.project.questions import Context
+
+        below = root.rstrip("/") + "/"
+        # A buffer of an editor may not be on disk yet.
+        unsaved = (path for path in self._overlay if not os.path.lexists(path))
+        named = {
+            path: kind
+            for path in (*self._linted, *unsaved)
+            if path.startswith(below) and (kind := kind_of_name(path)) is not None
+        }
+        kinds = named | {path.as_posix(): kind for path, kind in self._below(root)}
+        for path in kinds if self._session is not None else ():
+            if path not in self._overlay:
+                self._session.note("file", path)
+        files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
+        others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
+        return Context(Project(root, files, self._overlay, self._flows, others, self._session))
+
+    def _below(self, root: str) -> tuple[tuple[Path, Kind], ...]:
+        find = discover if self._session is None else self._session.discover
+        return find([Path(root)], self._config, Path(root)).files

@@ -1,0 +1,130 @@
+"""What no training step comes to is not looked at closely; nothing that would be found is lost by it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ldlm_lint import engine
+from ldlm_lint.budget import OverBudgetError, apart, available, limited
+from ldlm_lint.config import Config
+from ldlm_lint.linting import lint_file
+from ldlm_lint.model import Report
+from ldlm_lint.project import outlook
+from ldlm_lint.projects import Projects
+from ldlm_lint.source import Kind
+
+FIXTURES = Path(__file__).parent / "fixtures"
+RULE = "host-sync-in-training-loop"
+METRICS = "def norm(values):\n    return values.norm().item()\n"
+STEP = """\
+import torch
+from metrics import norm
+
+
+def train(model, optimizer, data):
+    for batch in data:
+        loss = model(batch.cuda())
+        loss.backward()
+        optimizer.step()
+        {}
+"""
+CALLS, READS = STEP.format("print(norm(loss))"), STEP.format("pass")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    for name, text in {"pyproject.toml": "", "metrics.py": METRICS, "train.py": READS}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def check(*paths: Path, jobs: int = 1) -> Report:
+    return engine.run(paths, Config.load(paths[0]), base=paths[0], jobs=jobs)
+
+
+def waits(report: Report) -> list[str]:
+    return [Path(one.span.path).name for one in report.findings if one.rule == RULE]
+
+
+def linted(project: Path) -> tuple[str, ...]:
+    path = project / "metrics.py"
+    config = Config.load(project)
+    projects = Projects([path.as_posix()], config, {})
+    return lint_file(path, Kind.PYTHON, config, {}, {}, projects.reached).unreached
+
+
+def test_a_function_that_no_step_calls_is_named_and_left(project: Path) -> None:
+    assert linted(project) == ("norm",)
+    assert not waits(check(project))
+
+
+def test_a_function_that_a_step_calls_in_another_file_is_looked_at(project: Path) -> None:
+    (project / "train.py").write_text(CALLS)
+    assert linted(project) == ()
+    assert waits(check(project)) == ["metrics.py"]
+
+
+def test_without_an_answer_everything_is_looked_at(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> bool:
+        raise OverBudgetError
+
+    monkeypatch.setattr(outlook, "may_be_reached", never)
+    assert linted(project) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        METRICS,
+        "class Net(torch.nn.Module):\n    def forward(self, x):\n        if x.abs().sum() > 3:\n            return x\n        return x.cpu()\n",
+        "def outer(x):\n    def norm():\n        return x.item()\n    return norm\n",
+        "if True:\n    def norm(x):\n        return x.item()\n",
+        "def norm(x: 'torch.Tensor'):\n    print(f'{x}')\n    isnan = 1\n",
+    ],
+)
+@pytest.mark.parametrize("train", [READS, CALLS, CALLS.replace("from metrics", "from .metrics"), ""])
+def test_the_same_is_found_as_without_asking(
+    project: Path, text: str, train: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "metrics.py").write_text("import torch\n\n\n" + text)
+    (project / "train.py").write_text(train)
+    asked = waits(check(project))
+    monkeypatch.setattr(Projects, "reached", lambda *_: True)
+    assert asked == waits(check(project))
+
+
+@pytest.mark.parametrize("folder", sorted(one for one in (FIXTURES / RULE).iterdir() if one.is_dir()), ids=lambda one: one.name)
+def test_fixtures_say_the_same_as_without_asking(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = check(folder).findings
+    monkeypatch.setattr(Projects, "reached", lambda *_: True)
+    assert asked == check(folder).findings
+
+
+def test_other_processes_ask_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Sequence[str]] = []
+    plain = Projects.reached
+    monkeypatch.setattr(Projects, "reached", lambda self, path, names: seen.append(names) or plain(self, path, names))
+    assert check(project, jobs=2).findings == check(project).findings
+    assert seen == [("norm",)]
+
+
+@pytest.mark.skipif(not available(), reason="time of a process is not counted here")
+def test_the_time_of_a_file_stands_still_while_the_project_is_asked() -> None:
+    with limited(0.2):
+        with apart():
+            spin(0.4)
+        spin(0.02)
+    with pytest.raises(OverBudgetError), limited(0.2):
+        with apart():
+            spin(0.1)
+        spin(0.6)
+
+
+def spin(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass

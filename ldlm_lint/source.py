@@ -11,6 +11,7 @@ import bisect
 import enum
 import functools
 import io
+import itertools
 import re
 import tokenize
 from dataclasses import dataclass
@@ -172,11 +173,14 @@ class Source:
     @functools.cached_property
     def lines(self) -> tuple[str, ...]:
         """The lines without their endings, split where CPython's tokenizer splits them."""
-        return tuple(_NEWLINE.split(self.text))
+        return tuple(_NEWLINE.split(self.text) if "\r" in self.text else self.text.split("\n"))
 
     @functools.cached_property
     def line_starts(self) -> tuple[int, ...]:
         """For each line the byte offset of its first character."""
+        if self.text.isascii() and "\r" not in self.text and self.encoding == "utf-8":
+            lengths = (len(line) + 1 for line in self.lines[:-1])
+            return tuple(itertools.accumulate(lengths, initial=self.bom))
         starts, position, previous = [self.bom], self.bom, 0
         for match in _NEWLINE.finditer(self.text):
             position += len(self.text[previous : match.end()].encode(self.encoding))

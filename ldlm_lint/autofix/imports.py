@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import functools
-import warnings
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ldlm_lint.autofix.import_places import bindings, insertion, joining
 from ldlm_lint.model import Edit
+from ldlm_lint.python.syntax import required
+from ldlm_lint.shapes.walks import nodes_below
 from ldlm_lint.source import Source
 
+_NAMES = "_ldlm_names"
 WITH_MODULE = frozenset(("glob", "math", "os", "shutil", "signal", "sys", "time", "torch"))
 
 
@@ -25,7 +27,7 @@ def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, 
     Names that say little by themselves (`WITH_MODULE`) are used through their module.
     The line goes where `import_places` says. Raises SyntaxError for a file that does not parse.
     """
-    tree, names = _read(source.text)
+    tree, names = _read(source)
     known = _usable(tree.body, names, module, name)
     if known:
         return None, known
@@ -37,27 +39,13 @@ def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, 
     return insertion(source, tree.body, line), expression
 
 
-@functools.lru_cache(maxsize=1)
-def _read(text: str) -> tuple[ast.Module, Names]:
-    """The tree and the names of a file, for all its fixes."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tree = ast.parse(text)
-    return tree, Names.of(_every(tree))
-
-
-def _every(tree: ast.Module) -> Iterator[ast.AST]:
-    """``ast.walk`` in no order, for a third of its price."""
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for name in node._fields:
-            value = getattr(node, name, None)
-            if isinstance(value, ast.AST):
-                waiting.append(value)
-            elif value.__class__ is list:
-                waiting += [one for one in value if isinstance(one, ast.AST)]
+def _read(source: Source) -> tuple[ast.Module, Names]:
+    """The tree and the names of a file, for all its fixes; they rest with the source."""
+    tree = required(source)
+    names: Names | None = source.__dict__.get(_NAMES)
+    if names is None:
+        names = source.__dict__[_NAMES] = Names.of(nodes_below(tree))
+    return tree, names
 
 
 @dataclass(slots=True)
@@ -77,13 +65,17 @@ class Names:
         """Collect the names of a module's nodes."""
         names = cls()
         for node in nodes:
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
+            kind = node.__class__
+            if kind is ast.Name:
+                (names.read if node.ctx.__class__ is ast.Load else names.others).add(node.id)
+            elif kind is ast.Import or kind is ast.ImportFrom:
                 for local, target, _ in bindings(node):
                     names.imports[local].add(target)
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                names.read.add(node.id)
-            else:
-                names.others.update(_bound(node))
+            elif kind is ast.Global or kind is ast.Nonlocal:
+                names.others.update(node.names)
+            elif binders := _binders(kind):
+                values = [getattr(node, key, None) for key in binders]
+                names.others.update(value for value in values if isinstance(value, str))
         return names
 
     def only(self, local: str, target: str) -> bool:
@@ -96,19 +88,11 @@ class Names:
         return not unknown and self.imports.get(local, {target}) == {target}
 
 
-def _bound(node: ast.AST) -> Iterable[str]:
-    """The names that a node other than an import binds itself."""
-    if isinstance(node, (ast.keyword, ast.alias)):
-        return ()
-    if isinstance(node, (ast.Global, ast.Nonlocal)):
-        return node.names
-    values = (getattr(node, key, None) for key in _binders(node.__class__))
-    return [value for value in values if isinstance(value, str)]
-
-
 @functools.cache
 def _binders(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields of a kind of nodes that may hold a name which it binds."""
+    if kind in (ast.keyword, ast.alias):
+        return ()
     return tuple(name for name in ("id", "name", "arg", "rest") if name in kind._fields)
 
 

@@ -11,11 +11,11 @@ from ldlm_lint.checkers.collective_timeouts import check_field, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
 from ldlm_lint.checkers.environment import findings_of, options_of
 from ldlm_lint.checkers.environment_order import earlier, settings_after
-from ldlm_lint.checkers.gradient_sync import accumulation_of, called_slots
+from ldlm_lint.checkers.gradient_sync import accumulation_of, backward_names, called_slots, takes_guard
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
-from ldlm_lint.python.names import meant
+from ldlm_lint.python.names import last_name, meant
 from ldlm_lint.rules import (
     accumulation,
     collectives,
@@ -62,10 +62,12 @@ class DistributedChecker(LdlmChecker):
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
         self._accumulating: set[nodes.NodeNG] = set()
+        self._passing_back: frozenset[str] = frozenset()
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the environment variables that the file sets."""
         self._accumulating = set()
+        self._passing_back = backward_names(node) if self.may_break(ACCUMULATION_WITHOUT_NO_SYNC) else frozenset()
         for finding in findings_of(node, self.source, self.option):
             self.record(finding)
 
@@ -75,7 +77,8 @@ class DistributedChecker(LdlmChecker):
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at process groups, DDP wrappers and backward passes."""
-        self._check_accumulation(node)
+        if last_name(node.func) in self._passing_back or takes_guard(node):
+            self._check_accumulation(node)
         names = meant(node.func)
         if len(names) != 1:
             return

@@ -77,9 +77,10 @@ def runs_of(module: nodes.Module, text: str) -> Iterator[Run]:
     switched = any(word in text for word in (".eval(", "train(False", "train(mode"))
     calls: dict[nodes.NodeNG, list[nodes.Call]] = {}
     for call in nodes_of(module, nodes.Call):
-        if switches_off(call) and isinstance(function_of(call), nodes.Module):
+        owner = function_of(call)
+        if isinstance(owner, nodes.Module) and switches_off(call):
             return
-        calls.setdefault(function_of(call), []).append(call)
+        calls.setdefault(owner, []).append(call)
     for owner, inner in calls.items():
         if not _may_evaluate(owner) or any(map(switches_off, inner)):
             continue

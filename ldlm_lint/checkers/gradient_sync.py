@@ -53,6 +53,18 @@ class Accumulation:
     by_helper: bool = False
 
 
+def backward_names(module: nodes.Module) -> frozenset[str]:
+    """The last names of the calls of a file of which `accumulation_of` may find some to be part of one."""
+    passes = [one for one in nodes_of(module, nodes.Call) if _is_backward(one)]
+    functions = (function_of(one) for one in passes)
+    return frozenset({"backward"} if passes else ()).union(getattr(one, "name", "") for one in functions)
+
+
+def takes_guard(call: nodes.Call) -> bool:
+    """Whether a call is given the guard of a step that a helper makes."""
+    return any(one.arg in _GUARD_ARGUMENTS for one in call.keywords)
+
+
 def accumulation_of(call: nodes.Call) -> Accumulation | None:
     """The accumulation that a backward pass is part of; None where it is none, or nothing is repeated."""
     loop = next(iter(loops_around(call)), None) or function_of(call)
@@ -286,6 +298,7 @@ __all__ = [
     "SPLITS",
     "Accumulation",
     "accumulation_of",
+    "backward_names",
     "called_slots",
     "exclude",
     "goes_back",
@@ -293,4 +306,5 @@ __all__ = [
     "is_step",
     "local_function",
     "own_calls",
+    "takes_guard",
 ]

@@ -19,6 +19,7 @@ from ldlm_lint.python.names import bindings
 from ldlm_lint.python.walks import nodes_of
 
 _LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
+_PARTS = (nodes.Call, nodes.IfExp, nodes.Lambda, nodes.ComprehensionScope)
 _DEPTH = 3
 _BUDGET = 4000
 _CACHE = "_ldlm_acting"
@@ -53,7 +54,9 @@ class Event:
     def common_loops(self, other: Event) -> int:
         """How many loops, from the outermost, both stand in."""
         pairs = zip(self.loops, other.loops, strict=False)
-        return next((at for at, (one, two) in enumerate(pairs) if one is not two), min(len(self.loops), len(other.loops)))
+        return next(
+            (at for at, (one, two) in enumerate(pairs) if one is not two), min(len(self.loops), len(other.loops))
+        )
 
 
 def events_of(function: nodes.NodeNG) -> list[Event]:
@@ -168,8 +171,12 @@ class _Walk:
         self.suite(node.finalbody)
 
     def _expression(self, node: nodes.NodeNG) -> None:
-        """The calls of an expression or simple statement; most have none, and are not gone through."""
-        if next(nodes_of(node, nodes.Call), None) is not None:
+        """The calls of an expression or simple statement; most have none, or nothing that chooses or repeats them."""
+        found = list(nodes_of(node, _PARTS))
+        if all(one.__class__ is nodes.Call for one in found):
+            for call in _finished(found):
+                self._call(call)
+        else:
             self._part(node)
 
     def _part(self, node: nodes.NodeNG) -> None:
@@ -211,7 +218,9 @@ class _Walk:
 
     def _target(self, call: nodes.Call) -> nodes.FunctionDef | None:
         """The function of the file that a call goes to; None where it does nothing of a step, or is followed already."""
-        found = self._acting.get(last_name(call.func), [])
+        found = self._acting.get(last_name(call.func))
+        if not found:
+            return None
         if isinstance(call.func, nodes.Name):
             found = [one for one in bindings(call.func) if one in found]
         elif isinstance(call.func, nodes.Attribute) and last_name(call.func.expr) == "self":
@@ -254,6 +263,16 @@ class _Walk:
                 left=tuple(gone for gone, _ in self._left),
             )
         )
+
+
+def _finished(calls: Iterable[nodes.Call]) -> Iterator[nodes.Call]:
+    """Calls that stand in preorder, in the order in which they are made: arguments before what they are passed to."""
+    begun: list[nodes.Call] = []
+    for call in calls:
+        while begun and begun[-1]._ldlm_end <= call._ldlm_start:
+            yield begun.pop()
+        begun.append(call)
+    yield from reversed(begun)
 
 
 def _leaves(block: list[nodes.NodeNG]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import re
 
 from astroid import nodes
@@ -11,17 +12,22 @@ from ldlm_lint.checkers.step_names import Schedule, is_optimizer, last_name, sch
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import UNKNOWN, qualified
 
-_CLIPS = re.compile(r"^(clip_grad_norm_?|clip_grad_value_?|clip_grads_with_norm_|dispatch_clip_grad|adaptive_clip_grad)$")
+_CLIPS = re.compile(
+    r"^(clip_grad_norm_?|clip_grad_value_?|clip_grads_with_norm_|dispatch_clip_grad|adaptive_clip_grad)$"
+)
 # These unscale first, or clip what their engine has unscaled.
 _CLIPPING_ENGINES = re.compile(r"accelerat|fabric|engine|strategy|^super$", re.I)
 _SCALER = re.compile(r"scaler$|^(amp_|grad_|loss_)?scaler", re.I)
-_MAY_STEP = re.compile(r"train|optim|(?<!time)(^|_)step|update|epoch(?!s)|^fit|^run|iteration|backward|learn(?!ing_rate)", re.I)
+_MAY_STEP = re.compile(
+    r"train|optim|(?<!time)(^|_)step|update|epoch(?!s)|^fit|^run|iteration|backward|learn(?!ing_rate)", re.I
+)
 _STEPS_NOTHING = re.compile(
     r"zero_grad|sched|learning_rate|(^|_)lr(_|$)|set_epoch|state_dict|metric|(?<!ra)meter|(^|_)ema|pbar|progress|log|writer|wandb|print|"
     r"parse|args|load|sav|range|time|sampler|eval|valid|^len$|^update$|optimizers?$"
     r"|^_*(get|build|create|make|init|setup|configure|prepare|set|is|has|should|register|count|num|compute|calc)_"
 )
 _NEVER_TRAINED = re.compile(r"env|prof|sched|meter|metric|bar$|tim(e|er)$|ema|logger|watch|(^|_)lr", re.I)
+_NAMES = {"step", "get_scale", "scale", "zero_grad", "backward", "manual_backward"}
 _MAY_SCHEDULE = re.compile(r"^(update|step)_(\w+_)?(lr|learning_rates?|sched\w*)$|^(lr|sched\w*)_(update|step)$")
 
 
@@ -46,9 +52,17 @@ class Kind(enum.Enum):
         return self in (Kind.STEP, Kind.SCALED_STEP)
 
 
+@functools.lru_cache(1 << 14)
+def _may_be_of_step(name: str) -> bool:
+    """A cheap look at the names of calls, which repeat from file to file."""
+    return name in _NAMES or "unscale" in name or _CLIPS.search(name) is not None
+
+
 def kind_of(call: nodes.Call) -> tuple[Kind, nodes.NodeNG | None] | None:
     """What a call does in a step, and the expression it does it to; None where it is nothing of the kind."""
     name = last_name(call.func)
+    if not _may_be_of_step(name):
+        return None
     if _CLIPS.search(name):
         return _clipping(call)
     if not isinstance(call.func, nodes.Attribute):
@@ -96,8 +110,12 @@ def _computing(call: nodes.Call, owner: nodes.NodeNG, name: str) -> tuple[Kind, 
 
 def may_schedule(call: nodes.Call) -> bool:
     """Whether a method by its name moves learning rates on: ``model.update_learning_rate()``."""
-    name = last_name(call.func)
-    return isinstance(call.func, nodes.Attribute) and _MAY_SCHEDULE.search(name) is not None
+    return isinstance(call.func, nodes.Attribute) and _names_schedule(last_name(call.func))
+
+
+@functools.lru_cache(1 << 14)
+def _names_schedule(name: str) -> bool:
+    return _MAY_SCHEDULE.search(name) is not None
 
 
 def may_step(call: nodes.Call) -> bool:
@@ -107,6 +125,9 @@ def may_step(call: nodes.Call) -> bool:
         return isinstance(call.func, nodes.Attribute) and _NEVER_TRAINED.search(last_name(call.func.expr)) is None
     if name in ("train", "run"):
         return bool(call.args or call.keywords) and not (call.args and isinstance(call.args[0], nodes.Const))
-    if name[:1].isupper():
-        return False
-    return _MAY_STEP.search(name) is not None and _STEPS_NOTHING.search(name) is None
+    return _names_step(name)
+
+
+@functools.lru_cache(1 << 14)
+def _names_step(name: str) -> bool:
+    return not name[:1].isupper() and _MAY_STEP.search(name) is not None and _STEPS_NOTHING.search(name) is None

@@ -60,6 +60,7 @@ def names_training(name: str) -> bool:
     return _TRAINS.match(name) is not None
 
 
+@functools.lru_cache(1 << 14)
 def words_of(name: str) -> str:
     """``netG`` and ``evalModel`` in lower case, a word at a time."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()

@@ -13,6 +13,7 @@ from ldlm_lint.python.candidates import alternatives, inherited
 from ldlm_lint.python.scopes import bindings, enclosing, scope_of
 
 UNKNOWN = "?"
+_NOTHING = frozenset({UNKNOWN})
 _DEPTH = 6
 # A name bound more often than any program by hand does stands for what cannot be told: each binding is a look at its value.
 _BINDINGS = 64
@@ -52,15 +53,18 @@ _HANDED_ON = {
     )
 }
 _TORCH = "torch."
+_NO_MODULE = (UNKNOWN, ".")
 _LIGHTNING = ("pytorch_lightning.", "lightning.pytorch.", "lightning.fabric.", "lightning.")
 
 
 def published(name: str) -> str:
     """The public spelling of a qualified name; Lightning's three packages become one."""
+    if name.startswith(_NO_MODULE):
+        return name
     name = _PUBLISHED.get(name, name)
-    for prefix in _LIGHTNING:
-        if name.startswith(prefix):
-            return "lightning." + name[len(prefix) :]
+    if name.startswith(_LIGHTNING):
+        prefix = next(one for one in _LIGHTNING if name.startswith(one))
+        return "lightning." + name[len(prefix) :]
     return name
 
 
@@ -76,7 +80,7 @@ def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
     that is called like one of torch's is never taken for it.
     """
     if depth > _DEPTH:
-        return frozenset({UNKNOWN})
+        return _NOTHING
     # Every checker asks this of every call; the answer rests with the node, so that it goes when the tree goes.
     known: frozenset[str] | None = node.__dict__.get(_CACHE)
     if known is None:
@@ -89,14 +93,18 @@ def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:
 def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
     if isinstance(node, nodes.Name):
         return _of_name(node, depth)
-    chosen = frozenset().union(*(qualified(one, depth + 1) for one in alternatives(node)))
-    if not chosen <= {UNKNOWN}:
-        return chosen
+    if not isinstance(node, _NAMING):
+        return _NOTHING
+    options = alternatives(node)
+    if options:
+        chosen = frozenset().union(*(qualified(one, depth + 1) for one in options))
+        if not chosen <= _NOTHING:
+            return chosen
     if isinstance(node, nodes.Attribute):
-        return frozenset(published(f"{base}.{node.attrname}") for base in qualified(node.expr, depth + 1))
+        return frozenset([published(f"{base}.{node.attrname}") for base in qualified(node.expr, depth + 1)])
     if isinstance(node, nodes.Call):
         return _of_call(node, depth)
-    return frozenset({UNKNOWN})
+    return _NOTHING
 
 
 def _of_name(node: nodes.Name, depth: int) -> frozenset[str]:
@@ -115,9 +123,9 @@ def _of_name(node: nodes.Name, depth: int) -> frozenset[str]:
 def _of_bindings(node: nodes.Name, depth: int) -> frozenset[str]:
     binders = bindings(node)
     if len(binders) > _BINDINGS:
-        return frozenset({UNKNOWN})
+        return _NOTHING
     found = frozenset(map(published, frozenset().union(*(_of_binding(one, node.name, depth) for one in binders))))
-    return found if 0 < len(found) <= _BINDINGS else frozenset({UNKNOWN})
+    return found if 0 < len(found) <= _BINDINGS else _NOTHING
 
 
 def _of_call(node: nodes.Call, depth: int) -> frozenset[str]:
@@ -125,7 +133,7 @@ def _of_call(node: nodes.Call, depth: int) -> frozenset[str]:
         return frozenset(published(f"{base}.{node.args[1].value}") for base in qualified(node.args[0], depth + 1))
     if is_partial(node, depth + 1):
         return qualified(node.args[0], depth + 1)
-    return frozenset({UNKNOWN})
+    return _NOTHING
 
 
 def is_partial(node: nodes.Call, depth: int = 0) -> bool:
@@ -185,7 +193,13 @@ def handed_on(node: nodes.NodeNG) -> tuple[str, str] | None:
     names = qualified(node)
     name = min(names)
     public = _HANDED_ON.get(name.rpartition(".")[2])
-    if public is None or len(names) > 1 or name == public or name.startswith((UNKNOWN, _TORCH)) or not _is_imported(node):
+    if (
+        public is None
+        or len(names) > 1
+        or name == public
+        or name.startswith((UNKNOWN, _TORCH))
+        or not _is_imported(node)
+    ):
         return None
     return name, public
 
@@ -209,14 +223,14 @@ def _of_binding(binding: nodes.NodeNG, name: str, depth: int) -> frozenset[str]:
     if isinstance(binding, (nodes.FunctionDef, nodes.ClassDef)):
         return frozenset({"." + binding.name})
     value = _assigned(binding)
-    return qualified(value, depth + 1) if isinstance(value, _NAMING) and value is not binding else frozenset({UNKNOWN})
+    return qualified(value, depth + 1) if isinstance(value, _NAMING) and value is not binding else _NOTHING
 
 
 def _imported_from(binding: nodes.ImportFrom, name: str) -> frozenset[str]:
     try:
         original = binding.real_name(name)
     except AstroidError:
-        return frozenset({UNKNOWN})
+        return _NOTHING
     module = f"{'.' * (binding.level or 0)}{binding.modname}"
     return frozenset({f"{module}{original}" if module.endswith(".") else f"{module}.{original}"})
 
@@ -227,7 +241,7 @@ def _imported(binding: nodes.Import, name: str) -> frozenset[str]:
             return frozenset({module})
         if alias is None and module.partition(".")[0] == name:
             return frozenset({name})
-    return frozenset({UNKNOWN})
+    return _NOTHING
 
 
 def _is_getattr(node: nodes.Call) -> bool:

@@ -11,7 +11,7 @@ _TREE = "_ldlm_syntax"
 
 
 def syntax_of(source: Source) -> ast.Module | None:
-    """The tree of a file's text, kept with the source until it is taken; None for a text that does not parse."""
+    """The tree of a file's text, kept with the source; None for a text that does not parse."""
     known: ast.Module | None = source.__dict__.get(_TREE)
     if known is None:
         try:
@@ -22,10 +22,12 @@ def syntax_of(source: Source) -> ast.Module | None:
     return known
 
 
-def taken_from(source: Source) -> ast.Module:
-    """The tree of a file's text for whoever uses it up; raises what parsing raises."""
-    known: ast.Module | None = source.__dict__.pop(_TREE, None)
-    return parsed(source.text) if known is None else known
+def required(source: Source) -> ast.Module:
+    """As `syntax_of`, for whoever needs the tree; raises what parsing raises."""
+    known: ast.Module | None = source.__dict__.get(_TREE)
+    if known is None:
+        known = source.__dict__[_TREE] = parsed(source.text)
+    return known
 
 
 def parsed(text: str) -> ast.Module:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ldlm_lint.python.rebuild import rebuild
-from ldlm_lint.python.syntax import parsed, taken_from
+from ldlm_lint.python.syntax import parsed, required
 from ldlm_lint.python.walks import depth
 from ldlm_lint.source import Source
 
@@ -46,7 +46,7 @@ class Parsed:
 def parse(source: Source, module_name: str) -> Parsed:
     """The tree of a file, or of what stands before its first syntax error."""
     try:
-        return Parsed(_build(taken_from(source), source.text, source.path, module_name))
+        return Parsed(_build(required(source), source.text, source.path, module_name))
     except SyntaxError as failure:
         line, message = failure.lineno or 1, failure.msg or "invalid syntax"
     except (TypeError, ValueError, MemoryError) as failure:

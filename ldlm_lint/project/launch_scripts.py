@@ -106,7 +106,7 @@ class Scripts:
             if source is None:
                 continue
             text = Text.of(source)
-            for node in tree.nodes(tree.parse(text.data))["command"]:
+            for node in tree.nodes(text.data)["command"]:
                 if not _CALLS.search(text.data, node.start_byte, node.end_byte):
                     continue
                 call = launch_grammar.call_of(words_of(text, node))

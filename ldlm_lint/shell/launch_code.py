@@ -60,8 +60,7 @@ def _inner(code: Code) -> Iterator[Code]:
 
 def _code(source: Source, script: Script, evaluated: bool = False) -> Code:
     text = Text.of(source)
-    root = tree.parse(text.data)
-    return Code(text, script, root, tree.nodes(root), evaluated)
+    return Code(text, script, tree.parse(text.data), tree.nodes(text.data), evaluated)
 
 
 def _strings(code: Code) -> Iterator[Code]:

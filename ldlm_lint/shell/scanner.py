@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from tree_sitter import Node
@@ -10,7 +11,9 @@ from ldlm_lint.shell import assignments, expansions, functions, launchers, tree,
 from ldlm_lint.shell.script import Launch, Script, Word
 from ldlm_lint.shell.text import Text, byte_offset
 from ldlm_lint.shell.values import Outside
-from ldlm_lint.source import Source
+from ldlm_lint.source import Kind, Segment, Source
+
+_REMEMBERED = 512
 
 
 def scan(source: Source, outside: Outside | None = None) -> Script:
@@ -19,8 +22,18 @@ def scan(source: Source, outside: Outside | None = None) -> Script:
     Values of variables are resolved where the script leaves one possibility; a stretch that neither parser can
     read is counted in ``unseen``, never an error. ``outside`` tells of the variables that others set.
     """
+    return _scan(source, outside) if outside is not None else _scanned(source.path, source.data, source.kind, source.segments)
+
+
+@functools.lru_cache(_REMEMBERED)
+def _scanned(path: str, data: bytes, kind: Kind, segments: tuple[Segment, ...]) -> Script:
+    """A script that nothing from outside takes part in: it is asked for by its own rules and by the project."""
+    return _scan(Source(path, data, kind, segments=segments), None)
+
+
+def _scan(source: Source, outside: Outside | None) -> Script:
     text = Text.of(source)
-    found = tree.nodes(tree.parse(text.data))
+    found = tree.nodes(text.data)
     launches, unread = _launches(text, found["command"])
     broken = {node.start_point.row for node in (*found["error"], *found["missing"])}
     made, variables = assignments.read(text, found, outside)

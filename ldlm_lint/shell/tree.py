@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
@@ -54,6 +55,8 @@ _OPENERS = {
     "case_item": ")",
 }
 MAX_DEPTH = 400
+# A script is read for its own findings and again for what launches what, mostly soon after.
+_REMEMBERED = 128
 _DEEPENING = (b"(", b"{", b"[", b"`", b"if", b"do", b"case", b"&&", b"||", b"|", b"!", b"-", b"+", b"*", b"/", b"?", b"=")
 _NOT_A_STATEMENT = frozenset({"comment", "elif_clause", "else_clause", "heredoc_body", "ERROR"})
 
@@ -68,13 +71,19 @@ def without_carriage_returns(data: bytes) -> bytes:
 
 def parse(data: bytes) -> Node:
     """The root node of a script's syntax tree; that of an empty script for one that is nested too deeply."""
-    root = Parser(LANGUAGE).parse(data).root_node
-    return Parser(LANGUAGE).parse(b" " * len(data)).root_node if _is_too_deep(data, root) else root
+    root, too_deep = _parsed(data)
+    return Parser(LANGUAGE).parse(b" " * len(data)).root_node if too_deep else root
 
 
 def is_too_deep(data: bytes) -> bool:
     """Whether a script is nested so deeply that asking for the parents of its nodes would take for ever."""
-    return _may_be_deep(data) and _is_too_deep(data, Parser(LANGUAGE).parse(data).root_node)
+    return _may_be_deep(data) and _parsed(data)[1]
+
+
+@functools.lru_cache(_REMEMBERED)
+def _parsed(data: bytes) -> tuple[Node, bool]:
+    root = Parser(LANGUAGE).parse(data).root_node
+    return root, _is_too_deep(data, root)
 
 
 def _may_be_deep(data: bytes) -> bool:
@@ -98,9 +107,10 @@ def _is_too_deep(data: bytes, root: Node) -> bool:
             depth -= 1
 
 
-def nodes(root: Node) -> dict[str, list[Node]]:
-    """The nodes that the scanner reads, by kind, in the order of the script."""
-    found = QueryCursor(_QUERY).captures(root)
+@functools.lru_cache(_REMEMBERED)
+def nodes(data: bytes) -> Mapping[str, list[Node]]:
+    """The nodes of a script that the scanner reads, by kind, in the order of the script; not to be changed."""
+    found = QueryCursor(_QUERY).captures(parse(data))
     return {kind: sorted(found.get(kind, ()), key=lambda node: (node.start_byte, -node.end_byte)) for kind in KINDS}
 
 

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from types import ModuleType
 
+from ldlm_lint.shell.plain_words import PlainWord, plain_words
+
 _PLAIN = re.compile(r"[\w./:,@%+=^-]*")
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"$`\\]*)\"")
 _PARAMETER = re.compile(r"(\"?)\$(?:\{(\w+)\}|([A-Za-z_]\w*))\1")
@@ -87,8 +89,13 @@ def closing(text: str, start: int) -> int:
     return -1
 
 
+@functools.lru_cache(1024)
 def read_command(text: str) -> Command | None:
     """Split one simple command into its assignments and words; None where bashlex cannot read it as one."""
+    plain = _plain(text)
+    if plain is not None:
+        pieces = [[Piece(*one[:4]) for one in plain if one.assigns is assigns] for assigns in (True, False)]
+        return Command(*map(tuple, pieces)) if plain else None
     tree = _parse(mask_arithmetic(text))
     if tree is None or tree.kind != "command":
         return None
@@ -99,8 +106,12 @@ def read_command(text: str) -> Command | None:
     return Command(tuple(pieces["assignment"]), tuple(pieces["word"]))
 
 
+@functools.lru_cache(1024)
 def assignment_end(text: str) -> int | None:
     """Where the assignment ends that the text starts with; what follows the command does not matter."""
+    plain = _plain(text)
+    if plain is not None:
+        return plain[0].end if plain and plain[0].assigns else None
     tree = _parse(mask_arithmetic(text))
     while tree is not None and tree.kind in ("list", "pipeline"):
         tree = tree.parts[0]
@@ -156,6 +167,11 @@ def _bashlex() -> ModuleType:
 
     subst._paramexpand = advancing
     return bashlex
+
+
+def _plain(text: str) -> tuple[PlainWord, ...] | None:
+    """The words of a command that bashlex is not needed for."""
+    return None if "$((" in text or len(text) > MAX_CHARACTERS or is_too_deep(text) else plain_words(text)
 
 
 def _parse(text: str) -> object | None:

@@ -1,0 +1,99 @@
+"""Simple commands that need no grammar: words of letters, plain quotes and plain expansions.
+
+Most commands and values are like that, and bashlex builds its parser's tables anew in each process, which takes longer
+than reading the scripts of a small repository. What is read here is read as bashlex reads it; anything else is left to it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+# No part may be read in two ways, or a long word that is like none of these would be read in all of them.
+_BARE = r"[\w./:,@%+=^-]"
+_NAME = r"\$(?:[0-9@*?#]|[A-Za-z_]\w*(?!\w)|\{\w+(?:\[[\w$@*]+\])?(?::\w+)?\})"
+# Between double quotes no quote of another kind, since bashlex takes some of these for the ends of strings.
+_SOFT = rf'"(?:[^"\\`$\n\'<>~]|{_NAME})*"'
+_INNER = rf"(?:{_BARE}|{_NAME}|{_SOFT}|'[^'\"\\\n]*')+"
+# A command with plain words, or several in a row; what is nested deeper is not read here.
+_SUBSTITUTION = rf"\$\({_INNER}(?: (?:\| )?{_INNER})*\)"
+_DEFAULT = rf'\$\{{\w+:?[-=](?:{_BARE}|"[^"\'\\`$}}\n]*")*\}}'
+_KEPT = rf"{_SUBSTITUTION}|{_DEFAULT}"
+_PIECE = rf"~?{_BARE}|{_NAME}|{_KEPT}|\"(?:[^\"\\`$\n'<>~]|{_NAME}|{_SUBSTITUTION})*\""
+# What stands in single quotes is no longer read so behind a double quote that begins the word.
+_MIXED = rf"(?=\")(?:{_PIECE})+|(?![~\"'])(?:{_PIECE}|'[^'\"\\`$~<>\n]*')+"
+_TILDE = rf"~[\w.-]*(?:/(?:{_BARE}|{_NAME})*)?"
+# A default ends at the first brace, whatever stands in it.
+_QUOTED_DEFAULT = r'\$\{\w+:?[-=](?:[^"\\`$}\n]|\$(?!\{))*\}'
+_WHOLE = rf'"(?:[^"\\`$\n]|\\[^\n]|{_NAME}|{_QUOTED_DEFAULT})*"'
+_WORD = re.compile(
+    rf"(?:(?P<hard>'[^'\n]*')|(?P<blank>\\ )|(?P<whole>{_WHOLE})|(?P<mixed>{_MIXED}|{_TILDE}))(?=[ \t)]|\Z)", re.ASCII
+)
+# A blank comes first: without one bashlex counts the continued line's end to the word.
+_GAP = re.compile(r"[ \t](?:[ \t]|\\\n)*")
+_LETTERS = re.compile("[a-z]+")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
+_AS_WRITTEN = re.compile(_KEPT, re.ASCII)
+_QUOTE = re.compile("[\"']")
+_QUOTE_OR_ESCAPE = re.compile(r'\\(.)|"')
+_EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*\$")
+# Words that mean something else than themselves somewhere in a command, and builtins whose arguments are assignments.
+_RESERVED = frozenset(
+    (
+        *("if", "then", "else", "elif", "fi", "case", "esac", "for", "select", "while", "until", "do", "done", "in"),
+        *("function", "time", "coproc", "export", "declare", "typeset", "local", "readonly", "alias", "eval", "let"),
+    )
+)
+
+
+class PlainWord(NamedTuple):
+    """A word: its place, its text without quotes, whether nothing in it is expanded, whether it is an assignment."""
+
+    start: int
+    end: int
+    text: str
+    literal: bool
+    assigns: bool
+
+
+def plain_words(text: str) -> tuple[PlainWord, ...] | None:
+    """The words of a simple command, none where it is no command; None where that is for bashlex to tell."""
+    found: list[PlainWord] = []
+    position = 0
+    while position < len(text):
+        match = _WORD.match(text, position)
+        if match is None or _is_reserved(match.group()):
+            return None
+        assigns = (not found or found[-1].assigns) and _ASSIGNMENT.match(match.group()) is not None
+        found.append(PlainWord(match.start(), match.end(), _unquoted(match), _is_literal(match), assigns))
+        gap = _GAP.match(text, match.end())
+        position = gap.end() if gap is not None else match.end()
+        if text[position : position + 1] == ")":
+            return ()
+    # bashlex looks for a word behind a continued line.
+    return tuple(found) if found and not text.endswith("\n") else None
+
+
+def _is_reserved(raw: str) -> bool:
+    return raw in _RESERVED or ("$(" in raw and not _RESERVED.isdisjoint(_LETTERS.findall(raw)))
+
+
+def _unquoted(word: re.Match[str]) -> str:
+    raw = word.group()
+    if word.lastgroup == "hard":
+        return raw[1:-1]
+    if word.lastgroup == "blank":
+        return raw[1:]
+    if word.lastgroup == "whole":
+        return _QUOTE_OR_ESCAPE.sub(lambda match: match[1] or "", raw)
+    # Quotes inside a substitution are those of another command, and bashlex leaves those of a default.
+    pieces, position = [], 0
+    for inner in _AS_WRITTEN.finditer(raw):
+        pieces += [_QUOTE.sub("", raw[position : inner.start()]), inner.group()]
+        position = inner.end()
+    return "".join((*pieces, _QUOTE.sub("", raw[position:])))
+
+
+def _is_literal(word: re.Match[str]) -> bool:
+    raw = word.group()
+    return word.lastgroup == "hard" or (raw[0] != "~" and _EXPANDED.search(raw) is None)

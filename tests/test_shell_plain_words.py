@@ -1,0 +1,73 @@
+"""Commands that are read without bashlex are read as bashlex reads them, and in one pass."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import bashlex
+import pytest
+
+from ldlm_lint.shell.plain_words import PlainWord, plain_words
+
+ATOMS = (
+    *("a", "b1", "A=", "X+=", "--x=", '"', "'", "$", "${", "}", "$(", ")", "$A", "${B}", "${C:-", "${D-", "${L[$I]}", "$1", "$@"),
+    *(" ", " ", "\t", " \\\n", "\\\n", "\\", "|", " | ", "(", "{", "[", "]", "~", "~/", "<", ">", "é", "²", "12", ".", "/", "#", "!", "%"),
+    *("^", "-", "in", "time", "=", "*", "?", "&", ";", "@", "`", "\n", '\\"', '"$A"', '"${B}"', "'q r'", '"it\'s"', '"p q"'),
+    *("$(date +%Y)", '"$(f "${X}")"', "awk", "'{print $1}'", '${P:-"q"}', "\\ ", "export"),
+)
+READ = (
+    "python train.py --lr 1e-3",
+    "CUDA_VISIBLE_DEVICES=$GPU torchrun \\\n  --nproc_per_node=${N} \\\n  main.py name=\"run-$N\"",
+    "x \"${MASTER_ADDR:-$(hostname -I | awk '{print $1}')}\"",
+    "x \"run_${SIZE}nodes_$(date +%Y%m%d)\"",
+    'x $(scale "${STEPS}")',
+    'x ${PARTITION:-"GPU"}',
+    "x crop='(0.4, 1.0)'",
+    'x "import torch; print(f\'{torch.__version__}\', \\"N/A\\")"',
+    "x ~/data/${NAME}",
+    "x '{print $1}')",
+)
+LEFT = ("", "a; b", "a | b", "a > log", "if a", "export A=b", "x $(a $(b))", "x `a`", "x 'a'b'c'", "x\\\n y", "x (", "x é", "x\ny", "a # b")
+
+
+def told_by_bashlex(text: str) -> tuple[PlainWord, ...] | None:
+    """The words of a simple command, none where bashlex cannot read it, None where it sees more than words."""
+    try:
+        trees = bashlex.parse(text)
+    except Exception:  # its grammar fails in many ways
+        return ()
+    if len(trees) != 1 or trees[0].kind != "command" or any(part.kind not in ("assignment", "word") for part in trees[0].parts):
+        return None
+    return tuple(PlainWord(*part.pos, part.word, not part.parts, part.kind == "assignment") for part in trees[0].parts)
+
+
+@pytest.mark.parametrize("text", READ)
+def test_what_scripts_are_full_of_is_read(text: str) -> None:
+    found = plain_words(text)
+    assert found is not None and found == told_by_bashlex(text)
+
+
+@pytest.mark.parametrize("text", LEFT)
+def test_everything_else_is_left(text: str) -> None:
+    assert plain_words(text) is None
+
+
+def test_what_is_read_is_read_as_bashlex_does() -> None:
+    chance = random.Random(7)
+    read = 0
+    for _ in range(4000):
+        text = ("x " if chance.random() < 0.5 else "") + "".join(chance.choices(ATOMS, k=chance.randint(1, 9)))
+        found = plain_words(text)
+        if found is not None:
+            read += 1
+            assert found == told_by_bashlex(text), text
+    assert read > 200
+
+
+@pytest.mark.parametrize("part", ["a", "$a", '"$a"', "$(a ", '"${A:-', '${A:-"x"', "a=$(b 'c' | d \"e\") ", "~a/", '"\\"', 'x"$(f "a" '])
+def test_a_long_command_is_read_in_one_pass(part: str) -> None:
+    text = part * (20_000 // len(part)) + "("
+    start = time.process_time()
+    assert plain_words(text) is None
+    assert time.process_time() - start < 1

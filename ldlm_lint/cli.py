@@ -20,8 +20,9 @@ from types import ModuleType
 from ldlm_lint import __version__
 from ldlm_lint.arguments import UsageError
 from ldlm_lint.cache.replay import replayed
-from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PIPE_CLOSED, PROGRAM, USAGE, fail
+from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PROGRAM, USAGE, fail
 from ldlm_lint.parsing import Example, Parser, did_you_mean, parsed, with_examples
+from ldlm_lint.refusals import refuses, unwritten
 
 # Syntax trees are many small objects that point at each other, taken apart when they are done with: the collector finds
 # next to nothing, and at its own pace costs a third of a run.
@@ -64,18 +65,23 @@ def main(argv: Sequence[str] | None = None) -> int:
                 # A legacy Windows code page cannot encode source text, and no encoding a broken file name.
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
         gc.set_threshold(*_COLLECTOR)
-        code = _dispatch(list(sys.argv[1:] if argv is None else argv))
+        code = _ended(list(sys.argv[1:] if argv is None else argv))
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
     except UsageError as error:
         return fail(USAGE, str(error))
-    except BrokenPipeError:
-        # Whoever read the output has left; Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
+    except OSError as error:
+        if not refuses(error):
+            raise
+        return unwritten(error)
     except KeyboardInterrupt:
         return fail(INTERRUPTED, "interrupted")
+
+
+def _ended(arguments: list[str]) -> int:
+    try:
+        return _dispatch(arguments)
     except SystemExit as error:
         # argparse leaves this way after --help and --version.
         return error.code if isinstance(error.code, int) else OK
@@ -99,11 +105,13 @@ def _dispatch(arguments: list[str]) -> int:
     found.argv = words
     try:
         return found.command.room.run(found)
-    except (UsageError, BrokenPipeError):
+    except UsageError:
         raise
     except Exception as error:
         if _is_usage(error):
             raise UsageError(str(error)) from error
+        if isinstance(error, OSError) and refuses(error):
+            raise
         import traceback
 
         traceback.print_exc()

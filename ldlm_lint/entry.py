@@ -8,8 +8,6 @@ import sys
 
 from ldlm_lint.cache.replay import replayed_early
 
-_PIPE_CLOSED = 141
-
 
 def main() -> int:
     """Run the command as the whole of this process, which ends here with its exit code where nothing is against it."""
@@ -26,10 +24,12 @@ def run() -> int:
     """Run the command with the arguments of this process and return its exit code."""
     try:
         code = replayed_early(sys.argv[1:])
-    except BrokenPipeError:
-        # Whoever read the output has left; Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _PIPE_CLOSED
+    except OSError as error:
+        from ldlm_lint.refusals import refuses, unwritten
+
+        if not refuses(error):
+            raise
+        return unwritten(error)
     if code is not None:
         return code
     from ldlm_lint.cli import main as command

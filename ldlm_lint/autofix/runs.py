@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -139,6 +140,10 @@ def is_inside(path: str) -> bool:
     # Imported here, since a check that only asks for a state must not wait for it.
     from ldlm_lint.discover import TOOL_DIRECTORIES
 
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
     parts = path.split("/")
     # Anchors, drives, empty parts, single dots and, on Windows, backslashes make a difference here.
     if "\0" in path or ".." in parts or PurePath(path).parts != tuple(parts):

@@ -51,7 +51,7 @@ class Index:
             return ""
         signature = _signature(status)
         known = self._known[kind].get(path)
-        if known is not None and known[0] == signature and known[1] is True:
+        if known.__class__ is list and len(known) == 3 and known[0] == signature and known[1] is True:
             return str(known[2])
         before = time.time_ns()
         digest = _READ[kind](path, status)

@@ -76,7 +76,7 @@ def _show(value: bytes) -> int | None:
     try:
         run = json.loads(value)
         output, notes, code = str(run["output"]), str(run["notes"]), int(run["code"])
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -116,6 +116,9 @@ class Listener(io.TextIOBase):
     def flush(self) -> None:
         """Flush the stream."""
         self._stream.flush()
+
+    def close(self) -> None:
+        """Leave the stream alone: Python closes what it forgets, and an error of that flush would be lost."""
 
     def isatty(self) -> bool:
         """Whether the stream is a terminal."""

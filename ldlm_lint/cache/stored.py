@@ -39,9 +39,12 @@ def write(path: str, chunks: Iterable[bytes]) -> int:
             file.write(_checksum(path, payload))
             file.write(payload)
         os.replace(part, path)
-    except OSError:
+    except BaseException as error:
+        # Ctrl-C leaves nothing behind either.
         with contextlib.suppress(OSError):
             os.unlink(part)
+        if not isinstance(error, OSError):
+            raise
         return 0
     return _HEAD + len(payload)
 

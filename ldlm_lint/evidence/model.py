@@ -251,7 +251,7 @@ def from_json(values: Any) -> Evidence:
             tuple(values["notes"]),
             float(values["overhead_seconds"]),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise EvidenceError(f"not evidence of schema {SCHEMA} ({type(error).__name__}: {error})") from error
 
 

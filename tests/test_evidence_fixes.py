@@ -7,18 +7,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter
-from dossiers import (
-    LOADER,
-    REFUTED,
-    SYNCHRONIZE,
-    TRAIN,
-    UNUSED,
-    VERIFIED,
-    WRAP,
-    judged,
-    site,
-    written,
-)
+from dossiers import LOADER, REFUTED, SYNCHRONIZE, TRAIN, UNUSED, VERIFIED, WRAP, judged, site, written
 
 from ldlm_lint.autofix.groups import merge_groups
 from ldlm_lint.evidence.lift import lifted, with_support

@@ -12,19 +12,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run
-from dossiers import (
-    INCONCLUSIVE,
-    LOADER,
-    REFUTED,
-    SYNCHRONIZE,
-    TRAIN,
-    UNUSED,
-    VERIFIED,
-    WRAP,
-    judged,
-    site,
-    written,
-)
+from dossiers import INCONCLUSIVE, LOADER, REFUTED, SYNCHRONIZE, TRAIN, UNUSED, VERIFIED, WRAP, judged, site, written
 
 PREFETCH = "dataloader-without-prefetch"
 TIMEOUT = "excessive-collective-timeout"

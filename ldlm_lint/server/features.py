@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+from typing import Any
+
 from lsprotocol import types
 
 from ldlm_lint.server import actions, hover, notebooks
@@ -86,13 +90,7 @@ def _register_buffers(server: Server) -> None:
             paper.change(params.text_document.version, server.workspace.get_text_document(paper.uri).source)
         server.changed(paper, TYPING)
 
-    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    def saved(params: types.DidSaveTextDocumentParams) -> None:
-        server.changed(server.papers.get(params.text_document.uri), 0.0)
-
-    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(params: types.DidCloseTextDocumentParams) -> None:
-        server.closed(params.text_document.uri)
+    _register_ends(server, types.TEXT_DOCUMENT_DID_SAVE, types.TEXT_DOCUMENT_DID_CLOSE, attrgetter("text_document.uri"))
 
 
 def _register_notebooks(server: Server) -> None:
@@ -112,13 +110,17 @@ def _register_notebooks(server: Server) -> None:
             paper.rewrite(params.notebook_document.version)
             server.changed(paper, TYPING)
 
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
-    def saved(params: types.DidSaveNotebookDocumentParams) -> None:
-        server.changed(server.papers.get(params.notebook_document.uri), 0.0)
+    _register_ends(server, types.NOTEBOOK_DOCUMENT_DID_SAVE, types.NOTEBOOK_DOCUMENT_DID_CLOSE, attrgetter("notebook_document.uri"))
 
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def closed(params: types.DidCloseNotebookDocumentParams) -> None:
-        server.closed(params.notebook_document.uri)
+
+def _register_ends(server: Server, save: str, close: str, uri_of: Callable[[Any], str]) -> None:
+    @server.feature(save)
+    def saved(params: Any) -> None:
+        server.changed(server.papers.get(uri_of(params)), 0.0)
+
+    @server.feature(close)
+    def closed(params: Any) -> None:
+        server.closed(uri_of(params))
 
 
 def _register_questions(server: Server) -> None:

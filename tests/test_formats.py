@@ -293,6 +293,12 @@ def test_problems_are_notifications_of_sarif(project: Path, run: Run) -> None:
     assert said["message"]["text"] == "no such file or directory"
 
 
+def test_of_a_file_that_cannot_be_read_sarif_names_the_line_alone(project: Path, run: Run) -> None:
+    (project / "late.py").write_bytes(b"x = 1\n\ny = '\xe9'\n")
+    (result,) = sarif_of(project, run, "late.py")["results"]
+    assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
+
+
 def test_a_notebook_s_cell_is_part_of_every_place() -> None:
     path = "/p/train.ipynb"
     view = hostile_view()

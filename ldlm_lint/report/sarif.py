@@ -171,13 +171,20 @@ def _properties(view: View, finding: Finding) -> dict[str, Any]:
 
 
 def _location(view: View, span: Span) -> dict[str, Any]:
-    region = view.region(span)
-    place = {"artifactLocation": _artifact(view, span.path), **({"region": _region(region)} if region else {})}
+    place = {"artifactLocation": _artifact(view, span.path), **_where(view, span)}
     if span.cell is None:
         return {"physicalLocation": place}
     shown = view.place(span)
     cell = {"name": f"cell {shown.cell}", "fullyQualifiedName": f"cell {shown.cell}:{shown.line}:{shown.column}"}
     return {"physicalLocation": place, "logicalLocations": [{**cell, "kind": "notebookCell"}]}
+
+
+def _where(view: View, span: Span) -> dict[str, Any]:
+    """The region of a span; of one that stands for a line, such as that of a file that cannot be read, the line."""
+    region = view.region(span)
+    if region is None:
+        return {}
+    return {"region": _region(region) if region.end > region.start else {"startLine": region.line}}
 
 
 def _region(region: Region) -> dict[str, int]:

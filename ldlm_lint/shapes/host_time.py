@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.shapes.homes import Homes
+from ldlm_lint.shapes.meaning import closure
 from ldlm_lint.shapes.outline import Outline, Owner, last_name, outline_of
 
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.Assert)
@@ -28,17 +29,17 @@ def waiting_functions(module: ast.Module, data: bytes) -> tuple[str, ...]:
 def waiting(outline: Outline) -> Iterator[Owner]:
     """The functions with a place that may wait; the module where it has one outside of them."""
     homes: Homes | None = None
-    unsure = []
+    finite, unsure = closure(outline, _FINITE_TESTS), []
     for owner in outline.owners:
         places = [one for one in outline.own_nodes(owner) if isinstance(one, (ast.Call, ast.FormattedValue, *_BRANCHES))]
         if any(_reads_number(one) for one in places):
             yield owner
         else:
-            unsure.append((owner, [one for one in places if _may_matter(one)]))
+            unsure.append((owner, [one for one in places if _may_matter(one, finite)]))
     for owner, places in unsure:
         if places:
             homes = homes or Homes(outline)
-            if any(_may_wait(one, owner, homes) for one in places):
+            if any(_may_wait(one, owner, homes, finite) for one in places):
                 yield owner
 
 
@@ -47,17 +48,18 @@ def _reads_number(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.keywords
 
 
-def _may_matter(node: ast.AST) -> bool:
+def _may_matter(node: ast.AST, finite: frozenset[str]) -> bool:
     """What a place has to look like, whatever its values are."""
     if isinstance(node, ast.Call):
         name = last_name(node.func)
-        return name in READS or name in CONVERTS or name == "to" or name in _FINITE_TESTS
+        return name in READS or name in CONVERTS or name == "to" or name in finite
     return True
 
 
-def _may_wait(node: ast.AST, owner: Owner, homes: Homes) -> bool:
+def _may_wait(node: ast.AST, owner: Owner, homes: Homes, finite: frozenset[str]) -> bool:
     if isinstance(node, ast.Call):
-        return _call_may_wait(node, owner, homes)
+        tests = last_name(node.func) in finite and bool(node.args)
+        return (tests and homes.may_be_device(node.args[0], owner)) or _call_may_wait(node, owner, homes)
     if isinstance(node, ast.FormattedValue):
         return _is_shown(node.value, owner, homes)
     return any(_decides(one, owner, homes) for one in _operands(getattr(node, "test", None)))
@@ -69,9 +71,7 @@ def _call_may_wait(call: ast.Call, owner: Owner, homes: Homes) -> bool:
         if name in READS and call.keywords:
             return False
         return bool(homes.trained) or homes.may_be_device(call.func.value, owner)
-    if name in CONVERTS and any(_is_shown(one, owner, homes) for one in given):
-        return True
-    return name in _FINITE_TESTS and bool(call.args) and homes.may_be_device(call.args[0], owner)
+    return name in CONVERTS and any(_is_shown(one, owner, homes) for one in given)
 
 
 def _is_shown(node: ast.expr, owner: Owner, homes: Homes) -> bool:

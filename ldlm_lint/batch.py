@@ -36,7 +36,7 @@ def lint_files(
 ) -> list[FileResult]:
     """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as pay.
 
-    ``projects`` tell what a training step may come to.
+    ``projects`` tell which rules have a chance at which files.
     """
     known = {path: result for path, result in _remembered(files, config, overlay, session) if _holds(result, projects)}
     missing = [(path, kind) for path, kind in files if path not in known]
@@ -55,8 +55,8 @@ def may_be_kept(result: FileResult) -> bool:
 
 
 def _holds(result: FileResult, projects: Projects) -> bool:
-    """Whether what a result leaves out because no training step comes to it is left out today."""
-    return not result.unreached or not projects.reached(result.path, result.unreached)
+    """Whether what the project ruled out for a result is ruled out today."""
+    return not any(projects.may_hold(symbol, result.path, functions) for symbol, functions in result.ruled_out)
 
 
 def config_key(config: Config) -> str:
@@ -83,7 +83,7 @@ def _linted(
     count = jobs if jobs == 1 else _count(jobs, files)
     if count == 1:
         for path, kind in files:
-            yield path, kind, lint_file(path, kind, config, overlay, {}, projects.reached)
+            yield path, kind, lint_file(path, kind, config, overlay, {}, projects.may_hold)
         return
     from ldlm_lint.workers import linted
 

@@ -10,20 +10,17 @@ from pathlib import Path
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
 from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
-from ldlm_lint.model import FileResult, Finding
+from ldlm_lint.model import FileResult, Finding, RuledOut
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL, linter
-from ldlm_lint.shapes import possible
-from ldlm_lint.shapes.host_time import waiting_functions
+from ldlm_lint.shapes import COSTLY, PROSPECTS, possible
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 Overlay = Mapping[str, bytes]
-Reached = Callable[[str, Sequence[str]], bool]
-"""Whether a training step may come to one of some functions of a file, by their dotted names."""
-_OF_STEPS = frozenset({"host-sync-in-training-loop"})
-_BACKWARD = b"backward"
+Holds = Callable[[str, str, Sequence[str]], bool]
+"""Whether a rule (its symbol) may hold for one of some functions of a file (its path), see `RuledOut`."""
 
 
 def lint_file(
@@ -32,15 +29,15 @@ def lint_file(
     config: Config,
     overlay: Overlay,
     sources: dict[str, Source],
-    reached: Reached | None = None,
+    holds: Holds | None = None,
 ) -> FileResult:
     """The result of one file; the source of a file with findings is put into ``sources``.
 
-    ``reached`` tells what a training step may come to; without it everything is looked at.
+    ``holds`` tells whether the project leaves a rule a chance; without it everything is looked at.
     """
     try:
         with limited(FILE_SECONDS):
-            return _linted(path.as_posix(), kind, config, overlay, sources, reached)
+            return _linted(path.as_posix(), kind, config, overlay, sources, holds)
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
     except OverBudgetError as error:
@@ -50,19 +47,15 @@ def lint_file(
 
 
 def _linted(
-    name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source], reached: Reached | None
+    name: str, kind: Kind, config: Config, overlay: Overlay, sources: dict[str, Source], holds: Holds | None
 ) -> FileResult:
     source = source_of(name, kind, overlay)
     at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
-    unreached: tuple[str, ...] = ()
     if _parses(source):
         at_risk = at_risk if kind is not Kind.PYTHON else _possible(at_risk, source)
-        # Where a tree is needed anyway, asking costs more than it saves.
-        if at_risk and at_risk <= _OF_STEPS and reached is not None:
-            unreached = _unreached(source, reached)
-            at_risk -= _OF_STEPS if unreached else frozenset()
-        if not at_risk:
-            return FileResult(name, unreached=unreached)
+        ruled_out = _ruled_out(at_risk, source, holds) if holds is not None else ()
+        if ruled_out or not at_risk:
+            return FileResult(name, ruled_out=ruled_out)
     try:
         result = _lint(source, config, at_risk)
     except (RecursionError, MemoryError, UnreadableError):
@@ -71,7 +64,7 @@ def _linted(
         result = FileResult(name, (internal_error(source.span(0, 0), error),))
     if result.findings:
         sources[name] = source
-    return replace(result, unreached=unreached)
+    return result
 
 
 def selected_rules(config: Config) -> frozenset[str]:
@@ -120,16 +113,23 @@ def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
     if syntax is None:
         return at_risk
     text = source.text.encode()
-    others = possible(at_risk - _OF_STEPS, syntax, text)
-    return others | (at_risk & _OF_STEPS if others else possible(at_risk & _OF_STEPS, syntax, text))
+    # Conditions that cost much are asked where nothing else needs a tree.
+    others = possible(at_risk - COSTLY, syntax, text)
+    return others | (at_risk & COSTLY if others else possible(at_risk & COSTLY, syntax, text))
 
 
-def _unreached(source: Source, reached: Reached) -> tuple[str, ...]:
-    """The functions that rules about training steps would look at, if no step may come to any of them."""
-    # A file that trains has steps of its own.
-    syntax = syntax_of(source) if _BACKWARD not in source.data else None
-    functions = waiting_functions(syntax, source.text.encode()) if syntax is not None else ()
-    return () if not functions or reached(source.path, functions) else functions
+def _ruled_out(at_risk: frozenset[str], source: Source, holds: Holds) -> tuple[RuledOut, ...]:
+    """The rules at risk with their functions, if the project rules all of them out; where one is left, a tree is needed."""
+    syntax = syntax_of(source) if at_risk and at_risk <= PROSPECTS.keys() else None
+    if syntax is None:
+        return ()
+    found = []
+    for symbol in sorted(at_risk):
+        functions = PROSPECTS[symbol](syntax, source.text.encode())
+        if functions is None or holds(symbol, source.path, functions):
+            return ()
+        found.append((symbol, functions))
+    return tuple(found)
 
 
 def _parses(source: Source) -> bool:

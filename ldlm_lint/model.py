@@ -284,15 +284,18 @@ class Problem:
     message: str
 
 
+RuledOut = tuple[str, tuple[str, ...]]
+"""The symbol of a rule, and the functions of a file that could break it, by their dotted names; none means any."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileResult:
     """What one file yields; a pure function of its bytes, the version and the configuration.
 
     ``unseen`` counts the stretches of a script that the parsers could not read; ``flow`` is where values go inside a
     Python file, for the project pass, where the file was parsed anyway and may matter to it; ``scopes`` are those of a
-    Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked. ``unreached`` are the
-    functions that would wait for the device, were they part of a training step: the project said that they are in none,
-    and they were looked at no further.
+    Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked. ``ruled_out`` are
+    rules that the file was not looked at for, because of what the rest of the project says of some functions of it.
     """
 
     path: str
@@ -300,7 +303,7 @@ class FileResult:
     unseen: int = 0
     flow: ModuleFlow | None = None
     scopes: tuple[Scope, ...] | None = None
-    unreached: tuple[str, ...] = ()
+    ruled_out: tuple[RuledOut, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, order=True)

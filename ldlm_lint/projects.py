@@ -64,15 +64,15 @@ class Projects:
         """The time for questions to the project of a file."""
         return self._clocks[self._root_of(Path(path))]
 
-    def reached(self, path: str, functions: Sequence[str]) -> bool:
-        """Whether a training step may come to one of some functions of a file; so it may where that cannot be told."""
-        from ldlm_lint.project.outlook import may_be_reached
+    def may_hold(self, symbol: str, path: str, functions: Sequence[str]) -> bool:
+        """Whether a rule has a chance at one of some functions of a file; so it has where that cannot be told."""
+        from ldlm_lint.project.outlook import may_hold
 
         with apart():
             context = self.of(path)
             try:
                 with self.clock(path).running(len(context.project.files)):
-                    return may_be_reached(context, path, functions)
+                    return may_hold(context, symbol, path, functions)
             except (OverBudgetError, RecursionError, MemoryError):
                 return True
 

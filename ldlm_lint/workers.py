@@ -122,7 +122,7 @@ def _begin(config: Config, overlay: Overlay, projects: Projects) -> None:
 def _lint(chunk: Sequence[File]) -> list[FileResult]:
     assert _work is not None
     config, overlay, projects = _work
-    return [lint_file(path, kind, config, overlay, {}, projects.reached) for path, kind in chunk]
+    return [lint_file(path, kind, config, overlay, {}, projects.may_hold) for path, kind in chunk]
 
 
 def _chunks(files: Sequence[File], count: int) -> list[list[File]]:

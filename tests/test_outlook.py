@@ -12,7 +12,7 @@ from ldlm_lint import engine
 from ldlm_lint.budget import OverBudgetError, apart, available, limited
 from ldlm_lint.config import Config
 from ldlm_lint.linting import lint_file
-from ldlm_lint.model import Report
+from ldlm_lint.model import Report, RuledOut
 from ldlm_lint.project import outlook
 from ldlm_lint.projects import Projects
 from ldlm_lint.source import Kind
@@ -50,15 +50,15 @@ def waits(report: Report) -> list[str]:
     return [Path(one.span.path).name for one in report.findings if one.rule == RULE]
 
 
-def linted(project: Path) -> tuple[str, ...]:
+def linted(project: Path) -> tuple[RuledOut, ...]:
     path = project / "metrics.py"
     config = Config.load(project)
     projects = Projects([path.as_posix()], config, {})
-    return lint_file(path, Kind.PYTHON, config, {}, {}, projects.reached).unreached
+    return lint_file(path, Kind.PYTHON, config, {}, {}, projects.may_hold).ruled_out
 
 
 def test_a_function_that_no_step_calls_is_named_and_left(project: Path) -> None:
-    assert linted(project) == ("norm",)
+    assert linted(project) == ((RULE, ("norm",)),)
     assert not waits(check(project))
 
 
@@ -72,7 +72,7 @@ def test_without_an_answer_everything_is_looked_at(project: Path, monkeypatch: p
     def never(*_: object) -> bool:
         raise OverBudgetError
 
-    monkeypatch.setattr(outlook, "may_be_reached", never)
+    monkeypatch.setattr(outlook, "may_hold", never)
     assert linted(project) == ()
 
 
@@ -93,21 +93,21 @@ def test_the_same_is_found_as_without_asking(
     (project / "metrics.py").write_text("import torch\n\n\n" + text)
     (project / "train.py").write_text(train)
     asked = waits(check(project))
-    monkeypatch.setattr(Projects, "reached", lambda *_: True)
+    monkeypatch.setattr(Projects, "may_hold", lambda *_: True)
     assert asked == waits(check(project))
 
 
 @pytest.mark.parametrize("folder", sorted(one for one in (FIXTURES / RULE).iterdir() if one.is_dir()), ids=lambda one: one.name)
 def test_fixtures_say_the_same_as_without_asking(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = check(folder).findings
-    monkeypatch.setattr(Projects, "reached", lambda *_: True)
+    monkeypatch.setattr(Projects, "may_hold", lambda *_: True)
     assert asked == check(folder).findings
 
 
 def test_other_processes_ask_too(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Sequence[str]] = []
-    plain = Projects.reached
-    monkeypatch.setattr(Projects, "reached", lambda self, path, names: seen.append(names) or plain(self, path, names))
+    plain = Projects.may_hold
+    monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked[2]) or plain(self, *asked))
     assert check(project, jobs=2).findings == check(project).findings
     assert seen == [("norm",)]
 

@@ -21,8 +21,10 @@ def may_wait(outline: Outline) -> bool:
     return any(True for _ in waiting(outline))
 
 
-def waiting_functions(module: ast.Module, data: bytes) -> tuple[str, ...]:
-    """The dotted names of the functions that may wait, as `waiting` finds them."""
+def waiting_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
+    """The dotted names of the functions that may wait, as `waiting` finds them; None for a file with steps of its own."""
+    if b"backward" in data:
+        return None
     return tuple(sorted({owner.scope for owner in waiting(outline_of(module, data))}))
 
 

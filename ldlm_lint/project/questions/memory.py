@@ -24,19 +24,24 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
 
     A file of another model that has a switch says nothing about this one.
     """
-    project, path = context.project, finding.span.path
+    return Verdict(may_lack_checkpointing(context, finding.span.path, origins))
+
+
+def may_lack_checkpointing(context: Context, path: str, origins: str = "") -> bool:
+    """Whether nothing that is known of a file, and of the files of some names in it, checkpoints activations."""
+    project = context.project
     trainers = project.trainers_of(path)
     resolved = (project.resolve(path, name) for name in origins.split())
     speaking = trainers | {path, *(found[0] for found in resolved if found is not None)}
     if project.any_skim(speaking, "checkpoints_activations"):
-        return Verdict(False)
+        return False
     if project.any_that(project.reach_of_all((path, *trainers)), "no-model-checkpoints", _speaks_for_all(project)):
-        return Verdict(False)
+        return False
     if not any(map(checkpoints_activations, context.engines.configs.values())):
         # Which programs run under which file is asked only where it matters: that reads all launches.
-        return Verdict(True)
+        return True
     engines = (engine for one in (path, *trainers) for engine in context.engines.of(one))
-    return Verdict(not any(map(checkpoints_activations, engines)))
+    return not any(map(checkpoints_activations, engines))
 
 
 def _speaks_for_all(project: Project) -> Callable[[str], bool]:

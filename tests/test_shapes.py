@@ -79,6 +79,24 @@ FOUND = {
         "import torch.nn as nn\nfrom torch.nn import TransformerEncoder as Enc\nclass Net(nn.Module):\n"
         "    def __init__(self, layer):\n        self.body = Enc(layer, 12)\n",
     ),
+    "checkpointing: a class by default": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n, kind=Block):\n        self.layers = nn.ModuleList([kind() for _ in range(n)])\n",
+    ),
+    "checkpointing: copies, in a class of a class": (
+        CHECKPOINTING,
+        "import copy as c\n" + BLOCK + "class Base(nn.Module):\n    pass\nclass Net(Base):\n    def __init__(self, n):\n"
+        "        block = Block()\n        self.layers = nn.ModuleList(c.deepcopy(block) for _ in range(n))\n",
+    ),
+    "checkpointing: another package's class with a name of its own": (
+        CHECKPOINTING,
+        "import torch\nimport vit_pytorch as zoo\nMaker = zoo.ViT\nnet = Maker(depth=12)\nnet(1).backward()\n",
+    ),
+    "checkpointing: a pretrained model that learns": (
+        CHECKPOINTING,
+        "import transformers as tr\nnet = tr.AutoModelForCausalLM.from_pretrained('a')\noptimizer = make(net . parameters())\n"
+        "net(1).backward()\n",
+    ),
     "load: under another name": (
         "checkpoint-load-unspecified",
         "from torch import load as restore\nrestore('a.pt')\n",
@@ -270,6 +288,15 @@ SPARED = {
     "checkpointing: layers of torch that attend to nothing": (
         CHECKPOINTING,
         "import torch.nn as nn\nclass Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([nn.Linear(1, 1) for _ in range(n)])\n",
+    ),
+    "checkpointing: a pretrained model that learns nothing": (
+        CHECKPOINTING,
+        "import transformers as tr\nnet = tr.AutoModel.from_pretrained('a')\nother(net(1)).backward()\n",
+    ),
+    "checkpointing: blocks of convolutions": (
+        CHECKPOINTING,
+        BLOCK + "class Plain(nn.Module):\n    def __init__(self):\n        self.conv = nn.Conv2d(1, 1, 1)\n"
+        "class Net(nn.Module):\n    def __init__(self, n):\n        layers = [Plain() for _ in range(n)]\n        self.layers = nn.Sequential(*layers)\n",
     ),
     "load: of something else": ("checkpoint-load-unspecified", "import torch, json\njson.load(open('a'))\n"),
     "load: with its word": ("checkpoint-load-unspecified", "import torch\ntorch.load('a', weights_only=True)\n"),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 
+from ldlm_lint.shapes.meaning import stood_for
 from ldlm_lint.shapes.outline import Outline
 
 _MODELS = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
 # Begins with its letters, so that the search skips to them.
 _REBOUND = re.compile(rb"as(?<!\was)\s+(?:Module|LightningModule|PreTrainedModel|ModelMixin)\b")
+_LIBRARY = re.compile(r"(torch|lightning|pytorch_lightning|transformers|diffusers)\b")
 _DEPTH = 4
 
 
@@ -23,6 +25,16 @@ def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
     if node not in outline.models:
         outline.models[node] = _derives(outline, node, 0) and _REBOUND.search(outline.data) is None
     return outline.models[node]
+
+
+def may_be_model(outline: Outline, node: ast.ClassDef, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a class may derive from torch's Module or another library's model, through classes of the file or not."""
+    names = {name for base in node.bases for name in stood_for(outline, base)} - seen
+    meant = [one for name in names for one in outline.imported.get(name, ())]
+    if any(map(_LIBRARY.match, meant)) and any("Module" in one or "Model" in one for one in (*names, *meant)):
+        return True
+    locals_ = (one for name in names for one in outline.local_classes.get(name, ()) if one is not node)
+    return any(may_be_model(outline, one, seen | names) for one in locals_)
 
 
 def _derives(outline: Outline, node: ast.ClassDef, depth: int) -> bool:

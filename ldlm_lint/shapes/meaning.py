@@ -69,6 +69,20 @@ def closure(outline: Outline, names: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
+def stood_for(outline: Outline, node: ast.AST) -> set[str]:
+    """The identifiers of an expression, and those of what they stand for in the file."""
+    found, waiting = set(), set(identifiers([node]))
+    while waiting:
+        found |= waiting
+        waiting = {one for name, inside in _held_by(outline) if name in waiting for one in inside} - found
+    return found
+
+
+def given(outline: Outline) -> frozenset[str]:
+    """The names that imports, assignments and classes give to something that stands for itself."""
+    return frozenset(name for name, _ in _held_by(outline))
+
+
 def _held_by(outline: Outline) -> list[tuple[str, frozenset[str]]]:
     if outline.held is None:
         outline.held = list(_held(outline))

@@ -133,6 +133,16 @@ class Outline:
                         found.setdefault(part.id, []).append(one.value)
         return found
 
+    @cached_property
+    def named(self) -> dict[str, list[ast.expr]]:
+        """As `bound`, where the name alone takes the value."""
+        found: dict[str, list[ast.expr]] = {}
+        for one in self.assigned:
+            for target in targets_of(one) if one.value is not None else ():
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(one.value)
+        return found
+
     def is_assigned(self, name: str) -> bool:
         """Whether a name may be bound otherwise than by an import or a definition."""
         if name not in self._assigned_names:

@@ -61,6 +61,29 @@ FOUND = {
         "evaluation-with-gradients",
         "import torch\ndef validate(model, data):\n    with torch.no_grad():\n        print(1)\n    for x in data:\n        model(x)\n",
     ),
+    "evaluation: switched by another method": (
+        "evaluation-with-gradients",
+        "import torch\nclass Scorer:\n    def __init__(self, net):\n        self.net = net\n        self.net.eval()\n"
+        "    def run(self, data):\n        return [self.net.module(x) for x in data]\n",
+    ),
+    "evaluation: switched by the module": (
+        "evaluation-with-gradients",
+        "import torch\nnet = make().to('cuda').eval()\ndef run(data):\n    return [net(x) for x in data]\n",
+    ),
+    "evaluation: between two phases of a training": (
+        "evaluation-with-gradients",
+        "import torch\ndef fit(model, data, held, optimizer):\n    for epoch in range(3):\n        model.train()\n        for x in data:\n"
+        "            model(x).backward()\n            optimizer.step()\n        model.train(mode=False)\n        for x in held:\n            model(x)\n",
+    ),
+    "evaluation: through a method": (
+        "evaluation-with-gradients",
+        "import torch\nclass Runner:\n    def once(self, x):\n        return self.model(x)\n    def evaluate(self, data):\n"
+        "        self.model.eval()\n        for x in data:\n            self.once(x)\n",
+    ),
+    "evaluation: in a case": (
+        "evaluation-with-gradients",
+        "import torch\nmatch mode:\n    case 1:\n        def evaluate(model, data):\n            for x in data:\n                model(x)\n",
+    ),
     "checkpointing: a list of blocks": (
         CHECKPOINTING,
         BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([Block() for _ in range(n)])\n",
@@ -279,6 +302,15 @@ SPARED = {
     "evaluation: a model's own forward": (
         "evaluation-with-gradients",
         "from torch import nn\nclass Net(nn.Module):\n    def forward(self, x):\n        for _ in range(3):\n            x = self.encoder(x)\n",
+    ),
+    "evaluation: a training": (
+        "evaluation-with-gradients",
+        "import torch\ndef fit(model, data, optimizer):\n    model.train()\n    for x in data:\n        model(x).backward()\n        optimizer.step()\n",
+    ),
+    "evaluation: a decoder that is a model itself": (
+        "evaluation-with-gradients",
+        "import torch\nfrom .base import ConfigMixin, ModelMixin\nclass Tiles(ModelMixin, ConfigMixin):\n"
+        "    def tiles(self, z):\n        return [self.decoder(one) for one in z]\n",
     ),
     "checkpointing: a switch": (
         CHECKPOINTING,

@@ -24,53 +24,106 @@ from ldlm_lint.shapes.walks import nodes_below
 _MODE = re.compile(rb"\b(?:eval|train)" + GAP + rb"\(")
 _CALL = re.compile(rb"(?<![\w.])([A-Za-z_]\w*(?:" + GAP + rb"\." + GAP + rb"[A-Za-z_]\w*)*)" + GAP + rb"\(")
 _CHAIN = re.compile(rb"[A-Za-z_]\w*")
+# What computes gradients, whatever else is known.
+_LEARNING = frozenset({"backward", "manual_backward", "zero_grad"})
 _PASSED_ON = frozenset({"forward", "module", "__call__"})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What a function's candidates have to be: ``shown`` to be in evaluation mode, any call in a loop, or one of a parameter."""
+class _Switch:
+    """A call that puts something of a dotted name into training mode for certain, or may put it into evaluation mode."""
 
-    shown: bool
+    line: int
+    name: str
+    trains: bool
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a function's candidates have to be.
+
+    To be put into evaluation mode before by the function itself (``own`` says what it switches, where) or ``shown`` in it
+    by their dotted names; else in a loop, any of them (``any_in_loop``) or a call of a parameter (``given``). A function
+    that ``learns`` evaluates only what it has switched itself.
+    """
+
+    own: tuple[_Switch, ...]
+    shown: frozenset[str]
     any_in_loop: bool
     given: frozenset[str]
+    learns: bool
 
 
 def may_evaluate(outline: Outline) -> bool:
     """Whether a function of the file may run a model for its results alone, with gradients on."""
     switched = any(word in outline.data for word in (b".eval(", b"train(False", b"train(mode"))
-    shown = {id(outline.module): _has_mode(outline.own_text(outline.owners[0]))}
+    shown = {id(outline.module): _shown_by(outline, outline.owners[:1])}
     return any(_may_evaluate(outline, owner, switched, shown) for owner in outline.owners)
 
 
-def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[int, bool]) -> bool:
+def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[int, frozenset[str]]) -> bool:
     if _is_held(owner):
         return False
     text = outline.own_text(owner)
     loops = may_loop(text)
     if not loops and not switched:
         return False
-    asked = _asked(outline, owner, text, shown)
-    if not (asked.shown or (loops and (asked.any_in_loop or _calls_given(text, asked.given)))):
+    asked = _asked(outline, owner, shown)
+    if not (asked.own or asked.shown or (loops and (asked.any_in_loop or _calls_given(text, asked.given)))):
         return False
-    evaluated = frozenset(_evaluated(owner.node)) if _has_mode(text) else frozenset()
-    candidates = {one for one in outline.calls(owner) if _is_candidate(owner, one, evaluated, asked)}
+    evaluated = frozenset(one.name for one in asked.own)
+    candidates = {one: models for one in outline.calls(owner) if (models := list(_models(outline, owner, one, evaluated)))}
     return bool(candidates) and any(
-        call in candidates and (in_loop or (switched and asked.shown)) for call, in_loop in _recorded(owner)
+        call in candidates and _may_be_run(call, owner, candidates[call], in_loop, asked) for call, in_loop in _recorded(owner)
     )
 
 
-def _asked(outline: Outline, owner: Owner, text: bytes, shown: dict[int, bool]) -> _Asked:
-    if not isinstance(owner.node, FUNCTIONS):
-        return _Asked(shown[id(outline.module)], False, frozenset())
+def _asked(outline: Outline, owner: Owner, shown: dict[int, frozenset[str]]) -> _Asked:
+    own, learns = tuple(_switches(outline, owner)), _learns(outline, owner)
+    if learns or not isinstance(owner.node, FUNCTIONS):
+        return _Asked(own, frozenset(), False, frozenset(), learns)
     holder = owner.holder
     if holder is not None and id(holder) not in shown:
-        shown[id(holder)] = _has_mode(outline.text(holder))
-    mode = _has_mode(text) or shown[id(outline.module)] or (holder is not None and shown[id(holder)])
+        methods = [one for one in outline.owners if holder in one.around]
+        shown[id(holder)] = frozenset(one for one in _shown_by(outline, methods) if one.startswith("self"))
+    elsewhere = shown[id(outline.module)] | (shown[id(holder)] if holder is not None else frozenset())
     model = is_model(outline, holder)
     given = frozenset() if model and not RUNS.search(owner.name) else _parameters(owner.node)
-    return _Asked(mode, names_evaluation(owner.name) and not model, given)
+    return _Asked(own, elsewhere, names_evaluation(owner.name) and not model, given, False)
+
+
+def _shown_by(outline: Outline, owners: list[Owner]) -> frozenset[str]:
+    """What functions may put into evaluation mode."""
+    return frozenset(one.name for owner in owners for one in _switches(outline, owner) if not one.trains)
+
+
+def _learns(outline: Outline, owner: Owner) -> bool:
+    """Whether a function, or one inside it, computes gradients for certain."""
+    if not has_any(outline.text(owner.node), (b"backward", b"zero_grad")):
+        return False
+    return any(last_name(call.func) in _LEARNING for call in outline.calls(owner)) or any(
+        _learns(outline, one) for one in owner.inner
+    )
+
+
+def _may_be_run(call: ast.Call, owner: Owner, models: list[tuple[str, bool]], in_loop: bool, asked: _Asked) -> bool:
+    """Whether one of the models of a call may be run for its results, with gradients on."""
+    roots = [one for one, _ in models]
+    if any(_is_switched(call, one, asked.own) or any(_covers(name, one) for name in asked.shown) for one in roots):
+        return in_loop or not (asked.learns or isinstance(owner.node, ast.Module))
+    return in_loop and (asked.any_in_loop or any(direct and one.partition(".")[0] in asked.given for one, direct in models))
+
+
+def _is_switched(call: ast.Call, root: str, switches: tuple[_Switch, ...]) -> bool:
+    """Whether what a function switched last before a call may be evaluated since."""
+    before = [one for one in switches if _covers(one.name, root) and one.line < call.lineno]
+    last = max((one.line for one in before), default=0)
+    return any(one.line == last and not one.trains for one in before)
+
+
+def _covers(name: str, root: str) -> bool:
+    return root == name or root.startswith(f"{name}.")
 
 
 def _has_mode(text: bytes) -> bool:
@@ -140,26 +193,36 @@ def _is_quiet(node: ast.AST) -> bool:
     )
 
 
-def _is_candidate(owner: Owner, call: ast.Call, evaluated: frozenset[str], asked: _Asked) -> bool:
+def _models(outline: Outline, owner: Owner, call: ast.Call, evaluated: frozenset[str]) -> Iterator[tuple[str, bool]]:
+    """The models that a call may run, and whether it calls them itself."""
     root = _root_of(call.func)
     owned, _, name = root.rpartition(".")
-    direct = bool(root) and (root in evaluated or looks_like_model(name))
-    if direct and (asked.shown or asked.any_in_loop or root.partition(".")[0] in asked.given):
-        return True
-    if not (asked.shown or asked.any_in_loop):
-        return False
+    if owned == "self" and owner.holder is not None:
+        yield from ((one, False) for one in _run_by(outline, owner.holder, name))
+        if _is_method(owner.holder, name):
+            return
+    if root and (root in evaluated or looks_like_model(name)):
+        yield root, True
     if owned and (RUNS.search(name) or (owned in evaluated and name not in NO_FORWARD)):
-        return True
-    if owned == "self" and owner.holder is not None and _has_method(owner.holder, name):
-        return True
-    if BUILDS.search(words_of(last_name(call.func))):
-        return False
-    passed = (dotted(one) for one in (*call.args, *(keyword.value for keyword in call.keywords)))
-    return any(one and looks_like_model(one.rpartition(".")[2]) for one in passed)
+        yield owned, False
+    if not BUILDS.search(words_of(last_name(call.func))):
+        passed = (dotted(one) for one in (*call.args, *(keyword.value for keyword in call.keywords)))
+        yield from ((one, False) for one in passed if one and looks_like_model(one.rpartition(".")[2]))
 
 
-def _has_method(holder: ast.ClassDef, name: str) -> bool:
-    return any(isinstance(one, FUNCTIONS) and one.name == name for one in nodes_below(holder))
+def _is_method(holder: ast.ClassDef, name: str) -> bool:
+    """Whether a name is a method of a class, for certain: its last statement that may bind it defines it."""
+    own = [one for one in holder.body if isinstance(one, FUNCTIONS) and one.name == name]
+    others = [one for one in holder.body if not isinstance(one, (*FUNCTIONS, ast.Expr, ast.Pass))]
+    plain = all(isinstance(one, ast.AnnAssign) or (isinstance(one, ast.Assign) and all(isinstance(part, ast.Name) and part.id != name for part in one.targets)) for one in others)
+    return bool(own) and plain
+
+
+def _run_by(outline: Outline, holder: ast.ClassDef, name: str) -> Iterator[str]:
+    """The attributes of ``self`` that methods of a name call as models."""
+    for method in outline.methods.get((holder, name), ()):
+        calls = (one for owner in method.within() for one in outline.calls(owner) if looks_like_model(last_name(one.func)))
+        yield from (root for one in calls if (root := _root_of(one.func)).startswith("self."))
 
 
 def _root_of(function: ast.expr) -> str:
@@ -168,22 +231,23 @@ def _root_of(function: ast.expr) -> str:
     return dotted(function)
 
 
-def _evaluated(node: ast.AST) -> Iterator[str]:
-    """The dotted names of what a function may put into evaluation mode, and of what it names the result."""
-    every = nodes_below(node)
-    if not any(map(_switches, every)):
+def _switches(outline: Outline, owner: Owner) -> Iterator[_Switch]:
+    """What a function may switch between training and evaluation, with what the result is called."""
+    if not _has_mode(outline.own_text(owner)):
         return
+    calls = [one for one in outline.calls(owner) if isinstance(one.func, ast.Attribute) and one.func.attr in ("eval", "train")]
+    every = outline.own_nodes(owner) if calls else []
     loops = [one for one in every if isinstance(one, (ast.For, ast.AsyncFor, ast.comprehension))]
-    for one in every:
-        if isinstance(one, ast.Assign) and any(map(_switches, nodes_below(one))):
-            yield from filter(None, map(dotted, one.targets))
-        elif _switches(one):
-            name = _receiver(one.func.value)
-            yield from (name.removesuffix(".module"), *_elements(loops, name)) if name else ()
-
-
-def _switches(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("eval", "train")
+    results = [(one, set(nodes_below(one.value))) for one in every if isinstance(one, ast.Assign)] if calls else []
+    for call in calls:
+        if len(call.args) + len(call.keywords) > 1 or (call.func.attr == "eval" and (call.args or call.keywords)):
+            continue
+        value = next((one.value if isinstance(one, ast.keyword) else one for one in (*call.args, *call.keywords)), None)
+        trains = call.func.attr == "train" and (value is None or (isinstance(value, ast.Constant) and value.value is True))
+        name = _receiver(call.func.value)
+        names = [name.removesuffix(".module"), *_elements(loops, name)] if name else []
+        names += [dotted(target) for one, inside in results if call in inside for target in one.targets]
+        yield from (_Switch(call.lineno, one, trains) for one in names if one)
 
 
 def _receiver(node: ast.expr) -> str:

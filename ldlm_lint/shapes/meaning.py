@@ -45,7 +45,7 @@ def mentions(outline: Outline, name: str, packages: tuple[str, ...]) -> bool:
     nodes = (one for owner in outline.owners if word in outline.own_text(owner) for one in outline.own_nodes(owner))
     return any(
         (isinstance(one, ast.Attribute) and one.attr == name and _is_root(_root_of(one), roots))
-        or (isinstance(one, ast.Call) and name in identifiers([one]) and last_name(one.func) == "getattr")
+        or (isinstance(one, ast.Call) and last_name(one.func) == "getattr" and name in identifiers(one.args))
         for one in nodes
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -50,6 +51,12 @@ class Owner:
         last = self.around[-1] if self.around else None
         return last if isinstance(last, ast.ClassDef) else None
 
+    def within(self) -> Iterator[Owner]:
+        """The function and all that are defined inside of it."""
+        yield self
+        for one in self.inner:
+            yield from one.within()
+
 
 class Outline:
     """The functions and classes of one file; ``data`` is its text in UTF-8, without a byte order mark."""
@@ -61,10 +68,10 @@ class Outline:
         self.imports: list[ast.Import | ast.ImportFrom] = []
         self.assigned: list[ast.Assign | ast.AnnAssign] = []
         self.augmented: list[ast.AugAssign] = []
+        self.compound: list[ast.AST] = []
         self.owners: list[Owner] = []
         self.held: list[tuple[str, frozenset[str]]] | None = None
         self.models: dict[ast.ClassDef, bool] = {}
-        self._assigned_names: dict[str, bool] = {}
         self._texts: dict[ast.AST, bytes] = {}
         self._own_texts: dict[Owner, bytes] = {}
         self._own_nodes: dict[Owner, list[ast.AST]] = {}
@@ -92,8 +99,18 @@ class Outline:
                         self.assigned.append(child)
                     elif isinstance(child, ast.AugAssign):
                         self.augmented.append(child)
-                    elif hasattr(child, "body") or isinstance(child, ast.match_case):
+                    elif hasattr(child, "body") or hasattr(child, "cases"):
+                        self.compound.append(child)
                         waiting.append((child, owner, around))
+
+    @cached_property
+    def methods(self) -> dict[tuple[ast.ClassDef, str], list[Owner]]:
+        """The methods of the classes, by class and name."""
+        found: dict[tuple[ast.ClassDef, str], list[Owner]] = {}
+        for one in self.owners:
+            if one.holder is not None:
+                found.setdefault((one.holder, one.name), []).append(one)
+        return found
 
     @cached_property
     def lines(self) -> list[bytes]:
@@ -143,13 +160,23 @@ class Outline:
                     found.setdefault(target.id, []).append(one.value)
         return found
 
+    @cached_property
+    def _stored(self) -> frozenset[str]:
+        """The names that parameters and statements bind, other than imports and definitions."""
+        targets: list[ast.AST] = [part for one in (*self.assigned, *self.augmented) for part in targets_of(one)]
+        for one in self.compound:
+            targets += [one.target] if isinstance(one, (ast.For, ast.AsyncFor)) else getattr(one, "items", [])
+            targets += [one.pattern] if isinstance(one, ast.match_case) else []
+        nodes = [inner for one in targets for inner in nodes_below(one)]
+        nodes += [inner for owner in self.owners if isinstance(owner.node, FUNCTIONS) for inner in nodes_below(owner.node.args)]
+        named = (*self.compound, *nodes)
+        found = {one.name for one in named if isinstance(one, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and one.name}
+        found |= {one.rest for one in nodes if isinstance(one, ast.MatchMapping) and one.rest}
+        return frozenset(found | {one.id for one in nodes if isinstance(one, ast.Name)} | {one.arg for one in nodes if isinstance(one, ast.arg)})
+
     def is_assigned(self, name: str) -> bool:
         """Whether a name may be bound otherwise than by an import or a definition."""
-        if name not in self._assigned_names:
-            plain = name.encode()
-            pattern = rb"\b%s\s*[=:,]" % re.escape(plain)
-            self._assigned_names[name] = plain in self.data and re.search(pattern, self.data) is not None
-        return self._assigned_names[name]
+        return name in self._stored or re.search(rb"\b%s\s*:=" % name.encode(), self.data) is not None
 
     def text(self, node: ast.stmt | ast.Module) -> bytes:
         """The whole lines of a statement, decorators included."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 
+from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.sketch import Sketch
 from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
@@ -49,12 +51,16 @@ class Calls:
         self._repeated: dict[tuple[str, str, str], bool] = {}
         self._trains: dict[tuple[str, str], bool] = {}
         self._loops: dict[tuple[str, str, frozenset[int]], bool] = {}
-        self._callers: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._callers: dict[tuple[str, str], FileSet] = {}
+        self._members: dict[str, FileSet] = {}
         self._calls_between: dict[tuple[str, str, str], tuple[CallSite, ...]] = {}
         self._targets: dict[tuple[str, Callee], tuple[tuple[str, Function], ...]] = {}
 
     def function(self, path: str, scope: str) -> Function | None:
         """The function of a dotted name in a file; a class gives its constructor."""
+        name = scope.removesuffix(".__init__").rpartition(".")[2]
+        if name and path in self.project.files and name not in self.project.skim(path).defined:
+            return None
         functions = self.project.functions(path)
         return functions.get(scope) or functions.get(f"{scope}.__init__")
 
@@ -96,15 +102,11 @@ class Calls:
 
         That is known from the text, before any of the files is parsed.
         """
-        holders, reach = self.project.methods(name), self.project.reach(path)
-        found, amount = [], 0
-        for one, count in holders.items():
-            if one in reach:
-                found.append(one)
-                amount += count
-                if amount > _CANDIDATES:
-                    return []
-        return found
+        holders = self.project.methods(name)
+        found = self.project.holding(name) & self.project.reach(path)
+        if len(found) > _CANDIDATES or sum(holders[one] for one in found) > _CANDIDATES:
+            return []
+        return list(found)
 
     def parameter(self, function: Function, call: CallSite, key: int | str) -> str:
         """The parameter that receives an argument; empty where there is none of that name or position."""
@@ -118,30 +120,41 @@ class Calls:
         self, path: str, scope: str, among: Collection[str] | None = None
     ) -> Iterator[tuple[str, CallSite]]:
         """The calls of a function (or, for a constructor, of its class) anywhere in the project, or in some files."""
-        for other in self.may_call(path, scope):
-            if among is not None and other not in among:
-                continue
+        files = self.may_call(path, scope)
+        for other in files if among is None else files & among:
             for call in self._calls_from(other, path, scope):
                 yield other, call
 
-    def may_call(self, path: str, scope: str) -> tuple[str, ...]:
+    def may_call(self, path: str, scope: str) -> FileSet:
         """The files that may call a function, as far as their text and their imports tell."""
         key = (path, scope)
         if key not in self._callers:
-            self._callers[key] = tuple(self._find_files(path, scope))
+            self._callers[key] = self._find_files(path, scope)
         return self._callers[key]
 
-    def _find_files(self, path: str, scope: str) -> Iterator[str]:
+    def _find_files(self, path: str, scope: str) -> FileSet:
         project = self.project
         wanted = scope.removesuffix(".__init__").rpartition(".")[2]
         head, inside, _ = scope.removesuffix(".__init__").partition(".")
-        # By way of a module: ``module.function(…)``, or ``Class.method(…)`` of a class that it holds.
-        word = (head if inside else f".{head}").encode()
-        for other in project.calling(wanted) & project.importers(path):
-            by_name = other == path or project.imports_name(other, path, head)
-            by_method = inside and self._holds_method(other, path, wanted)
-            if by_name or by_method or (word in project.data(other) and project.imports_modules(other)):
-                yield other
+        callers = project.calling(wanted) & project.importers(path)
+        by_name = callers & (project.importing(path, head) | {path})
+        rest = callers - by_name
+        if not inside:
+            return project.universe.joined(by_name, filter(project.imports_modules, rest & self._called_as_member(wanted)))
+        by_method = project.universe.of([other for other in rest if self._holds_method(other, path, wanted)])
+        # ``Class.method(…)`` of a class that a module holds.
+        word = head.encode()
+        by_module = (other for other in rest - by_method if word in project.data(other) and project.imports_modules(other))
+        return project.universe.joined(by_name, by_method, by_module)
+
+    def _called_as_member(self, name: str) -> FileSet:
+        """The files that call something by way of a module or an object: ``module.function(…)``."""
+        if name not in self._members:
+            word = f".{name}".encode()
+            called = re.compile(re.escape(word) + rb"[ \t]*\(")
+            texts = ((path, self.project.data(path)) for path in self.project.calling(name))
+            self._members[name] = self.project.universe.of([path for path, data in texts if word in data and called.search(data)])
+        return self._members[name]
 
     def _holds_method(self, other: str, path: str, name: str) -> bool:
         """Whether a method call by name alone may go from a file to another one."""
@@ -157,10 +170,17 @@ class Calls:
         return self._calls_between[key]
 
     def _goes_to(self, other: str, call: CallSite, path: str, scope: str) -> bool:
-        return any(
-            where == path and function.scope in (scope, f"{scope}.__init__")
-            for where, function in self.targets(other, call.callee)
-        )
+        """Whether a function of one file is among the `targets` of a call in another, without a look at any further file."""
+        callee = call.callee
+        named = (scope, f"{scope}.__init__")
+        if callee.kind == "import":
+            resolved = self.project.resolve(other, callee.name)
+            function = self.function(*resolved) if resolved and resolved[0] == path and resolved[1] else None
+            return function is not None and function.scope in named
+        if callee.kind == "method" and callee.name not in _COMMON_METHODS and callee.name != "__init__":
+            functions = self.project.functions(path) if path in self._method_holders(other, callee.name) else {}
+            return any("." in one and one in functions and one.rpartition(".")[2] == callee.name for one in named)
+        return any(where == path and function.scope in named for where, function in self.targets(other, callee))
 
     def repeated(self, path: str, scope: str, within: str = "") -> bool:
         """Whether a function is called in a loop, or by a function that is; calls of ``within`` do not count."""

@@ -22,6 +22,13 @@ class Universe:
             bits |= 0 if number is None else 1 << number
         return FileSet(self, bits)
 
+    def joined(self, *sets: Iterable[str]) -> FileSet:
+        """The files in any of these."""
+        bits = 0
+        for one in sets:
+            bits |= self.of(one).bits
+        return FileSet(self, bits)
+
     @property
     def all(self) -> FileSet:
         """Every file."""
@@ -49,7 +56,7 @@ class FileSet(Set[str]):
             at = bits.find("1", at + 1)
 
     def __len__(self) -> int:
-        return bin(self.bits).count("1")
+        return self.bits.bit_count()
 
     def __bool__(self) -> bool:
         return self.bits != 0

@@ -14,6 +14,8 @@ from ldlm_lint.python.skim import Skim
 Defined = tuple[str, str]
 """A file, and a name inside it; empty for the module itself."""
 
+_ANYTHING = ("", "*")
+
 
 class Imports:
     """Resolves names to files, and knows who imports whom, directly or through others."""
@@ -133,10 +135,21 @@ class Imports:
                 return found
         return None
 
-    def imports_name(self, importer: str, path: str, name: str) -> bool:
-        """Whether a file imports a name of another one, or with ``*`` it may."""
-        by_name = self._imports_of(importer)
-        return "*" in by_name or any(self.resolve(importer, one) == (path, name) for one in by_name.get(name, ()))
+    def importing(self, path: str, name: str) -> FileSet:
+        """The files that import a name of another one, or with ``*`` may."""
+        return FileSet(self._universe, self._importing.get((path, name), 0) | self._importing.get(_ANYTHING, 0))
+
+    @cached_property
+    def _importing(self) -> dict[Defined, int]:
+        """The files, as bits, that import a name under this very name."""
+        found: dict[Defined, int] = {}
+        for number, importer in enumerate(self._universe.paths):
+            for last, imported in self._imports_of(importer).items():
+                names = {self.resolve(importer, one) for one in imported} if last != "*" else {_ANYTHING}
+                for one in names:
+                    if one is not None and (one == _ANYTHING or one[1] == last):
+                        found[one] = found.get(one, 0) | 1 << number
+        return found
 
     def imports_modules(self, path: str) -> bool:
         """Whether a file may import a module of the project as such, or a folder of modules."""

@@ -82,6 +82,7 @@ class Project:
         self._flows: dict[str, ModuleFlow] = dict(flows or {})
         self._tests: dict[str, bool] = {}
         self._trainings: dict[int, FileSet] = {}
+        self._holding: dict[str, FileSet] = {}
         self._functions: dict[str, dict[str, Function]] = {}
         self._scopes: dict[str, dict[str, tuple[CallSite, ...]]] = {}
 
@@ -217,9 +218,9 @@ class Project:
         """The project file behind a dotted name as an importer writes it, and the name inside that file."""
         return self._imports.resolve(importer, name)
 
-    def imports_name(self, importer: str, path: str, name: str) -> bool:
-        """Whether a file may import a name of another one."""
-        return self._imports.imports_name(importer, path, name)
+    def importing(self, path: str, name: str) -> FileSet:
+        """The files that may import a name of a file."""
+        return self._imports.importing(path, name)
 
     def imports_modules(self, path: str) -> bool:
         """Whether a file may import a module of the project as such, or a folder of modules."""
@@ -281,6 +282,12 @@ class Project:
     def methods(self, name: str) -> Mapping[str, int]:
         """The files with functions of this name inside of classes or others, and how many there are in each."""
         return self._methods.get(name, {})
+
+    def holding(self, name: str) -> FileSet:
+        """The files of `methods`, as a set."""
+        if name not in self._holding:
+            self._holding[name] = self.universe.of(self.methods(name))
+        return self._holding[name]
 
     @cached_property
     def _methods(self) -> dict[str, dict[str, int]]:

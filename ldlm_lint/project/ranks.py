@@ -53,11 +53,9 @@ _GOES_ON = rb"(?:[^\n]*[(\[{,][ \t]*\n){0,4}?"
 _ASSIGNED = rb"%s(?<!\w%s)[\"']?\]?\s*(?:=(?!=)|:\s*bool\s*=)" + _GOES_ON + rb"[^\n]*(?:" + _TESTS_RANK + rb")"
 _UNDER_RANK = rb"if(?<!\wif)\b[^\n]*(?:" + _TESTS_RANK + rb")[^\n]*:[^\n]*\n(?:[ \t][^\n]*\n){0,8}?[ \t]+(?:\w+\.)?%s\s*=(?!=)"
 _DEFINED = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,16}?[^\n]*(?:" + _TESTS_RANK + rb")"
-_MEANS_RANK = (_ASSIGNED, _UNDER_RANK, _DEFINED)
-_NAMED_BY_RANK = (
-    rb"%s(?<!\w%s)\s*=(?!=)" + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
-    rb"|def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,12}?[^\n]*rank"
-)
+_SET = rb"%s(?<!\w%s)\s*=(?!=)"
+_SET_BY_RANK = _SET + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
+_DEFINED_BY_RANK = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,12}?[^\n]*rank"
 _BY_RANK = re.compile(rb"rank|gpu_id|\bpid\b|uuid")
 
 _RANK_TEST = Trait(
@@ -69,11 +67,29 @@ Place = tuple[str, str]
 """A file and the dotted name of a function in it; empty for the module."""
 
 
-@functools.lru_cache(maxsize=256)
-def _patterns(forms: tuple[bytes, ...], word: bytes) -> tuple[re.Pattern[bytes], ...]:
-    """The forms of a statement about a name."""
-    name = re.escape(word)
-    return tuple(re.compile(form.replace(b"%s", name).replace(b"%%", b"%")) for form in forms)
+@functools.lru_cache(maxsize=1024)
+def _pattern(form: bytes, word: bytes) -> re.Pattern[bytes]:
+    """The form of a statement about a name."""
+    return re.compile(form.replace(b"%s", re.escape(word)).replace(b"%%", b"%"))
+
+
+def _sets_by_rank(data: bytes, word: bytes) -> bool:
+    """Whether a text gives a name to a test of the rank, or defines a function of that name which makes one.
+
+    What begins with the name is found fast; the other forms are looked for only where they can be.
+    """
+    if _pattern(_ASSIGNED, word).search(data):
+        return True
+    if _pattern(_SET.replace(rb"(?<!\w%s)", b""), word).search(data) and _pattern(_UNDER_RANK, word).search(data):
+        return True
+    return b"def " + word in data and _pattern(_DEFINED, word).search(data) is not None
+
+
+def _names_by_rank(data: bytes, word: bytes) -> bool:
+    """Whether a text gives a name to something that tells the ranks apart."""
+    if _pattern(_SET_BY_RANK, word).search(data):
+        return True
+    return b"def " + word in data and _pattern(_DEFINED_BY_RANK, word).search(data) is not None
 
 
 @dataclass(frozen=True)
@@ -107,7 +123,7 @@ class Ranks:
         if not scope:
             yield Way(place, last)
             return
-        callers = [one for one in self._calls.callers(path, scope) if not self._project.is_test(one[0])]
+        callers = list(self._calls.callers(path, scope, self._project.plain))
         for caller, call in callers:
             if not self.guarded(caller, call.guards):
                 yield from self._up((caller, call.scope), last or (caller, call), seen | {place})
@@ -134,7 +150,7 @@ class Ranks:
 
         def means_rank(one: str) -> bool:
             data = self._project.data(one)
-            return word in data and _RANK_TEST.shows(data) and any(form.search(data) for form in _patterns(_MEANS_RANK, word))
+            return word in data and self._project.any_shows((one,), _RANK_TEST) and _sets_by_rank(data, word)
 
         return self._project.any_that(self._files(path), f"means-rank {name}", means_rank)
 
@@ -147,7 +163,7 @@ class Ranks:
 
         def is_named(one: str) -> bool:
             data = self._project.data(one)
-            return word in data and any(form.search(data) for form in _patterns((_NAMED_BY_RANK,), word))
+            return word in data and _names_by_rank(data, word)
 
         return self._project.any_that(self._files(path), f"named-by-rank {name}", is_named)
 

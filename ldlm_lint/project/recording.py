@@ -45,9 +45,8 @@ class Recording:
         return not (module is not None and module.held) and not self.is_off(path, call.scope, depth + 1)
 
     def _callers(self, path: str, scope: str) -> Iterator[tuple[str, CallSite]]:
-        for caller, call in self._calls.callers(path, scope):
-            recursive = caller == path and call.scope == scope
-            if not recursive and not self._project.is_test(caller):
+        for caller, call in self._calls.callers(path, scope, self._project.plain):
+            if caller != path or call.scope != scope:
                 yield caller, call
 
     def _is_off_by_name(self, path: str, scope: str) -> bool:

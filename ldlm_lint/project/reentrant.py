@@ -26,6 +26,12 @@ CALLS_TORCHS = Trait(
         rb"(?:\s*\(|[ \t]+as\b|[ \t]*(?:[\r\n;]|$)|[\"']|\s*,(?!\s*use_reentrant\s*=\s*False\b))"
     ),
     (b"torch.utils",),
+    code=True,
+    # The module by its full name outside of a plain import, or taken out of the package around it.
+    beside=re.compile(
+        rb"utils\.checkpoint\b(?<!import torch\.utils\.checkpoint)|torch\.utils\.checkpoint[ \t]+as\b|torch\.utils[ \t]*(?:as\b|[\r\n])"
+        rb"|torch\.utils[ \t]+import[ \t]+(?:\([^)]*?|[^\n]*?)(?:\bcheckpoint\b|\*|\\)"
+    ),
 )
 _SWITCH = "gradient_checkpointing_enable"
 _OPTIONS = "gradient_checkpointing_kwargs"

@@ -1,7 +1,8 @@
 """A call graph from text alone: every call that the facts of a file would show is in it, and more.
 
 What it rules out need not be parsed. A call stands in one of the definitions above it that are indented less; where the
-text leaves several, all of them are taken.
+text leaves several, all of them are taken. Below the header of a definition everything is its own up to the first line
+that is not indented more: that one may begin a statement of the surroundings, or go on with one of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
@@ -16,7 +19,17 @@ from ldlm_lint.project.traits import Trait
 Place = tuple[str, str]
 """A file and the dotted name of a function in it; empty for the module."""
 
-_DEFINITION = re.compile(rb"^([ \t]*)(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.M)
+
+class _Definition(NamedTuple):
+    """A function or class: the columns it is indented by, its dotted name, and whether it is a class."""
+
+    indent: int
+    scope: str
+    is_class: bool
+
+
+_DEFINITION = re.compile(rb"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.M)
+_HEADER_ENDS = re.compile(rb":[ \t]*(?:#[^\n]*)?\r?\n")
 _CLOSES = (b'"""', b"'''", b")", b"]", b"}", b"\\")
 _MOST = 4000
 
@@ -28,7 +41,8 @@ class Sketch:
         """``may_call`` tells the files that may call a function of a file."""
         self._project = project
         self._may_call = may_call
-        self._definitions: dict[str, tuple[list[int], list[tuple[int, str]]]] = {}
+        self._definitions: dict[str, tuple[list[int], list[_Definition]]] = {}
+        self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._callers: dict[Place, frozenset[Place]] = {}
         self._leading: dict[Trait, frozenset[Place] | None] = {}
 
@@ -37,7 +51,12 @@ class Sketch:
         if trait not in self._leading:
             self._leading[trait] = self._lead_to(trait)
         leading = self._leading[trait]
-        return leading is None or place in leading
+        return leading is None or place in leading or not self._knows(*place)
+
+    def _knows(self, path: str, scope: str) -> bool:
+        """Whether a function goes by the same name here as in the facts of its file: one below an ``if`` may not."""
+        name = scope.removesuffix(".__init__")
+        return not name or any(one.scope == name for one in self._of(path)[1])
 
     def _lead_to(self, trait: Trait) -> frozenset[Place] | None:
         waiting: list[Place] = []
@@ -64,46 +83,81 @@ class Sketch:
         name = scope.removesuffix(".__init__").rpartition(".")[2]
         called = re.compile(rb"%s(?<!\w%s)[ \t]*\(" % (name.encode(), name.encode()))
         for other in self._may_call(path, scope):
-            found = [match.start() for match in called.finditer(self._project.data(other))]
+            data = self._project.data(other)
+            found = [match.start() for match in called.finditer(data) if not _defines(data, match.start())]
             if name in self._project.skim(other).renamed:
                 # It goes by another name there.
-                yield from ((other, one) for one in {"", *(inner for _, inner in self._of(other)[1])})
+                yield from ((other, one) for one in {"", *(inner.scope for inner in self._of(other)[1])})
             yield from ((other, one) for at in found for one in self._scopes(other, at))
 
-    def _of(self, path: str) -> tuple[list[int], list[tuple[int, str]]]:
-        """Where the definitions of a file begin, and the indentation and dotted name of each."""
+    def _of(self, path: str) -> tuple[list[int], list[_Definition]]:
+        """Where the definitions of a file begin, and what they are."""
         if path not in self._definitions:
             starts: list[int] = []
-            named: list[tuple[int, str]] = []
-            around: list[tuple[int, str]] = []
+            found: list[_Definition] = []
+            around: list[_Definition] = []
             for match in _DEFINITION.finditer(self._project.data(path)):
                 indent = len(match[1].expandtabs())
-                while around and around[-1][0] >= indent:
+                while around and around[-1].indent >= indent:
                     around.pop()
-                name = match[2].decode()
-                around.append((indent, f"{around[-1][1]}.{name}" if around else name))
+                name = match[3].decode()
+                around.append(_Definition(indent, f"{around[-1].scope}.{name}" if around else name, match[2] == b"class"))
                 starts.append(match.start())
-                named.append(around[-1])
-            self._definitions[path] = starts, named
+                found.append(around[-1])
+            self._definitions[path] = starts, found
         return self._definitions[path]
 
     def _scopes(self, path: str, at: int) -> set[str]:
         """The functions that a place of a text may stand in."""
-        starts, named = self._of(path)
+        starts, definitions = self._of(path)
         data = self._project.data(path)
         begin = data.rfind(b"\n", 0, at) + 1
-        line = data[begin:at]
-        text = line.lstrip()
-        # A line that ends what an earlier one began says nothing by its indentation.
-        indent = len(line.expandtabs()) - len(text.expandtabs()) if not data[begin + len(line) - len(text) :].startswith(_CLOSES) else None
-        found, lowest = {""}, None
+        indent = _indent(data, begin, at)
+        found: set[str] = set()
+        lowest = None
         for number in range(bisect_right(starts, begin) - 1, -1, -1):
-            own, scope = named[number]
+            own, scope, is_class = definitions[number]
             if lowest is not None and own >= lowest:
                 continue
             lowest = own
-            if indent is None or own < indent or starts[number] == begin:
+            first, last = self._body(path, number)
+            inside = first <= begin < last
+            if inside or indent is None or own < indent or starts[number] == begin:
                 found.add(scope)
+            if inside and not is_class:
+                return found
             if own == 0:
                 break
-        return found
+        return found | {""}
+
+    def _body(self, path: str, number: int) -> tuple[int, int]:
+        """The stretch of a text that is a definition's own for certain."""
+        key = (path, number)
+        if key not in self._bodies:
+            starts, definitions = self._of(path)
+            data = self._project.data(path)
+            header = _HEADER_ENDS.search(data, starts[number])
+            first = header.end() if header else len(data)
+            outside = _outside(definitions[number].indent).search(data, first)
+            self._bodies[key] = first, outside.start() if outside else len(data)
+        return self._bodies[key]
+
+
+def _defines(data: bytes, at: int) -> bool:
+    """Whether a name with a parenthesis behind it is that of a definition."""
+    return data[max(at - 12, 0) : at].rstrip(b" \t").endswith((b"def", b"class")) and data[at - 1 : at] in (b" ", b"\t")
+
+
+def _indent(data: bytes, begin: int, at: int) -> int | None:
+    """The columns a line is indented by; None where it ends what an earlier one began, so that they say nothing."""
+    line = data[begin:at]
+    text = line.lstrip()
+    if data[begin + len(line) - len(text) :].startswith(_CLOSES):
+        return None
+    return len(line.expandtabs()) - len(text.expandtabs())
+
+
+@lru_cache(maxsize=64)
+def _outside(indent: int) -> re.Pattern[bytes]:
+    """The next line that may not be part of a body whose header is indented by some columns."""
+    return re.compile(rb"^[ \t]{0,%d}[^ \t\r\n#)\]}]" % min(indent, 1000), re.M)

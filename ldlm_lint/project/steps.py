@@ -76,10 +76,11 @@ class Steps:
         return self._may_be[key]
 
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
-        function = self._calls.function(path, scope)
-        if function is not None and _is_step_function(scope):
+        function = self._calls.function(path, scope) if _is_step_function(scope) else None
+        if function is not None:
             return path, function.line
-        for line in loops:
+        # Without a way to a backward pass none of the loops around is one of steps.
+        for line in loops if any(loops) and self._calls.sketch.may_come_to((path, scope), BACKWARD) else ():
             if line and not _EPOCHS.search(self._line(path, line)) and self._is_step_loop(path, scope, line):
                 return path, line
         if depth >= _DEPTH or not scope:

@@ -14,18 +14,21 @@ from ldlm_lint.python.skim import holds_any, without_comments
 class Trait:
     """A pattern that a file's text may show; each match holds one of the words, which are found much faster.
 
-    ``code``: comments are left out.
+    ``code``: comments are left out. ``beside`` is what the text must show too.
     Words of a pattern that ignores case are written in lower case.
     """
 
     pattern: re.Pattern[bytes]
     words: tuple[bytes, ...]
     code: bool = False
+    beside: re.Pattern[bytes] | None = None
 
     def shows(self, data: bytes) -> bool:
         """Whether a text has the trait."""
         text = data.lower() if self.pattern.flags & re.I else data
         if not holds_any(text, self.words):
+            return False
+        if self.beside is not None and not self.beside.search(data):
             return False
         return self.pattern.search(without_comments(data) if self.code else data) is not None
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
     from ldlm_lint.project.environments import Environments
+    from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.frameworks import Trainers
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
@@ -92,6 +93,14 @@ class Context:
         from ldlm_lint.project.models import Models
 
         return Models(self.project, self.wraps, self.trees)
+
+    @cached_property
+    def reentrant(self) -> FileSet:
+        """The files with a reentrant call of torch's ``checkpoint``: of those whose text may hold one there are few."""
+        from ldlm_lint.project.reentrant import CALLS_TORCHS, reentrant_calls
+
+        trees = ((path, self.trees.of(path)) for path in self.project.showing(CALLS_TORCHS))
+        return self.project.universe.of([path for path, tree in trees if tree is not None and reentrant_calls(tree)])
 
     @cached_property
     def engines(self) -> Engines:

@@ -12,7 +12,6 @@ from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import (
-    CALLS_TORCHS,
     NON_REENTRANT,
     as_non_reentrant,
     enables_reentrant,
@@ -99,7 +98,7 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     if found is not None:
         return _reentrant_at(context, [(path, found)])
     calls = []
-    checkpointing = project.showing(CALLS_TORCHS)
+    checkpointing = context.reentrant
     for part in context.models.parts(path, _slots(slots), checkpointing) if checkpointing else ():
         node = context.models.definition(part) if part.path in checkpointing else None
         calls += [(part.path, call) for call in reentrant_calls(node)] if node is not None else []

@@ -37,7 +37,9 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
     path = finding.span.path
     scope, _, rest = place.partition("|")
     lines, _, itself = rest.partition("|")
-    if not _trains_on_device(context, path, scope):
+    # The facts of a file are read for this only where nothing is known to use it.
+    alone = not trainings_of(context.project, path) and _counts_alone(context, path, scope)
+    if not _trains_on_device(context, path, alone):
         return Verdict(False)
     found = (path, int(itself)) if itself not in ("", "0") else None
     found = found or context.often.every_step(path, scope, [int(one) for one in lines.split(",") if one])
@@ -57,14 +59,12 @@ def _counts_alone(context: Context, path: str, scope: str) -> bool:
     return function is not None and function.lightning
 
 
-def _trains_on_device(context: Context, path: str, scope: str) -> bool:
+def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
     """Whether a training that uses a file runs on an accelerator whose kernels the host does not wait for."""
     project, known = context.project, context.answers
-    trainings = trainings_of(project, path)
-    alone = not trainings and _counts_alone(context, path, scope)
     key = ("trains-on-device", f"{path}|{alone}")
     if key not in known:
-        files = trainings or (project.training_files | {path} if alone else ())
+        files = trainings_of(project, path) or (project.training_files | {path} if alone else ())
         left_out = project.is_test(path) or is_tutorial(project, path) or is_diagnostic(path, ())
         left_out = left_out or (_predicts(project, path) and not project.skim(path).trains)
         known[key] = not left_out and bool(files) and _on_device(project, files)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import ast
 import functools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.import_places import bindings, insertion, joining
 from ldlm_lint.model import Edit
 from ldlm_lint.python.syntax import required
 from ldlm_lint.shapes.walks import nodes_below
 from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.python.bound_names import BoundNames
 
 _NAMES = "_ldlm_names"
 WITH_MODULE = frozenset(("glob", "math", "os", "shutil", "signal", "sys", "time", "torch"))
@@ -27,7 +32,8 @@ def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, 
     Names that say little by themselves (`WITH_MODULE`) are used through their module.
     The line goes where `import_places` says. Raises SyntaxError for a file that does not parse.
     """
-    tree, names = _read(source)
+    tree = required(source)
+    names = names_of(source)
     known = _usable(tree.body, names, module, name)
     if known:
         return None, known
@@ -39,13 +45,22 @@ def ensure_import(source: Source, module: str, name: str) -> tuple[Edit | None, 
     return insertion(source, tree.body, line), expression
 
 
-def _read(source: Source) -> tuple[ast.Module, Names]:
-    """The tree and the names of a file, for all its fixes; they rest with the source."""
-    tree = required(source)
-    names: Names | None = source.__dict__.get(_NAMES)
+def names_of(source: Source) -> Names | BoundNames:
+    """The names of a file, for all its fixes; they rest with the source. Raises SyntaxError where it does not parse."""
+    names: Names | BoundNames | None = source.__dict__.get(_NAMES)
     if names is None:
-        names = source.__dict__[_NAMES] = Names.of(nodes_below(tree))
-    return tree, names
+        names = source.__dict__[_NAMES] = Names.of(nodes_below(required(source)))
+    return names
+
+
+@contextmanager
+def names_given(source: Source, names: BoundNames) -> Iterator[None]:
+    """While this is entered, what the names of a file stand for is asked of a light tree that is there anyway."""
+    source.__dict__[_NAMES] = names
+    try:
+        yield
+    finally:
+        del source.__dict__[_NAMES]
 
 
 @dataclass(slots=True)
@@ -96,7 +111,7 @@ def _binders(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(name for name in ("id", "name", "arg", "rest") if name in kind._fields)
 
 
-def _usable(body: Sequence[ast.stmt], names: Names, module: str, name: str) -> str | None:
+def _usable(body: Sequence[ast.stmt], names: Names | BoundNames, module: str, name: str) -> str | None:
     """The expression by which the top level's imports already reach the name."""
     reachable: list[str] = []
     for node in body:
@@ -114,7 +129,7 @@ def _usable(body: Sequence[ast.stmt], names: Names, module: str, name: str) -> s
     return reachable[0] if reachable else None
 
 
-def _new_import(names: Names, module: str, name: str) -> tuple[str, str]:
+def _new_import(names: Names | BoundNames, module: str, name: str) -> tuple[str, str]:
     """The import statement to add and the expression that then reaches the name."""
     if module in WITH_MODULE and names.free(module, module):
         return f"import {module}", f"{module}.{name}"

@@ -266,7 +266,12 @@ def is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
 
 
 def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:
-    return any(text_of(one) in names for one in nodes_of(node, (nodes.Name, nodes.Attribute)))
+    # The text of an attribute ends with its name: for most no text need be made.
+    ends = {name.rpartition(".")[2] for name in names}
+    for one in nodes_of(node, (nodes.Name, nodes.Attribute)):
+        if one.name in names if isinstance(one, nodes.Name) else one.attrname in ends and text_of(one) in names:
+            return True
+    return False
 
 
 def _lasts(losses: list[nodes.NodeNG], backward: nodes.Call, node: nodes.NodeNG, loop: nodes.NodeNG) -> bool:

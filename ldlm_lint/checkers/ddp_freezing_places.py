@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,10 +65,18 @@ def _of_parameters(place: nodes.NodeNG, target: nodes.NodeNG, value: nodes.NodeN
         yield Setting(place, target, known)
 
 
+@functools.lru_cache(1 << 14)
+def _named(name: str) -> tuple[bool, bool]:
+    """Whether a function by its name freezes, or switches gradients."""
+    return _FREEZES.search(name) is not None, SWITCHES.search(name) is not None
+
+
 def _by_helper(call: nodes.Call) -> Iterator[Setting]:
     """``freeze(model.encoder)``, ``set_requires_grad(model.encoder, False)`` and ``model.module.freeze_encoder()``."""
     name = last_name(call.func)
-    freezes = _FREEZES.search(name) is not None
+    freezes, switches = _named(name)
+    if not freezes and not switches:
+        return
     if isinstance(call.func, nodes.Attribute) and freezes and not call.args:
         if names_of(call.func.expr)[-1:] == ["module"]:
             yield Setting(call, call.func.expr, "unfreez" in name, some=_names_a_part(name))
@@ -76,7 +85,7 @@ def _by_helper(call: nodes.Call) -> Iterator[Setting]:
         return
     flags = [constant(one) for one in (*call.args[1:], *(keyword.value for keyword in call.keywords))]
     flag = next((one for one in flags if isinstance(one, bool)), None)
-    if SWITCHES.search(name) and flag is not None:
+    if switches and flag is not None:
         yield Setting(call, call.args[0], flag)
     elif freezes and len(call.args) == 1 and not call.keywords:
         yield Setting(call, call.args[0], "unfreez" in name, some=_names_a_part(name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -102,6 +103,7 @@ def _computes(place: nodes.NodeNG) -> bool:
     return known
 
 
+@functools.lru_cache(32)
 def is_frozen(root: str, text: str) -> bool:
     """Whether a file's text freezes all parameters of a model of this name, or optimizes them for inference."""
     if not any(word in text for word in _FREEZING):

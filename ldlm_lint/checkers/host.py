@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from astroid import nodes
 
+from ldlm_lint.autofix.imports import names_given
 from ldlm_lint.checkers import checkers_of
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
+from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.flow import ModuleFlow, summarize
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import Parsed, parse
@@ -78,7 +80,8 @@ def lint(
     # A file that does not parse cannot be shown to parse after an edit either.
     host = Host(source, options, fixes=not parsed.error_line, at_risk=at_risk)
     if parsed.module is not None:
-        walk(parsed.module, host, at_risk)
+        with names_given(source, BoundNames(parsed.module)):
+            walk(parsed.module, host, at_risk)
     if parsed.error_line:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))

@@ -23,6 +23,7 @@ _FINITE_TESTS = re.compile(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
 _NEEDED_ON_HOST = re.compile(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
 _TAKES_HOST_VALUES = {"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"}
 _MODULE = re.compile(r"model|net|module|encoder|decoder|discriminator|generator", re.I)
+_NO_PREDICATES = (nodes.Attribute, nodes.Subscript, nodes.Const)
 _PLACES = (nodes.Call, nodes.FormattedValue, nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
 _WEIGHTS = re.compile(r"state_dict|(^|[._])(model|module|ema|net|parameters|param|weights?)$|named_parameters")
 
@@ -129,6 +130,8 @@ class Syncs:
 
     def _decides(self, node: nodes.NodeNG) -> bool:
         """A comparison of a tensor, or a predicate over one, as a condition of Python."""
+        if isinstance(node, _NO_PREDICATES):
+            return False
         if self._homes.of(node) is not DEVICE and not _is_sync_predicate(node, self._homes):
             return False
         return _is_predicate(node)

@@ -6,8 +6,10 @@ import difflib
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
+
+from ldlm_lint.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+from ldlm_lint.records import dataclass
 
 # A pattern that begins with a word is found many times as fast as one that begins with a line.
 _WORD = re.compile(rb"import[ \t]+(\([^)]*\)|[^\n#;]*)")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.cells import set_cell_size
 
 from ldlm_lint.model import Span
+from ldlm_lint.records import dataclass
 from ldlm_lint.report.cells import clean, width
 from ldlm_lint.source import Source
 

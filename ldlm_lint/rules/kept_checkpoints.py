@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from ldlm_lint.records import dataclass
 
 # Fewer are no danger for a disk: "a handful of saves" is an exception of the rule.
 HANDFUL = 5

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ldlm_lint.records import dataclass
 from ldlm_lint.shell.script import Form, Statement
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from ldlm_lint.records import dataclass
 
 HINT = re.compile(
     rb"torchrun|python|accelerate|deepspeed|composer|srun|mpirun|mpiexec|uv[ \t]+run"

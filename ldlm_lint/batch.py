@@ -94,6 +94,6 @@ def _linted(
 def _count(jobs: int, files: Sequence[tuple[Path, Kind]]) -> int:
     if len(files) < _FEW and not jobs:
         return 1
-    from ldlm_lint.workers import count_for
+    from ldlm_lint.processors import count_for
 
     return count_for(jobs, files)

@@ -35,6 +35,8 @@ _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
 _REQUIREMENTS = ("requirements*.txt", "requirements/*.txt")
 _LINE = re.compile(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
+# One that names torch alone allows whatever there is.
+_BOUNDED = re.compile(r"\s*torch(?![\w.-]).*[=<>~!@]", re.I | re.S)
 _CONDA = re.compile(r"^\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)\s*([=<>!~][^#\s\"']*)", re.M)
 # ``==2.4.1+cu121`` names a build of 2.4.1.
 _BUILD = re.compile(r"(?<=\d)\+[\w.]+")
@@ -98,7 +100,7 @@ def _range(bounds: SpecifierSet) -> TorchRange | None:
 def _bounds(root: Path) -> Iterator[SpecifierSet]:
     """What each requirement of torch in the project's files allows; those that exclude each other are kept apart."""
     for requirement in _requirements(root):
-        if "torch" in requirement.lower():
+        if _BOUNDED.match(requirement):
             yield from _specifier(requirement)
     for name in _CONDA_FILES:
         for found in _CONDA.findall(_text(root / name, root)):

@@ -4,42 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import os
 import signal
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from pathlib import Path
 
 from ldlm_lint.config import Config
 from ldlm_lint.linting import Overlay, internal_error, lint_file
 from ldlm_lint.model import FileResult, Span
+from ldlm_lint.processors import File, forks, size_of
 from ldlm_lint.projects import Projects
-from ldlm_lint.source import Kind
 
-File = tuple[Path, Kind]
-WORTH_A_PROCESS = 16_000_000
-"""Bytes of files for which the start of another process is a small part of the work."""
 _CHUNKS_EACH = 8
 _DIED = "the process that linted it died, twice"
 
 
 class WorkerError(Exception):
     """A process that ended in the middle of a file: killed, out of memory, or crashed in a library."""
-
-
-def count_for(asked: int, files: Sequence[File]) -> int:
-    """How many processes lint: ``asked``, or for 0 as many as pay for themselves; 1 is this process alone."""
-    if asked:
-        return min(asked, max(len(files), 1))
-    if threading.active_count() > 1 or not _forks():
-        # Each process would import the checkers anew, or start with locks that nobody holds.
-        return 1
-    worth = sum(map(_size, files)) // WORTH_A_PROCESS
-    return max(min(_processors(), worth), 1)
 
 
 def linted(
@@ -98,8 +81,8 @@ def _until_death(waiting: deque[tuple[File, FileResult | None]], pool: ProcessPo
 @contextlib.contextmanager
 def _pool(config: Config, overlay: Overlay, projects: Projects, count: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that are ended when they are not needed any more, in the midst of a file too."""
-    forks = _forks() and threading.active_count() == 1
-    context = multiprocessing.get_context("fork" if forks else "spawn")
+    way = "fork" if forks() and threading.active_count() == 1 else "spawn"
+    context = multiprocessing.get_context(way)
     pool = ProcessPoolExecutor(count, context, _begin, (config, dict(overlay), projects))
     try:
         yield pool
@@ -127,7 +110,7 @@ def _lint(chunk: Sequence[File]) -> list[FileResult]:
 
 def _chunks(files: Sequence[File], count: int) -> list[list[File]]:
     """The files in their order, in about as many parts of about as many bytes."""
-    sizes = [_size(file) + 1 for file in files]
+    sizes = [size_of(file) + 1 for file in files]
     most = sum(sizes) / count
     chunks: list[list[File]] = []
     taken = most
@@ -138,20 +121,3 @@ def _chunks(files: Sequence[File], count: int) -> list[list[File]]:
         chunks[-1].append(file)
         taken += size
     return chunks
-
-
-def _size(file: File) -> int:
-    try:
-        return os.stat(file[0]).st_size
-    except OSError:
-        return 0
-
-
-def _forks() -> bool:
-    """Whether a process can go on with what this one has loaded; on macOS its libraries do not survive that."""
-    return sys.platform == "linux"
-
-
-def _processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

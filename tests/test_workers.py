@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ldlm_lint import engine, workers
+from ldlm_lint import engine, processors, workers
 from ldlm_lint.cli import main
 from ldlm_lint.config import Config
 from ldlm_lint.linting import lint_file
@@ -81,15 +81,15 @@ def test_ctrl_c_ends_every_process(tmp_path: Path, jobs: str) -> None:
 
 
 def test_auto_starts_processes_only_where_they_pay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_processors", lambda: 4)
-    monkeypatch.setattr(workers, "_forks", lambda: True)
-    monkeypatch.setattr(workers.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(processors, "_processors", lambda: 4)
+    monkeypatch.setattr(processors, "forks", lambda: True)
+    monkeypatch.setattr(processors.threading, "active_count", lambda: 1)
     files = [(tmp_path / "a.py", Kind.PYTHON)] * 3
-    for size, count in ((10, 1), (workers.WORTH_A_PROCESS, 3), (3 * workers.WORTH_A_PROCESS, 4)):
+    for size, count in ((10, 1), (processors.WORTH_A_PROCESS, 3), (3 * processors.WORTH_A_PROCESS, 4)):
         monkeypatch.setattr(workers, "_size", lambda _, size=size: size)
-        assert workers.count_for(0, files) == count
-    assert workers.count_for(2, files) == 2
-    assert workers.count_for(8, files) == 3
+        assert processors.count_for(0, files) == count
+    assert processors.count_for(2, files) == 2
+    assert processors.count_for(8, files) == 3
 
 
 @pytest.mark.parametrize("word", ["0", "-1", "many", "1e3", "9999"])

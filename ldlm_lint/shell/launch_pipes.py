@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tree_sitter import Node, Query, QueryCursor
+from tree_sitter import Node
 
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix
 from ldlm_lint.rules.launch import PIPELINE_HIDES_FAILURE
@@ -16,8 +16,6 @@ from ldlm_lint.shell.launch_entries import is_training
 from ldlm_lint.shell.script import Launch
 from ldlm_lint.source import Source
 
-_PIPELINES = Query(tree.LANGUAGE, "(pipeline) @pipeline")
-_COMMENTS = Query(tree.LANGUAGE, "(comment) @comment")
 _OTHER_SHELLS = ("command_substitution", "process_substitution", "function_definition")
 _PIPEFAIL = re.compile(rb"\bpipe_?fail\b", re.I)
 _STATUS = re.compile(rb"\bpipestatus\b", re.I)
@@ -34,7 +32,7 @@ def hiding(code: Code, script: Code) -> Iterator[Finding]:
     """The pipelines of a stretch of code that hide how a training ended; ``script`` is the one that runs the code."""
     if code is not script and not code.evaluated:
         return
-    found = [(node, launch) for node in _pipelines(code) if (launch := _hidden(code, node))]
+    found = [(node, launch) for node in code.nodes["pipeline"] if (launch := _hidden(code, node))]
     data = _without_comments(code if code.shell else script)
     if code.shell and _PIPEFAIL.search(code.shell.encode()):
         return
@@ -58,11 +56,6 @@ def is_environment(written: str) -> bool:
     return _ENVIRONMENT.search(written.encode()) is not None
 
 
-def _pipelines(code: Code) -> list[Node]:
-    found = QueryCursor(_PIPELINES).captures(code.root).get("pipeline", ())
-    return sorted(found, key=lambda node: node.start_byte)
-
-
 def _hidden(code: Code, pipeline: Node) -> Launch | None:
     """The training whose status the pipeline does not return."""
     elements = [child for child in pipeline.children if child.is_named and child.type != "comment"]
@@ -83,7 +76,7 @@ def _commands(node: Node) -> Iterator[Node]:
 def _without_comments(code: Code) -> bytes:
     """The bytes of a script with blanks for its comments; the shebang stays, since it may set options."""
     data = bytearray(code.text.data)
-    for node in QueryCursor(_COMMENTS).captures(code.root).get("comment", ()):
+    for node in code.nodes["comment"]:
         if data.startswith(b"#!") and not node.start_byte:
             continue
         data[node.start_byte : node.end_byte] = b" " * (node.end_byte - node.start_byte)

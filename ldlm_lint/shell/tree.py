@@ -11,6 +11,7 @@ import tree_sitter_bash
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
 
 LANGUAGE = Language(tree_sitter_bash.language())
+# One for everything: a query takes as long to make as a script to read.
 _QUERY = Query(
     LANGUAGE,
     """
@@ -29,15 +30,19 @@ _QUERY = Query(
     (c_style_for_statement) @region
     (list) @region
     (function_definition) @region
-    (pipeline) @region
+    (pipeline) @region @pipeline
     (subshell) @region
     (command_substitution) @region
     (process_substitution) @region
     (ERROR) @error
     (MISSING) @missing
+    (comment) @comment
     """,
 )
-KINDS = ("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "region", "error", "missing")
+KINDS = (
+    *("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "region", "error", "missing"),
+    *("pipeline", "comment"),
+)
 _GAP = re.compile(rb"(?:[ \t]|\\\n)+")
 _GAP_OR_NONE = re.compile(rb"(?:[ \t]|\\\n)*")
 _ESCAPED_BLANK = re.compile(rb"[ \t]*\\[ \t]")

@@ -86,7 +86,7 @@ def test_auto_starts_processes_only_where_they_pay(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(processors.threading, "active_count", lambda: 1)
     files = [(tmp_path / "a.py", Kind.PYTHON)] * 3
     for size, count in ((10, 1), (processors.WORTH_A_PROCESS, 3), (3 * processors.WORTH_A_PROCESS, 4)):
-        monkeypatch.setattr(workers, "_size", lambda _, size=size: size)
+        monkeypatch.setattr(processors, "size_of", lambda _, size=size: size)
         assert processors.count_for(0, files) == count
     assert processors.count_for(2, files) == 2
     assert processors.count_for(8, files) == 3

@@ -60,6 +60,16 @@ class Projects:
             self._contexts[root] = self._context(root)
         return self._contexts[root]
 
+    def warm(self) -> None:
+        """Find out now what most questions rest on, so that processes which are forked from this one need not each do so.
+
+        Of many projects nobody knows which will be asked.
+        """
+        from ldlm_lint.project.outlook import warm
+
+        if len({self._root_of(Path(path)) for path in self._linted}) == 1:
+            warm(self.of(self._linted[0]))
+
     def clock(self, path: str) -> Clock:
         """The time for questions to the project of a file."""
         return self._clocks[self._root_of(Path(path))]

@@ -33,6 +33,8 @@ def linted(
     Where one dies, what is not done yet is done by a single other process, file by file: the file in which that one
     dies too gets a finding that says so, and the rest goes to a fresh one. Ctrl-C ends all processes.
     """
+    if _can_fork():
+        projects.warm()
     chunks = _chunks(files, count * _CHUNKS_EACH)
     done: list[list[FileResult] | None] = [None] * len(chunks)
     with _pool(config, overlay, projects, count) as pool:
@@ -78,11 +80,15 @@ def _until_death(waiting: deque[tuple[File, FileResult | None]], pool: ProcessPo
             return
 
 
+def _can_fork() -> bool:
+    """Whether another process may begin as a copy of this one: none of its threads holds a lock."""
+    return forks() and threading.active_count() == 1
+
+
 @contextlib.contextmanager
 def _pool(config: Config, overlay: Overlay, projects: Projects, count: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that are ended when they are not needed any more, in the midst of a file too."""
-    way = "fork" if forks() and threading.active_count() == 1 else "spawn"
-    context = multiprocessing.get_context(way)
+    context = multiprocessing.get_context("fork" if _can_fork() else "spawn")
     pool = ProcessPoolExecutor(count, context, _begin, (config, dict(overlay), projects))
     try:
         yield pool

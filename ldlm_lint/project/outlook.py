@@ -17,6 +17,14 @@ def may_hold(context: Context, symbol: str, path: str, functions: Sequence[str])
     return _OUTLOOKS[symbol](context, path, functions)
 
 
+def warm(context: Context) -> None:
+    """Read the texts of a project for what the outlooks ask of all of them."""
+    for path in context.project.files:
+        may_train_on_device(context, path)
+        may_lack_checkpointing(context, path)
+        context.often.may_be_step(path, "")
+
+
 def _may_be_reached(context: Context, path: str, functions: Sequence[str]) -> bool:
     """Whether a training step may come to a function, as far as the texts of the project tell."""
     if not may_train_on_device(context, path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.traits import Trait
@@ -71,9 +71,15 @@ class Steps:
             self._may_be[key] = (
                 _is_step_function(scope)
                 or sketch.may_come_to((path, scope), BACKWARD)
-                or (depth < _DEPTH and any(self.may_be_step(*one, depth + 1) for one in sketch.callers((path, scope))))
+                or (depth < _DEPTH and any(self.may_be_step(*one, depth + 1) for one in self._sketched((path, scope))))
             )
         return self._may_be[key]
+
+    def _sketched(self, place: tuple[str, str]) -> Iterator[tuple[str, str]]:
+        """The functions that may call a function and count, by their text."""
+        for path, scope in self._calls.sketch.callers(place):
+            if not (self._often and (names_evaluation(scope) or self._project.is_test(path))):
+                yield path, scope
 
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
         function = self._calls.function(path, scope) if _is_step_function(scope) else None
@@ -85,7 +91,7 @@ class Steps:
                 return path, line
         if depth >= _DEPTH or not scope:
             return None
-        files = {where for where, one in self._calls.sketch.callers((path, scope)) if self.may_be_step(where, one, depth + 1)}
+        files = {where for where, one in self._sketched((path, scope)) if self.may_be_step(where, one, depth + 1)}
         for caller, call in self._calls.callers(path, scope, files):
             if self._often and (call.rare or names_evaluation(call.scope) or self._project.is_test(caller)):
                 continue

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from astroid import nodes
 from astroid.const import Context
 
-from ldlm_lint.python.scopes import bindings, scope_of
+from ldlm_lint.python.scopes import bindings, enclosing, scope_of
 from ldlm_lint.python.walks import nodes_of
 
 # An attribute that is assigned more often than any class by hand does: what it may be is not known.
 _MOST = 64
-_ATTRIBUTES = "_ldlm_attributes"
+_ATTRIBUTES, _HOLDERS = "_ldlm_attributes", "_ldlm_holders"
 # A class that has one of these makes or uses its instances in a way of its own.
 _OWN_WAYS = {"__init__", "__new__", "__call__", "__iter__", "__init_subclass__", "step", "forward"}
 _READING = {"get", "keys", "values", "items"}
@@ -24,15 +24,13 @@ _READING = {"get", "keys", "values", "items"}
 
 def alternatives(node: nodes.NodeNG) -> list[nodes.NodeNG]:
     """The expressions of which a choosing expression is one; empty where there is no choice or it is not known."""
-    if isinstance(node, nodes.IfExp):
-        return [node.body, node.orelse]
-    if isinstance(node, nodes.Subscript):
-        return _of_table(node.value, node.slice)
+    if isinstance(node, nodes.Attribute):
+        return _of_attribute(node.expr, node.attrname) if isinstance(node.expr, nodes.Name) else []
     if isinstance(node, nodes.Call):
         return _of_get(node)
-    if isinstance(node, nodes.Attribute) and isinstance(node.expr, nodes.Name):
-        return _of_attribute(node.expr, node.attrname)
-    return []
+    if isinstance(node, nodes.Subscript):
+        return _of_table(node.value, node.slice)
+    return [node.body, node.orelse] if isinstance(node, nodes.IfExp) else []
 
 
 def inherited(node: nodes.ClassDef) -> nodes.NodeNG | None:
@@ -86,7 +84,9 @@ def _only_looks_up(use: nodes.Name) -> bool:
     if isinstance(parent, nodes.Attribute):
         return parent.attrname in _READING
     return isinstance(parent, (nodes.Compare, nodes.FormattedValue, nodes.For, nodes.Comprehension)) or (
-        isinstance(parent, nodes.Call) and use in parent.args and getattr(parent.func, "name", "") in ("list", "sorted", "len")
+        isinstance(parent, nodes.Call)
+        and use in parent.args
+        and getattr(parent.func, "name", "") in ("list", "sorted", "len")
     )
 
 
@@ -100,7 +100,17 @@ def _of_attribute(owner: nodes.Name, name: str) -> list[nodes.NodeNG]:
 
 
 def _class_of(owner: nodes.Name) -> nodes.ClassDef | None:
-    """The class that a name is, or whose method it is the first parameter of."""
+    """The class that a name is, or whose method it is the first parameter of; the same for every use in a scope."""
+    around = enclosing(owner).__dict__
+    known: dict[str, nodes.ClassDef | None] | None = around.get(_HOLDERS)
+    if known is None:
+        known = around[_HOLDERS] = {}
+    if owner.name not in known:
+        known[owner.name] = _find_class(owner)
+    return known[owner.name]
+
+
+def _find_class(owner: nodes.Name) -> nodes.ClassDef | None:
     scope = scope_of(owner)
     if isinstance(scope, nodes.FunctionDef) and isinstance(scope.parent, nodes.ClassDef):
         first = [one.name for one in (*(scope.args.posonlyargs or []), *(scope.args.args or []))][:1]

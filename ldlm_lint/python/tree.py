@@ -17,7 +17,7 @@ from astroid import nodes
 
 from ldlm_lint.python.rebuild import rebuild
 from ldlm_lint.python.syntax import parsed, required
-from ldlm_lint.python.walks import depth
+from ldlm_lint.python.walks import depth, depth_at_most
 from ldlm_lint.source import Source
 
 _LINES_BEFORE_ERROR = 60
@@ -60,7 +60,8 @@ def parse(source: Source, module_name: str) -> Parsed:
 def _build(syntax: ast.Module, text: str, path: str, module_name: str) -> nodes.Module:
     package = os.path.splitext(os.path.basename(path))[0] == "__init__" or module_name.endswith(".__init__")
     module = rebuild(syntax, text, module_name.removesuffix(".__init__"), os.path.abspath(path), package)
-    if depth(module) * _CALLS_PER_LEVEL > sys.getrecursionlimit() - _CALLS_BEFORE:
+    limit = (sys.getrecursionlimit() - _CALLS_BEFORE) / _CALLS_PER_LEVEL
+    if depth_at_most(module) > limit and depth(module) > limit:
         raise _TooDeep
     return module
 

@@ -6,6 +6,7 @@ knows where its subtree begins and ends in the tree's preorder.
 
 from __future__ import annotations
 
+import operator
 import weakref
 from bisect import bisect_left
 from collections import defaultdict
@@ -109,6 +110,22 @@ def depth(root: nodes.NodeNG) -> int:
     for node in preorder(root).nodes[1:]:
         depths.append(depths[node.parent._ldlm_start] + 1)
     return max(depths)
+
+
+def depth_at_most(root: nodes.NodeNG) -> int:
+    """What `depth` does not exceed, from a look at the statements alone: how deep they nest, how much stands in one."""
+    order = preorder(root)
+    places = order.places(tuple(kind for kind in order.kinds if kind.is_statement))
+    ends: list[int] = []
+    deepest = 0
+    for place in places:
+        while ends and ends[-1] <= place:
+            ends.pop()
+        ends.append(order.nodes[place]._ldlm_end)
+        deepest = max(deepest, len(ends))
+    widest = max(map(operator.sub, [*places, len(order.nodes)], [0, *places]))
+    # Between a statement and the one that it stands in there may be a case of a match.
+    return 2 * deepest + widest
 
 
 def release(root: nodes.NodeNG) -> None:

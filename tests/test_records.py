@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 from dataclasses import field, fields, replace
+from functools import cached_property
 
 import pytest
 
@@ -48,7 +49,19 @@ def _classes(dataclass: object) -> dict[str, type]:
         value: int
         note: str = field(default="", compare=False, repr=False)
 
-    return {kind.__name__: kind for kind in (Place, One, Nothing, Ordered, Hidden)}
+    @dataclass(frozen=True)
+    class Open:
+        """A record that may remember what it has worked out."""
+
+        value: int
+        seen: tuple[int, ...] = ()
+        made: list[int] = field(default_factory=list)
+
+        @cached_property
+        def double(self) -> int:
+            return 2 * self.value
+
+    return {kind.__name__: kind for kind in (Place, One, Nothing, Ordered, Hidden, Open)}
 
 
 OURS, THEIRS = _classes(records.dataclass), _classes(dataclasses.dataclass)
@@ -63,6 +76,7 @@ MADE = (
     ("Nothing", (), {}),
     ("Ordered", (1,), {}),
     ("Hidden", (1, "n"), {}),
+    ("Open", (1, (2,)), {}),
 )
 
 
@@ -71,7 +85,7 @@ def test_a_record_is_like_a_dataclass(name: str, values: tuple[object, ...], nam
     ours, theirs = (kinds[name](*values, **named) for kinds in (OURS, THEIRS))
     assert repr(ours).rpartition(".")[2] == repr(theirs).rpartition(".")[2]
     assert [getattr(ours, one.name) for one in fields(ours)] == [getattr(theirs, one.name) for one in fields(theirs)]
-    assert ours == OURS[name](*values, **named) and ours != theirs and not hasattr(ours, "__dict__")
+    assert ours == OURS[name](*values, **named) and ours != theirs and hasattr(ours, "__dict__") == hasattr(theirs, "__dict__")
     assert type(ours).__match_args__ == type(theirs).__match_args__
     assert type(ours).__dataclass_params__.frozen and copy.copy(ours) == ours
     for one in fields(ours):
@@ -99,6 +113,11 @@ def test_values_that_are_made_are_no_ones_else() -> None:
     assert Place(1).seen is not Place(1).seen
     assert replace(Place(1, "a"), line=2) == Place(2, "a") and Place(1, "a").shown == "a:1"
     assert pickle.loads(pickle.dumps(Place(1, "a", [2]))) == Place(1, "a", [2])
+
+
+def test_a_record_without_slots_keeps_what_it_works_out() -> None:
+    one = OURS["Open"](2)
+    assert one.double == 4 and one == OURS["Open"](2) and vars(one)["double"] == 4
 
 
 def test_what_is_unusual_is_left_to_the_library() -> None:

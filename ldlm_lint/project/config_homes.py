@@ -10,7 +10,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.configs.document import Document
@@ -21,6 +20,7 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
+from ldlm_lint.records import dataclass
 
 _HYDRA = re.compile(rb"\b(?:hydra\.main|initialize)\(((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)")
 _CONFIG_PATH = re.compile(r"\bconfig_path\s*=\s*((?:[^(),=]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+)")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tree_sitter import Node
 
+from ldlm_lint.records import dataclass
 from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.inner_shells import inner_shells, padding
 from ldlm_lint.shell.scanner import scan

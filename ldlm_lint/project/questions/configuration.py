@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Finding, Related
@@ -18,6 +18,7 @@ from ldlm_lint.project.questions import data, ddp_graph, distributed, optimizer,
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.slots import slots_of
+from ldlm_lint.records import dataclass
 
 _ASKED = data.QUESTIONS | distributed.QUESTIONS | optimizer.QUESTIONS | roles.QUESTIONS | ddp_graph.QUESTIONS
 _SHOWN = 3

@@ -11,16 +11,19 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ldlm_lint.configs.document import Document
 from ldlm_lint.configs.hydra import Composition, compose
 from ldlm_lint.model import Related, Span
-from ldlm_lint.project.filesets import FileSet
-from ldlm_lint.project.index import Project
-from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.records import dataclass
+
+if TYPE_CHECKING:
+    from ldlm_lint.configs.document import Document
+    from ldlm_lint.project.filesets import FileSet
+    from ldlm_lint.project.index import Project
+    from ldlm_lint.project.launches import Launches
 
 _HYDRA = re.compile(rb"\b(?:hydra\.main|initialize)\(((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)")
 _CONFIG_PATH = re.compile(r"\bconfig_path\s*=\s*((?:[^(),=]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+)")

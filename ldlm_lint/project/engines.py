@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ldlm_lint.configs.document import Document, Shape
 from ldlm_lint.frameworks.sections import vocabulary
-from ldlm_lint.model import Span
 from ldlm_lint.numerals import whole
-from ldlm_lint.project.index import Project
-from ldlm_lint.project.launches import Launches, Program
 from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Span
+    from ldlm_lint.project.index import Project
+    from ldlm_lint.project.launches import Launches, Program
 
 _DISTRIBUTED_TYPES = ("DEEPSPEED", "FSDP", "MEGATRON_LM")
 _ACCUMULATION = {"accelerate": "gradient_accumulation_steps", "lightning": "accumulate_grad_batches"}

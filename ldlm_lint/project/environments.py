@@ -6,11 +6,14 @@ import posixpath
 import re
 from collections.abc import Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ldlm_lint.project.index import Project
-from ldlm_lint.project.launches import Launches
-from ldlm_lint.project.sourcing import Sourcing
 from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.index import Project
+    from ldlm_lint.project.launches import Launches
+    from ldlm_lint.project.sourcing import Sourcing
 
 _FILE = re.compile(rb"[\w.-]+\.(?:sh|bash|slurm|sbatch|py)\b")
 _MODULE = re.compile(rb"-m[ \t\"',]+([\w.]+)")

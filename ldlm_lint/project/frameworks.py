@@ -6,12 +6,15 @@ import posixpath
 import re
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ldlm_lint.project.index import Project
-from ldlm_lint.project.launches import Given, Launches, Program
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules.batch_size import is_world_size
 from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.index import Project
+    from ldlm_lint.project.launches import Given, Launches, Program
 
 _TRAINER = re.compile(
     rb"\b(?:Seq2Seq)?TrainingArguments\b|\b(?:Hf|H4)ArgumentParser\b|\bTrlParser\b"

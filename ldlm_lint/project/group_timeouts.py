@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import extent
-from ldlm_lint.model import Edit, Span
-from ldlm_lint.project.index import Project
-from ldlm_lint.project.launches import Launches
-from ldlm_lint.project.programs import Program
 from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group, sets_timeouts_later
@@ -20,6 +17,12 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.records import dataclass
 from ldlm_lint.rules.environment_names import TIMEOUTS
 from ldlm_lint.source import Kind, Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Edit, Span
+    from ldlm_lint.project.index import Project
+    from ldlm_lint.project.launches import Launches
+    from ldlm_lint.project.programs import Program
 
 # Who else makes the default group, with a timeout of its own.
 _OTHER_MAKERS = re.compile(

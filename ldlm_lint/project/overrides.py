@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ldlm_lint.configs.document import Document, Entry
-from ldlm_lint.project.config_homes import Home
-from ldlm_lint.project.launches import Given, Program
-
 if TYPE_CHECKING:
+    from ldlm_lint.configs.document import Document, Entry
+    from ldlm_lint.project.config_homes import Home
+    from ldlm_lint.project.launches import Given, Program
     from ldlm_lint.project.questions.base import Context
 
 

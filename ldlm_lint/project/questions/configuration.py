@@ -5,20 +5,23 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Finding, Related
-from ldlm_lint.project.config_homes import Home
 from ldlm_lint.project.config_reads import Origin, Sink, matches, may_match
 from ldlm_lint.project.configured import TOPICS, Topic
 from ldlm_lint.project.dead_keys import dead_paths
-from ldlm_lint.project.launches import Given, Program
 from ldlm_lint.project.overrides import is_shadowed, overriding
 from ldlm_lint.project.questions import data, ddp_graph, distributed, optimizer, roles
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.records import dataclass
+
+if TYPE_CHECKING:
+    from ldlm_lint.configs.document import Document, Entry
+    from ldlm_lint.project.config_homes import Home
+    from ldlm_lint.project.launches import Given, Program
 
 _ASKED = data.QUESTIONS | distributed.QUESTIONS | optimizer.QUESTIONS | roles.QUESTIONS | ddp_graph.QUESTIONS
 _SHOWN = 3

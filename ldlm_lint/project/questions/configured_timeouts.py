@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from astroid import nodes
 
-from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Finding, Related
-from ldlm_lint.project.config_homes import Home
 from ldlm_lint.project.config_reads import Sink, matches
 from ldlm_lint.project.configured import TIMEOUTS
 from ldlm_lint.project.overrides import is_shadowed, overriding
@@ -16,6 +16,10 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.values import constant, seconds, timedelta_call
 from ldlm_lint.rules.collectives import length_of
+
+if TYPE_CHECKING:
+    from ldlm_lint.configs.document import Document, Entry
+    from ldlm_lint.project.config_homes import Home
 
 
 def _value_is_excessive_timeout(context: Context, finding: Finding, limit: str) -> Verdict:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Finding, Related
-from ldlm_lint.project.programs import Given, Program
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.traits import Trait
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.programs import Given, Program
 
 _RANK_OPTION = Trait(re.compile(rb"[\"']--local[-_]rank[\"']"), (b"--local-rank", b"--local_rank"))
 # By itself, or by what reads it: the arguments of transformers, accelerate, DeepSpeed's and Lightning's set-up.

@@ -112,6 +112,8 @@ def _dispatch(arguments: list[str]) -> int:
             raise UsageError(str(error)) from error
         if isinstance(error, OSError) and refuses(error):
             raise
+        if isinstance(error, MemoryError):
+            return fail(FAILURE, "there is not enough memory")
         import traceback
 
         traceback.print_exc()

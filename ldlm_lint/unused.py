@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from ldlm_lint.add_ignores import REASON, same_code
 from ldlm_lint.autofix.edits import apply_edits
@@ -24,6 +23,8 @@ _NOT_CHECKED = frozenset({INTERNAL_ERROR.symbol, UNPARSABLE_FILE.symbol, UNREADA
 _ITSELF = UNUSED_SUPPRESSION.symbol
 _MOST_IN_COMMENT = 5
 """A comment is mended once in a round of fixes; one that says more than this is no comment that somebody wrote."""
+_READ_AGAIN = 200_000
+"""Bytes of a file that are read anew to see that its fixes change comments alone; what is left over is mended in the next round."""
 
 
 def unused_suppressions(source: Source, found: Collection[Finding], applied: Collection[str]) -> Iterator[Finding]:
@@ -40,11 +41,14 @@ def unused_suppressions(source: Source, found: Collection[Finding], applied: Col
         if finding.rule in applied:
             for pragma in pragmas.covering(finding, by_symbol[finding.rule]):
                 used[pragma].add(finding.rule)
+    tried = max(_READ_AGAIN // max(len(source.data), 1), 1)
     crowds = Counter(pragma.comment.line for pragma in (*pragmas.file, *pragmas.lines))
     for pragma in (*pragmas.file, *pragmas.lines):
-        finding = _judged(source, pragma, used[pragma], applied)
+        mend = tried > 0 and crowds[pragma.comment.line] <= _MOST_IN_COMMENT
+        finding = _judged(source, pragma, used[pragma], applied, mend=mend)
         if finding is not None and not _silenced(pragma, pragmas.covering(finding, UNUSED_SUPPRESSION)):
-            yield finding if crowds[pragma.comment.line] <= _MOST_IN_COMMENT else replace(finding, fix=None)
+            tried -= 1
+            yield finding
 
 
 def _silenced(pragma: Pragma, covering: Iterable[Pragma]) -> bool:
@@ -52,10 +56,13 @@ def _silenced(pragma: Pragma, covering: Iterable[Pragma]) -> bool:
     return any(one.names is not None and one.names_rule(UNUSED_SUPPRESSION) for one in (pragma, *covering))
 
 
-def _judged(source: Source, pragma: Pragma, used: Collection[str], applied: Collection[str]) -> Finding | None:
+def _judged(
+    source: Source, pragma: Pragma, used: Collection[str], applied: Collection[str], *, mend: bool
+) -> Finding | None:
+    """The finding about a pragma, if there is one; only with ``mend`` it has a fix."""
     if pragma.names is None:
         complete = all(rule.symbol in applied for rule in ALL)
-        return _finding(source, pragma, ["no finding stands here"]) if complete and not used else None
+        return _finding(source, pragma, ["no finding stands here"], mend=mend) if complete and not used else None
     reasons, kept, near = [], [], []
     for name in pragma.listed:
         try:
@@ -71,15 +78,21 @@ def _judged(source: Source, pragma: Pragma, used: Collection[str], applied: Coll
             reasons.append(f"there is no {symbol} here")
     if not pragma.listed:
         reasons.append("it names no rule")
-    return _finding(source, pragma, reasons, kept, near) if reasons else None
+    return _finding(source, pragma, reasons, kept, near, mend=mend) if reasons else None
 
 
 def _finding(
-    source: Source, pragma: Pragma, reasons: Iterable[str], kept: Sequence[str] = (), near: Sequence[str] = ()
+    source: Source,
+    pragma: Pragma,
+    reasons: Iterable[str],
+    kept: Sequence[str] = (),
+    near: Sequence[str] = (),
+    *,
+    mend: bool,
 ) -> Finding:
     """The finding about a pragma; ``kept`` are the names that may well silence something, ``near`` the misspelt ones."""
     left = [name for name in pragma.listed if name in kept or name in near]
-    edit = _edit(source, pragma, left)
+    edit = _edit(source, pragma, left) if mend else None
     fix = None
     if edit is not None and edit.text != source.slice(edit.span):
         title = "remove what it does not silence" if left else "remove the comment"

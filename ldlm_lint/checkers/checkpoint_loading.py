@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,7 @@ class CheckpointLoadingChecker(LdlmChecker):
             claims=(Claim("stands-outside-tests"), Claim("runs-many-ranks")),
             fix=lambda source: (
                 _fix(source, node, "map_location", '"cpu"', Applicability.UNSAFE, reason)
-                if fills_only(node) and not _SHARDED.search(source.text)
+                if fills_only(node) and not _speaks_of_shards(source.text)
                 else None
             ),
         )
@@ -94,6 +95,11 @@ class CheckpointLoadingChecker(LdlmChecker):
             targets = nodes_of(node.root(), nodes.AssignAttr)
             self._replaced = any(one.attrname == "load" and qualified(one.expr) == {"torch"} for one in targets)
         return self._replaced
+
+
+@functools.lru_cache(maxsize=1)
+def _speaks_of_shards(text: str) -> bool:
+    return _SHARDED.search(text) is not None
 
 
 def _asks_for_version(node: nodes.Call) -> bool:

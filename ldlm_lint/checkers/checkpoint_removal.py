@@ -16,12 +16,13 @@ _REMOVALS = {"os.remove", "os.unlink", "shutil.rmtree"}
 _KEEPS = {"move", "copy", "copyfile", "copy2", "copytree", "rename", "replace", "link"}
 _OTHER_FILE = re.compile(r"tmp|temp|lock|partial|cache|\.log|symlink|backup|_bak|link", re.I)
 _LOOPS = (nodes.For, nodes.While)
+_CACHE = "_ldlm_removes"
 
 
 def removed_before(save: Save) -> nodes.Call | None:
     """The call, earlier in the same pass of the same function, that deletes what the save replaces."""
     function = function_of(save.node)
-    if isinstance(function, nodes.Module) or _OTHER_FILE.search(save.path.as_string()):
+    if isinstance(function, nodes.Module) or _OTHER_FILE.search(save.path.as_string()) or not _removes(function):
         return None
     target = names_of_path(save.path)
     for call in _earlier_calls(save.node):
@@ -46,6 +47,14 @@ def _earlier_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
         if isinstance(child.parent, (*_LOOPS, nodes.FunctionDef, nodes.Module, nodes.ClassDef)):
             return
         child = child.parent
+
+
+def _removes(function: nodes.NodeNG) -> bool:
+    """Whether a function deletes anything: asked once, since every save in it wants to know."""
+    known: bool | None = function.__dict__.get(_CACHE)
+    if known is None:
+        known = function.__dict__[_CACHE] = any(removed(call) is not None for call in nodes_of(function, nodes.Call))
+    return known
 
 
 def removed(call: nodes.Call) -> nodes.NodeNG | None:

@@ -136,21 +136,36 @@ def _tests(scope: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
         yield node if isinstance(node, (nodes.Compare, nodes.BoolOp)) else node.test
 
 
-def too_many(node: nodes.NodeNG, limit: int, depth: int = 0) -> Amount | None:
+_Known = dict[tuple[int, int, int], Amount | None]
+"""What is known of names: by the first value that is bound to one, how many are, and how deeply it was asked for."""
+
+
+def too_many(node: nodes.NodeNG, limit: int, depth: int = 0, known: _Known | None = None) -> Amount | None:
     """The number of workers where it is at least the limit, by literal or evident default, or the CPU count of the node."""
     if depth > _DEPTH:
         return None
+    known = {} if known is None else known
     if isinstance(node, nodes.Const):
         return _of_number(node, node, limit)
     if isinstance(node, nodes.Name):
-        return _any(_values_of(node), limit, depth)
+        return _of_name(node, limit, depth, known)
     if isinstance(node, nodes.IfExp):
-        return _any([node.body, node.orelse], limit, depth)
+        return _any([node.body, node.orelse], limit, depth, known)
     if isinstance(node, nodes.BoolOp) and node.op == "or":
-        return _any(node.values, limit, depth)
+        return _any(node.values, limit, depth, known)
     if isinstance(node, nodes.BinOp):
-        return _of_operation(node, limit, depth)
-    return _of_call(node, limit, depth) if isinstance(node, nodes.Call) else None
+        return _of_operation(node, limit, depth, known)
+    return _of_call(node, limit, depth, known) if isinstance(node, nodes.Call) else None
+
+
+def _of_name(node: nodes.Name, limit: int, depth: int, known: _Known) -> Amount | None:
+    values = _values_of(node)
+    if not values:
+        return None
+    key = (id(values[0]), len(values), depth)
+    if key not in known:
+        known[key] = _any(values, limit, depth, known)
+    return known[key]
 
 
 def _of_number(node: nodes.NodeNG, place: nodes.NodeNG, limit: int) -> Amount | None:
@@ -160,8 +175,8 @@ def _of_number(node: nodes.NodeNG, place: nodes.NodeNG, limit: int) -> Amount | 
     return Amount(place, str(value)) if type(value) is int and is_printable(value) and value >= limit else None
 
 
-def _any(parts: list[nodes.NodeNG], limit: int, depth: int) -> Amount | None:
-    return next((amount for part in parts if (amount := too_many(part, limit, depth + 1))), None)
+def _any(parts: list[nodes.NodeNG], limit: int, depth: int, known: _Known) -> Amount | None:
+    return next((amount for part in parts if (amount := too_many(part, limit, depth + 1, known))), None)
 
 
 def _values_of(node: nodes.Name) -> list[nodes.NodeNG]:
@@ -169,15 +184,15 @@ def _values_of(node: nodes.Name) -> list[nodes.NodeNG]:
     return [one.value for one in statements if one.value is not None]
 
 
-def _of_operation(node: nodes.BinOp, limit: int, depth: int) -> Amount | None:
+def _of_operation(node: nodes.BinOp, limit: int, depth: int, known: _Known) -> Amount | None:
     """The CPU count less a few, or halved: still many times what a rank's share is."""
     by = constant(node.right)
     small = isinstance(by, (int, float)) and (node.op == "-" or (node.op in ("//", "/") and by < _FEW))
-    amount = too_many(node.left, limit, depth + 1) if small else None
+    amount = too_many(node.left, limit, depth + 1, known) if small else None
     return Amount(node, node.as_string(), True) if amount is not None and amount.whole_node else None
 
 
-def _of_call(node: nodes.Call, limit: int, depth: int) -> Amount | None:
+def _of_call(node: nodes.Call, limit: int, depth: int, known: _Known) -> Amount | None:
     name = last_name(node.func)
     if qualified(node.func) <= _CPU_COUNTS or _counts_affinity(node):
         return Amount(node, node.as_string(), True)
@@ -185,15 +200,15 @@ def _of_call(node: nodes.Call, limit: int, depth: int) -> Amount | None:
         default = _looked_up_default(node)
         return _of_number(default, node, limit) if default is not None else None
     if name in _CASTS and len(node.args) == 1:
-        inner = too_many(node.args[0], limit, depth + 1)
+        inner = too_many(node.args[0], limit, depth + 1, known)
         return Amount(node, node.as_string(), True) if inner is not None and inner.whole_node else inner
     if name == "max":
-        return _any(node.args, limit, depth)
+        return _any(node.args, limit, depth, known)
     if name == "min":
         # The smallest decides, so all of them have to be too many; a number says more than the CPU count does.
-        amounts = [too_many(one, limit, depth + 1) for one in node.args]
-        known = [one for one in amounts if one is not None]
-        return min(known, key=lambda one: one.whole_node) if amounts and len(known) == len(amounts) else None
+        amounts = [too_many(one, limit, depth + 1, known) for one in node.args]
+        found = [one for one in amounts if one is not None]
+        return min(found, key=lambda one: one.whole_node) if amounts and len(found) == len(amounts) else None
     return None
 
 

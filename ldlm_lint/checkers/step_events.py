@@ -22,6 +22,8 @@ _LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
 _PARTS = (nodes.Call, nodes.IfExp, nodes.Lambda, nodes.ComprehensionScope)
 _DEPTH = 3
 _BUDGET = 4000
+# Events are compared with each other; what does so many things in a step was not written by hand, and nothing is said of it.
+_MOST_EVENTS = 500
 _CACHE = "_ldlm_acting"
 _EVENTS = "_ldlm_events"
 
@@ -65,7 +67,7 @@ def events_of(function: nodes.NodeNG) -> list[Event]:
     if known is None:
         walk = _Walk(acting_functions(function.root()))
         walk.suite(function.body)
-        known = function.__dict__[_EVENTS] = walk.events
+        known = function.__dict__[_EVENTS] = walk.events if len(walk.events) <= _MOST_EVENTS else []
     return known
 
 

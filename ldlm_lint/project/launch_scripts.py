@@ -27,7 +27,8 @@ from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind
 
 _CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b|\b(?:bash|sbatch)[ \t]")
-_SCRIPT = re.compile(rb"[\w.-]+\.(?:sh|bash|slurm|sbatch)\b")
+# From the beginning of a word alone, so that no word is gone through again from each of its letters.
+_SCRIPT = re.compile(rb"(?<![\w.-])[\w.-]+\.(?:sh|bash|slurm|sbatch)\b")
 _DEPTH = 3
 _MOST_SCRIPTS = 1000
 

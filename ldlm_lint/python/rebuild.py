@@ -27,8 +27,11 @@ def rebuild(parsed: ast.Module, text: str, name: str, file: str, package: bool) 
     module.postinit([BUILD[child.__class__](child, module, tree) for child in body], doc_node=doc)
     tree.end(module)
     module.file_encoding = "utf-8"
+    shared: dict[int, list[nodes.NodeNG]] = {}
     for node, global_names in tree.imports:
-        bindings.bind_imported(node, global_names, module)
+        shared.update(bindings.bind_imported(node, global_names, module))
+    for places in shared.values():
+        places.sort(key=lambda one: one.fromlineno or 0)
     if tree.exact:
         module._ldlm_preorder = tree.order
     return module

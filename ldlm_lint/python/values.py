@@ -8,7 +8,7 @@ bindings of a name, and anything else is unknown.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from astroid import nodes
 
@@ -16,6 +16,7 @@ from ldlm_lint.numerals import is_printable
 from ldlm_lint.python.names import bindings, qualified, scope_of
 
 _DEPTH = 8
+_MOST_VALUES = 1000
 _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -54,7 +55,7 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
     if isinstance(node, nodes.BinOp):
         return _arithmetic(node, depth)
     if isinstance(node, nodes.IfExp):
-        return _union(evaluate(node.body, depth + 1), evaluate(node.orelse, depth + 1))
+        return _union(evaluate(one, depth + 1) for one in (node.body, node.orelse))
     if isinstance(node, nodes.Call) and (cast := _cast_of(node)) is not None:
         return _each(evaluate(node.args[0], depth + 1), cast)
     return None
@@ -113,7 +114,7 @@ def only_binding(node: nodes.Name) -> nodes.NodeNG | None:
 
 def _of_name(node: nodes.Name, depth: int) -> tuple[object, ...] | None:
     values = _bound_values(node)
-    return _union(*(evaluate(value, depth + 1) for value in values)) if values else None
+    return _union(evaluate(value, depth + 1) for value in values) if values else None
 
 
 def _bound_values(node: nodes.Name) -> list[nodes.NodeNG] | None:
@@ -150,7 +151,11 @@ def _each(values: tuple[object, ...] | None, function: Callable[[object], object
         return None
 
 
-def _union(*parts: tuple[object, ...] | None) -> tuple[object, ...] | None:
-    if any(part is None for part in parts):
-        return None
-    return tuple(value for part in parts for value in part or ())
+def _union(parts: Iterable[tuple[object, ...] | None]) -> tuple[object, ...] | None:
+    """The values of all parts; no part is asked for behind one that is unknown, or once they are too many to tell."""
+    values: list[object] = []
+    for part in parts:
+        if part is None or len(values) > _MOST_VALUES:
+            return None
+        values += part
+    return tuple(values)

@@ -17,7 +17,7 @@ _NAME = re.compile(rb"[A-Za-z_]\w*")
 _READERS = frozenset({"read", "mapfile", "readarray", "getopts", "printf"})
 _PRINTF = re.compile(rb"-v[ \t]*([A-Za-z_]\w*)")
 _ARITHMETIC = re.compile(rb"(?:\(\(|\blet[ \t])([^\n]*)")
-_CHANGED = re.compile(rb"([A-Za-z_]\w*)[ \t]*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)[ \t]*([A-Za-z_]\w*)")
+_CHANGED = re.compile(rb"(?<!\w)([A-Za-z_]\w*)[ \t]*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)[ \t]*([A-Za-z_]\w*)")
 
 
 def steps(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Step]:

@@ -18,6 +18,8 @@ from ldlm_lint.shell.launch_options import ALIASES, PROGRAM, Option, read_option
 from ldlm_lint.shell.script import Word
 
 # Modules that run the program behind their options.
+# `srun env nice torchrun …`: who nests more of them means something else.
+_MOST_STARTERS = 20
 _UNDER = {
     "pdb": frozenset({"-c"}),
     "ipdb": frozenset({"-c"}),
@@ -144,7 +146,9 @@ def _started(words: Sequence[Word]) -> tuple[tuple[str, ...], tuple[Option, ...]
     names: list[str] = []
     options: list[Option] = []
     rest = list(words)
-    while rest:
+    for _ in range(_MOST_STARTERS):
+        if not rest:
+            break
         texts = [word.text for word in rest]
         behind = launchers.unwrapped(texts)
         if behind is not None:
@@ -159,6 +163,8 @@ def _started(words: Sequence[Word]) -> tuple[tuple[str, ...], tuple[Option, ...]
         names.append(name)
         options += found
         rest = rest[index:]
+    else:
+        rest = []
     return tuple(names), tuple(options), rest
 
 

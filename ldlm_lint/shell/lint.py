@@ -23,7 +23,9 @@ from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
 from ldlm_lint.shell.surroundings import Places
 from ldlm_lint.source import Source, UnreadableError
 
-_NOUNSET = re.compile(rb"\bset[ \t](?:[^\n;&|]*[ \t])?(?:-[a-zA-Z]*u|-[a-zA-Z]*o[ \t]+nounset)|\bbash[ \t]+-[a-zA-Z]*u")
+_SET = re.compile(rb"\bset(?=[ \t])([^\n;&|]*)")
+_NOUNSET = re.compile(rb"[ \t]-(?:[a-zA-Z]*u|[a-zA-Z]*o[ \t]+nounset)")
+_BASH_NOUNSET = re.compile(rb"\bbash[ \t]+-[a-zA-Z]*u")
 _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 
 
@@ -170,5 +172,11 @@ def _is_needed(code: bytes, name: bytes) -> bool:
     asked = rb"\$\{%s:?\?|(?:\bprintenv|\b(?:declare|typeset)[ \t]+-p|[ \t]-v)\b[^\n;&|]*\b%s\b"
     expanded = rb"\$(?:%s\b|\{[#!]?%s(?!\w|:?[-+=]))"
     return re.search(asked % (name, name), code) is not None or (
-        _NOUNSET.search(code) is not None and re.search(expanded % (name, name), code) is not None
+        re.search(expanded % (name, name), code) is not None and _stops_at_unset(code)
     )
+
+
+def _stops_at_unset(code: bytes) -> bool:
+    """Whether a script runs under ``set -u``."""
+    options = (match[1] for match in _SET.finditer(code))
+    return _BASH_NOUNSET.search(code) is not None or any(map(_NOUNSET.search, options))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from astroid import nodes
 
@@ -57,8 +58,13 @@ def _global(raw: ast.Global, parent: nodes.NodeNG, tree: Growing) -> nodes.Globa
     return node
 
 
-def bind_imported(node: nodes.ImportFrom, global_names: frozenset[str], module: nodes.Module) -> None:
-    """Bind what an import brings, without importing the module behind a star."""
+def bind_imported(
+    node: nodes.ImportFrom, global_names: frozenset[str], module: nodes.Module
+) -> Iterator[tuple[int, list[nodes.NodeNG]]]:
+    """Bind what an import brings, without importing the module behind a star; gives what is bound to names more than once.
+
+    Those lists, by their identity, are to be sorted by line in the end.
+    """
     if node.modname == "__future__":
         module.future_imports.update(name for name, _ in node.names)
     if any(name == "*" for name, _ in node.names):
@@ -69,7 +75,7 @@ def bind_imported(node: nodes.ImportFrom, global_names: frozenset[str], module: 
         holder.set_local(bound, node)
         places = holder.scope().locals[bound]
         if len(places) > 1:
-            places.sort(key=lambda one: one.fromlineno or 0)
+            yield id(places), places
 
 
 BUILDERS: dict[type, Build] = {

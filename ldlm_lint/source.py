@@ -178,8 +178,8 @@ class Source:
     @functools.cached_property
     def line_starts(self) -> tuple[int, ...]:
         """For each line the byte offset of its first character."""
-        if self.text.isascii() and "\r" not in self.text and self.encoding == "utf-8":
-            lengths = (len(line) + 1 for line in self.lines[:-1])
+        if self.encoding == "utf-8" and b"\r" not in self.data:
+            lengths = (len(line) + 1 for line in self.data[self.bom :].split(b"\n")[:-1])
             return tuple(itertools.accumulate(lengths, initial=self.bom))
         starts, position, previous = [self.bom], self.bom, 0
         for match in _NEWLINE.finditer(self.text):

@@ -198,3 +198,13 @@ def test_any_text(text: str, mark: bool) -> None:
         assert read.data[start:end].decode() == characters
         assert read.position(start) == (line, 1)
         assert read.position(end) == (line, len(characters) + 1)
+
+
+@pytest.mark.parametrize("text", ["", "a", "é\nb\n", "x = 'é'\n\n y", "a\r\né\nb", "a\rb\nc", "\n\n", "é\x0c\u2028\nb"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_every_line_starts_where_it_stands_in_the_file(mark, text):
+    source = Source.from_bytes("/x/a.py", (mark + text).encode(), Kind.PYTHON)
+    ends = [*source.line_starts[1:], len(source.data)]
+    found = [source.data[start:end].decode() for start, end in zip(source.line_starts, ends, strict=True)]
+    assert "".join(found) == text
+    assert [line.rstrip("\r\n") for line in found] == list(source.lines)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from astroid import nodes
 
+from ldlm_lint.python.memo import remembered
+
 Condition = tuple[str, bool]
 """The text of a test without its negation, and whether it holds."""
 
@@ -16,6 +18,11 @@ _COUNTS = re.compile(r"step|epoch|iter|idx|index|batch|count|warm|start|resum|fi
 
 def conditions_of(test: nodes.NodeNG, holds: bool) -> frozenset[Condition]:
     """What is known where a test holds, or where it does not: ``a and b`` gives both, ``x is not None`` is ``x``."""
+    # Asked for every function that comes to the test.
+    return remembered(test, ("conditions", holds), lambda: _known_where(test, holds))
+
+
+def _known_where(test: nodes.NodeNG, holds: bool) -> frozenset[Condition]:
     if isinstance(test, nodes.UnaryOp) and test.op == "not":
         return conditions_of(test.operand, not holds)
     if isinstance(test, nodes.BoolOp) and (test.op == "and") is holds:

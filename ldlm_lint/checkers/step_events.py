@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from astroid import nodes
 
 from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
-from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_schedule, may_step
+from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.walks import nodes_of
@@ -201,7 +201,8 @@ class _Walk:
 
     def _call(self, call: nodes.Call) -> None:
         self._budget -= 1
-        if self._budget < 0:
+        name = last_name(call.func)
+        if self._budget < 0 or not (name in self._acting or may_act(name)):
             return
         found = kind_of(call)
         if found is not None:

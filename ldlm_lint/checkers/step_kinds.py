@@ -53,6 +53,12 @@ class Kind(enum.Enum):
 
 
 @functools.lru_cache(1 << 14)
+def may_act(name: str) -> bool:
+    """Whether a call of this last name may be anything that is told here: most are not."""
+    return name in ("train", "run") or _may_be_of_step(name) or _names_step(name) or _names_schedule(name)
+
+
+@functools.lru_cache(1 << 14)
 def _may_be_of_step(name: str) -> bool:
     """A cheap look at the names of calls, which repeat from file to file."""
     return name in _NAMES or "unscale" in name or _CLIPS.search(name) is not None

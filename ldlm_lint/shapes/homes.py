@@ -43,6 +43,7 @@ class Homes:
         self._outline = outline
         self._parents = {inner: owner for owner in outline.owners for inner in owner.inner}
         self._held: dict[Owner, set[str]] = {owner: set(_tensor_parameters(owner)) for owner in outline.owners}
+        self._bound = frozenset(_bound_in(outline))
         self._torch = standing_for(outline, ("torch",))
         self._returning: set[str] = set()
         self.trained = frozenset(_trained(outline)) if b"backward" in outline.data else frozenset()
@@ -103,7 +104,7 @@ class Homes:
         if GATHERS.search(name) and self.may_be_device(first, owner):
             return True
         if isinstance(function, ast.Name):
-            if name in NUMBERS and not self._outline.is_assigned(name):
+            if name in NUMBERS and name not in self._bound:
                 return False
             if name in JOINS and any(self.may_be_device(one, owner) for one in node.args):
                 return True
@@ -142,7 +143,7 @@ class Homes:
         root = dotted(function).partition(".")[0]
         meanings = self._outline.imported.get(root, ())
         known = bool(meanings) and all(one.partition(".")[0] in HOST_MODULES for one in meanings)
-        return known and not self._outline.is_assigned(root)
+        return known and root not in self._bound
 
 
 def _parts(node: ast.AST | None) -> list[ast.expr]:
@@ -164,6 +165,19 @@ def _parts(node: ast.AST | None) -> list[ast.expr]:
     if isinstance(node, _COMPREHENSIONS):
         return [node.elt]
     return list(node.values) if isinstance(node, ast.Dict) else list(getattr(node, "elts", ()))
+
+
+def _bound_in(outline: Outline) -> Iterator[str]:
+    """The names that are bound anywhere in a file, but by imports."""
+    yield from outline.local_classes
+    for owner in outline.owners:
+        yield owner.name
+        for one in outline.own_nodes(owner):
+            if isinstance(one, ast.Name):
+                if isinstance(one.ctx, ast.Store):
+                    yield one.id
+            elif isinstance(one, ast.arg):
+                yield one.arg
 
 
 def _tensor_parameters(owner: Owner) -> Iterator[str]:

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import ast
+import functools
+import re
 from collections.abc import Iterator
 
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.shapes.homes import Homes
 from ldlm_lint.shapes.meaning import closure
-from ldlm_lint.shapes.outline import Outline, Owner, last_name, outline_of
+from ldlm_lint.shapes.outline import GAP, Outline, Owner, last_name, outline_of
 
 _BRANCHES = (ast.If, ast.While, ast.IfExp, ast.Assert)
 _WHOLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.Dict, ast.List, ast.Tuple)
 _FINITE_TESTS = frozenset({"isnan", "isinf", "isfinite"})
+_BACKWARD = re.compile(rb"backward" + GAP + rb"\(")
 _COMPARES = frozenset({"equal", "allclose"})
 
 
 def may_wait(outline: Outline) -> bool:
     """Whether a place of the file may wait."""
-    return any(True for _ in waiting(outline))
+    return bool(_scopes(outline))
 
 
 def waiting_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
     """The dotted names of the functions that may wait, as `waiting` finds them; None for a file with steps of its own."""
-    if b"backward" in data:
-        return None
-    return tuple(sorted({owner.scope for owner in waiting(outline_of(module, data))}))
+    return None if _BACKWARD.search(data) else _scopes(outline_of(module, data))
+
+
+@functools.lru_cache(maxsize=1)
+def _scopes(outline: Outline) -> tuple[str, ...]:
+    return tuple(sorted({owner.scope for owner in waiting(outline)}))
 
 
 def waiting(outline: Outline) -> Iterator[Owner]:

@@ -23,6 +23,8 @@ from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
 from ldlm_lint.shell.surroundings import Places
 from ldlm_lint.source import Source, UnreadableError
 
+_ASKS = re.compile(rb"(?:\bprintenv|\b(?:declare|typeset)[ \t]+-p|[ \t]-v)\b")
+_COMMAND_END = re.compile(rb"[\n;&|]")
 _SET = re.compile(rb"\bset(?=[ \t])([^\n;&|]*)")
 _NOUNSET = re.compile(rb"[ \t]-(?:[a-zA-Z]*u|[a-zA-Z]*o[ \t]+nounset)")
 _BASH_NOUNSET = re.compile(rb"\bbash[ \t]+-[a-zA-Z]*u")
@@ -169,11 +171,17 @@ def _read_by_other_code(source: Source, name: str) -> bool:
 
 def _is_needed(code: bytes, name: bytes) -> bool:
     """Whether a command fails where the variable is not set: ``${NAME:?}``, ``printenv NAME``, under ``set -u`` any ``$NAME``."""
-    asked = rb"\$\{%s:?\?|(?:\bprintenv|\b(?:declare|typeset)[ \t]+-p|[ \t]-v)\b[^\n;&|]*\b%s\b"
     expanded = rb"\$(?:%s\b|\{[#!]?%s(?!\w|:?[-+=]))"
-    return re.search(asked % (name, name), code) is not None or (
+    return b"${%s?" % name in code or b"${%s:?" % name in code or _is_asked_for(code, name) or (
         re.search(expanded % (name, name), code) is not None and _stops_at_unset(code)
     )
+
+
+def _is_asked_for(code: bytes, name: bytes) -> bool:
+    """Whether a command asks whether a variable is set, which is behind the first of its words that does."""
+    word = re.compile(rb"\b%s\b" % name)
+    asking = ((part, _ASKS.search(part)) for part in _COMMAND_END.split(code) if name in part)
+    return any(found is not None and word.search(part, found.end()) is not None for part, found in asking)
 
 
 def _stops_at_unset(code: bytes) -> bool:

@@ -68,8 +68,9 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    for slot in slots.split(";"):
-        wrap = context.wraps.of(path, Slot(*slot.split(":")))
+    # The index of a slot is an expression, and may hold either sign.
+    for parts in (slot.split(":", 3) for slot in slots.split(";")):
+        wrap = context.wraps.of(path, Slot(*parts)) if len(parts) == 4 else None
         if wrap is None:
             continue
         near = wrap.files | project.imported_by(path) | {path}

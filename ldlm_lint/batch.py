@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,12 +37,15 @@ def lint_files(
 ) -> list[FileResult]:
     """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as pay.
 
-    ``projects`` tell which rules have a chance at which files.
+    ``projects`` tell which rules have a chance at which files, and take over where values go in them: the results say
+    nothing of it.
     """
     known = {path: result for path, result in _remembered(files, config, overlay, session) if _holds(result, projects)}
     missing = [(path, kind) for path, kind in files if path not in known]
     for done, (path, kind, result) in enumerate(_linted(missing, config, overlay, projects, jobs), start=len(known) + 1):
-        known[path] = result
+        known[path] = replace(result, flow=None)
+        if result.flow is not None:
+            projects.learn(result.flow)
         if session is not None and path.as_posix() not in overlay and may_be_kept(result):
             session.keep(kind, config_key(config), result)
         if progress is not None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 def decide_all(results: Sequence[FileResult], config: Config, projects: Projects) -> Iterator[Finding]:
     """The findings that stand on their own, and those whose claims the project confirms."""
-    projects.learn({result.path: result.flow for result in results if result.flow is not None})
     selected = selected_rules(config)
     for finding in (finding for result in results for finding in result.findings):
         if finding.rule not in selected and not (finding.fix and finding.fix.group):

@@ -15,6 +15,7 @@ from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
+    from ldlm_lint.project.flows import Flows
     from ldlm_lint.project.questions import Context
     from ldlm_lint.python.flow import ModuleFlow
 
@@ -35,7 +36,7 @@ class Projects:
         self._session = session
         self._roots: dict[Path, str] = {}
         self._clocks: dict[str, Clock] = defaultdict(Clock)
-        self._flows: dict[str, ModuleFlow] = {}
+        self._flows: Flows | None = None
         self._contexts: dict[str, Context] = {}
 
     def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Config, Mapping[str, bytes]]]:
@@ -47,11 +48,16 @@ class Projects:
         """The projects that had to be asked."""
         return self._contexts.values()
 
-    def learn(self, flows: Mapping[str, ModuleFlow]) -> None:
-        """Take over where values go in files that were parsed anyway."""
-        self._flows.update(flows)
-        for context in self._contexts.values():
-            context.project.learn(flows)
+    def learn(self, flow: ModuleFlow) -> None:
+        """Take over where values go in a file that was parsed anyway."""
+        self._known_flows().put(flow.path, flow)
+
+    def _known_flows(self) -> Flows:
+        if self._flows is None:
+            from ldlm_lint.project.flows import Flows
+
+            self._flows = Flows()
+        return self._flows
 
     def of(self, path: str) -> Context:
         """The project that a file belongs to."""
@@ -111,7 +117,7 @@ class Projects:
                 self._session.note("file", path)
         files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-        return Context(Project(root, files, self._overlay, self._flows, others, self._session))
+        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session))
 
     def _below(self, root: str) -> tuple[tuple[Path, Kind], ...]:
         find = discover if self._session is None else self._session.discover

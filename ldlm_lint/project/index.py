@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.project.filesets import FileSet, Universe
+from ldlm_lint.project.flows import Facts, Flows
 from ldlm_lint.project.imports import Imports
 from ldlm_lint.project.traits import Trait, Traits
 from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
@@ -22,7 +23,7 @@ from ldlm_lint.testfiles import is_test
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from ldlm_lint.cache.session import Session as Facts
+    from ldlm_lint.cache.session import Session
     from ldlm_lint.configs.document import Document
     from ldlm_lint.shell.script import Script
 
@@ -63,9 +64,9 @@ class Project:
         root: str,
         files: Iterable[str],
         overlay: Mapping[str, bytes] | None = None,
-        flows: Mapping[str, ModuleFlow] | None = None,
+        flows: Flows | None = None,
         others: Mapping[str, Kind] | None = None,
-        facts: Facts | None = None,
+        facts: Session | None = None,
     ) -> None:
         self.root = root
         self._facts = facts
@@ -79,16 +80,11 @@ class Project:
         self._overlay = overlay or {}
         self._data: dict[str, bytes] = {}
         self._skims: dict[str, Skim] = {}
-        self._flows: dict[str, ModuleFlow] = dict(flows or {})
+        self._learned = flows or Flows()
+        self._flows = Flows()
         self._tests: dict[str, bool] = {}
         self._trainings: dict[int, FileSet] = {}
         self._holding: dict[str, FileSet] = {}
-        self._functions: dict[str, dict[str, Function]] = {}
-        self._scopes: dict[str, dict[str, tuple[CallSite, ...]]] = {}
-
-    def learn(self, flows: Mapping[str, ModuleFlow]) -> None:
-        """Take over where values go in files that were parsed meanwhile."""
-        self._flows.update(flows)
 
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
@@ -159,24 +155,22 @@ class Project:
 
     def flow(self, path: str) -> ModuleFlow:
         """Where values go inside a file; empty for one that does not parse at all."""
-        if path not in self._flows:
-            self._flows[path] = self._fact("flow", path, self._summarize)
-        return self._flows[path]
+        return self._known(path).flow
 
     def functions(self, path: str) -> Mapping[str, Function]:
         """The functions of a file by their dotted names."""
-        if path not in self._functions:
-            self._functions[path] = {function.scope: function for function in self.flow(path).functions}
-        return self._functions[path]
+        return self._known(path).functions
 
     def calls_in(self, path: str, scope: str) -> tuple[CallSite, ...]:
         """The calls of a function, those of functions inside it left out; of a module for the empty scope."""
-        if path not in self._scopes:
-            found: dict[str, list[CallSite]] = {}
-            for call in self.flow(path).calls:
-                found.setdefault(call.scope, []).append(call)
-            self._scopes[path] = {name: tuple(calls) for name, calls in found.items()}
-        return self._scopes[path].get(scope, ())
+        return self._known(path).calls.get(scope, ())
+
+    def _known(self, path: str) -> Facts:
+        known = self._learned.get(path) or self._flows.get(path)
+        if known is None:
+            self._flows.put(path, self._fact("flow", path, self._summarize))
+            known = self._flows.get(path)
+        return known
 
     def _summarize(self, path: str) -> ModuleFlow:
         try:

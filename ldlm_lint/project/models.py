@@ -21,8 +21,8 @@ from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MOST = 300
-_KEPT = 24
-
+_KEPT = 300_000
+"""How many bytes of text the trees that are kept may have together: each costs some hundred bytes of memory."""
 
 _Definition = nodes.ClassDef | nodes.FunctionDef
 
@@ -36,7 +36,7 @@ class Part:
 
 
 class Trees:
-    """The trees of files, parsed when they are asked for; the last ones are kept, since trees are large."""
+    """The trees of files, parsed when they are asked for; of the last ones as many are kept as are small enough."""
 
     def __init__(self, project: Project) -> None:
         self._project = project
@@ -44,13 +44,10 @@ class Trees:
 
     def of(self, path: str) -> nodes.Module | None:
         """The tree of a file, or of what stands before its first syntax error; None where not even that parses."""
-        if path in self._trees:
-            found = self._trees.pop(path)
-        else:
-            found = self._parse(path)
-            if len(self._trees) >= _KEPT:
-                del self._trees[next(iter(self._trees))]
+        found = self._trees.pop(path) if path in self._trees else self._parse(path)
         self._trees[path] = found
+        while len(self._trees) > 1 and sum(len(self._project.data(one)) for one in self._trees) > _KEPT:
+            del self._trees[next(iter(self._trees))]
         return found
 
     def _parse(self, path: str) -> nodes.Module | None:

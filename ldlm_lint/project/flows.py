@@ -1,0 +1,89 @@
+"""What is known of files that were parsed: where values go in them. Of a large project most of it lies packed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from ldlm_lint.python.flow import CallSite, Function, ModuleFlow
+
+_MOST = 30_000
+"""How many calls and moves are kept ready to be asked, at about half a kilobyte each."""
+
+
+class Facts:
+    """The flow of a file, and what is looked up in it again and again."""
+
+    def __init__(self, flow: ModuleFlow) -> None:
+        self.flow = flow
+
+    @property
+    def size(self) -> int:
+        """What grows with the memory that it takes."""
+        return len(self.flow.calls) + len(self.flow.moves)
+
+    @cached_property
+    def functions(self) -> Mapping[str, Function]:
+        """The functions by their dotted names."""
+        return {function.scope: function for function in self.flow.functions}
+
+    @cached_property
+    def calls(self) -> Mapping[str, tuple[CallSite, ...]]:
+        """The calls by the function they stand in; those of a module under the empty scope."""
+        found: dict[str, list[CallSite]] = {}
+        for call in self.flow.calls:
+            found.setdefault(call.scope, []).append(call)
+        return {name: tuple(calls) for name, calls in found.items()}
+
+
+class Flows:
+    """Flows by path. Those that were not asked for longest are packed once there are more than fit."""
+
+    def __init__(self, flows: Mapping[str, ModuleFlow] | None = None) -> None:
+        self._ready: dict[str, Facts] = {}
+        self._packed: dict[str, bytes] = {}
+        self._size = 0
+        for path, flow in (flows or {}).items():
+            self.put(path, flow)
+
+    def put(self, path: str, flow: ModuleFlow) -> None:
+        """Keep the flow of a file, in the place of an earlier one."""
+        known = self._ready.pop(path, None)
+        self._size -= known.size if known is not None else 0
+        self._packed.pop(path, None)
+        self._keep(path, Facts(flow))
+
+    def get(self, path: str) -> Facts | None:
+        """What is known of a file; None where nothing is."""
+        found = self._ready.pop(path, None)
+        if found is not None:
+            self._ready[path] = found
+        elif path in self._packed:
+            found = Facts(_unpacked(self._packed[path]))
+            self._keep(path, found)
+        return found
+
+    def _keep(self, path: str, facts: Facts) -> None:
+        self._ready[path] = facts
+        self._size += facts.size
+        while self._size > _MOST and len(self._ready) > 1:
+            oldest = next(iter(self._ready))
+            gone = self._ready.pop(oldest)
+            self._size -= gone.size
+            if oldest not in self._packed:
+                self._packed[oldest] = _packed(gone.flow)
+
+
+def _packed(flow: ModuleFlow) -> bytes:
+    import pickle
+    import zlib
+
+    return zlib.compress(pickle.dumps(flow, pickle.HIGHEST_PROTOCOL), 1)
+
+
+def _unpacked(data: bytes) -> ModuleFlow:
+    import pickle
+    import zlib
+
+    # Packed by this very process: nothing foreign is unpickled.
+    return pickle.loads(zlib.decompress(data))

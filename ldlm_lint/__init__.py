@@ -14,14 +14,14 @@ __version__ = "0.1.0"
 
 def register(linter: PyLinter) -> None:
     """Register every checker with pylint; called when the plugin is loaded."""
-    from ldlm_lint.checkers import CHECKERS
-    from ldlm_lint.checkers.project import ProjectChecker
+    from ldlm_lint.checkers import ROOMS
+    from ldlm_lint.checkers.project import DeclaredChecker, ProjectChecker
 
     # Before 4.1 the workers of `pylint -j` register a plugin once more on top of what they were sent.
     registered = {checker.name for checker in linter.get_checkers()}
-    for checker in (*CHECKERS, ProjectChecker):
+    for checker in (*(DeclaredChecker(linter, room) for room in ROOMS), ProjectChecker(linter)):
         if checker.name not in registered:
-            linter.register_checker(checker(linter))
+            linter.register_checker(checker)
 
 
 def load_configuration(linter: PyLinter) -> None:

@@ -32,7 +32,7 @@ from snippets import source
 from ldlm_lint import engine, register
 from ldlm_lint.checkers import CHECKERS, ROOMS, checkers_of, symbols_of
 from ldlm_lint.checkers.host import Host
-from ldlm_lint.checkers.project import ProjectChecker
+from ldlm_lint.checkers.project import DeclaredChecker, ProjectChecker
 from ldlm_lint.python import tree
 from ldlm_lint.rules import ALL, by_symbol
 
@@ -186,6 +186,11 @@ def test_names_of_checkers_are_unique_since_reduce_data_are_keyed_by_them() -> N
     assert len(set(names)) == len(names)
 
 
+def test_pylint_is_told_of_the_rooms_without_importing_them(linter: PyLinter) -> None:
+    declared = {one.name: one.msgs for one in linter.get_checkers() if isinstance(one, DeclaredChecker)}
+    assert declared == {checker.name: checker.msgs for checker in CHECKERS}
+
+
 def test_every_rule_is_registered_by_one_checker() -> None:
     registered = [rule.symbol for checker in (*CHECKERS, ProjectChecker) for rule in checker.rules]
     assert sorted(registered) == sorted(by_symbol)
@@ -301,3 +306,19 @@ def test_a_rule_that_is_enabled_alone_is_decided_over_the_project(tmp_path: Path
         assert done.stdout.count(rule) == 1
     silent = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "ldlm" not in silent.stdout
+
+
+def test_what_stdin_holds_takes_the_place_of_the_file(tmp_path: Path) -> None:
+    """As editors ask: the file on disk is older than the buffer."""
+    for name in ("pyproject.toml", "train.py"):
+        (tmp_path / name).write_text("")
+    text = "# a comment\nfrom torch.utils.data import DataLoader\n\nloader = DataLoader([], prefetch_factor=4)\n"
+    rule = "dataloader-worker-options-without-workers"
+    command = [sys.executable, "-m", "pylint", "--load-plugins=ldlm_lint", "--disable=all", f"--enable={rule}"]
+    for _ in range(2):
+        done = subprocess.run(
+            [*command, "--from-stdin", "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False, input=text
+        )
+        assert "train.py:4:9" in done.stdout and done.stdout.count(rule) == 1, done.stdout + done.stderr
+        # What was typed is remembered as no content of the file.
+        assert rule not in subprocess.run([*command, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False).stdout

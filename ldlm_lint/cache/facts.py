@@ -32,6 +32,9 @@ class Facts:
 
     def get(self, path: str, content: str) -> bytes | None:
         """The fact of a file with a content; None where it is not known."""
+        if path in self._fresh:
+            known, fact = self._fresh[path]
+            return fact if known == content else None
         place = self._places.get(path)
         if not isinstance(place, list) or len(place) != 3 or place[0] != content:
             return None

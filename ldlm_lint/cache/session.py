@@ -95,6 +95,11 @@ class Session:
         value = _decoded(data)
         return value if isinstance(value, FileResult) else None
 
+    def content(self, path: str) -> str:
+        """What tells the content of a file from any other."""
+        self.note("file", path)
+        return self.looks.inputs["file"][path]
+
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
         """Learn what linting a file gave; where values go in it is a fact of its own, which few runs ask for."""
         path = result.path
@@ -157,6 +162,12 @@ class Session:
         except (pickle.PicklingError, TypeError, AttributeError):
             # Something that lives in this process alone: it is made anew.
             return
+
+
+def opened(root: Path) -> Session | None:
+    """The cache for a project; None where none can be had."""
+    folder = place.directory()
+    return Session(folder, root.as_posix()) if folder and place.prepare(folder) else None
 
 
 def _decoded(data: bytes | None) -> object:

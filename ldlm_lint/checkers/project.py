@@ -1,30 +1,38 @@
-"""Brings into pylint what no visitor of a Python tree can say: scripts, facts of other files, broken files.
+"""Brings the findings of the linter into pylint: of Python files, scripts, facts of other files, broken files.
 
-pylint hands its plugins Python trees only. So the paths of a run are collected, over all worker processes, and the
-engine lints their projects once at the end; what the visitors have reported already is left out.
+pylint hands its plugins Python trees only, and an answer that rests on other files waits for all of them. So what each file
+has given is collected, over all worker processes, and the engine asks their projects once at the end; what was reported with
+a file is left out.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from astroid import nodes
+from pylint.checkers import BaseChecker
 from pylint.utils import FileState
 
 from ldlm_lint import engine
-from ldlm_lint.checkers.base import LdlmChecker, add_message
+from ldlm_lint.batch import config_key, may_be_kept
+from ldlm_lint.cache.memory import Memory
+from ldlm_lint.cache.session import opened
+from ldlm_lint.checkers import symbols_of
+from ldlm_lint.checkers.base import LdlmChecker, add_message, message_definitions
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
-from ldlm_lint.model import Finding, Report, Severity
+from ldlm_lint.linting import Overlay, lint_file, source_of
+from ldlm_lint.model import FileResult, Finding, Report, Severity
 from ldlm_lint.project.index import dotted_name
-from ldlm_lint.rules import by_symbol
+from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.rules.linter import RULES, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.select import Layer
 from ldlm_lint.source import Kind, Source
+from ldlm_lint.suppress import suppressions
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
@@ -32,62 +40,88 @@ if TYPE_CHECKING:
 _BROKEN = {UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol}
 
 
+class DeclaredChecker(BaseChecker):
+    """The rules of a room as pylint has to know them: by name and message. `ProjectChecker` brings their findings."""
+
+    def __init__(self, linter: PyLinter, room: str) -> None:
+        self.name = f"ldlm-{room.replace('_', '-')}"
+        self.msgs = message_definitions(by_symbol[symbol] for symbol in sorted(symbols_of(room)))
+        super().__init__(linter)
+
+
 class ProjectChecker(LdlmChecker):
-    """The linter's own rules, and the findings of every family that are decided per project."""
+    """The linter's own rules, and the findings of all others: of each file when it was visited, the rest at the end.
+
+    A file is linted as the command does it, once, and what it gave is handed to the run over the project.
+    """
 
     rules = RULES
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
         # pylint asks disabled checkers for their map data without ever opening them.
-        self._visited: set[str] = set()
+        self._visited: dict[str, _Visit] = {}
+        self._texts: dict[str, bytes] = {}
+        self._projects: dict[Path, _Linted] = {}
 
-    def visit_module(self, node: nodes.Module) -> None:
-        """Remember the file."""
-        if node.file:
-            self._visited.add(Path(node.file).absolute().as_posix())
+    def leave_module(self, node: nodes.Module) -> None:
+        """Report what the file tells by itself."""
+        if not node.file:
+            return
+        path = Path(node.file).absolute()
+        if node.file_bytes is not None:
+            # What stdin holds takes the place of the file.
+            self._texts[path.as_posix()] = bytes(node.file_bytes)
+        project = self._project(project_root(path))
+        visit = self._visited[path.as_posix()] = project.visit(path.as_posix(), self._texts)
+        result = visit.result
+        if not any(finding.rule in _BROKEN for finding in result.findings):
+            for finding, source in project.certain(result, self._texts):
+                add_message(self.linter, finding, source)
 
     def close(self) -> None:
         """Report at the end of a run in one process; with workers this is called per file."""
         if self.linter.config.jobs == 1:
             self._report_projects(self._visited)
 
-    def get_map_data(self) -> list[str]:
-        """The files that this worker has visited since it was last asked."""
-        visited, self._visited = self._visited, set()
-        return sorted(visited)
+    def get_map_data(self) -> list[_Visit]:
+        """What the files have given that this worker has visited since it was last asked."""
+        visited, self._visited = self._visited, {}
+        return list(visited.values())
 
-    def reduce_map_data(self, linter: PyLinter, data: list[list[str]]) -> None:
+    def reduce_map_data(self, linter: PyLinter, data: list[list[_Visit]]) -> None:
         """Report in the parent process, once for all workers."""
-        self._report_projects({path for visited in data for path in visited})
+        self._report_projects({one.result.path: one for visits in data for one in visits})
 
-    def _report_projects(self, visited: set[str]) -> None:
-        files: dict[Path, set[str]] = defaultdict(set)
-        for path in visited:
-            files[project_root(Path(path))].add(path)
+    def _project(self, root: Path) -> _Linted:
+        if root not in self._projects:
+            self._projects[root] = _Linted(root)
+        return self._projects[root]
+
+    def _report_projects(self, visited: Mapping[str, _Visit]) -> None:
+        files: dict[Path, dict[str, _Visit]] = defaultdict(dict)
+        for path, visit in visited.items():
+            files[project_root(Path(path))][path] = visit
         if not files:
-            files[project_root(Path.cwd())] = set()
+            files[project_root(Path.cwd())] = {}
         # The state of the last module would answer for the lines of every other file.
         self.linter.file_state = FileState("", self.linter.msgs_store, is_base_filestate=True)
         for root in sorted(files):
             self._report_project(root, files[root])
 
-    def _report_project(self, root: Path, visited: set[str]) -> None:
-        config = Config.load(root)
-        found = discover([root], config, root).files
+    def _report_project(self, root: Path, visited: Mapping[str, _Visit]) -> None:
+        project = self._project(root)
+        found = discover([root], project.config, root).files
         scripts = {path.as_posix() for path, kind in found if kind is not Kind.PYTHON}
         broken = set(self._not_visited((path.as_posix() for path, kind in found if kind is Kind.PYTHON), visited, root))
-        everything = replace(
-            config, select=("ALL",), extend_select=(), ignore=(), overrides=Layer(), exclude=(), level=Severity.INFO
-        )
-        report = engine.run([Path(path) for path in sorted(visited | scripts | broken)], everything, base=root)
+        report = project.report(visited, scripts | broken, self._texts)
         cut_short = {finding.span.path for finding in report.findings if finding.rule in _BROKEN}
         for finding in report.findings:
             path = finding.span.path
             if path in scripts | cut_short or (path in visited and finding.confirmed):
                 self._emit(finding, report)
 
-    def _not_visited(self, paths: Iterable[str], visited: set[str], root: Path) -> Iterator[str]:
+    def _not_visited(self, paths: Iterable[str], visited: Collection[str], root: Path) -> Iterator[str]:
         """The files that pylint was given but has no tree of, since they do not parse; it tells only their module names."""
         modules = [f".{name}" for name in self.linter.stats.by_module if name]
         for path in paths:
@@ -103,3 +137,53 @@ class ProjectChecker(LdlmChecker):
         assert isinstance(source, Source)
         self.linter.set_current_module(dotted_name(finding.span.path, Path.cwd().as_posix()), finding.span.path)
         add_message(self.linter, finding, source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Visit:
+    """What a file gave when it had a ``content``; ``new`` if no earlier run has left it."""
+
+    result: FileResult
+    content: str
+    new: bool
+
+
+class _Linted:
+    """A project under pylint: all rules, since pylint selects, and what earlier runs have left of its files."""
+
+    def __init__(self, root: Path) -> None:
+        self.config = Config.load(root)
+        self._root = root
+        self._everything = replace(
+            self.config, select=("ALL",), extend_select=(), ignore=(), overrides=Layer(), exclude=(), level=Severity.INFO
+        )
+        self._key = config_key(self._everything)
+        self._session = opened(root) or Memory()
+
+    def visit(self, path: str, texts: Overlay) -> _Visit:
+        """What a Python file gives, from its text where ``texts`` hold one."""
+        content = self._session.content(path)
+        known = self._session.result(path, Kind.PYTHON, self._key) if path not in texts else None
+        return _Visit(known or lint_file(Path(path), Kind.PYTHON, self._everything, texts, {}), content, known is None)
+
+    def certain(self, result: FileResult, texts: Overlay) -> Iterator[tuple[Finding, Source]]:
+        """The findings that wait for no other file, unless the file or the configuration silences them."""
+        certain = [finding for finding in result.findings if not finding.claims]
+        if certain:
+            source = source_of(result.path, Kind.PYTHON, texts)
+            silenced, ignored = suppressions(source), self.config.ignored_at(result.path, ALL)
+            for finding in certain:
+                if finding.rule not in ignored and not silenced.covers(finding, by_symbol[finding.rule]):
+                    yield finding, source
+
+    def report(self, visited: Mapping[str, _Visit], others: Collection[str], texts: Overlay) -> Report:
+        """What the project says of the files that were visited, and of ``others`` in it."""
+        for path, visit in visited.items():
+            # Another process may have read what is no longer there.
+            if visit.new and path not in texts and may_be_kept(visit.result) and self._session.content(path) == visit.content:
+                self._session.keep(Kind.PYTHON, self._key, visit.result)
+        paths = [Path(path) for path in sorted({*visited, *others})]
+        try:
+            return engine.run(paths, self._everything, base=self._root, overlay=texts, session=self._session)
+        finally:
+            self._session.close()

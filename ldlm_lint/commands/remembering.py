@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.cache import place, replay
+from ldlm_lint.cache import replay
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
@@ -38,14 +38,13 @@ def remembered(arguments: argparse.Namespace, base: Path, work: Callable[[Sessio
 
 def session_for(arguments: argparse.Namespace, base: Path) -> Session | None:
     """The cache for the project of the paths; None where none is wanted, or none can be had."""
-    folder = place.directory()
-    if arguments.no_cache or not folder or not place.prepare(folder):
+    if arguments.no_cache:
         return None
-    from ldlm_lint.cache.session import Session
+    from ldlm_lint.cache.session import opened
     from ldlm_lint.config import common_directory, project_root
 
     paths = [Path(os.path.abspath(base / path)) for path in arguments.paths]
-    return Session(folder, project_root(common_directory(paths)).as_posix())
+    return opened(project_root(common_directory(paths)))
 
 
 def _only_prints(arguments: argparse.Namespace) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from ldlm_lint import baseline
 from ldlm_lint.add_ignores import add_ignores
 from ldlm_lint.buffers import fix_buffer, lint_buffer
+from ldlm_lint.cache.memory import Memory
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import TOOL_DIRECTORIES, kind_of_name
 from ldlm_lint.gate import Gate
@@ -20,7 +21,6 @@ from ldlm_lint.model import Report
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.server.diagnosis import diagnosis, findings_of
 from ldlm_lint.server.edits import FileEdit, edits_between
-from ldlm_lint.server.memory import Memory
 from ldlm_lint.server.settings import Settings
 from ldlm_lint.source import MAX_BYTES, Kind, Source, UnreadableError
 

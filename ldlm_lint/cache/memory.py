@@ -1,4 +1,4 @@
-"""What the linting process remembers of the files on disk between two lints: a session of the cache, in memory.
+"""What a process remembers of the files on disk between two lints: a session of the cache, in memory.
 
 It has the methods of `ldlm_lint.cache.session.Session`. What an entry rests on is looked at anew for every lint, so that
 nobody has to tell of changes on disk; a look at a file that was left alone costs a call of the system.
@@ -51,7 +51,7 @@ class Memory:
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
         """A fact of a file that rests on its content and place alone; made only if it is not known."""
-        content = self._content(path)
+        content = self.content(path)
         known = self._facts.get((what, path))
         if known is None or known[0] != content:
             known = (content, compute())
@@ -61,11 +61,11 @@ class Memory:
     def result(self, path: str, kind: Kind, config_key: str) -> FileResult | None:
         """What linting a file gave when it had the content that it has now."""
         known = self._facts.get((f"result {kind.value} {config_key}", path))
-        return known[1] if known is not None and known[0] == self._content(path) else None
+        return known[1] if known is not None and known[0] == self.content(path) else None
 
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
         """Learn what linting a file gave."""
-        self._facts[f"result {kind.value} {config_key}", result.path] = (self._content(result.path), result)
+        self._facts[f"result {kind.value} {config_key}", result.path] = (self.content(result.path), result)
 
     def recall(self, key: str) -> bytes | None:
         """Whole answers are not kept: every lint is about a buffer that has just changed."""
@@ -77,7 +77,8 @@ class Memory:
     def close(self) -> None:
         """Nothing is written anywhere."""
 
-    def _content(self, path: str) -> str:
+    def content(self, path: str) -> str:
+        """What tells the content of a file from any other."""
         if path not in self._seen:
             self._seen[path] = self._index.look("file", path)
         return self._seen[path]

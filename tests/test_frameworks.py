@@ -333,7 +333,7 @@ def launched(**files: str):
     overlay = {f"{ROOT}/{name}": text.encode() for name, text in texts.items()}
     kinds = {".sh": Kind.SHELL, ".yaml": Kind.YAML}
     others = {path: kinds[path[path.rfind(".") :]] for path in overlay if not path.endswith(".py")}
-    project = Project(ROOT, [path for path in overlay if path.endswith(".py")], overlay, {}, others)
+    project = Project(ROOT, [path for path in overlay if path.endswith(".py")], overlay, None, others)
     found = Finding("some-rule", "W7101", Span(f"{ROOT}/config.yaml", 0, 0))
     return lambda kind, subject="": QUESTIONS[kind](Context(project), found, subject)
 

@@ -19,7 +19,7 @@ ROOT = "/project"
 
 def sourcing(files: Mapping[str, str]) -> Sourcing:
     overlay = {f"{ROOT}/{name}": text.encode() for name, text in files.items()}
-    return Sourcing(Project(ROOT, (), overlay, {}, dict.fromkeys(overlay, Kind.SHELL)))
+    return Sourcing(Project(ROOT, (), overlay, None, dict.fromkeys(overlay, Kind.SHELL)))
 
 
 COMMON = "scripts/common.sh"

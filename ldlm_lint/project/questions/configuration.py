@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -45,9 +45,11 @@ def asked(context: Context, finding: Finding) -> tuple[Document, Entry] | None:
     return (document, entry) if entry is not None else None
 
 
-def _reached(context: Context, document: Document, entry: Entry, topic: Topic) -> list[_Reached]:
-    """The calls that take an entry's value, those of the surest and nearest program first."""
-    found = _find_reached(context, document, entry, topic)
+def _reached(
+    context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool] = lambda _: True
+) -> list[_Reached]:
+    """The calls that matter and take an entry's value, those of the surest and nearest program first."""
+    found = _find_reached(context, document, entry, topic, matters)
     return sorted(found, key=lambda one: (not one.home.chosen, _distance(document.path, one.sink.path)))
 
 
@@ -57,9 +59,11 @@ def _distance(one: str, other: str) -> int:
     return one.count("/") + other.count("/") - 2 * shared.count("/")
 
 
-def _find_reached(context: Context, document: Document, entry: Entry, topic: Topic) -> Iterator[_Reached]:
+def _find_reached(
+    context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool]
+) -> Iterator[_Reached]:
     read = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
-    taken = [(sink, origin) for sink, origin in read if may_match(origin, document, entry)]
+    taken = [(sink, origin) for sink, origin in read if may_match(origin, document, entry) and matters(sink)]
     # Who reads the file is asked last, since that takes a look at the whole project.
     for home in context.homes.of(document.path) if taken else ():
         reach = context.homes.reach_of(home, document)
@@ -78,10 +82,18 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
     if found is None or topic is None or (options and _section_reaches_loader(context, finding, options).holds):
         return Verdict(False)
     document, entry = found
-    for one in _reached(context, document, entry, topic):
+    answers: dict[tuple[str, str], Verdict | None] = {}
+
+    def answer(sink: Sink) -> Verdict | None:
+        key = (sink.path, sink.position)
+        if key not in answers:
+            answers[key] = _answered(context, finding, sink, topic)
+        return answers[key]
+
+    for one in _reached(context, document, entry, topic, lambda sink: answer(sink) is not None):
         if one.origin.cap is not None and isinstance(entry.value, int) and entry.value > one.origin.cap:
             continue
-        verdict = _answered(context, finding, one.sink, topic)
+        verdict = answer(one.sink)
         if verdict is None or is_shadowed(context, document, entry, one.home):
             continue
         programs = programs_of(context, document, one.home)

@@ -16,7 +16,8 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str)
         engine = project.skim(trainer).engine or project.skim(path).engine
         if engine or not project.any_skim(project.reach(trainer), "cuda"):
             continue
-        if not any(map(makes_optimizer, context.engines.of(trainer))):
+        # Which programs run under which file is asked only where it matters: that reads all launches.
+        if not any(map(makes_optimizer, context.engines.configs.values())) or not any(map(makes_optimizer, context.engines.of(trainer))):
             return Verdict(True)
     return Verdict(False)
 

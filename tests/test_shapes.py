@@ -388,6 +388,27 @@ def test_what_cannot_stand_is_spared(symbol: str, text: str) -> None:
     assert not passes(text, symbol)
 
 
+_MANY = 2000
+# Names that lead to names, classes to classes, and a name that is a copy of itself: nothing is followed by recursion.
+CHAINS = {
+    "names": "def f(x):\n    a0 = 1\n" + "".join(f"    a{i} = a{i - 1}\n" for i in range(1, _MANY))
+    + f"    if a{_MANY - 1}:\n        return\n    x.clamp(0, a{_MANY - 1}).backward()\n    x.to(a{_MANY - 1}, non_blocking=True)\n",
+    "classes": BLOCK + "class C0: pass\n" + "".join(f"class C{i}(C{i - 1}, X): pass\n" for i in range(1, _MANY))
+    + f"class Net(C{_MANY - 1}, Y):\n    def __init__(self, n):\n        self.m = nn.ModuleList([Block() for _ in range(n)])\n",
+    "copies": "from copy import deepcopy\n" + BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        b = deepcopy(b)\n"
+    "        self.m = nn.ModuleList([deepcopy(b) for _ in range(n)])\n",
+    "cases": "match x:\n    case None | True | {'a': 1, **rest} | [1, *others] | C(a=1):\n        d = {**a}\ndef f(*, k, m=1): pass\n",
+}
+
+
+@pytest.mark.parametrize("text", CHAINS.values(), ids=CHAINS)
+def test_long_chains_end(text: str) -> None:
+    source = Source.from_bytes("/p/module.py", text.encode(), Kind.PYTHON)
+    syntax = syntax_of(source)
+    assert syntax is not None
+    assert possible(CONDITIONS, syntax, source.data) <= CONDITIONS.keys()
+
+
 def test_conditions_are_of_rules() -> None:
     assert {*CONDITIONS, *_OUTSIDE_TESTS, *_OUTSIDE_UNIT_TESTS} <= {rule.symbol for rule in ALL}
 

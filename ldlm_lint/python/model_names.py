@@ -42,7 +42,7 @@ STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_
 SPEAKS_OF_GRADIENTS = re.compile(r"grad|eval|infer")
 
 
-@functools.lru_cache(4096)
+@functools.lru_cache(32768)
 def looks_like_model(name: str) -> bool:
     """Whether a name says that it holds a model: ``netG``, ``ema_model``; not ``model_name``."""
     words = words_of(name)

@@ -7,7 +7,7 @@ import re
 
 from ldlm_lint.python.block_names import ATTENTION, BLOCK, CONTAINERS, TRANSFORMER
 from ldlm_lint.shapes.meaning import closure, given
-from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, last_name
+from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, dotted, last_name
 from ldlm_lint.shapes.walks import nodes_below
 
 _COPIES = frozenset({"copy", "deepcopy"})
@@ -16,13 +16,31 @@ _ATTENDS = re.compile(rb"attn|attention|multihead", re.I)
 
 def may_attend(outline: Outline, owner: Owner, block: ast.expr, model: ast.ClassDef | None) -> bool:
     """Whether an expression in a function may build a transformer block of a model (None: of one inside the function)."""
-    if isinstance(block, ast.Name):
-        return any(isinstance(one, ast.Call) and may_attend(outline, owner, one, model) for one in outline.named.get(block.id, ()))
-    if not isinstance(block, ast.Call):
-        return False
+    copies = closure(outline, _COPIES)
+    waiting, seen = [block], {block}
+    while waiting:
+        one = waiting.pop()
+        new: list[ast.expr] = []
+        if isinstance(one, ast.Name):
+            new = [value for value in outline.named.get(one.id, ()) if isinstance(value, ast.Call)]
+        elif isinstance(one, ast.Call) and len(one.args) == 1 and last_name(one.func) in copies:
+            new = one.args
+        if isinstance(one, ast.Call) and not (new and _copies(outline, one.func)) and _may_build(outline, owner, one, model):
+            return True
+        waiting += [value for value in new if value not in seen]
+        seen.update(new)
+    return False
+
+
+def _copies(outline: Outline, function: ast.expr) -> bool:
+    """Whether a function is one of the module ``copy``, for certain."""
+    first = dotted(function).partition(".")[0]
+    meant = outline.imported.get(first, [])
+    return bool(meant) and all(one.partition(".")[0] == "copy" for one in meant) and not outline.is_assigned(first)
+
+
+def _may_build(outline: Outline, owner: Owner, block: ast.Call, model: ast.ClassDef | None) -> bool:
     name = last_name(block.func)
-    if len(block.args) == 1 and name in closure(outline, _COPIES):
-        return may_attend(outline, owner, block.args[0], model) or not isinstance(block.args[0], (ast.Name, ast.Call))
     if name in CONTAINERS and any(_attends_in_parts(outline, one) for one in block.args):
         return True
     if not isinstance(block.func, ast.Name):

@@ -27,14 +27,18 @@ def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
     return outline.models[node]
 
 
-def may_be_model(outline: Outline, node: ast.ClassDef, seen: frozenset[str] = frozenset()) -> bool:
+def may_be_model(outline: Outline, node: ast.ClassDef) -> bool:
     """Whether a class may derive from torch's Module or another library's model, through classes of the file or not."""
-    names = {name for base in node.bases for name in stood_for(outline, base)} - seen
-    meant = [one for name in names for one in outline.imported.get(name, ())]
-    if any(map(_LIBRARY.match, meant)) and any("Module" in one or "Model" in one for one in (*names, *meant)):
-        return True
-    locals_ = (one for name in names for one in outline.local_classes.get(name, ()) if one is not node)
-    return any(may_be_model(outline, one, seen | names) for one in locals_)
+    waiting, seen = [node], {node}
+    while waiting:
+        names = {name for base in waiting.pop().bases for name in stood_for(outline, base)}
+        meant = [one for name in names for one in outline.imported.get(name, ())]
+        if any(map(_LIBRARY.match, meant)) and any("Module" in one or "Model" in one for one in (*names, *meant)):
+            return True
+        new = {one for name in names for one in outline.local_classes.get(name, ())} - seen
+        seen |= new
+        waiting += new
+    return False
 
 
 def _derives(outline: Outline, node: ast.ClassDef, depth: int) -> bool:

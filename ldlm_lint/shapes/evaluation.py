@@ -23,6 +23,9 @@ from ldlm_lint.shapes.walks import nodes_below
 
 _MODE = re.compile(rb"\b(?:eval|train)" + GAP + rb"\(")
 _CALL = re.compile(rb"(?<![\w.])([A-Za-z_]\w*(?:" + GAP + rb"\." + GAP + rb"[A-Za-z_]\w*)*)" + GAP + rb"\(")
+_CALLED_BACKWARDS = re.compile(rb"\([ \t\r\n\f\\]*(\w+)(?!\w)")
+# A comment between a name and its call: no name can be told then.
+_BROKEN_CALL = re.compile(rb"#[^\n]*\n[ \t\r\n\f]*\(")
 _CHAIN = re.compile(rb"[A-Za-z_]\w*")
 # What computes gradients, whatever else is known.
 _LEARNING = frozenset({"backward", "manual_backward", "zero_grad"})
@@ -70,10 +73,14 @@ def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[in
     if not loops and not switched:
         return False
     asked = _asked(outline, owner, shown)
-    if not (asked.own or asked.shown or (loops and (asked.any_in_loop or _calls_given(text, asked.given)))):
+    if not (asked.own or asked.shown or (loops and (asked.any_in_loop or (asked.given and _calls_given(outline, text, asked.given))))):
         return False
     evaluated = frozenset(one.name for one in asked.own)
-    candidates = {one: models for one in outline.calls(owner) if (models := list(_models(outline, owner, one, evaluated)))}
+    candidates = {
+        one: models
+        for one in outline.calls(owner)
+        if (models := list(_models(outline, owner, one, evaluated))) and _may_be_run(one, owner, models, True, asked)
+    }
     return bool(candidates) and any(
         call in candidates and _may_be_run(call, owner, candidates[call], in_loop, asked) for call, in_loop in _recorded(owner)
     )
@@ -146,15 +153,29 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     return frozenset(one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg) if one)
 
 
-def _calls_given(text: bytes, given: frozenset[str]) -> bool:
+def _calls_given(outline: Outline, text: bytes, given: frozenset[str]) -> bool:
     """Whether something named like a model is called, and is a parameter or an attribute of one."""
-    for match in _CALL.finditer(text) if given else ():
+    if outline.model_words is None:
+        outline.model_words = tuple(_called_models(outline.data))
+    if not has_any(text, outline.model_words):
+        return False
+    for match in _CALL.finditer(text):
         parts = [one.decode() for one in _CHAIN.findall(match[1])]
         while len(parts) > 1 and parts[-1] in _PASSED_ON:
             parts.pop()
         if parts[0] in given and looks_like_model(parts[-1]):
             return True
     return False
+
+
+def _called_models(data: bytes) -> Iterator[bytes]:
+    """The names of what a file calls like models, or hands on as one; in a text that is read backwards, which is faster."""
+    for word in set(_CALLED_BACKWARDS.findall(data[::-1])):
+        name = word[::-1]
+        if looks_like_model(name.decode(errors="replace")) or name.decode(errors="replace") in _PASSED_ON:
+            yield name
+    if _BROKEN_CALL.search(data):
+        yield b""
 
 
 def _recorded(owner: Owner) -> Iterator[tuple[ast.Call, bool]]:

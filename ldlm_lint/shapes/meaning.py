@@ -29,7 +29,8 @@ def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...])
     # ``self.saver(…)`` after ``self.saver = torch.save``, and a name bound to the function itself.
     given = frozenset(name for name, inside in _held_by(outline) if not inside.isdisjoint(known))
     for owner in outline.owners:
-        if not has_any(outline.own_text(owner), plain):
+        text = outline.own_text(owner)
+        if not has_any(text, plain) or not words.search(text):
             continue
         yield from ((owner, call) for call in outline.calls(owner) if _may_mean(call.func, known, given, roots))
 
@@ -124,17 +125,17 @@ def identifiers(nodes: Iterable[ast.AST]) -> frozenset[str]:
     return frozenset(found)
 
 
-def leads_to(
-    outline: Outline, nodes: Iterable[ast.AST], wanted: re.Pattern[str], seen: set[str] | None = None
-) -> bool:
+def leads_to(outline: Outline, nodes: Iterable[ast.AST], wanted: re.Pattern[str]) -> bool:
     """Whether expressions hold a wanted name or text, or a name that is bound to what does, anywhere in the file."""
-    seen = set() if seen is None else seen
-    for name in identifiers(nodes) - seen:
-        seen.add(name)
+    waiting = set(identifiers(nodes))
+    seen = set(waiting)
+    while waiting:
+        name = waiting.pop()
         if wanted.search(name) or any(map(wanted.search, outline.imported.get(name, ()))):
             return True
-        if name in outline.bound and leads_to(outline, outline.bound[name], wanted, seen):
-            return True
+        new = identifiers(outline.bound.get(name, ())) - seen
+        seen |= new
+        waiting |= new
     return False
 
 

@@ -21,6 +21,7 @@ _SWITCH_WORDS = (b"ckpt", b"checkpoint", b"remat", b"recompute", b"_cp")
 _CONTAINER = (b"ModuleList", b"ModuleDict", b"Sequential", b"append", b"clones")
 _ENCODERS = ("Transformer", "TransformerEncoder", "TransformerDecoder")
 _GENERATIVE = re.compile(r"For(?:CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)")
+_ASKS = GAP + rb"\." + GAP + rb"(?:named_)?parameters\b"
 _SETTINGS = ("Config", "Args", "Arguments")
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp)
 
@@ -55,14 +56,13 @@ def _hands_on_loader(outline: Outline) -> bool:
 
 def _trains_pretrained(outline: Outline) -> bool:
     """Whether somebody may be given the parameters of a pretrained model that writes text."""
-    return any(
-        isinstance(value, ast.Call)
-        and last_name(value.func) == _LOADER
-        and re.search(rb"\b%s\b" % name.encode() + GAP + rb"\." + GAP + rb"(?:named_)?parameters\b", outline.data)
-        and _GENERATIVE.search(_meaning(outline, value.func))
+    loaded = [
+        name
         for name, values in outline.named.items()
         for value in values
-    )
+        if isinstance(value, ast.Call) and last_name(value.func) == _LOADER and _GENERATIVE.search(_meaning(outline, value.func))
+    ]
+    return any(re.search(rb"\b%s\b" % one.encode() + _ASKS, outline.data) for one in loaded)
 
 
 def _builds_deep(outline: Outline) -> bool:

@@ -71,6 +71,7 @@ class Outline:
         self.compound: list[ast.AST] = []
         self.owners: list[Owner] = []
         self.held: list[tuple[str, frozenset[str]]] | None = None
+        self.model_words: tuple[bytes, ...] | None = None
         self.models: dict[ast.ClassDef, bool] = {}
         self._texts: dict[ast.AST, bytes] = {}
         self._own_texts: dict[Owner, bytes] = {}
@@ -176,7 +177,8 @@ class Outline:
 
     def is_assigned(self, name: str) -> bool:
         """Whether a name may be bound otherwise than by an import or a definition."""
-        return name in self._stored or re.search(rb"\b%s\s*:=" % name.encode(), self.data) is not None
+        walrus = b":=" in self.data and re.search(rb"\b%s\s*:=" % name.encode(), self.data) is not None
+        return walrus or name in self._stored
 
     def text(self, node: ast.stmt | ast.Module) -> bytes:
         """The whole lines of a statement, decorators included."""

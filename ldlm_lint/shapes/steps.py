@@ -32,12 +32,20 @@ def may_skip(outline: Outline) -> bool:
             continue
         if not has_any(outline.own_text(owner), (b"if", b"try")):
             continue
+        last = _last_step(outline, owner)
         for one in outline.own_nodes(owner):
-            if isinstance(one, ast.Try) and one.handlers and any(map(_runs_backward, one.body)):
+            if isinstance(one, ast.Try) and one.handlers and one.lineno <= last and any(map(_runs_backward, one.body)):
                 return True
-            if isinstance(one, ast.If) and _may_leave(outline, owner, one, lightning) and _may_ask(outline, one.test, helped, set()):
+            if isinstance(one, ast.If) and _may_leave(one, last, lightning) and _may_ask(outline, one.test, helped):
                 return True
     return False
+
+
+def _last_step(outline: Outline, owner: Owner) -> int:
+    """The last line of a function that may have a backward pass; 0 where none has."""
+    node = owner.node
+    first, end = (node.lineno, node.end_lineno or 0) if isinstance(node, FUNCTIONS) else (1, len(outline.lines))
+    return next((line for line in range(end, first - 1, -1) if has_any(outline.lines[line - 1], _STEP_WORDS)), 0)
 
 
 def _asks_if_finite(outline: Outline, owner: Owner) -> bool:
@@ -46,12 +54,11 @@ def _asks_if_finite(outline: Outline, owner: Owner) -> bool:
     return any(_NOT_FINITE.search(last_name(one.func)) for one in outline.calls(owner))
 
 
-def _may_leave(outline: Outline, owner: Owner, node: ast.If, lightning: bool) -> bool:
+def _may_leave(node: ast.If, last: int, lightning: bool) -> bool:
     """Whether a branch leaves a step that goes on to a backward pass, or only the branch runs one."""
     if isinstance(node.body[-1], _LEAVES):
-        end = owner.node.end_lineno if isinstance(owner.node, FUNCTIONS) else len(outline.lines)
-        return lightning or has_any(b"".join(outline.lines[(node.end_lineno or 1) - 1 : end]), _STEP_WORDS)
-    return any(map(_runs_backward, node.body))
+        return lightning or last >= (node.end_lineno or 1)
+    return last >= node.lineno and any(map(_runs_backward, node.body))
 
 
 def _runs_backward(statement: ast.stmt) -> bool:
@@ -59,20 +66,23 @@ def _runs_backward(statement: ast.stmt) -> bool:
     return any(last_name(one.func) in _BACKWARD or _SCALER.search(last_name(one.func)) for one in calls)
 
 
-def _may_ask(outline: Outline, test: ast.expr, helped: bool, seen: set[str]) -> bool:
+def _may_ask(outline: Outline, test: ast.expr, helped: bool) -> bool:
     """Whether a test may ask if a loss is finite or too large, itself or by a flag."""
-    for one in nodes_below(test):
-        if isinstance(one, ast.Call):
-            if _NOT_FINITE.search(last_name(one.func)) or (helped and (one.args or isinstance(one.func, ast.Attribute))):
-                return True
-        elif isinstance(one, ast.Compare):
-            if _may_compare(outline, one):
-                return True
-        elif isinstance(one, ast.Name) and one.id not in seen:
-            seen.add(one.id)
-            values = outline.bound.get(one.id, ())
-            if any(_is_true(value) or _may_ask(outline, value, helped, seen) for value in values):
-                return True
+    waiting, seen = [test], set()
+    while waiting:
+        for one in nodes_below(waiting.pop()):
+            if isinstance(one, ast.Call):
+                if _NOT_FINITE.search(last_name(one.func)) or (helped and (one.args or isinstance(one.func, ast.Attribute))):
+                    return True
+            elif isinstance(one, ast.Compare):
+                if _may_compare(outline, one):
+                    return True
+            elif isinstance(one, ast.Name) and one.id not in seen:
+                seen.add(one.id)
+                values = outline.bound.get(one.id, ())
+                if any(map(_is_true, values)):
+                    return True
+                waiting += values
     return False
 
 
@@ -135,24 +145,23 @@ def _key(node: ast.expr) -> str:
 
 def _kept(value: ast.expr) -> Iterator[str]:
     """The dotted names whose graph a value holds on to; empty for an element of what has no name."""
-    if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript)):
-        name = _key(value)
-        if not name.endswith(".data"):
-            yield name
-    elif isinstance(value, ast.BinOp) and isinstance(value.op, _SUMS):
-        yield from _kept(value.left)
-        if not isinstance(value.op, ast.Div):
-            yield from _kept(value.right)
-    elif isinstance(value, ast.UnaryOp):
-        yield from _kept(value.operand)
-    elif isinstance(value, (ast.Tuple, ast.List)):
-        for one in value.elts:
-            yield from _kept(one)
-    elif isinstance(value, ast.Dict):
-        for one in value.values:
-            yield from _kept(one)
-    elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in _KEEPING:
-        yield from _kept(value.func.value)
+    waiting: list[ast.AST | None] = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (ast.Name, ast.Attribute, ast.Subscript)):
+            name = _key(one)
+            if not name.endswith(".data"):
+                yield name
+        elif isinstance(one, ast.BinOp) and isinstance(one.op, _SUMS):
+            waiting += [one.left] if isinstance(one.op, ast.Div) else [one.left, one.right]
+        elif isinstance(one, ast.UnaryOp):
+            waiting.append(one.operand)
+        elif isinstance(one, (ast.Tuple, ast.List)):
+            waiting += one.elts
+        elif isinstance(one, ast.Dict):
+            waiting += one.values
+        elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _KEEPING:
+            waiting.append(one.func.value)
 
 
 def _differentiated(outline: Outline, helpers: set[str]) -> Iterator[str]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
+import pkgutil
 import sys
 import time
 import traceback
@@ -23,6 +25,7 @@ from types import CodeType, FrameType
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent.parent)]
 PACKAGE = str(HERE.parent.parent / "ldlm_lint")
+ROOMS = tuple(f"ldlm_lint.{room}" for room in "autofix checkers configs frameworks notebooks project python report rules shapes shell".split())
 TARGETS = ("python", "shell", "config", "notebook", "fixes")
 
 
@@ -120,16 +123,22 @@ def search_by_lines(search: Search, seconds: float, report: Callable[[str], None
     report(f"{len(lines.seen)} lines reached")
 
 
-def search_by_edges(search: Search, seconds: float, report: Callable[[str], None]) -> None:
+def _import_all(room: str) -> None:
+    package = importlib.import_module(room)
+    for module in pkgutil.walk_packages(package.__path__, f"{room}."):
+        importlib.import_module(module.name)
+
+
+def search_by_edges(search: Search, seconds: float, report: Callable[[str], None], corpus: Path | None = None) -> None:
     """Search with atheris, which ends the process itself."""
     import atheris
 
     with atheris.instrument_imports(include=["ldlm_lint"]):
+        # What is imported later is not counted, so that all that reads inputs has to be here before them.
         import fuzz.properties  # noqa: F401
-        import ldlm_lint.checkers.host
-        import ldlm_lint.configs.lint
-        import ldlm_lint.project.questions
-        import ldlm_lint.shell.lint  # noqa: F401
+
+        for room in ROOMS:
+            _import_all(room)
     from fuzz.mutations import mutated
 
     told = time.monotonic()
@@ -150,7 +159,9 @@ def search_by_edges(search: Search, seconds: float, report: Callable[[str], None
             data = bytes([names.index(name) % 256]) + seed_data
         return data[:1] + mutated(data[1:], search.target, random)
 
-    arguments = [sys.argv[0], f"-max_total_time={int(seconds)}", f"-seed={search.random.randrange(1, 1 << 30)}", "-max_len=6001"]
+    # Inputs that reached something stay for the next search.
+    kept = [] if corpus is None else [str(corpus)]
+    arguments = [sys.argv[0], *kept, f"-max_total_time={int(seconds)}", f"-seed={search.random.randrange(1, 1 << 30)}", "-max_len=6001"]
     atheris.Setup([*arguments, "-print_final_stats=1", "-timeout=60", "-rss_limit_mb=4096"], one, custom_mutator=mutator)
     atheris.Fuzz()
 
@@ -163,6 +174,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("fuzz-finds"))
     parser.add_argument("--engine", choices=("lines", "atheris"), default="lines")
+    parser.add_argument("--corpus", type=Path, help="where --engine atheris keeps inputs for its next search")
     arguments = parser.parse_args()
     search = Search(arguments.target, arguments.output, arguments.seed)
     began = time.monotonic()
@@ -172,7 +184,12 @@ def main() -> int:
         told = f"{search.target}: {minutes:.1f} min, {search.executions} executions, {coverage}"
         print(f"{told}, {len(search.corpus) - search.seeded} inputs joined, {len(search.finds)} finds", flush=True)
 
-    (search_by_edges if arguments.engine == "atheris" else search_by_lines)(search, arguments.minutes * 60, report)
+    if arguments.engine == "atheris":
+        if arguments.corpus is not None:
+            arguments.corpus.mkdir(parents=True, exist_ok=True)
+        search_by_edges(search, arguments.minutes * 60, report, arguments.corpus)
+    else:
+        search_by_lines(search, arguments.minutes * 60, report)
     return 1 if search.finds else 0
 
 

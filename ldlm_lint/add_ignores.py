@@ -12,13 +12,12 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ldlm_lint.identity import folded
 from ldlm_lint.model import Finding, Problem, Rule, Span
 from ldlm_lint.notebooks.text import frozen
 from ldlm_lint.pragmas import comments
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE
 from ldlm_lint.source import Kind, Source, UnreadableError
 from ldlm_lint.suppress import PRAGMA, suppressions

@@ -6,10 +6,8 @@ import difflib
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import PurePath
-
-from ldlm_lint.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ import io
 import os
 import sys
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from types import ModuleType
 
 from ldlm_lint import __version__
@@ -21,7 +22,6 @@ from ldlm_lint.arguments import UsageError
 from ldlm_lint.cache.replay import replayed
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PROGRAM, USAGE, fail
 from ldlm_lint.parsing import Example, Parser, did_you_mean, parsed, with_examples
-from ldlm_lint.records import dataclass
 from ldlm_lint.refusals import refuses, unwritten
 
 # Syntax trees are many small objects that point at each other, taken apart when they are done with: the collector finds

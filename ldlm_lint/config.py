@@ -10,13 +10,12 @@ import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint import select as selection
 from ldlm_lint.model import Option, Rule, Severity
-from ldlm_lint.records import dataclass
 from ldlm_lint.requirements import ANY_TORCH, NEWEST_TORCH, OLDEST_TORCH, TORCH_VERSIONS, TorchRange, torch_range
 from ldlm_lint.requirements import looked_at as requirement_files
 from ldlm_lint.select import NOTHING, Layer, SelectorError, nearest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,6 @@ from ldlm_lint.discover import Discovery, discover
 from ldlm_lint.linting import Overlay
 from ldlm_lint.model import Finding, Problem
 from ldlm_lint.projects import Projects
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules import linter
 from ldlm_lint.source import Kind
 

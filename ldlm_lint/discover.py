@@ -10,7 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -18,7 +18,6 @@ from ldlm_lint.config import JOURNAL, Config, project_root
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
 from ldlm_lint.ignores import FILE_NAME, Level, Note, excluder, ignored, level, levels_above, note_nothing
 from ldlm_lint.model import Problem
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
 

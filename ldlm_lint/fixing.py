@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,6 @@ from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.model import Applicability, Edit, Finding, Problem, Report
 from ldlm_lint.notebooks.document import NotebookError
 from ldlm_lint.notebooks.rewrite import as_stored
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.source import Source, UnreadableError
 from ldlm_lint.writing import NOT_FIXED, blocked, finish_interrupted, write_changed

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.changes import UNCHANGED, Changes
 from ldlm_lint.model import Finding, Identity
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.source import Source
 

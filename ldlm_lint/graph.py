@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ldlm_lint.config import Config, project_root
@@ -12,7 +13,6 @@ from ldlm_lint.model import Problem, Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.programs import Place, Program
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.batch_size import is_accumulation, is_batch_size
 from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.source import Kind

@@ -6,12 +6,12 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix import disk
 from ldlm_lint.config import Config, project_root, relative_to
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec

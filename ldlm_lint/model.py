@@ -9,10 +9,8 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ldlm_lint.config import Config
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules import ALL
 from ldlm_lint.settings import SETTINGS
 from ldlm_lint.tomlfile import Table, line_of, read_table

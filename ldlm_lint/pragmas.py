@@ -14,9 +14,8 @@ import itertools
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source
 
 _HEREDOC = re.compile(r"(?<!<)<<(?!<)(-?)\s*(?:'([^']+)'|\"([^\"]+)\"|\\?([A-Za-z_][\w.-]*))")

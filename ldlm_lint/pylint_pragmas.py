@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from astroid import nodes
 
 from ldlm_lint.model import Rule
 from ldlm_lint.pragmas import Comment
 from ldlm_lint.python.tree import parse
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _PRAGMA = re.compile(r"#.*?\bpylint:\s*([^;#\n]+)")

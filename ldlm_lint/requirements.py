@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.untrusted_toml import loads
 
 if TYPE_CHECKING:

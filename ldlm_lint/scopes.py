@@ -10,9 +10,9 @@ import io
 import tokenize
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from ldlm_lint.model import DEPRECATED, Rule, Severity
-from ldlm_lint.records import dataclass
 
 EVERYTHING = "ALL"
 LINTER_FAMILY = "68"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.model import Rule

@@ -14,12 +14,12 @@ import io
 import itertools
 import re
 import tokenize
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint import notebooks
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.notebooks.text import Part

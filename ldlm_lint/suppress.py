@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Finding, Rule, Span
 from ldlm_lint.pragmas import Comment, comments
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:

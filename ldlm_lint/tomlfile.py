@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.untrusted_toml import loads
 
 SECTION = ("tool", "ldlm-lint")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.resolve import choose, edit_key, well_formed
 from ldlm_lint.autofix.validate import VALIDATORS, Validator, kind_of
 from ldlm_lint.model import Applicability, Edit, Finding, Fix
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 MAX_ROUNDS = 20

@@ -8,9 +8,9 @@ import itertools
 import re
 import tokenize
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ldlm_lint.model import Edit, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")

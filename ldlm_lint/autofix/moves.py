@@ -6,10 +6,10 @@ import bisect
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.model import Edit
-from ldlm_lint.records import dataclass
 
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 _WORD = re.compile(rb"[\w.'\"\x80-\xff]")

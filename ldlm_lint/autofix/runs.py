@@ -12,11 +12,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
-
-from ldlm_lint.records import dataclass
 
 SCHEMA = "ldlm-lint-run/1"
 MOST_FILES = 100_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ldlm_lint.autofix.journal import Journal, JournalError, State
 from ldlm_lint.autofix.root import journal_root, runs_of
 from ldlm_lint.autofix.runs import Run
 from ldlm_lint.autofix.transaction import Content, Recovered, commit, content, finish_undo, recover
-from ldlm_lint.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

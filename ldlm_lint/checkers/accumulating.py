@@ -7,6 +7,7 @@ only the backward pass and the step follows it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -14,7 +15,6 @@ from ldlm_lint.checkers.gradient_sync_boundaries import Boundary, micro_boundary
 from ldlm_lint.checkers.step_conditions import exclude
 from ldlm_lint.checkers.step_events import Event, Kind
 from ldlm_lint.checkers.step_names import last_name
-from ldlm_lint.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
 from ldlm_lint.checkers.version_switches import switched_by_version
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
 _PRIVATE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -13,7 +14,6 @@ from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _LOOPS = (nodes.For, nodes.While)
 _BACKWARD = ("backward", "manual_backward")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astroid import nodes
@@ -28,7 +29,6 @@ from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -14,7 +15,6 @@ from ldlm_lint.python.checkpoint_words import COUNTER
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _INTEGER = re.compile(r"(0>?\d*)?d?")
 _PERCENT = re.compile(r"%(?:%|(?P<width>0\d+)?(?P<kind>[dis]))")

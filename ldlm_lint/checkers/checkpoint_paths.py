@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from astroid import nodes
 
@@ -12,7 +12,6 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _SAVES = {
     "torch.save": ("obj", "f"),

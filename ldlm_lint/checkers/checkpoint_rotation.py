@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -15,7 +16,6 @@ from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _REASON = (

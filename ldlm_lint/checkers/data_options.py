@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -11,7 +12,6 @@ from ldlm_lint.checkers.base import span_of
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import bindings, is_named, last_name, qualified
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 # What each option is where there are no workers; the first three are checked by the constructor, the last when iterated.

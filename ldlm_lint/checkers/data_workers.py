@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -12,7 +13,6 @@ from ldlm_lint.python.defaults import flag_of, parameter_default
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _DEPTH = 6
 _CPU_COUNTS = {

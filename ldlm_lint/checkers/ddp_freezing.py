@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from astroid import nodes
 
@@ -19,7 +19,6 @@ from ldlm_lint.python.names import is_named, last_name
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _DDP = {"torch.nn.parallel.DistributedDataParallel"}
 _COUNTER = re.compile(r"step|epoch|iter", re.I)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -12,7 +13,6 @@ from ldlm_lint.python.freezing_names import LISTING, SWITCHES
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 # Freezing batch norm is usually about its running statistics.
 _FREEZES = re.compile(r"^_*(?!.*(norm|bn))(un)?freez(e|ing)?(_|$)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -14,7 +15,6 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT
 from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT

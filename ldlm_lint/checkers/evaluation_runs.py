@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -14,7 +15,6 @@ from ldlm_lint.python.model_names import BUILDS, NO_FORWARD, RUNS, looks_like_mo
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _DIFFERENTIATES = re.compile(
     r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -23,7 +24,6 @@ from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _FLAG = "requires_grad"
 _PARAMETERS = re.compile(r"param|weights$", re.I)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -21,7 +22,6 @@ from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import Slot, slots_of
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|adam|sgd", re.I)
 # Helpers that do backward and step themselves take the guard as an argument.

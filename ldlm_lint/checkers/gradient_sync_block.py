@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -11,7 +12,6 @@ from ldlm_lint.python.model_names import looks_like_model
 from ldlm_lint.python.names import bindings, is_named, last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _NO_GRADIENT = {"no_grad", "inference_mode"}
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.values import constant, evaluate
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _DEPTH = 4
 

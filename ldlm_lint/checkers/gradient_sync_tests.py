@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -11,7 +12,6 @@ from ldlm_lint.checkers.gradient_sync import SPLITS, Accumulation, local_functio
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _REPEATABLE = (nodes.Name, nodes.Attribute, nodes.Const, nodes.BinOp, nodes.BoolOp, nodes.Compare, nodes.UnaryOp)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from astroid import nodes
 
@@ -16,7 +16,6 @@ from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.rarity import in_evaluation, is_rare
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _WAITING = READS | CONVERTS | {"to"}
 _FINITE_TESTS = re.compile(r"^(math|numpy)\.(isnan|isinf|isfinite)$")

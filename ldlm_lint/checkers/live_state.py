@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -10,7 +11,6 @@ from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _THREADS = {"threading.Thread"}
 _EXECUTORS = {

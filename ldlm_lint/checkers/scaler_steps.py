@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -12,7 +13,6 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import UNKNOWN, qualified
 from ldlm_lint.python.values import evaluate
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 SCALERS = frozenset(
     {

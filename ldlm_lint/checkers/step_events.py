@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -16,7 +17,6 @@ from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, 
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
 _PARTS = (nodes.Call, nodes.IfExp, nodes.Lambda, nodes.ComprehensionScope)

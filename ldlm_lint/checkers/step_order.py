@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -14,7 +15,6 @@ from ldlm_lint.checkers.step_names import last_name, values_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _COLLECTION = re.compile(r"sched|optim|opts", re.I)
 _WORDS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|\d+")

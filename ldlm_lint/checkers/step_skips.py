@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -18,7 +19,6 @@ from ldlm_lint.checkers.losses import trains as gradients_flow
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _ALONE = re.compile(r"world_size|num_process|n_?gpus?\b|distributed|\bddp\b|is_dist|single", re.I)
 _ENDS = {"exit", "_exit", "abort", "quit", "kill"}

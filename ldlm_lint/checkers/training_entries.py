@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import dataclass
 
 from astroid import nodes
 from astroid.exceptions import AstroidError
@@ -15,7 +16,6 @@ from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _SETS_UP = re.compile(

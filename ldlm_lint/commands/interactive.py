@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from ldlm_lint.autofix.apply import FixIdentity, identity_of
 from ldlm_lint.autofix.edits import OverlapError, apply_edits
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule
-from ldlm_lint.records import dataclass
 from ldlm_lint.report.fix import write_fix
 from ldlm_lint.source import Source
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ldlm_lint.model import Edit, Finding, Fix, Span
 from ldlm_lint.prefilter import rules_at_risk
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT

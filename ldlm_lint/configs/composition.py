@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.configs.document import Document, Entry, Key, Path, Shape
 from ldlm_lint.configs.interpolation import Resolved, is_interpolated, resolve
-from ldlm_lint.records import dataclass
 
 _MISSING = "???"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source
 
 Key = str | int

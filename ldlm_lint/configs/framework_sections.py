@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 # A run's own record of its settings is data: nobody edits it.

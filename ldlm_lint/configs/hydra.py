@@ -10,13 +10,12 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ldlm_lint.configs.composition import Composition, Held, Part
 from ldlm_lint.configs.document import Document, Path
 from ldlm_lint.configs.hydra_defaults import UNKNOWN, Choice, header_of, listed
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.project.index import Project

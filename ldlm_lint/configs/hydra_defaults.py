@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ldlm_lint.configs.document import Document, Entry, Shape
-from ldlm_lint.records import dataclass
 
 SELF = "_self_"
 GLOBAL = "_global_"

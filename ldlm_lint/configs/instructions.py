@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _ESCAPE = re.compile(rb"\A(?:#[^\n]*\n)*?#[ \t]*escape[ \t]*=[ \t]*([`\\])", re.I)

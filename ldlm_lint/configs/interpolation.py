@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ldlm_lint.configs.document import Entry, Key, Path, Shape
 from ldlm_lint.configs.scalars import yaml_scalar
 from ldlm_lint.numerals import whole
-from ldlm_lint.records import dataclass
 
 _MAX_DEPTH = 12
 _OPEN = "${"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,

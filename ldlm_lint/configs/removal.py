@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ldlm_lint.model import Edit, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Removal, Setting
 from ldlm_lint.source import Source
 

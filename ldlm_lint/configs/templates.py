@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ldlm_lint.configs.document import ChartError, DocumentError
-from ldlm_lint.records import dataclass
 
 # Jinja, Helm, Go, cookiecutter; `%%NAME%%` and `@NAME@` as build systems and sed scripts write them.
 # No placeholder is longer: without a bound every opening brace of a line would be tried against all that follows.

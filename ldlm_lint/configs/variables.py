@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT
 from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.rules.settings import Origin, Setting, Surroundings, Twin, Value

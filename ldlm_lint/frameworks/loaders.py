@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
 from ldlm_lint.model import Claim, Confidence, Finding
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,

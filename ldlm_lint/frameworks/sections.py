@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Option, Related, Rule, Span
-from ldlm_lint.records import dataclass
 
 Scalar = str | int | float | bool | None
 _TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})

@@ -10,11 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring
 from typing import Any
-
-from ldlm_lint.records import dataclass
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BOM = b"\xef\xbb\xbf"

@@ -7,6 +7,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from ldlm_lint.autofix.edits import OverlapError, apply_edits
@@ -16,7 +17,6 @@ from ldlm_lint.notebooks.document import Cell, Notebook, NotebookError
 from ldlm_lint.notebooks.magics import restored
 from ldlm_lint.notebooks.rewrite import changes, pieces
 from ldlm_lint.notebooks.text import python_text
-from ldlm_lint.records import dataclass
 from ldlm_lint.region import Region
 from ldlm_lint.source import Source
 

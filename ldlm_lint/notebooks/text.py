@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import textwrap
+from dataclasses import dataclass
 
 from ldlm_lint.notebooks import document, magics
 from ldlm_lint.notebooks.document import Cell, NotebookError
-from ldlm_lint.records import dataclass
 
 MAX_CODE = 5_000_000
 _MARK = "\x01"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -11,7 +12,6 @@ from ldlm_lint.python.block_stacks import Stack, enclosing_class
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _ENTRIES = ("forward", "training_step")
 _LOOPS = (nodes.For, nodes.While)

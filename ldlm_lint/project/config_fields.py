@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -14,7 +15,6 @@ from ldlm_lint.project.models import Models, Part
 from ldlm_lint.python.block_stacks import Stack
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 NAME = "gradient_checkpointing"

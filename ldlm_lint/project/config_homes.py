@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,6 @@ from ldlm_lint.configs.hydra import Composition, compose
 from ldlm_lint.model import Related, Span
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Document

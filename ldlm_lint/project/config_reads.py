@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from astroid import nodes
 
@@ -23,7 +23,6 @@ from ldlm_lint.python.key_reads import ELEMENT, KeyRead, reads_of, sections_of
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _DEPTH = 5
 _CALLERS = 20

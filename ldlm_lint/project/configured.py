@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ldlm_lint import tables
 from ldlm_lint.python.slots import LOADERS
-from ldlm_lint.records import dataclass
 
 _LOADER = tables.positional("torch.utils.data.DataLoader")
 _DDP = frozenset({"torch.nn.parallel.DistributedDataParallel"})

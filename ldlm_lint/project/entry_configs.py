@@ -6,9 +6,9 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 SUFFIX = re.compile(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")

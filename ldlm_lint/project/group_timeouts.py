@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from astroid import nodes
@@ -14,7 +15,6 @@ from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group, sets_timeouts_later
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.environment_names import TIMEOUTS
 from ldlm_lint.source import Kind, Source
 

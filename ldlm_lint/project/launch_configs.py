@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ldlm_lint.configs.hydra import Composition, Override, compose
 from ldlm_lint.model import Span
@@ -14,7 +14,6 @@ from ldlm_lint.project.entry_configs import SUFFIX, EntryConfigs, Hydra
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_paths import Paths
 from ldlm_lint.project.programs import ConfigUse, Given
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind
 
 _KINDS = (Kind.YAML, Kind.JSON, Kind.TOML)

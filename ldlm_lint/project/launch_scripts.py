@@ -6,6 +6,7 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.model import Span
@@ -16,7 +17,6 @@ from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own
 from ldlm_lint.project.launch_values import Frame, environment_of, passed, possible, split
 from ldlm_lint.project.programs import Given
 from ldlm_lint.project.sourcing import Sourcing
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import launch_grammar, launchers, tree, words
 from ldlm_lint.shell.launch_arguments import written_words
 from ldlm_lint.shell.launch_code import Code

@@ -6,12 +6,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.model import Span
 from ldlm_lint.numerals import whole
 from ldlm_lint.project.launch_paths import variables
 from ldlm_lint.project.programs import Given, Possible
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import tree, words
 from ldlm_lint.shell.launch_arguments import Argument, values

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.text import class_text
 from ldlm_lint.python.flow import MAPPING, CallSite, Function, Iteration, ModuleFlow, Passed
 from ldlm_lint.python.slots import ANY_ELEMENT, LOADERS, Slot
-from ldlm_lint.records import dataclass
 
 _FIT = {"fit", "fit_loop"}
 _PREPARES = {"prepare", "setup_dataloaders", "prepare_data_loader", "distribute"}

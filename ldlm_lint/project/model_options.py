@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -24,7 +25,6 @@ from ldlm_lint.project.config_fields import (
 from ldlm_lint.python.block_stacks import Stack
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _CONFIG = re.compile(r"(^|_)(config|cfg|conf|args|opts?|options|hparams|hps|params)$", re.I)
 # Whole modules in a file: their instances lack what the constructor sets from now on.

@@ -7,6 +7,7 @@ imports of a file name for certain counts, so that a class of the same name else
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -17,7 +18,6 @@ from ldlm_lint.python.names import UNKNOWN, qualified
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.tree import parse
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MOST = 300

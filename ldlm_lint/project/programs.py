@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

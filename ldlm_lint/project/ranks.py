@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.filesets import FileSet
@@ -13,7 +14,6 @@ from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.guards import RANK
-from ldlm_lint.records import dataclass
 
 _DEPTH = 8
 _FUNCTIONS = 400

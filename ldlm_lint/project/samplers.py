@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.project.calls import Calls
@@ -12,7 +13,6 @@ from ldlm_lint.project.loaders import Site, Tracer
 from ldlm_lint.project.text import call_text, class_text
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.slots import Slot
-from ldlm_lint.records import dataclass
 
 SAMPLER = "torch.utils.data.DistributedSampler"
 _KEYS: frozenset[int | str] = frozenset({"sampler", 3, "batch_sampler", 4})

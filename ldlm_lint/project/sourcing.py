@@ -8,13 +8,12 @@ that set a variable the later one wins.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ldlm_lint.model import Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_paths import Paths, is_here, leading_variable, own_folder
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Value
 from ldlm_lint.shell import provenance
 from ldlm_lint.shell.launch_code import Code, codes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from ldlm_lint.project.filesets import FileSet, Universe
 from ldlm_lint.python.skim import holds_any, without_comments
-from ldlm_lint.records import dataclass
 
 
 @dataclass(frozen=True, eq=False)

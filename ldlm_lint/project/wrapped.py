@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.slots import Slot
-from ldlm_lint.records import dataclass
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _TRANSPARENT = {"torch.compile"}

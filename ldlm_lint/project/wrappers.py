@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.text import call_text
 from ldlm_lint.python.flow import CallSite, Function
 from ldlm_lint.python.slots import LOADERS
-from ldlm_lint.records import dataclass
 
 WORKERS: frozenset[int | str] = frozenset({"num_workers", 5})
 

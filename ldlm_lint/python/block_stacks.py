@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 from astroid.exceptions import NoDefault
@@ -24,7 +25,6 @@ from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _MODULE_BASES = re.compile(
     r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from astroid import nodes
 from astroid.const import Context
@@ -17,7 +17,6 @@ from ldlm_lint.python.names import partials
 from ldlm_lint.python.scopes import bindings, scope_of
 from ldlm_lint.python.values import constant, evaluate
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _DEPTH = 6
 _METHODS_THAT_ONLY_READ = {"get", "items", "keys", "values", "copy"}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -14,7 +15,6 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.python.scopes import bindings, scope_of
 from ldlm_lint.python.values import constant, evaluate
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _LOOK_UPS = {"get", "getenv", "getattr"}
 _CASTS = {"int", "float", "bool", "str"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from astroid import nodes
@@ -28,7 +29,6 @@ from ldlm_lint.python.slots import (
     taken,
 )
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 SAVES = frozenset({"torch.save"})
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -16,7 +17,6 @@ from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import by_function, function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 # Context managers that leave autograd as it is; of all others it is not known.
 _HARMLESS = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
@@ -10,7 +11,6 @@ from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 DEFAULT_GROUP = "torch.distributed.init_process_group"
 # The parameters that may be passed by position, up to the timeout.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-
-from ldlm_lint.records import dataclass
+from dataclasses import dataclass
 
 # A pattern that begins with a word is found many times as fast as one that begins with a line.
 _WORD = re.compile(rb"import[ \t]+(\([^)]*\)|[^\n#;]*)")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from astroid import nodes
 
@@ -18,7 +18,6 @@ from ldlm_lint.python.names import bindings, scope_of
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 ELEMENT = "*"
 """Stands for an element of a list among keys."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from astroid import nodes
 
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 
 _DEPTH = 5
 _CONTAINERS = ("ModuleList", "Sequential", "append")

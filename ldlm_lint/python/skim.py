@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.python.checkpointing import knows_checkpointing
 from ldlm_lint.python.imports import Imported, imports_of
-from ldlm_lint.records import dataclass
 
 # In a text that is read backwards a call begins with its parenthesis, which is found ten times as fast as a name.
 _CALLED_BACKWARDS = re.compile(rb"\([ \t]*(\w+)(?!\w)(?! fed(?!\w))(?! ssalc(?!\w))")

@@ -11,13 +11,13 @@ import os.path
 import re
 import sys
 import warnings
+from dataclasses import dataclass
 
 from astroid import nodes
 
 from ldlm_lint.python.rebuild import rebuild
 from ldlm_lint.python.syntax import parsed, required
 from ldlm_lint.python.walks import depth, depth_at_most
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _LINES_BEFORE_ERROR = 60

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
-
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.report.view import View

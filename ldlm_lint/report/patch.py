@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ldlm_lint.model import Edit
-from ldlm_lint.records import dataclass
 from ldlm_lint.source import Source
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from ldlm_lint.model import Applicability, Finding
-from ldlm_lint.records import dataclass
 from ldlm_lint.report.common import fixable
 
 

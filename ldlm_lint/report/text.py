@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from rich.text import Text
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule, Severity, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.report import summary
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import has_edits, is_open, positions, settling, shown_path, source_of

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
 from ldlm_lint.numerals import whole
-from ldlm_lint.records import dataclass
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
 

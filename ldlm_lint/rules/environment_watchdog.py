@@ -7,11 +7,10 @@ putting one of them right arms it. So their fixes are one unit per file, applied
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Option, Related, Rule, Span
 from ldlm_lint.numerals import whole
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.environment import (
     EXCESSIVE_HEARTBEAT_TIMEOUT,
     INEFFECTIVE_HEARTBEAT_TIMEOUT,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-
-from ldlm_lint.records import dataclass
+from dataclasses import dataclass
 
 # Fewer are no danger for a disk: "a handful of saves" is an exception of the rule.
 HANDFUL = 5

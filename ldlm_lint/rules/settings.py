@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from ldlm_lint.model import Confidence, Edit, Span
-from ldlm_lint.records import dataclass
 
 
 class Origin(enum.Enum):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.python.model_names import (
     BUILDS,
@@ -16,7 +17,6 @@ from ldlm_lint.python.model_names import (
     names_evaluation,
     words_of,
 )
-from ldlm_lint.records import dataclass
 from ldlm_lint.shapes.classes import is_model
 from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, dotted, has_any, last_name, may_loop
 from ldlm_lint.shapes.walks import nodes_below

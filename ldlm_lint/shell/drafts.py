@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ldlm_lint.records import dataclass
+from dataclasses import dataclass
+
 from ldlm_lint.shell.script import Form, Statement
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.drafts import Draft
 from ldlm_lint.shell.script import Block, Form, Statement

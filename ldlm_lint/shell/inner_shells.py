@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.text import Text
 

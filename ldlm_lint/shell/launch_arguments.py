@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Origin, Value
 from ldlm_lint.shell import templates, words
 from ldlm_lint.shell.launch_code import Code

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.inner_shells import inner_shells, padding
 from ldlm_lint.shell.scanner import scan

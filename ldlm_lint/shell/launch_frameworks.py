@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit, Finding, Related, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values, written_words
 from ldlm_lint.shell.launch_code import Code

@@ -10,9 +10,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ldlm_lint import tables
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import launchers
 from ldlm_lint.shell.launch_options import ALIASES, PROGRAM, Option, read_options
 from ldlm_lint.shell.script import Word

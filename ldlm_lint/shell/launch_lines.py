@@ -8,9 +8,9 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.launch import TRUNCATED_COMMAND
 from ldlm_lint.shell import launch_lost
 from ldlm_lint.shell.launch_code import Code

@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ldlm_lint import tables
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import launchers
 from ldlm_lint.shell.script import Word
 

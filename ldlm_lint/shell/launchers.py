@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-
-from ldlm_lint.records import dataclass
+from dataclasses import dataclass
 
 HINT = re.compile(
     rb"torchrun|python|accelerate|deepspeed|composer|srun|mpirun|mpiexec|uv[ \t]+run"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ldlm_lint.failures import guarded
 from ldlm_lint.model import FileResult, Finding, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules import environment_watchdog
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value

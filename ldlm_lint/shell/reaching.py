@@ -10,9 +10,8 @@ import bisect
 import enum
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell.regions import Kind, Region, Regions
 
 _DEPTH = 12

@@ -5,10 +5,10 @@ from __future__ import annotations
 import bisect
 import enum
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell.text import Text
 
 _ENDS = frozenset({"exit", "return", "continue", "break", "exec", "die"})

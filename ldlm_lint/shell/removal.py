@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ldlm_lint.model import Edit, Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Removal, Setting
 from ldlm_lint.shell.script import Assignment, Block, Statement
 from ldlm_lint.source import Source

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Value
 from ldlm_lint.shell.values import Variables
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.script import Block, Statement
 from ldlm_lint.shell.text import Text

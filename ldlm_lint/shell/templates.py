@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic, words
 

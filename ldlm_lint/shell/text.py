@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tree_sitter import Node
 
 from ldlm_lint.model import Span
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell import tree
 from ldlm_lint.source import Source
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 import re
+from dataclasses import dataclass
 from types import ModuleType
 
-from ldlm_lint.records import dataclass
 from ldlm_lint.shell.plain_words import PlainWord, plain_words
 
 _PLAIN = re.compile(r"[\w./:,@%+=^-]*")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Finding, Fix, Related, Span
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Finding, Related
@@ -16,7 +16,6 @@ from ldlm_lint.project.questions import data, ddp_graph, distributed, optimizer,
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.slots import slots_of
-from ldlm_lint.records import dataclass
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Document, Entry

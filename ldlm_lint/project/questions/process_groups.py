@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from astroid import nodes
 
 from ldlm_lint.model import Finding, Related
@@ -10,7 +12,6 @@ from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.group_timeouts import default_groups, makes_default_group, sets_timeouts_later
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.records import dataclass
 from ldlm_lint.rules.collectives import length_of
 
 

@@ -1,8 +1,8 @@
 """The base of every checker: messages from the rules, one way to report, and a guard around each visitor.
 
-The same classes run in two hosts. Under pylint a finding becomes a message; under the light host of
-`ldlm_lint.checkers.host` it becomes a `Finding` with its fix. What rests on other files is reported by the
-project pass in both.
+The light host of `ldlm_lint.checkers.host` runs them, for the command and for the plugin of pylint alike: a finding becomes a
+`Finding` with its fix, which `ldlm_lint.checkers.project` hands to pylint as a message. They are checkers of pylint, and one
+that is registered by itself reports its messages without the project pass.
 """
 
 from __future__ import annotations

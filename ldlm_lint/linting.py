@@ -51,13 +51,8 @@ def _linted(
 ) -> FileResult:
     source = source_of(name, kind, overlay)
     at_risk = rules_at_risk(source.data, kind) - idle_rules(config)
-    if _parses(source):
-        at_risk = at_risk if kind is not Kind.PYTHON else _possible(at_risk, source)
-        ruled_out = _ruled_out(at_risk, source, holds) if holds is not None else ()
-        if ruled_out or not at_risk:
-            return FileResult(name, ruled_out=ruled_out)
     try:
-        result = _lint(source, config, at_risk)
+        result = _looked_at(source, config, at_risk, holds)
     except (RecursionError, MemoryError, UnreadableError):
         raise
     except Exception as error:
@@ -65,6 +60,16 @@ def _linted(
     if result.findings:
         sources[name] = source
     return result
+
+
+def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: Holds | None) -> FileResult:
+    """The result of a file, which is looked at closely only if its shape and the project leave a rule at risk."""
+    if _parses(source):
+        at_risk = at_risk if source.kind is not Kind.PYTHON else _possible(at_risk, source)
+        ruled_out = _ruled_out(at_risk, source, holds) if holds is not None else ()
+        if ruled_out or not at_risk:
+            return FileResult(source.path, ruled_out=ruled_out)
+    return _lint(source, config, at_risk)
 
 
 def selected_rules(config: Config) -> frozenset[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.budget import Clock, OverBudgetError, apart
+from ldlm_lint.budget import Clock, apart
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover, kind_of_name
 from ldlm_lint.source import Kind
@@ -89,7 +89,8 @@ class Projects:
             try:
                 with self.clock(path).running(len(context.project.files)):
                     return may_hold(context, symbol, path, functions)
-            except (OverBudgetError, RecursionError, MemoryError):
+            except Exception:
+                # What fails here fails again, and is reported, where the project is asked about a finding.
                 return True
 
     def _root_of(self, path: Path) -> str:

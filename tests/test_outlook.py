@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ldlm_lint import engine
+from ldlm_lint import engine, linting
 from ldlm_lint.budget import OverBudgetError, apart, available, limited
 from ldlm_lint.config import Config
 from ldlm_lint.linting import lint_file
 from ldlm_lint.model import Report, RuledOut
 from ldlm_lint.project import outlook
 from ldlm_lint.projects import Projects
-from ldlm_lint.source import Kind
+from ldlm_lint.source import Kind, Source
 
 FIXTURES = Path(__file__).parent / "fixtures"
 RULE = "host-sync-in-training-loop"
@@ -68,12 +68,32 @@ def test_a_function_that_a_step_calls_in_another_file_is_looked_at(project: Path
     assert waits(check(project)) == ["metrics.py"]
 
 
-def test_without_an_answer_everything_is_looked_at(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [OverBudgetError, RecursionError, ValueError])
+def test_without_an_answer_everything_is_looked_at(
+    error: type[Exception], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def never(*_: object) -> bool:
-        raise OverBudgetError
+        raise error
 
     monkeypatch.setattr(outlook, "may_hold", never)
     assert linted(project) == ()
+
+
+def test_a_condition_that_fails_is_named_and_the_other_files_go_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "train.py").write_text(CALLS.replace("import torch\n", "import torch\ntorch.autograd.set_detect_anomaly(True)\n"))
+    fails = linting._possible
+
+    def possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
+        if source.path.endswith("metrics.py"):
+            raise ValueError("odd shape")
+        return fails(at_risk, source)
+
+    monkeypatch.setattr(linting, "_possible", possible)
+    found = {(Path(one.span.path).name, one.rule) for one in check(project).findings}
+    assert ("metrics.py", "ldlm-internal-error") in found
+    assert ("train.py", "anomaly-detection-left-on") in found
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def _may_be_reached(context: Context, path: str, functions: Sequence[str]) -> bo
 
 
 def _may_lack_checkpointing(context: Context, path: str, _functions: Sequence[str]) -> bool:
-    """Whether a training may use a file, and nothing around it checkpoints activations."""
+    """Whether neither a file nor the trainings that use it checkpoint activations."""
     return may_lack_checkpointing(context, path)
 
 

@@ -10,7 +10,9 @@ from astroid import nodes
 
 from ldlm_lint.numerals import is_printable, whole
 from ldlm_lint.python.defaults import flag_of, parameter_default
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
+from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
@@ -159,7 +161,8 @@ def too_many(node: nodes.NodeNG, limit: int, depth: int = 0, known: _Known | Non
 
 
 def _of_name(node: nodes.Name, limit: int, depth: int, known: _Known) -> Amount | None:
-    values = _values_of(node)
+    # A name may be bound thousands of times, each time to another one that is.
+    values = remembered(enclosing(node), ("bound values", node.name), lambda: _values_of(node))
     if not values:
         return None
     key = (id(values[0]), len(values), depth)

@@ -154,11 +154,16 @@ def _by_guard(call: nodes.Call, loop: nodes.NodeNG, guards: list[_Guard] | None)
 def _by_micro_loop(call: nodes.Call, loop: nodes.NodeNG) -> Accumulation | None:
     """A loop over micro-batches without step and reset, and a step of an optimizer right behind it."""
     count = _number_of(loop.iter) if isinstance(loop, nodes.For) else None
-    if count is None or any(_last_name(one.func) == "zero_grad" for one in own_calls(loop)):
-        return None
-    if not any(is_step(one) for statement in _behind(loop) for one in own_calls(statement)):
+    if count is None or not remembered(loop, ("micro-batches",), lambda: _is_stepped_behind(loop)):
         return None
     return Accumulation(call, loop, count, loop, None)
+
+
+def _is_stepped_behind(loop: nodes.NodeNG) -> bool:
+    """Whether gradients are used behind a loop, and not reset in it."""
+    if any(_last_name(one.func) == "zero_grad" for one in own_calls(loop)):
+        return False
+    return any(is_step(one) for statement in _behind(loop) for one in own_calls(statement))
 
 
 def _number_of(iterable: nodes.NodeNG) -> nodes.NodeNG | None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, qualified, scope_of
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.scopes import enclosing
@@ -96,6 +97,10 @@ def _result_of(call: nodes.Call) -> list[Slot]:
 
 def variable(node: nodes.Name) -> Slot | None:
     """The slot of a name, None where it is an import, a function or a class."""
+    return remembered(enclosing(node), ("slot", node.name), lambda: _variable(node))
+
+
+def _variable(node: nodes.Name) -> Slot | None:
     scope = scope_of(node)
     if scope is None or not all(
         isinstance(one, (nodes.AssignName, nodes.Arguments, nodes.Nonlocal)) for one in bindings(node)

@@ -12,7 +12,7 @@ from ldlm_lint.config import Config
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding, RuledOut
 from ldlm_lint.prefilter import rules_at_risk
-from ldlm_lint.python.syntax import syntax_of
+from ldlm_lint.python.syntax import parses, syntax_of
 from ldlm_lint.rules import ALL, linter
 from ldlm_lint.shapes import COSTLY, PROSPECTS, possible
 from ldlm_lint.shapes.tests import silent_in
@@ -64,7 +64,9 @@ def _linted(
 
 def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: Holds | None) -> FileResult:
     """The result of a file, which is looked at closely only if its shape and the project leave a rule at risk."""
-    if _parses(source):
+    if source.kind is Kind.PYTHON:
+        at_risk -= silent_in(source.path, source.data)
+    if _is_whole(source, at_risk):
         at_risk = at_risk if source.kind is not Kind.PYTHON else _possible(at_risk, source)
         ruled_out = _ruled_out(at_risk, source, holds) if holds is not None else ()
         if ruled_out or not at_risk:
@@ -113,7 +115,6 @@ def _with_unparsed(result: FileResult, source: Source) -> FileResult:
 
 def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
     """Of the rules whose words a Python file holds those that it may break by its shape."""
-    at_risk -= silent_in(source.path, source.data)
     syntax = syntax_of(source) if at_risk else None
     if syntax is None:
         return at_risk
@@ -137,13 +138,13 @@ def _ruled_out(at_risk: frozenset[str], source: Source, holds: Holds) -> tuple[R
     return tuple(found)
 
 
-def _parses(source: Source) -> bool:
+def _is_whole(source: Source, at_risk: frozenset[str]) -> bool:
     """Whether a file is at least Python; a script is read in full only where a trigger stands."""
     if source.kind is not Kind.PYTHON:
         return True
     if any(part.error for part in source.parts):
         return False
-    return syntax_of(source) is not None
+    return syntax_of(source) is not None if at_risk else parses(source)
 
 
 def _unreadable(path: Path, kind: Kind, error: UnreadableError, sources: dict[str, Source]) -> FileResult:

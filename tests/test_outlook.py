@@ -68,6 +68,19 @@ def test_a_function_that_a_step_calls_in_another_file_is_looked_at(project: Path
     assert waits(check(project)) == ["metrics.py"]
 
 
+@pytest.mark.parametrize("name", ["Meter", "meter"])
+@pytest.mark.parametrize("call", ["metrics.{}.norm(loss)", 'getattr(metrics, "{}").norm(loss)'])
+def test_a_method_that_a_step_takes_from_a_class_of_a_module_is_looked_at(name: str, call: str, project: Path) -> None:
+    (project / "metrics.py").write_text(f"class {name}:\n    @staticmethod\n    def norm(values):\n        return values.norm().item()\n")
+    text = CALLS.replace("from metrics import norm", "import metrics").replace("norm(loss)", call.format(name))
+    (project / "train.py").write_text(text)
+    for number in range(4):
+        # So many methods of that name that it alone tells nothing.
+        (project / f"other_{number}.py").write_text("class A:\n    def norm(self): ...\n")
+    (project / "train.py").write_text("".join(f"import other_{number}\n" for number in range(4)) + text)
+    assert linted(project) == ()
+
+
 @pytest.mark.parametrize("error", [OverBudgetError, RecursionError, ValueError])
 def test_without_an_answer_everything_is_looked_at(
     error: type[Exception], project: Path, monkeypatch: pytest.MonkeyPatch

@@ -159,6 +159,9 @@ def test_cuda_engine_and_activation_checkpointing() -> None:
     assert Skim(b"from torch.utils.checkpoint import checkpoint\ny = checkpoint(f, x)").checkpoints_activations
     assert Skim(b"import torch.utils.checkpoint as cp\ny = cp.checkpoint(f, x)").checkpoints_activations
     assert Skim(b"parser.add_argument('--gradient_checkpointing')").checkpoints_activations
+    for word in (b"use_remat", b"remat(f)", b"checkpoint(self.f, x)", b"grad_ckpt", b"checkpoint_seq", b"with_cp", b"recompute_method"):
+        assert Skim(b"y = checkpoint_path, " + word + b", 1").checkpoints_activations
+        assert not Skim(b"y = checkpoint_path  # " + word).checkpoints_activations
     assert not Skim(b"import torch.utils.checkpoint").checkpoints_activations
     assert not Skim(b"supports_gradient_checkpointing = False").checkpoints_activations
     assert not Skim(b"def precompute_freqs(): load_checkpoint(path)").checkpoints_activations

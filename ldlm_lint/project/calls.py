@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
@@ -11,6 +12,7 @@ from ldlm_lint.project.sketch import Sketch
 from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
 
 _DEPTH = 5
+_TAKEN = (re.compile(rb"\.([A-Z]\w*)"), re.compile(rb"\"([A-Z]\w*)\""), re.compile(rb"'([A-Z]\w*)'"))
 _CANDIDATES = 3
 _COMMON_METHODS = {
     "forward",
@@ -142,10 +144,29 @@ class Calls:
         if not inside:
             return project.universe.joined(by_name, filter(project.imports_modules, rest & self._called_as_member(wanted)))
         by_method = project.universe.of([other for other in rest if self._holds_method(other, path, wanted)])
-        # ``Class.method(…)`` of a class that a module holds.
-        word = head.encode()
-        by_module = (other for other in rest - by_method if word in project.data(other) and project.imports_modules(other))
+        # ``module.Class.method(…)``
+        by_module = filter(project.imports_modules, self._taking(path, head, rest - by_method))
         return project.universe.joined(by_name, by_method, by_module)
+
+    def _taking(self, path: str, name: str, among: FileSet) -> Collection[str]:
+        """Those files that may take a class of a file out of its module: ``module.Class``."""
+        word, data = name.encode(), self.project.data
+        if b"class" not in data(path) or not re.search(rb"class[ \t\f\\]+%s\b" % word, data(path)):
+            # What stands inside a function is no attribute of it.
+            return ()
+        if name[0].isupper():
+            return among & FileSet(self.project.universe, self._taken.get(word, 0))
+        return [other for other in among if word in data(other)]
+
+    @cached_property
+    def _taken(self) -> dict[bytes, int]:
+        """The files, as bits, in which a capitalized name stands behind a dot, or alone in a text: ``getattr(module, "Class")``."""
+        found: dict[bytes, int] = {}
+        for number, path in enumerate(self.project.universe.paths):
+            data = self.project.data(path)
+            for name in {one for pattern in _TAKEN for one in pattern.findall(data)}:
+                found[name] = found.get(name, 0) | 1 << number
+        return found
 
     def _called_as_member(self, name: str) -> FileSet:
         """The files that call something by way of a module or an object: ``module.function(…)``."""

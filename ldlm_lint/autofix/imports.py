@@ -118,14 +118,12 @@ def _usable(body: Sequence[ast.stmt], names: Names | BoundNames, module: str, na
         if not isinstance(node, (ast.Import, ast.ImportFrom)):
             continue
         for local, target, loaded in bindings(node):
-            if not names.only(local, target):
+            leads = isinstance(node, ast.Import) and target == local and f"{loaded}.".startswith(f"{module}.")
+            if not (leads or target in (module, f"{module}.{name}")) or not names.only(local, target):
                 continue
             if target == f"{module}.{name}":
                 return local
-            if target == module:
-                reachable.append(f"{local}.{name}")
-            elif target == local and isinstance(node, ast.Import) and f"{loaded}.".startswith(f"{module}."):
-                reachable.append(f"{module}.{name}")
+            reachable.append(f"{local if target == module else module}.{name}")
     return reachable[0] if reachable else None
 
 

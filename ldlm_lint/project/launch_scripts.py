@@ -173,12 +173,10 @@ class Scripts:
         """The folders that a command may run in: where ``cd`` has led, else those from the script's own up to the root."""
         start = self.folders(frame.caller, frame.via[-1]) if frame.caller else ()
         current = tuple(dict.fromkeys((*start, *self.paths.upwards(frame.path))))
-        for node in frame.code.nodes["command"]:
-            if frame.code.source.bom + node.start_byte >= place.start:
+        for at, folder in frame.code.moves:
+            if at >= place.start:
                 break
-            written = [frame.code.text.of_node(word) for word in tree.words(node)[:2]]
-            if len(written) == 2 and written[0] in ("cd", "pushd") and written[1] != "-":
-                current = self._moved(frame, current, written[1]) or current
+            current = self._moved(frame, current, folder) or current
         return current
 
     def _moved(self, frame: Frame, current: tuple[str, ...], raw: str) -> tuple[str, ...]:

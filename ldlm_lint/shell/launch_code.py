@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from ldlm_lint.shell.script import Assignment, Script
 from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind, Source
 
+_MOVES = ("cd", "pushd")
 _VARIABLE = re.compile(r'"?\$\{?(\w+)\}?"?')
 
 
@@ -43,6 +45,15 @@ class Code:
     def assigned(self, name: str) -> list[Assignment]:
         """The assignments of a variable, in their order."""
         return [one for one in self.script.assignments if one.name == name]
+
+    @functools.cached_property
+    def moves(self) -> tuple[tuple[int, str], ...]:
+        """Where the stretch changes the folder that commands run in, and the folder as it is written."""
+        if b"cd" not in self.text.data and b"pushd" not in self.text.data:
+            return ()
+        commands = ((node.start_byte + self.source.bom, tree.words(node)[:2]) for node in self.nodes["command"])
+        written = ((at, [self.text.of_node(word) for word in words]) for at, words in commands)
+        return tuple((at, words[1]) for at, words in written if len(words) == 2 and words[0] in _MOVES and words[1] != "-")
 
 
 def codes(source: Source, script: Script) -> tuple[Code, ...]:

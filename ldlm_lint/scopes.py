@@ -9,7 +9,7 @@ import ast
 import io
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -45,7 +45,14 @@ def scopes(source: Source) -> tuple[Scope, ...]:
 
 def scopes_of(module: nodes.Module, source: Source) -> tuple[Scope, ...]:
     """As `scopes`, of a Python file whose light tree is there."""
-    return _ordered(_by_tree(source, module))
+    from astroid import nodes
+
+    from ldlm_lint.python.places import scope_name
+    from ldlm_lint.python.walks import nodes_of
+
+    end_of = _ends(source, module)
+    definitions = nodes_of(module, (nodes.FunctionDef, nodes.ClassDef))
+    return _ordered(Scope(source.line_starts[_first_line(one) - 1], end_of(one), scope_name(one)) for one in definitions)
 
 
 def _ordered(found: Iterator[Scope]) -> tuple[Scope, ...]:
@@ -70,19 +77,30 @@ def python_scopes(source: Source) -> Iterator[Scope]:
 
 
 def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]:
-    starts = (*source.line_starts, len(source.data))
-    last = tree.body[-1].end_lineno if tree.body else 0
+    end_of = _ends(source, tree)
     waiting: list[tuple[ast.AST | nodes.NodeNG, str]] = [(tree, "")]
     while waiting:
         node, around = waiting.pop()
         if node.__class__.__name__ in _DEFINITIONS:
             around = f"{around}.{node.name}" if around else node.name
-            first = min((node.lineno, *(one.lineno for one in _decorators(node))))
-            # The last scope is open to the end of the file.
-            end = len(source.data) + 1 if node.end_lineno == last else starts[min(node.end_lineno, len(starts) - 1)]
-            yield Scope(starts[first - 1], end, around)
+            yield Scope(source.line_starts[_first_line(node) - 1], end_of(node), around)
         for part in _PARTS:
             waiting += [(child, around) for child in getattr(node, part, ())]
+
+
+def _first_line(definition: ast.AST | nodes.NodeNG) -> int:
+    return min((definition.lineno, *(one.lineno for one in _decorators(definition))))
+
+
+def _ends(source: Source, tree: ast.Module | nodes.Module) -> Callable[[ast.AST | nodes.NodeNG], int]:
+    """What tells where the bytes of a definition end; the last one is open to the end of the file."""
+    starts = (*source.line_starts, len(source.data))
+    last = tree.body[-1].end_lineno if tree.body else 0
+
+    def end_of(node: ast.AST | nodes.NodeNG) -> int:
+        return len(source.data) + 1 if node.end_lineno == last else starts[min(node.end_lineno, len(starts) - 1)]
+
+    return end_of
 
 
 def _decorators(definition: ast.AST | nodes.NodeNG) -> list[ast.AST] | list[nodes.NodeNG]:

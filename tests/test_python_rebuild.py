@@ -17,6 +17,7 @@ from astroid.manager import AstroidManager
 from ldlm_lint.checkers.host import lint
 from ldlm_lint.config import Config
 from ldlm_lint.python.rebuild import rebuild
+from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.walks import nodes_of, preorder
 from ldlm_lint.source import Kind, Source
 
@@ -181,3 +182,27 @@ def test_a_linted_file_leaves_no_node_behind() -> None:
         assert sum(isinstance(one, nodes.NodeNG) for one in gc.get_objects()) == before
     finally:
         gc.enable()
+
+
+SCOPES = """
+@decorated(x for x in y)
+class A(B, metaclass=M, k=[z for z in w]):
+    a = [i for i in range(3) if (q := i)]
+    def f(self, d=lambda p: p + a, *v: int, **k: str) -> {r: s for r, s in t}:
+        @other(a)
+        async def g(u=(w0 := 1)): return (lambda: (w1 := u))
+        return f"{j!r:>{self}}" if (m := n) else {**o}
+def outer(fn, x=call(y=(z := 2))):
+    return [((s := a), (lambda: t)) for a in b for c in (e := [1])]
+"""
+
+
+def test_names_know_their_scope():
+    module = rebuild(ast.parse(SCOPES), SCOPES, "m", "m.py", package=False)
+    names = list(nodes_of(module, (nodes.Name, nodes.AssignName)))
+    known = [one for one in names if getattr(one, "_ldlm_scope", None) is not None]
+    assert all(one._ldlm_scope is one.scope() for one in known)
+    assert [enclosing(one) for one in names] == [one.scope() for one in names]
+    # Those of an assignment expression are asked, and parameters, which few do.
+    assert {one.name for one in names} - {one.name for one in known} >= {"q", "w0", "w1", "fn"}
+    assert {"a", "p", "r", "x", "o", "j", "t", "call", "B"} <= {one.name for one in known}

@@ -64,6 +64,34 @@ def test_site_of_a_statement_is_that_of_its_calls(module):
     assert [sites.site_of(call) for call in calls] == [sites._found(call) for call in calls]
 
 
+def test_sites_of_a_block_change_behind_what_may_leave_it():
+    text = b"""
+def report(step, rank):
+    counted = count(step)
+    begun(counted)
+    if rank != 0:
+        return leave(step)
+    first(step)
+    second(step)
+    if step % 100:
+        return
+    third(step)
+    assert is_main(rank)
+    fourth(step)
+"""
+    module = parse(Source.from_bytes("/x/report.py", text, Kind.PYTHON), "report").module
+    for calls in (nodes_of(module, nodes.Call), reversed(list(nodes_of(module, nodes.Call)))):
+        found = {call.func.name: sites.site_of(call) for call in calls}
+        assert {name: (site.guards, site.rare) for name, site in found.items()} == {
+            **dict.fromkeys(("count", "begun"), ((), False)),
+            **dict.fromkeys(("leave", "first", "second"), (("*",), False)),
+            **dict.fromkeys(("third", "is_main", "fourth"), (("*",), True)),
+        }
+        for one in nodes_of(module, nodes.NodeNG):
+            one.__dict__.pop(sites._SITE, None)
+    release(module)
+
+
 def test_sites_tell_calls_apart(module):
     found = {call.func.as_string(): sites.site_of(call) for call in nodes_of(module, nodes.Call)}
     assert set(found["save"].guards) - set(found["loss.item"].guards) == {"*"}

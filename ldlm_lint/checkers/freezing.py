@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -80,17 +81,25 @@ def toggles(module: nodes.Module) -> list[list[Toggle]]:
     known = _Known(_module_names(module), _own_parameters(module))
     found = {one.node: one.target for one in _settings(module) if _is_parameter(one.target, known)}
     calls = [call for call in nodes_of(module, nodes.Call) if call.args and call not in found]
+    named = {call for call in calls if _speaks_of_freezing(_last_name(call.func))}
     helpers: set[nodes.NodeNG] = set()
     # A helper may call another one.
     for _ in range(3):
         helpers |= {function_of(node) for node, target in found.items() if _only_switches(node, target, helpers)}
-        found |= {call: call.args[0] for call in calls if _is_switch(call, helpers)}
+        names = {one.name for one in helpers}
+        likely = [call for call in calls if call in named or _last_name(call.func) in names] if named or names else []
+        found |= {call: call.args[0] for call in likely if _is_switch(call, helpers)}
     groups: dict[str, list[Toggle]] = {}
     for node, target in sorted(found.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         if function_of(node) not in helpers and not _is_left_alone(node, target):
             toggle = Toggle(node, _words(target), _repeating(node))
             groups.setdefault(toggle.place, []).append(toggle)
     return list(groups.values())
+
+
+@functools.lru_cache(1 << 12)
+def _speaks_of_freezing(name: str) -> bool:
+    return SWITCHES.search(name) is not None or FREEZES.search(name) is not None
 
 
 def _repeating(node: nodes.NodeNG) -> tuple[int, ...]:

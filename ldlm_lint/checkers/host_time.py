@@ -63,7 +63,7 @@ class HostTimeChecker(LdlmChecker):
         if self.may_break(HOST_SYNC_IN_TRAINING_LOOP) and any(
             trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers
         ):
-            for group in Syncs(node).groups():
+            for group in Syncs(node, data).groups():
                 self._report_group(group)
 
     def visit_call(self, node: nodes.Call) -> None:

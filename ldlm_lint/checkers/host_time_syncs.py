@@ -52,10 +52,15 @@ class Group:
 
 
 class Syncs:
-    """Finds the places of a module; conversions and conditions only where they are sure to meet a tensor."""
+    """Finds the places of a module; conversions and conditions only where they are sure to meet a tensor.
 
-    def __init__(self, module: nodes.Module) -> None:
+    ``text`` is the text of its file.
+    """
+
+    def __init__(self, module: nodes.Module, text: bytes) -> None:
         self._module = module
+        # What a call tests is asked only where a test by such a name may be meant.
+        self._tests = any(name in text for name in (b"isnan", b"isinf", b"isfinite"))
         self._homes = Homes()
 
     def groups(self) -> list[Group]:
@@ -69,11 +74,18 @@ class Syncs:
     def _all(self) -> Iterator[Sync]:
         for node in nodes_of(self._module, _PLACES):
             # What is true of a whole statement is true of the places in it, and known sooner than where values live.
-            if not _may_wait(node) or in_evaluation(node) or is_rare(node) or not _repeats(node):
+            if not self._may_wait(node) or in_evaluation(node) or is_rare(node) or not _repeats(node):
                 continue
             for place, branches in self._at(node):
                 if _repeats(place) and not is_rare(place):
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
+
+    def _may_wait(self, node: nodes.NodeNG) -> bool:
+        """Whether a place is no call, or one of something that reads or converts."""
+        if not isinstance(node, nodes.Call):
+            return True
+        named = last_name(node.func) in _WAITING
+        return named or bool(self._tests and node.args and all(map(_FINITE_TESTS.search, qualified(node.func))))
 
     def _at(self, node: nodes.NodeNG) -> Iterator[tuple[nodes.NodeNG, bool]]:
         if isinstance(node, nodes.Call):
@@ -135,14 +147,6 @@ class Syncs:
         if self._homes.of(node) is not DEVICE and not _is_sync_predicate(node, self._homes):
             return False
         return _is_predicate(node)
-
-
-def _may_wait(node: nodes.NodeNG) -> bool:
-    """Whether a place is no call, or one of something that reads or converts."""
-    if not isinstance(node, nodes.Call):
-        return True
-    named = last_name(node.func) in _WAITING
-    return named or bool(node.args and all(map(_FINITE_TESTS.search, qualified(node.func))))
 
 
 def _operands(test: nodes.NodeNG) -> Iterator[nodes.NodeNG]:

@@ -176,6 +176,9 @@ class _Walk:
         """The calls of an expression or simple statement; most have none, or nothing that chooses or repeats them."""
         found = list(nodes_of(node, _PARTS))
         if all(one.__class__ is nodes.Call for one in found):
+            if not any(self._acts(last_name(one.func)) for one in found):
+                self._budget -= len(found)
+                return
             for call in _finished(found):
                 self._call(call)
         else:
@@ -202,7 +205,7 @@ class _Walk:
     def _call(self, call: nodes.Call) -> None:
         self._budget -= 1
         name = last_name(call.func)
-        if self._budget < 0 or not (name in self._acting or may_act(name)):
+        if self._budget < 0 or not self._acts(name):
             return
         found = kind_of(call)
         if found is not None:
@@ -218,6 +221,9 @@ class _Walk:
             self._add(Kind.MAYBE, call, call.func)
         elif may_schedule(call):
             self._add(Kind.MAY_SCHEDULE, call, call.func)
+
+    def _acts(self, name: str) -> bool:
+        return name in self._acting or may_act(name)
 
     def _target(self, call: nodes.Call) -> nodes.FunctionDef | None:
         """The function of the file that a call goes to; None where it does nothing of a step, or is followed already."""

@@ -106,7 +106,7 @@ def _demanded_before(statement: nodes.NodeNG) -> frozenset[str]:
     """What the earlier statements of a block demand; found for the whole block at once."""
     if _BEFORE not in statement.__dict__:
         found: frozenset[str] = frozenset()
-        for one in _block_of(statement):
+        for one in block_of(statement):
             one.__dict__[_BEFORE] = found
             if one.__class__ is nodes.If or one.__class__ is nodes.Assert:
                 found = found.union(_demanded_behind(one))
@@ -121,7 +121,8 @@ def _demanded_behind(statement: nodes.If | nodes.Assert) -> set[str]:
     return words(statement.test, holds=True) if _leaves(statement.orelse) else set()
 
 
-def _block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
+def block_of(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """The statements among which one stands; none for what is no part of a block, such as a handler."""
     for field in ("body", "orelse", "finalbody"):
         block = getattr(statement.parent, field, None)
         if isinstance(block, list) and statement in block:

@@ -95,6 +95,34 @@ def _qualified(node: nodes.NodeNG, depth: int) -> frozenset[str]:
         return _of_name(node, depth)
     if not isinstance(node, _NAMING):
         return _NOTHING
+    root = _root(node) if isinstance(node, nodes.Attribute) else None
+    if root is None:
+        return _chosen(node, depth)
+    # What a dotted name is, is the same wherever a scope spells it, as with names.
+    known: dict[tuple[str, int], frozenset[str]] = enclosing(root).__dict__.setdefault(_NAMES, {})
+    spelled = (_spelled(node), depth)
+    names = known.get(spelled)
+    if names is None:
+        names = known[spelled] = _chosen(node, depth)
+    return names
+
+
+def _root(node: nodes.Attribute) -> nodes.Name | None:
+    """The name that a dotted name begins with; None for an attribute of anything else."""
+    while node.__class__ is nodes.Attribute:
+        node = node.expr
+    return node if node.__class__ is nodes.Name else None
+
+
+def _spelled(node: nodes.NodeNG) -> str:
+    text = ""
+    while node.__class__ is nodes.Attribute:
+        text = f".{node.attrname}{text}"
+        node = node.expr
+    return f"{node.name}{text}"
+
+
+def _chosen(node: nodes.NodeNG, depth: int) -> frozenset[str]:
     options = alternatives(node)
     if options:
         chosen = frozenset().union(*(qualified(one, depth + 1) for one in options))

@@ -13,12 +13,17 @@ _NONLOCALS = "_ldlm_nonlocals"
 _BOUND = "_ldlm_bindings"
 # Classes of nodes whose scope is that of their parent, as far as has been asked.
 _PLAIN: set[type] = set()
+_NAMES = {nodes.Name, nodes.AssignName}
 
 _Bound = tuple[nodes.NodeNG | None, tuple[nodes.NodeNG, ...]]
 
 
 def enclosing(node: nodes.NodeNG) -> nodes.NodeNG:
-    """astroid's ``node.scope()``, without a call for each node on the way."""
+    """astroid's ``node.scope()``, which names of a light tree know, without a call for each node on the way."""
+    if node.__class__ in _NAMES:
+        known: nodes.NodeNG | None = getattr(node, "_ldlm_scope", None)
+        if known is not None:
+            return known
     while True:
         while node.__class__ in _PLAIN:
             node = node.parent

@@ -1,15 +1,17 @@
 """What is true of where a call stands: its function, the loops around it, what decides whether it runs.
 
-It is the same for nearly all calls of a statement, so that it is found once and rests with the statement.
+It is the same for nearly all calls of a statement, and for the statements behind it up to the next condition, so that it is
+found once and rests with the statements.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.python.guards import guards_of
+from ldlm_lint.python.guards import block_of, guards_of
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.rarity import is_rare
 
@@ -30,6 +32,8 @@ _OWN = {
     *(nodes.BoolOp, nodes.IfExp, nodes.Lambda, nodes.Comprehension),
     *(nodes.ListComp, nodes.SetComp, nodes.DictComp, nodes.GeneratorExp),
 }
+# Statements that may leave the block or not: what stands behind them runs under their conditions too.
+_DECIDING = {nodes.If, nodes.Assert}
 
 
 class Site(NamedTuple):
@@ -49,8 +53,20 @@ def site_of(node: nodes.NodeNG) -> Site:
         return _found(node)
     known: Site | None = statement.__dict__.get(_SITE)
     if known is None:
-        known = statement.__dict__[_SITE] = _found(node)
+        known = _found(node)
+        for one in _alike(statement):
+            one.__dict__[_SITE] = known
     return known
+
+
+def _alike(statement: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
+    """A statement, and those behind it in its block up to the next one that may decide whether the rest runs."""
+    block = block_of(statement)
+    behind = block[block.index(statement) :] if block else [statement]
+    for one in behind:
+        yield one
+        if one.__class__ in _DECIDING:
+            return
 
 
 def _plain_statement(node: nodes.NodeNG) -> nodes.NodeNG | None:

@@ -20,6 +20,11 @@ _Node = TypeVar("_Node", bound=nodes.NodeNG)
 _Kinds = type | tuple[type, ...]
 # Nodes that are gone through one by one sooner than their places are looked up.
 _FEW = 24
+# Kinds of statements that hold no others.
+_SIMPLE = frozenset({
+    *("AnnAssign", "Assert", "Assign", "AugAssign", "Break", "Continue", "Delete", "Expr", "Global", "Import"),
+    *("ImportFrom", "Nonlocal", "Pass", "Raise", "Return"),
+})
 
 
 class Preorder:
@@ -118,14 +123,15 @@ def depth_at_most(root: nodes.NodeNG) -> int:
     places = order.places(tuple(kind for kind in order.kinds if kind.is_statement))
     ends: list[int] = []
     deepest = 0
-    for place in places:
+    # What holds no statements is one level below the last one that does.
+    for place in order.places(tuple(kind for kind in order.kinds if kind.is_statement and kind.__name__ not in _SIMPLE)):
         while ends and ends[-1] <= place:
             ends.pop()
         ends.append(order.nodes[place]._ldlm_end)
         deepest = max(deepest, len(ends))
     widest = max(map(operator.sub, [*places, len(order.nodes)], [0, *places]))
     # Between a statement and the one that it stands in there may be a case of a match.
-    return 2 * deepest + widest
+    return 2 * (deepest + 1) + widest
 
 
 def release(root: nodes.NodeNG) -> None:

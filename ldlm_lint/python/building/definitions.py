@@ -24,6 +24,7 @@ def _function(raw: Any, parent: nodes.NodeNG, tree: Growing) -> nodes.FunctionDe
         node.lineno = raw.decorator_list[0].lineno
     doc, body = documented(raw.body, node)
     decorators = _decorators(raw, node, tree)
+    outer, tree.scope = tree.scope, node
     args = BUILD[ast.arguments](raw.args, node, tree)
     returns = child_of(raw.returns, node, tree)
     type_params = children_of(getattr(raw, "type_params", []), node, tree)
@@ -37,6 +38,7 @@ def _function(raw: Any, parent: nodes.NodeNG, tree: Growing) -> nodes.FunctionDe
         type_params=type_params,
     )
     tree.end(node)
+    tree.scope = outer
     tree.globals.pop()
     parent.set_local(node.name, node)
     return node
@@ -47,8 +49,10 @@ def _class(raw: ast.ClassDef, parent: nodes.NodeNG, tree: Growing) -> nodes.Clas
     doc, body = documented(raw.body, node)
     metaclass = next((one for one in raw.keywords if one.arg == "metaclass"), None)
     plain = [one for one in raw.keywords if one.arg != "metaclass"]
+    decorators = _decorators(raw, node, tree)
+    outer, tree.scope = tree.scope, node
     node.postinit(
-        decorators=_decorators(raw, node, tree),
+        decorators=decorators,
         bases=children_of(raw.bases, node, tree),
         keywords=children_of(plain, node, tree),
         body=[BUILD[child.__class__](child, node, tree) for child in body],
@@ -59,6 +63,7 @@ def _class(raw: ast.ClassDef, parent: nodes.NodeNG, tree: Growing) -> nodes.Clas
         type_params=children_of(getattr(raw, "type_params", []), node, tree),
     )
     tree.exact = tree.exact and not node.type_params
+    tree.scope = outer
     tree.end(node)
     parent.set_local(node.name, node)
     return node

@@ -41,8 +41,10 @@ def _dict_comprehension(raw: ast.DictComp, parent: nodes.NodeNG, tree: Growing) 
     if raw.value is None:
         return tree.rest.build(raw, parent, tree)
     node = placed(nodes.DictComp, raw, parent, tree)
+    outer, tree.scope = tree.scope, node
     key, value = child_of(raw.key, node, tree), child_of(raw.value, node, tree)
     node.postinit(key, value, children_of(raw.generators, node, tree))
+    tree.scope = outer
     tree.end(node)
     return node
 

@@ -83,6 +83,14 @@ _CHILD = {
     _MAYBE: "None if (child := raw.{0}) is None else BUILD[child.__class__](child, node, tree)",
     _MANY: "[BUILD[child.__class__](child, node, tree) for child in raw.{0}]",
 }
+# What kinds that are scopes, or names in one, do before and behind their children. Where the scope of an assignment
+# expression is depends on what it stands in.
+_OPENS = (("outer, tree.scope = tree.scope, node",), ("tree.scope = outer",))
+_SCOPES = {
+    **dict.fromkeys(("GeneratorExp", "Lambda", "ListComp", "SetComp"), _OPENS),
+    **dict.fromkeys(("AssignName", "Name"), (("node._ldlm_scope = tree.scope",), ())),
+    "NamedExpr": (("outer, tree.scope = tree.scope, None",), ("tree.scope = outer",)),
+}
 
 
 def _name(raw: ast.Name, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
@@ -107,6 +115,7 @@ def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str]
     settings = {**_defaults(made), **values, "parent": "parent"}
     if kind != "Comprehension":
         settings |= {name: f"raw.{name}" for name in _POSITION}
+    begins, ends = _SCOPES.get(kind, ((), ()))
     lines = [
         "def build(raw, parent, tree):",
         f"    node = new({kind})",
@@ -114,7 +123,9 @@ def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str]
         "    order = tree.order",
         "    node._ldlm_start = len(order)",
         "    order.append(node)",
+        *(f"    {line}" for line in begins),
         *(f"    node.{name} = {_CHILD[how].format(field)}" for name, field, how in children),
+        *(f"    {line}" for line in ends),
         "    node._ldlm_end = len(order)",
         "    return node",
     ]

@@ -30,13 +30,17 @@ LITERALS = {name: _nameless(getattr(nodes, name)) for name in ("Const", "Dict", 
 
 
 class Growing:
-    """What is known while one tree is built: its nodes in preorder, and what is done when all of them are there."""
+    """What is known while one tree is built: its nodes in preorder, and what is done when all of them are there.
+
+    ``scope`` is what ``scope()`` of a name that is built next gives, None where that is to be asked of the name.
+    """
 
     def __init__(self, module: nodes.Module, lines: list[str]) -> None:
         self.module = module
         self.lines = lines
         self.order: list[nodes.NodeNG] = []
         self.exact = True
+        self.scope: nodes.NodeNG | None = module
         self.globals: list[dict[str, list[nodes.Global]]] = []
         self.imports: list[tuple[nodes.ImportFrom, frozenset[str]]] = []
 
@@ -77,7 +81,10 @@ class Rest(TreeRebuilder):
     def build(self, raw: ast.AST, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
         """A node of another kind; its children need not be made in the order in which they stand."""
         tree.exact = False
-        return super().visit(raw, parent)
+        outer, tree.scope = tree.scope, None
+        node = super().visit(raw, parent)
+        tree.scope = outer
+        return node
 
 
 def documented(body: list[ast.stmt], parent: nodes.NodeNG) -> tuple[nodes.Const | None, list[ast.stmt]]:

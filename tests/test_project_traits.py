@@ -7,7 +7,7 @@ from snippets import ROOT, context
 
 from ldlm_lint.project.config_homes import _NAMES_FILES, _OPENS, _STARTS
 from ldlm_lint.project.questions.launches import _RANK_OPTION, _RANK_VARIABLE
-from ldlm_lint.project.steps import BACKWARD
+from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 
 CALLS = (

@@ -9,6 +9,7 @@ from functools import cached_property
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.sketch import Sketch
+from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
 
 _DEPTH = 5
@@ -219,14 +220,15 @@ class Calls:
         key = (path, scope)
         if key not in self._trains:
             self._trains[key] = False
-            function = self.function(path, scope)
-            self._trains[key] = bool(function and function.backward_lines) or (
-                depth < _DEPTH
-                and self._any_trains(
-                    path, self.project.calls_in(path, scope), depth
-                )
-            )
+            # The text of the project says no to most functions, before any of their files is parsed.
+            self._trains[key] = self.sketch.may_come_to(key, BACKWARD) and self._finds_training(path, scope, depth)
         return self._trains[key]
+
+    def _finds_training(self, path: str, scope: str, depth: int) -> bool:
+        function = self.function(path, scope)
+        if function is not None and function.backward_lines:
+            return True
+        return depth < _DEPTH and self._any_trains(path, self.project.calls_in(path, scope), depth)
 
     def _any_trains(self, path: str, calls: Iterable[CallSite], depth: int = 0) -> bool:
         return any(

@@ -13,6 +13,7 @@ from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.models import Models
 from ldlm_lint.project.reentrant import PINS
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, position_of
 from ldlm_lint.python.values import constant
@@ -24,7 +25,9 @@ _PRETRAINED = re.compile(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)
 _WITHOUT_OPTIONS = re.compile(
     rb"transformers[ \t\"']*(?:==|~=|<=|<)[ \t\"']*(?:[0-3]\.|4\.(?:[0-9]|[12][0-9]|3[0-4])(?!\d))"
 )
-_SHARDED = re.compile(rb"fully_shard\b|FullyShardedDataParallel|\bFSDP\b")
+_SHARDED = Trait(
+    re.compile(rb"fully_shard\b|FullyShardedDataParallel|\bFSDP\b"), (b"fully_shard", b"FullyShardedDataParallel", b"FSDP")
+)
 _REASON = "each step runs the layers' forward once more, inside its backward, to keep only their inputs until then"
 _ENABLE = 'gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})'
 
@@ -53,9 +56,8 @@ def enabling_fix(project: Project, models: Models, path: str, places: Sequence[s
 
 def _is_unsuited(project: Project, path: str) -> bool:
     """A version of transformers without the option, and FSDP, which has its own."""
-    files = {path, *project.trainings_of(path)}
     old = any(_WITHOUT_OPTIONS.search(project.data(posixpath.join(project.root, name))) for name in PINS)
-    return old or any(_SHARDED.search(project.data(one)) for one in files)
+    return old or project.any_shows(project.trainings_of(path) | {path}, _SHARDED)
 
 
 def _loads(module: nodes.Module, places: Sequence[str]) -> Iterator[nodes.Call]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.filesets import FileSet
-from ldlm_lint.project.steps import BACKWARD
-from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.training import BACKWARD, trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.guards import RANK
@@ -39,6 +38,7 @@ _SPAWNS = (
     rb"(?:spawn|start_processes|Process|\w*launch\w*|call_main|Fire|submit|(?<![.\w])run|app\.run)\s*"
     rb"\((?:[^()]|\([^()]*\))*?\b%s\b(?!\s*\()"
 )
+_PASSED = rb"%s(?<!\w%s)\b(?!\s*\()"
 _ENTRIES = {"main", "cli_main"}
 _TRAINER = re.compile(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*Trainer$")
 _TRAINERS_HOME = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|sentence_transformers)\b", re.M)
@@ -60,8 +60,13 @@ _BY_RANK = re.compile(rb"rank|gpu_id|\bpid\b|uuid")
 
 _RANK_TEST = Trait(
     re.compile(_TESTS_RANK.replace(b"%%", b"%")),
-    (b"rank", b"main", b"master", b"primary", b"root", b"chief", b"global_zero", b"should_save", b"gpu", b"process_index"),
+    (
+        *(b"rank", b"is_main", b"ismain", b"main_proc", b"mainproc", b"master", b"primary", b"is_root", b"chief", b"global_zero"),
+        *(b"should_save", b"gpu", b"process_index"),
+    ),
 )
+# What a name that tells the ranks apart is made of.
+_RANK_NAME = Trait(re.compile(rb"rank|gpu_id|pid|uuid|mkdtemp"), (b"rank", b"gpu_id", b"pid", b"uuid", b"mkdtemp"))
 
 Place = tuple[str, str]
 """A file and the dotted name of a function in it; empty for the module."""
@@ -135,10 +140,10 @@ class Ranks:
         path, scope = place
         if "." in scope:
             return False
-        pattern = re.compile(_SPAWNS % re.escape(scope).encode())
         word = scope.encode()
         users = (self._project.data(one) for one in self._project.importers(path))
-        return any(word in data and pattern.search(data) for data in users)
+        # Most texts only define and call it, which is found out in no time.
+        return any(_pattern(_PASSED, word).search(data) and _pattern(_SPAWNS, word).search(data) for data in users)
 
     def guarded(self, path: str, guards: Iterable[str]) -> bool:
         """Whether one of the conditions on a call of a file singles a process out."""
@@ -150,9 +155,11 @@ class Ranks:
 
         def means_rank(one: str) -> bool:
             data = self._project.data(one)
-            return word in data and self._project.any_shows((one,), _RANK_TEST) and _sets_by_rank(data, word)
+            return word in data and _sets_by_rank(data, word)
 
-        return self._project.any_that(self._files(path), f"means-rank {name}", means_rank)
+        # Few texts test a rank at all: those are looked for once, and not for each name.
+        files = self._project.showing(_RANK_TEST) & self._files(path)
+        return self._project.any_that(files, f"means-rank {name}", means_rank)
 
     def named_by_rank(self, path: str, names: Iterable[str]) -> bool:
         """Whether one of these variables and functions, in the trainings of a file, holds the rank."""
@@ -165,7 +172,8 @@ class Ranks:
             data = self._project.data(one)
             return word in data and _names_by_rank(data, word)
 
-        return self._project.any_that(self._files(path), f"named-by-rank {name}", is_named)
+        files = self._project.showing(_RANK_NAME) & self._files(path)
+        return self._project.any_that(files, f"named-by-rank {name}", is_named)
 
     def passes_rank(self, path: str, call: CallSite) -> bool:
         """Whether the text of a call speaks of the rank, or passes a variable that does."""

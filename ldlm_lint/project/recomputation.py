@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.project.config_fields import Subject
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.models import Part
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.block_stacks import repeated_block
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.skim import without_comments
@@ -18,9 +19,17 @@ from ldlm_lint.python.walks import nodes_of
 # FSDP has its own wrapper, which does not gather the parameters a third time; parallelize_module and pipelines cut the
 # model along lines that segments would cross; scripted modules, transforms of torch.func and captured graphs know no
 # saved-tensor hooks.
-_OTHER_WAYS = re.compile(
-    rb"fully_shard\b|FullyShardedDataParallel|\bFSDP\b|parallelize_module|PipelineModule|torch\.distributed\.pipelin|checkpoint_wrapper"
-    rb"|ScriptModule|torch\.func\b|functorch|forward_ad\b|make_graphed_callables|CUDAGraph\b|cuda\.graph\("
+_OTHER_WAYS = Trait(
+    re.compile(
+        rb"fully_shard\b|FullyShardedDataParallel|\bFSDP\b|parallelize_module|PipelineModule|torch\.distributed\.pipelin|checkpoint_wrapper"
+        rb"|ScriptModule|torch\.func\b|functorch|forward_ad\b|make_graphed_callables|CUDAGraph\b|cuda\.graph\("
+    ),
+    (
+        *(b"fully_shard", b"FullyShardedDataParallel", b"FSDP", b"parallelize_module", b"PipelineModule", b"checkpoint_wrapper"),
+        *(b"torch.distributed.pipelin", b"ScriptModule", b"torch.func", b"functorch", b"forward_ad", b"make_graphed_callables"),
+        *(b"CUDAGraph", b"cuda.graph("),
+    ),
+    code=True,
 )
 _SCRIPTS = re.compile(rb"jit\.script\(")
 _HOOKS = re.compile(rb"register_(?:module_)?forward_(?:pre_)?hook\(")
@@ -36,8 +45,7 @@ _LIBRARIES = ("transformers.", "diffusers.")
 def can_recompute(subject: Subject) -> bool:
     """Whether nothing speaks against running the blocks of a class a second time in each step."""
     project, models, path, model = subject.project, subject.models, subject.source.path, subject.model
-    files = {path, *project.trainings_of(path)}
-    if any(_OTHER_WAYS.search(without_comments(project.data(one))) for one in files):
+    if project.any_shows(project.trainings_of(path) | {path}, _OTHER_WAYS):
         return False
     if _HOOKS.search(without_comments(project.data(path))) or _is_scripted(project, path):
         return False

@@ -53,18 +53,17 @@ class Recording:
         """Where no call is resolved: a call of that name turns gradients off, or the function is handed to somebody."""
         name = scope.rpartition(".")[2]
         method = re.compile(rb"\." + name.encode() + rb"[ \t]*\(")
-        users = self._project.importers(path)
-        for other in self._project.files:
-            data = self._project.data(other)
-            if name.encode() not in data:
-                continue
-            if other in users and _is_handed_on(name, data):
-                return True
-            called = "." in scope and name not in _ANYBODY and method.search(data)
-            for call in self._project.flow(other).calls if called else ():
-                if call.callee.name.rpartition(".")[2] == name and not self._is_open(other, call, _DEPTH):
-                    return True
-        return False
+        if any(_is_handed_on(name, self._project.data(one)) for one in self._project.importers(path)):
+            return True
+        if "." not in scope or name in _ANYBODY:
+            return False
+        # The facts of a file are read only where its text calls something by that name.
+        texts = ((one, self._project.data(one)) for one in self._project.files)
+        others = (one for one, data in texts if name.encode() in data and method.search(data))
+        calls = ((other, call) for other in others for call in self._project.flow(other).calls)
+        return any(
+            call.callee.name.rpartition(".")[2] == name and not self._is_open(other, call, _DEPTH) for other, call in calls
+        )
 
     def differentiates_in(self, path: str, scope: str, loops: set[int]) -> bool:
         """Whether a function calls something that computes gradients, in these loops where some are given."""
@@ -145,5 +144,9 @@ def _names(slot: Slot, root: str) -> bool:
 
 def _is_handed_on(name: str, data: bytes) -> bool:
     """Whether a text uses a function as a value: passes it, or stores it."""
-    value = re.compile(rb"[=(,\[{:][ \t\n]*(?:\w+\.)*" + name.encode() + rb"[ \t]*[,)\]}\n]")
+    word = name.encode()
+    # What ends like a value is found fast.
+    if re.search(word + rb"[ \t]*[,)\]}\n]", data) is None:
+        return False
+    value = re.compile(rb"[=(,\[{:][ \t\n]*(?:\w+\.)*" + word + rb"[ \t]*[,)\]}\n]")
     return value.search(_IMPORTS.sub(b"", data)) is not None

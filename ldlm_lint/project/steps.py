@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import Callee, Function
 from ldlm_lint.python.rarity import names_evaluation
@@ -19,14 +20,6 @@ _STEP_FUNCTION = re.compile(
 _EPOCHS = re.compile(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
 _ONCE = re.compile(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
-# What `ldlm_lint.python.flow.is_backward` takes for a mark of a training step, as text.
-BACKWARD = Trait(
-    re.compile(
-        rb"(?:\.\s*(?:backward|manual_backward|zero_grad|train_batch)"
-        rb"|train(?:ing)?_(?:step|batch|iter|iteration|epoch|one_epoch|one_step)(?:_fn)?|optimize_parameters)\s*\("
-    ),
-    (b"backward", b"zero_grad", b"train_", b"training_", b"optimize_parameters"),
-)
 _ACCUMULATION = re.compile(rb"accum|micro", re.I)
 _DISTRIBUTED = Trait(
     re.compile(

@@ -19,6 +19,14 @@ _MANY_RANKS = Trait(
         *(b"deepspeed.init", b"init_distributed", b"lightning"),
     ),
 )
+# What `ldlm_lint.python.flow.is_backward` takes for a mark of a training step, as text.
+BACKWARD = Trait(
+    re.compile(
+        rb"(?:\.\s*(?:backward|manual_backward|zero_grad|train_batch)"
+        rb"|train(?:ing)?_(?:step|batch|iter|iteration|epoch|one_epoch|one_step)(?:_fn)?|optimize_parameters)\s*\("
+    ),
+    (b"backward", b"zero_grad", b"train_", b"training_", b"optimize_parameters"),
+)
 ON_TPU = Trait(re.compile(rb"torch_xla"), (b"torch_xla",))
 _DIVIDES_ACCUMULATION = Trait(
     re.compile(

@@ -48,9 +48,11 @@ class Traits:
 
     def all(self, trait: Trait) -> FileSet:
         """The files that have a trait."""
-        while self.any_that(FileSet(self._universe, self._universe.all.bits & ~self._shown.get(trait, 0)), trait, lambda path: trait.shows(self._data(path))):
-            pass
-        return FileSet(self._universe, self._shown.get(trait, 0))
+        unknown = FileSet(self._universe, self._universe.all.bits & ~self._known.get(trait, 0))
+        found = self._universe.of([path for path in unknown if trait.shows(self._data(path))])
+        self._known[trait] = self._universe.all.bits
+        self._shown[trait] = self._shown.get(trait, 0) | found.bits
+        return FileSet(self._universe, self._shown[trait])
 
     def any_that(self, paths: Collection[str], key: object, test: Callable[[str], bool]) -> bool:
         """Whether one of these files passes a test, which the key stands for."""
@@ -59,11 +61,13 @@ class Traits:
             return True
         if files.bits & self._shown.get(key, 0):
             return True
-        for path in FileSet(self._universe, files.bits & ~self._known.get(key, 0)):
-            bit = 1 << self._universe.numbers[path]
-            self._known[key] = self._known.get(key, 0) | bit
-            if test(path):
-                self._shown[key] = self._shown.get(key, 0) | bit
-                return True
-        return False
+        found = next(filter(test, FileSet(self._universe, files.bits & ~self._known.get(key, 0))), None)
+        if found is None:
+            self._known[key] = self._known.get(key, 0) | files.bits
+            return False
+        bit = 1 << self._universe.numbers[found]
+        # Those in front of it were put to the test as well.
+        self._known[key] = self._known.get(key, 0) | (files.bits & ((bit << 1) - 1))
+        self._shown[key] = self._shown.get(key, 0) | bit
+        return True
 

@@ -12,6 +12,7 @@ from ldlm_lint.model import Finding, Fix, Related, Span
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Path
     from ldlm_lint.project.calls import Calls
+    from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
     from ldlm_lint.project.datasets import Datasets
@@ -57,8 +58,6 @@ class Context:
         self.project = project
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
-        self.subclasses: dict[str, frozenset[tuple[str, str]]] = {}
-        self.builders: dict[str, frozenset[str]] = {}
 
     @cached_property
     def calls(self) -> Calls:
@@ -86,6 +85,13 @@ class Context:
         from ldlm_lint.project.models import Trees
 
         return Trees(self.project)
+
+    @cached_property
+    def makers(self) -> ClassMakers:
+        """Who makes objects of which classes."""
+        from ldlm_lint.project.class_makers import ClassMakers
+
+        return ClassMakers(self.project)
 
     @cached_property
     def models(self) -> Models:

@@ -46,7 +46,7 @@ def may_lack_checkpointing(context: Context, path: str, origins: str = "") -> bo
 
 def _speaks_for_all(project: Project) -> Callable[[str], bool]:
     """Whether a file that holds no model of its own checkpoints activations."""
-    return lambda path: project.skim(path).checkpoints_activations and not _MODELS.search(project.data(path))
+    return lambda path: not _MODELS.search(project.data(path)) and project.skim(path).checkpoints_activations
 
 
 def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:

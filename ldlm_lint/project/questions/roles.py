@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-
 from ldlm_lint.model import Finding, Related
-from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import runs_many_ranks, trains_on_cuda
 from ldlm_lint.python.names import published
@@ -21,46 +17,20 @@ def _model_trains(context: Context, finding: Finding, model: str) -> Verdict:
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    for trainer in project.trainers_of(path):
-        if trainer == path and path not in project.training_files and not context.runs_training(path):
-            # A model's own file may reach some training through a library that it imports, which trains something else.
-            continue
-        reach = project.reach(trainer)
-        names = {model, *(name for one, name in _subclasses(context, model) if one in reach)}
-        if any(not _builders(context, name).isdisjoint(reach) for name in names):
-            return Verdict(True)
+    makers = context.makers
+    # What costs most is asked last: the calls of all files are known, their texts are not.
+    for builders in (makers.calling, makers.holding):
+        for trainer in project.trainers_of(path):
+            reach = project.reach(trainer)
+            names = {model, *(name for one, name in makers.derived(model) if one in reach)}
+            if any(not reach.isdisjoint(builders(name)) for name in names) and _trains_itself(context, trainer, path):
+                return Verdict(True)
     return Verdict(False)
 
 
-def _subclasses(context: Context, model: str) -> frozenset[tuple[str, str]]:
-    """The classes, with their files, that name a class as one of their bases."""
-    if model not in context.subclasses:
-        context.subclasses[model] = frozenset(_find_subclasses(context.project, model))
-    return context.subclasses[model]
-
-
-def _find_subclasses(project: Project, model: str) -> Iterator[tuple[str, str]]:
-    derived = re.compile(rb"^class[ \t]+(\w+)\([^)]*(?<!\w)%s\b(?![ \t]*=)" % re.escape(model).encode(), re.M)
-    for path in project.files:
-        if model.encode() in (text := project.data(path)):
-            yield from ((path, name.decode()) for name in derived.findall(text))
-
-
-def _builders(context: Context, model: str) -> frozenset[str]:
-    """The files that build a class."""
-    if model not in context.builders:
-        project = context.project
-        context.builders[model] = frozenset(path for path in project.files if _builds(project, path, model))
-    return context.builders[model]
-
-
-def _builds(project: Project, path: str, model: str) -> bool:
-    """Whether a file calls a class, one of its ``from_…`` constructors, or keeps it among others to be called."""
-    if model in project.skim(path).called:
-        return True
-    name = re.escape(model).encode()
-    data = project.data(path)
-    return model.encode() in data and re.search(rb"(?<!\w)%s\.from_\w+\(|[\"'][ \t]*:[ \t]*(?:\w+\.)*%s[ \t]*[,}\n]" % (name, name), data) is not None
+def _trains_itself(context: Context, trainer: str, path: str) -> bool:
+    """Whether a training is a trainer's own, and none of a library that a model's file imports, which trains something else."""
+    return trainer != path or path in context.project.training_files or context.runs_training(path)
 
 
 def _stands_in_training_loop(context: Context, finding: Finding, place: str) -> Verdict:

@@ -1,0 +1,85 @@
+"""Who derives from a class, who makes objects of it, and which texts may tell the ranks apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldlm_lint.project import Project
+from ldlm_lint.project.class_makers import ClassMakers
+from ldlm_lint.project.hub_models import _SHARDED
+from ldlm_lint.project.ranks import _RANK_NAME, _RANK_TEST, _names_by_rank, _sets_by_rank
+from ldlm_lint.project.recomputation import _OTHER_WAYS
+
+ROOT = "/project"
+
+
+def makers(**texts: str) -> ClassMakers:
+    overlay = {f"{ROOT}/{name}.py": text.encode() for name, text in texts.items()}
+    return ClassMakers(Project(ROOT, overlay, overlay))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("class Small(Net):\n    pass\n", {"Small"}),
+        ("class Small(nets.Net, Mixin):\n    pass\n", {"Small"}),
+        ("class Small(\n    Mixin,\n    Net,\n):\n    pass\n", {"Small"}),
+        ("class One(Net):\n    pass\nclass Two(Net): pass\n", {"One", "Two"}),
+        ("class Small(Mixin, Net=1):\n    pass\n", set()),
+        ("class Small(Networks):\n    pass\n", set()),
+        ("subclass Small(Net)\n", set()),
+    ],
+)
+def test_derived_classes(text: str, names: set[str]) -> None:
+    assert makers(a=text).derived("Net") == {(f"{ROOT}/a.py", name) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("text", "calling", "holding"),
+    [
+        ("model = Net(3)\n", True, False),
+        ("from a import Net as N\nmodel = N(3)\n", False, False),
+        ("model = Net.from_pretrained(path)\n", False, True),
+        ("MODELS = {'net': nets.Net, 'other': Other}\n", False, True),
+        ("model: Net = load()\n", False, False),
+    ],
+)
+def test_files_that_make_objects_of_a_class(text: str, calling: bool, holding: bool) -> None:
+    found = makers(a=text)
+    assert (bool(found.calling("Net")), bool(found.holding("Net"))) == (calling, holding)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        *("is_main_process()", "ismain", "main_process", "mainproc", "is_master", "master_proc", "is_primary", "is_root()"),
+        *("rank_zero", "rankzero", "is_chief", "is_global_zero", "should_save", "get_rank()", "args.local_rank in (-1, 0)"),
+        *("rank == 0", "not dist_rank", "gpu == 0", "gpu_id == 0", "process_index == 0"),
+    ],
+)
+def test_no_text_that_tests_a_rank_is_left_out(test: str) -> None:
+    """The words of a trait are only faster: what gives a name to a test shows it."""
+    text = f"saves = {test}\n".encode()
+    assert _sets_by_rank(text, b"saves")
+    assert _RANK_TEST.shows(text)
+
+
+@pytest.mark.parametrize("value", ["rank", "gpu_id", "os.getpid()", "pid", "uuid4()", "mkdtemp()"])
+def test_no_text_that_names_by_rank_is_left_out(value: str) -> None:
+    text = f"path = {value}\n".encode()
+    assert _names_by_rank(text, b"path")
+    assert _RANK_NAME.shows(text)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("fully_shard", "FullyShardedDataParallel", "FSDP", "parallelize_module", "PipelineModule", "checkpoint_wrapper"),
+        *("torch.distributed.pipelining", "ScriptModule", "torch.func", "functorch", "forward_ad", "CUDAGraph", "cuda.graph("),
+        "make_graphed_callables",
+    ],
+)
+def test_other_ways_to_run_blocks(word: str) -> None:
+    assert _OTHER_WAYS.shows(f"x = {word}\n".encode())
+    assert not _OTHER_WAYS.shows(f"x = 1  # {word}\n".encode())
+    assert _SHARDED.shows(word.encode()) is (word in ("fully_shard", "FullyShardedDataParallel", "FSDP"))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import pytest
 from snippets import ROOT, argument, call, parsed, tree
 
+from ldlm_lint.checkers import host
+from ldlm_lint.config import Config
+from ldlm_lint.project.questions import QUESTIONS
 from ldlm_lint.python.flow import Callee, ModuleFlow, callee_of, is_backward, summarize
 from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.slots import ANY_ELEMENT, Slot, slots_of
+from ldlm_lint.source import Kind, Source
 
 
 def flow(code: str) -> ModuleFlow:
@@ -252,3 +257,17 @@ def test_names_of_places() -> None:
     module = tree("class C:\n    def f(self):\n        x = lambda: target()\n")
     assert position_of(call(module)) == "3:20"
     assert scope_name(call(module).scope()) == "C.f"
+
+
+def test_questions_that_come_to_flows_are_questions():
+    assert set(QUESTIONS) >= host._ASK_OF_FLOW
+
+
+def test_flow_is_made_ahead_only_for_such_a_question():
+    saves = b"import torch\ntorch.distributed.init_process_group()\nfor step, x in enumerate(range(9)):\n    torch.save(x, f'{step}.pt')\n"
+    loads = b"import torch\nx = torch.load('a.pt')\n"
+    found = {
+        text: host.lint(Source.from_bytes("/x/run.py", text, Kind.PYTHON), "run", Config.load(Path(__file__).parent.parent).facts) for text in (saves, loads)
+    }
+    assert found[saves].flow is not None and found[saves].flow.calls
+    assert found[loads].findings[0].claims and found[loads].flow is None

@@ -20,7 +20,6 @@ from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.flow import ModuleFlow, summarize
-from ldlm_lint.python.skim import Skim
 from ldlm_lint.python.tree import Parsed, parse
 from ldlm_lint.python.walks import preorder, release
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
@@ -32,6 +31,13 @@ if TYPE_CHECKING:
 
     from ldlm_lint.checkers.base import LdlmChecker
 
+# Questions that mostly come to where values go in the file itself: that is found while its tree is there. Of the other
+# files with claims the project asks it of one in four, and parses those once more.
+_ASK_OF_FLOW = frozenset({
+    *("call-makes-loader", "callee-saves", "dataset-works-per-item", "ddp-model-is-called"),
+    *("evaluation-records-gradients", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
+    *("runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
+})
 _Callback = Callable[[nodes.NodeNG], None]
 _Method = Callable[[Any, nodes.NodeNG], None]
 
@@ -85,8 +91,8 @@ def lint(
     if parsed.error_line:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
-    matters = parsed.module is not None and (Skim(source.data).trains or any(one.claims for one in findings))
-    flow, failures = _flow(parsed, source) if matters else (None, ())
+    asked = any(claim.kind in _ASK_OF_FLOW for one in findings for claim in one.claims)
+    flow, failures = _flow(parsed, source) if asked and parsed.module is not None else (None, ())
     scopes = scopes_of(parsed.module, source) if findings and parsed.module is not None and not parsed.error_line else None
     if parsed.module is not None:
         release(parsed.module)

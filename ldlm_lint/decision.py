@@ -114,10 +114,9 @@ def _launches(contexts: Iterable[Context], paths: Collection[str]) -> Iterable[t
     """The only script that launches a file, by the file, where the projects' launches are known anyway."""
     scripts: dict[str, set[str]] = defaultdict(set)
     for context in contexts:
-        for program in context.known_programs:
-            runs = context.project.reach(program.entry) if program.entry is not None else frozenset()
-            for path in {program.path, *(use.path for use in program.configs), *runs}.intersection(paths):
-                scripts[path].add(program.path)
+        for script, files in context.known_launches(paths):
+            for path in files:
+                scripts[path].add(script)
     only = ((path, next(iter(found))) for path, found in scripts.items() if len(found) == 1)
     # What a batch system starts cannot be run as it stands.
     return ((path, script) for path, script in only if script.endswith((".sh", ".bash")))

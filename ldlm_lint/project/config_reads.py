@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from astroid import nodes
 
 from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.project.call_texts import may_give
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import CLASS_KEYS, Home
 from ldlm_lint.project.index import Project
@@ -63,7 +64,7 @@ class ConfigReads:
         self._project = project
         self._calls = calls
         self._trees: dict[str, nodes.Module | None] = {}
-        self._sinks: dict[frozenset[str], tuple[Sink, ...]] = {}
+        self._sinks: dict[tuple[frozenset[str], str], tuple[Sink, ...]] = {}
         self._origins: dict[tuple[str, str, str, tuple[str, ...]], tuple[Origin, ...]] = {}
 
     def tree(self, path: str) -> nodes.Module | None:
@@ -72,17 +73,25 @@ class ConfigReads:
             self._trees[path] = tree_of(self._project, path)
         return self._trees[path]
 
-    def sinks(self, names: frozenset[str]) -> tuple[Sink, ...]:
-        """The calls of functions with these qualified names, tests left out."""
-        if names not in self._sinks:
-            self._sinks[names] = tuple(self._find_sinks(names))
-        return self._sinks[names]
+    def sinks(self, names: frozenset[str], parameter: str = "", positional: tuple[str, ...] = ()) -> tuple[Sink, ...]:
+        """The calls of functions with these qualified names, tests left out.
 
-    def _find_sinks(self, names: frozenset[str]) -> Iterator[Sink]:
-        words = {name.rpartition(".")[2].encode() for name in names}
+        With a parameter, files in which no such call can give it are left out, too.
+        """
+        key = names, parameter
+        if key not in self._sinks:
+            place = positional.index(parameter) if parameter in positional else None
+            self._sinks[key] = tuple(self._find_sinks(names, parameter, place))
+        return self._sinks[key]
+
+    def _find_sinks(self, names: frozenset[str], parameter: str, position: int | None) -> Iterator[Sink]:
+        last = {name.rpartition(".")[2] for name in names}
+        words = [name.encode() for name in last]
         for path in sorted(self._project.files):
             data = self._project.data(path)
             if self._project.is_test(path) or not any(word in data for word in words):
+                continue
+            if parameter and not may_give(data, last, parameter, position):
                 continue
             tree = self.tree(path)
             for node in nodes_of(tree, nodes.Call) if tree is not None else ():
@@ -98,7 +107,7 @@ class ConfigReads:
 
     def read_by(self, names: frozenset[str], parameter: str, positional: tuple[str, ...], key: str) -> list[tuple[Sink, Origin]]:
         """The calls that take an argument from a key of this name, whatever stands around it."""
-        found = ((sink, origin) for sink in self.sinks(names) for origin in self.origins(sink, parameter, positional))
+        found = ((sink, origin) for sink in self.sinks(names, parameter, positional) for origin in self.origins(sink, parameter, positional))
         return [(sink, origin) for sink, origin in found if origin.keys[-1] == key]
 
     def _of_argument(self, sink: Sink, parameter: str, positional: tuple[str, ...]) -> Iterator[Origin]:

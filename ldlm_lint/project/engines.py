@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,9 +25,10 @@ _ON = ("true", "True", True)
 class Engines:
     """The DeepSpeed and Accelerate files of a project, and the programs that run under them."""
 
-    def __init__(self, project: Project, launches: Launches) -> None:
+    def __init__(self, project: Project, launches: Callable[[], Launches]) -> None:
+        """``launches`` gives those of the project; most questions are answered without."""
         self._project = project
-        self._launches = launches
+        self._find_launches = launches
 
     @cached_property
     def configs(self) -> dict[str, Document]:
@@ -45,8 +46,9 @@ class Engines:
         known = self.configs
         if not known:
             return
-        named = {use.path for one in self._launches.running(path) for use in one.configs if use.path in known}
-        if not named and len(known) == 1 and not any(map(self._launches.of_config, known)):
+        launches = self._find_launches()
+        named = {use.path for one in launches.running(path) for use in one.configs if use.path in known}
+        if not named and len(known) == 1 and not any(map(launches.of_config, known)):
             # Nobody names it, so it may be anybody's: unknown is not a finding.
             named = set(known)
         for one in sorted(named):

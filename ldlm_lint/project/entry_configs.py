@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ldlm_lint.model import Span
+from ldlm_lint.shapes.walks import level_by_level
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 SUFFIX = re.compile(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")
@@ -28,6 +29,8 @@ _LOADS = frozenset(
         "from_file",
     }
 )
+_OPTIONS = frozenset({"add_argument", "option"})
+_ASKED = _LOADS | _OPTIONS | {"main", "hydra_main"}
 _DATA = re.compile(
     r"data|vocab|label|class|caption|annot|metadata|index|token|prompt|result|metric|token|stat|out|save|log", re.I
 )
@@ -71,7 +74,7 @@ def read(path: str, data: bytes) -> EntryConfigs:
     module = _parsed(source.text)
     if module is None:
         return EntryConfigs(hydra=_hydra_of_text(source))
-    calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]
+    calls = [node for node in level_by_level(module) if node.__class__ is ast.Call and _last_name(node.func) in _ASKED]
     hydra = next((found for node in calls if (found := _hydra(source, node))), None)
     defaults = tuple(found for node in calls if (found := _default(source, node)))
     loaded = tuple(found for node in calls for found in _loaded(source, node))
@@ -99,8 +102,15 @@ def _hydra_of_text(source: Source) -> Hydra | None:
     return Hydra(found.folder, found.name, source.span(start, end))
 
 
-def _name(node: ast.expr) -> str:
-    return ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_hydra(node: ast.expr) -> bool:
+    """``hydra.main`` or ``hydra_main``."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "main" and isinstance(node.value, ast.Name) and node.value.id == "hydra"
+    return isinstance(node, ast.Name) and node.id == "hydra_main"
 
 
 def _literal(node: ast.expr | None) -> str | None:
@@ -113,7 +123,7 @@ def _span(source: Source, node: ast.expr) -> Span:
 
 
 def _hydra(source: Source, node: ast.Call) -> Hydra | None:
-    if _name(node.func) not in ("hydra.main", "hydra_main"):
+    if not _is_hydra(node.func):
         return None
     given = {keyword.arg: keyword.value for keyword in node.keywords}
     given.update(zip(("config_path", "config_name"), node.args, strict=False))
@@ -124,7 +134,7 @@ def _hydra(source: Source, node: ast.Call) -> Hydra | None:
 
 def _default(source: Source, node: ast.Call) -> Named | None:
     """``add_argument("--config", default="configs/base.yaml")``, and click's option of the same shape."""
-    if _name(node.func).rpartition(".")[2] not in ("add_argument", "option"):
+    if _last_name(node.func) not in _OPTIONS:
         return None
     flag = next((text for one in node.args if (text := _literal(one)) and text.startswith("--")), None)
     value = next((keyword.value for keyword in node.keywords if keyword.arg == "default"), None)
@@ -136,7 +146,7 @@ def _default(source: Source, node: ast.Call) -> Named | None:
 
 def _loaded(source: Source, node: ast.Call) -> Iterator[Named]:
     """``OmegaConf.load("configs/base.yaml")``, ``yaml.safe_load(open("base.yaml"))``."""
-    name = _name(node.func).rpartition(".")[2] or (node.func.attr if isinstance(node.func, ast.Attribute) else "")
+    name = _last_name(node.func)
     first = node.args[0] if node.args else None
     text = _literal(first)
     if name not in _LOADS or first is None or text is None or not SUFFIX.fullmatch(text):

@@ -6,7 +6,8 @@ a fact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cached_property
 
 from ldlm_lint.model import Span
@@ -22,6 +23,7 @@ from ldlm_lint.project.programs import ConfigUse, Effective, Given, Place, Possi
 from ldlm_lint.shell.launch_grammar import Form, Invocation
 from ldlm_lint.source import Kind
 
+_DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 # Modules that people run beside their trainings.
 _TOOLS = frozenset(
     {
@@ -60,6 +62,30 @@ _TOOLS = frozenset(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A launch and the project's Python file that it runs; None for a foreign one, or where it is unknown."""
+
+    started: Started
+    entry: str | None
+
+    @property
+    def path(self) -> str:
+        """The file that it stands in."""
+        return self.started.frame.path
+
+    @property
+    def span(self) -> Span:
+        """The command."""
+        return self.started.span
+
+    @property
+    def is_program(self) -> bool:
+        """Whether it runs a Python file: ``srun hostname`` and ``python -c`` do not."""
+        invocation = self.started.invocation
+        return invocation.form is not Form.CODE and not (self.entry is None and _is_no_program(invocation))
+
+
 class Launches:
     """All programs that the files of a project start."""
 
@@ -69,12 +95,18 @@ class Launches:
         self._scripts = Scripts(project, self._paths)
         self._entries = Entries(project, self._paths, self._scripts)
         self._configs = Configs(project, self._paths)
+        self._programs: dict[Start, Program] = {}
 
     @cached_property
     def programs(self) -> tuple[Program, ...]:
         """Every program, ordered by file and place."""
-        found = [program for one in self._scripts.started() if (program := self._program(one)) is not None]
-        return tuple(sorted(found, key=lambda one: (one.span, one.via)))
+        return tuple(map(self._program, self.starts))
+
+    @cached_property
+    def starts(self) -> tuple[Start, ...]:
+        """What is known of every program before its arguments are, in the same order."""
+        found = (Start(one, self._entries.of(one)) for one in self._scripts.started())
+        return tuple(sorted((one for one in found if one.is_program), key=lambda one: (one.span, one.started.frame.via)))
 
     def entries_at(self, place: Span) -> frozenset[str]:
         """The project's Python files that the launches around a place run; of a script no other one's launches are read."""
@@ -85,12 +117,13 @@ class Launches:
         here = (one for one in self.programs if one.span.path == place.path and one.span.start <= place.start < one.span.end)
         return frozenset(one.entry for one in here if one.entry is not None)
 
-    def _program(self, started: Started) -> Program | None:
-        """A launch as a program; None for what runs no Python file, such as ``srun hostname`` or ``python -c``."""
+    def _program(self, start: Start) -> Program:
+        if start not in self._programs:
+            self._programs[start] = self._read(start.started, start.entry)
+        return self._programs[start]
+
+    def _read(self, started: Started, entry: str | None) -> Program:
         invocation = started.invocation
-        entry = self._entries.of(started)
-        if invocation.form is Form.CODE or (entry is None and _is_no_program(invocation)):
-            return None
         given, complete = arguments(started.frame, invocation.arguments)
         launcher = tuple(options(started.frame, invocation.options))
         return Program(
@@ -116,7 +149,15 @@ class Launches:
 
     def running(self, path: str) -> tuple[Program, ...]:
         """The programs whose entry is a Python file or imports it, directly or through others."""
-        return tuple(one for one in self.programs if one.entry is not None and path in self._project.reach(one.entry))
+        reach = self._project.reach
+        return tuple(self._program(one) for one in self.starts if one.entry is not None and path in reach(one.entry))
+
+    def taking_part(self, start: Start, paths: Collection[str]) -> frozenset[str]:
+        """Those of some files that a launch stands in, runs, or reads as its configuration."""
+        runs = self._project.reach(start.entry) if start.entry is not None else ()
+        documents = [path for path in paths if self._project.others.get(path) in _DOCUMENTS]
+        read = {use.path for use in self._program(start).configs} if documents else ()
+        return frozenset({start.path, *runs, *read}.intersection(paths))
 
     def configured(self, program: Program, wanted: Callable[[str], bool]) -> frozenset[tuple[str, ...]]:
         """The keys of a program's configuration files whose last part is wanted, as `value_of` takes them."""
@@ -143,4 +184,4 @@ def _count(started: Started, text: str | None) -> str | None:
     return texts.pop() if len(texts) == 1 else text
 
 
-__all__ = ["ConfigUse", "Effective", "Given", "Launches", "Place", "Possible", "Program"]
+__all__ = ["ConfigUse", "Effective", "Given", "Launches", "Place", "Possible", "Program", "Start"]

@@ -49,5 +49,22 @@ def nodes_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> list[ast.
     return found
 
 
+def level_by_level(top: ast.AST) -> list[ast.AST]:
+    """A node and all below it in the order of ``ast.walk``: what lies less deep comes first."""
+    fields, found, level = _FIELDS, [], _listed(top)
+    while level:
+        found += level
+        below: list[ast.AST] = []
+        for node in level:
+            for name in fields[node.__class__]:
+                value = getattr(node, name)
+                if value.__class__ is list:
+                    below += filter(None, value)
+                elif value is not None:
+                    below.append(value)
+        level = below
+    return found
+
+
 def _listed(value: object) -> list[ast.AST]:
     return value if isinstance(value, list) else [value] if isinstance(value, ast.AST) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.models import Models, Trees
     from ldlm_lint.project.pinning import Pinning
-    from ldlm_lint.project.programs import Program
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.samplers import Samplers
@@ -73,11 +72,13 @@ class Context:
 
         return Launches(self.project)
 
-    @property
-    def known_programs(self) -> tuple[Program, ...]:
-        """The programs of the launches, none where no question has asked for them: this is for hints alone."""
-        asked = "launches" in vars(self) and "programs" in vars(self.launches)
-        return self.launches.programs if asked else ()
+    def known_launches(self, paths: Collection[str]) -> Iterator[tuple[str, frozenset[str]]]:
+        """The scripts with a launch, once for each, and those of some files that take part in it: the script, code, configurations.
+
+        None where no question has asked for the launches: this is for hints alone.
+        """
+        asked = "launches" in vars(self) and "starts" in vars(self.launches)
+        return ((start.path, self.launches.taking_part(start, paths)) for start in (self.launches.starts if asked else ()))
 
     @cached_property
     def trees(self) -> Trees:
@@ -113,7 +114,7 @@ class Context:
         """The files of engines that take duties over from Python."""
         from ldlm_lint.project.engines import Engines
 
-        return Engines(self.project, self.launches)
+        return Engines(self.project, lambda: self.launches)
 
     @cached_property
     def homes(self) -> Homes:

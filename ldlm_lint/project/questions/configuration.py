@@ -61,6 +61,8 @@ def _distance(one: str, other: str) -> int:
 def _find_reached(
     context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool]
 ) -> Iterator[_Reached]:
+    if entry.name != topic.parameter and not _is_read_somewhere(context, entry.name):
+        return
     read = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
     taken = [(sink, origin) for sink, origin in read if may_match(origin, document, entry) and matters(sink)]
     # Who reads the file is asked last, since that takes a look at the whole project.
@@ -69,6 +71,12 @@ def _find_reached(
         for sink, origin in taken:
             if (sink.path in reach or origin.maker is not None) and matches(origin, document, entry, home, context.project):
                 yield _Reached(home, origin, sink)
+
+
+def _is_read_somewhere(context: Context, key: str) -> bool:
+    """Whether the text of any file holds a key: what reads none can hand it to no call, unless the call's own parameter is the key."""
+    project, word = context.project, key.encode()
+    return any(word in project.data(path) for path in project.files)
 
 
 def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -174,7 +182,7 @@ def _default_is_in_force(context: Context, finding: Finding, subject: str) -> Ve
     """
     name, _, default = subject.partition("|")
     path = finding.span.path
-    programs = [one for one in context.launches.programs if one.entry is not None and path in context.project.reach(one.entry)]
+    programs = context.launches.running(path)
     kept = [one for one in programs if not _gives_another(context, one, name, default)]
     if programs and not kept:
         return Verdict(False)

@@ -1,0 +1,54 @@
+"""Whether the calls in a text may give a parameter, before anything of it is parsed: by its name, its place or a star."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_TOKEN = re.compile(
+    rb"[()\[\]{},*]|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:\\[\s\S]|[^\"\\\n])*\"|'(?:\\[\s\S]|[^'\\\n])*'|#[^\n]*"
+)
+_OPENS = re.compile(rb"(?:[ \t\r\n]|\\\r?\n)*\(")
+_IMPORTED = re.compile(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+[\w, \t]*")
+_RENAMED = re.compile(rb"[ \t]*(?:as\b|\\|\()")
+
+
+def may_give(data: bytes, names: Iterable[str], parameter: str, position: int | None) -> bool:
+    """Whether a call of a function may give a parameter; ``position`` counts the parameters in front of it, if it has a place.
+
+    Where one of the names stands for anything but a call or an import, it may be called from anywhere.
+    """
+    word = b"|".join(re.escape(name.encode()) for name in names)
+    for match in re.finditer(rb"(?<!\w)(?:%s)(?!\w)" % word, data):
+        opens = _OPENS.match(data, match.end())
+        if opens is not None:
+            if _arguments_may_give(data, opens.end() - 1, parameter.encode(), position):
+                return True
+        elif not _is_imported(data, match.start(), match.end()):
+            return True
+    return False
+
+
+def _is_imported(data: bytes, start: int, end: int) -> bool:
+    """Whether a name is taken out of a module under this very name."""
+    before = data[data.rfind(b"\n", 0, start) + 1 : start]
+    return _IMPORTED.fullmatch(before) is not None and _RENAMED.match(data, end) is None
+
+
+def _arguments_may_give(data: bytes, opens: int, parameter: bytes, position: int | None) -> bool:
+    depth = commas = 0
+    for match in _TOKEN.finditer(data, opens):
+        token = match[0]
+        if token == b"*":
+            return True
+        if token in (b"(", b"[", b"{"):
+            depth += 1
+        elif token in (b")", b"]", b"}"):
+            depth -= 1
+            if depth == 0:
+                return parameter in data[opens : match.start()]
+        elif token == b"," and depth == 1:
+            commas += 1
+            if position is not None and commas >= position:
+                return True
+    return True

@@ -9,13 +9,56 @@ from __future__ import annotations
 
 import functools
 import re
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from ldlm_lint.model import Rule
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules import ALL
 from ldlm_lint.source import Kind
 
 _RUN = re.compile(rb"\w+")
+_BLANKED = bytes(one if _RUN.fullmatch(bytes((one,))) else 0x20 for one in range(256))
+
+
+class _Condition(NamedTuple):
+    """Of each group of words a file must hold one, and none of the silencers; ``cores`` are the groups as bits of `_Cores`."""
+
+    symbol: str
+    groups: tuple[tuple[bytes, ...], ...]
+    silencers: tuple[bytes, ...]
+    cores: tuple[int, ...]
+
+
+class _Cores:
+    """The longest runs of letters in words, each with a bit: whoever holds a word holds its core.
+
+    A core is looked for only where those are that it begins, ends or is filled with: without ``NCCL_`` there is none of the
+    names that have it in them.
+    """
+
+    def __init__(self, words: Iterable[bytes]) -> None:
+        cores = sorted({_core(word)[1] for word in words} - {b""}, key=lambda one: (len(one), one))
+        self._bits = {core: 2 << number for number, core in enumerate(cores)}
+        self._tree: dict[bytes, list[bytes]] = defaultdict(list)
+        for core in cores:
+            within = next((one for one in self._tree if one in core), core)
+            self._tree[within] += [core] if within != core else []
+
+    def mask(self, words: Iterable[bytes]) -> int:
+        """The bits of the cores of some words; that of no letters at all is in every text."""
+        return functools.reduce(int.__or__, (self._bits.get(_core(word)[1], 1) for word in words), 0)
+
+    def of(self, runs: bytes) -> int:
+        """The bits of the cores that a text holds."""
+        bits, found = self._bits, 1
+        for core, longer in self._tree.items():
+            if core in runs:
+                found |= bits[core]
+                for one in longer:
+                    if one in runs:
+                        found |= bits[one]
+        return found
 
 
 class _Words:
@@ -27,14 +70,14 @@ class _Words:
 
     def __init__(self, text: bytes) -> None:
         self._text = text
-        self._runs = b"\n".join(set(_RUN.findall(text)))
+        self.runs = b" ".join(set(text.translate(_BLANKED).split()))
         self._known: dict[bytes, bool] = {}
 
     def __contains__(self, word: bytes) -> bool:
         known = self._known.get(word)
         if known is None:
             plain, core = _core(word)
-            known = self._known[word] = core in self._runs and (plain or word in self._text)
+            known = self._known[word] = core in self.runs and (plain or word in self._text)
         return known
 
 
@@ -48,7 +91,11 @@ def _core(word: bytes) -> tuple[bool, bytes]:
 def rules_at_risk(data: bytes, kind: Kind) -> frozenset[str]:
     """The symbols of the rules that a file with these bytes may break; empty for most files."""
     words = _Words(without_comments(data) if kind is Kind.PYTHON else data)
-    return frozenset(rule.symbol for rule, groups, silencers in _conditions(kind) if _may_break(words, groups, silencers))
+    cores, conditions = _conditions(kind)
+    found = cores.of(words.runs)
+    return frozenset(
+        one.symbol for one in conditions if all(found & mask for mask in one.cores) and _may_break(words, one.groups, one.silencers)
+    )
 
 
 def _may_break(words: _Words, groups: tuple[tuple[bytes, ...], ...], silencers: tuple[bytes, ...]) -> bool:
@@ -63,14 +110,15 @@ def _may_break(words: _Words, groups: tuple[tuple[bytes, ...], ...], silencers: 
 
 
 @functools.cache
-def _conditions(kind: Kind) -> tuple[tuple[Rule, tuple[tuple[bytes, ...], ...], tuple[bytes, ...]], ...]:
-    """The rules about files of a kind, with the groups of words of which a file must hold one each, and their silencers."""
-    found = []
+def _conditions(kind: Kind) -> tuple[_Cores, tuple[_Condition, ...]]:
+    """What the rules about files of a kind need, and the cores of the words that they need."""
+    needs = []
     for rule in ALL:
         if kind.artefact in rule.reads:
             groups, silencers = (rule.triggers, *rule.requires), rule.silencers
             if rule.setting_triggers and kind is not Kind.PYTHON:
                 groups, silencers = (rule.setting_triggers,), ()
             if any(groups[0]):
-                found.append((rule, groups, silencers))
-    return tuple(found)
+                needs.append((rule.symbol, groups, silencers))
+    cores = _Cores(word for _, groups, _ in needs for group in groups for word in group)
+    return cores, tuple(_Condition(*one, tuple(map(cores.mask, one[1]))) for one in needs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ldlm_lint.project.filesets import FileSet
@@ -56,6 +56,7 @@ class Calls:
         self._loops: dict[tuple[str, str, frozenset[int]], bool] = {}
         self._callers: dict[tuple[str, str], FileSet] = {}
         self._members: dict[str, FileSet] = {}
+        self._held: dict[str, Mapping[str, int]] = {}
         self._calls_between: dict[tuple[str, str, str], tuple[CallSite, ...]] = {}
         self._targets: dict[tuple[str, Callee], tuple[tuple[str, Function], ...]] = {}
 
@@ -144,7 +145,7 @@ class Calls:
         rest = callers - by_name
         if not inside:
             return project.universe.joined(by_name, filter(project.imports_modules, rest & self._called_as_member(wanted)))
-        by_method = project.universe.of([other for other in rest if self._holds_method(other, path, wanted)])
+        by_method = rest & FileSet(project.universe, self._called_methods(wanted).get(path, 0))
         # ``module.Class.method(…)``
         by_module = filter(project.imports_modules, self._taking(path, head, rest - by_method))
         return project.universe.joined(by_name, by_method, by_module)
@@ -178,9 +179,15 @@ class Calls:
             self._members[name] = self.project.universe.of([path for path, data in texts if word in data and called.search(data)])
         return self._members[name]
 
-    def _holds_method(self, other: str, path: str, name: str) -> bool:
-        """Whether a method call by name alone may go from a file to another one."""
-        return path in self._method_holders(other, name)
+    def _called_methods(self, name: str) -> Mapping[str, int]:
+        """The files that a method call by name alone may go to, with those, as bits, that it may come from."""
+        if name not in self._held:
+            found: dict[str, int] = {}
+            for other in self.project.calling(name):
+                for holder in self._method_holders(other, name):
+                    found[holder] = found.get(holder, 0) | 1 << self.project.universe.numbers[other]
+            self._held[name] = found
+        return self._held[name]
 
     def _calls_from(self, other: str, path: str, scope: str) -> tuple[CallSite, ...]:
         """The calls in a file that go to a function of another one, or of its own."""

@@ -46,6 +46,7 @@ class Sketch:
         self._definitions: dict[str, tuple[list[int], list[_Definition]]] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._callers: dict[Place, frozenset[Place]] = {}
+        self._calls: dict[tuple[str, str], frozenset[str]] = {}
         self._leading: dict[Trait, frozenset[Place] | None] = {}
 
     def may_come_to(self, place: Place, trait: Trait) -> bool:
@@ -83,14 +84,25 @@ class Sketch:
 
     def _find_callers(self, path: str, scope: str) -> Iterator[Place]:
         name = scope.removesuffix(".__init__").rpartition(".")[2]
-        called = re.compile(rb"%s(?<!\w%s)[ \t]*\(" % (name.encode(), name.encode()))
         for other in self._may_call(path, scope):
-            data = self._project.data(other)
-            found = [match.start() for match in called.finditer(data) if not _defines(data, match.start())]
-            if name in self._project.skim(other).renamed:
-                # It goes by another name there.
-                yield from ((other, one) for one in {"", *(inner.scope for inner in self._of(other)[1])})
-            yield from ((other, one) for at in found for one in self._scopes(other, at))
+            yield from ((other, one) for one in self._calling(other, name))
+
+    def _calling(self, path: str, name: str) -> frozenset[str]:
+        """The functions of a file that may call something by its last name."""
+        key = (path, name)
+        if key not in self._calls:
+            self._calls[key] = frozenset(self._find_calls(path, name))
+        return self._calls[key]
+
+    def _find_calls(self, path: str, name: str) -> Iterator[str]:
+        if name in self._project.skim(path).renamed:
+            # It goes by another name there.
+            yield from ("", *(inner.scope for inner in self._of(path)[1]))
+            return
+        data = self._project.data(path)
+        for match in _call_of(name).finditer(data):
+            if not _defines(data, match.start()):
+                yield from self._scopes(path, match.start())
 
     def _of(self, path: str) -> tuple[list[int], list[_Definition]]:
         """Where the definitions of a file begin, and what they are."""
@@ -165,6 +177,11 @@ def _indent(data: bytes, begin: int, at: int) -> int | None:
     if data[begin + len(line) - len(text) :].startswith(_CLOSES):
         return None
     return len(line.expandtabs()) - len(text.expandtabs())
+
+
+@lru_cache(maxsize=1024)
+def _call_of(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"%s(?<!\w%s)[ \t]*\(" % (name.encode(), name.encode()))
 
 
 @lru_cache(maxsize=64)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
@@ -14,7 +16,7 @@ from ldlm_lint.model import FileResult, Finding, RuledOut
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import parses, syntax_of
 from ldlm_lint.rules import ALL, linter
-from ldlm_lint.shapes import COSTLY, PROSPECTS, possible
+from ldlm_lint.shapes import BROAD_PROSPECTS, COSTLY, PROSPECTS, possible
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, Source, UnreadableError
 
@@ -68,9 +70,10 @@ def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: H
         at_risk -= silent_in(source.path, source.data)
     if _is_whole(source, at_risk):
         at_risk = at_risk if source.kind is not Kind.PYTHON else _possible(at_risk, source)
-        ruled_out = _ruled_out(at_risk, source, holds) if holds is not None else ()
-        if ruled_out or not at_risk:
-            return FileResult(source.path, ruled_out=ruled_out)
+        ruled_out = _ruled_out(at_risk, source, holds) if holds is not None else None
+        at_risk = _possible_at_cost(at_risk, source) if ruled_out is None else frozenset()
+        if not at_risk:
+            return FileResult(source.path, ruled_out=ruled_out or ())
     return _lint(source, config, at_risk)
 
 
@@ -114,28 +117,48 @@ def _with_unparsed(result: FileResult, source: Source) -> FileResult:
 
 
 def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
-    """Of the rules whose words a Python file holds those that it may break by its shape."""
+    """Of the rules whose words a Python file holds those that it may break by its shape, as far as that costs little."""
     syntax = syntax_of(source) if at_risk else None
     if syntax is None:
         return at_risk
-    text = source.text.encode()
-    # Conditions that cost much are asked where nothing else needs a tree.
-    others = possible(at_risk - COSTLY, syntax, text)
-    return others | (at_risk & COSTLY if others else possible(at_risk & COSTLY, syntax, text))
+    return possible(at_risk - COSTLY, syntax, source.text.encode()) | (at_risk & COSTLY)
 
 
-def _ruled_out(at_risk: frozenset[str], source: Source, holds: Holds) -> tuple[RuledOut, ...]:
-    """The rules at risk with their functions, if the project rules all of them out; where one is left, a tree is needed."""
-    syntax = syntax_of(source) if at_risk and at_risk <= PROSPECTS.keys() else None
+def _possible_at_cost(at_risk: frozenset[str], source: Source) -> frozenset[str]:
+    """As `_possible`; conditions that cost much are asked where nothing else needs a tree."""
+    syntax = syntax_of(source) if at_risk and at_risk <= COSTLY else None
+    return at_risk if syntax is None else possible(at_risk, syntax, source.text.encode())
+
+
+def _ruled_out(at_risk: frozenset[str], source: Source, holds: Holds) -> tuple[RuledOut, ...] | None:
+    """The rules at risk with their functions, if the project rules all of them out; None where one is left.
+
+    Those that have none of the functions they are about are left out.
+    """
+    syntax = syntax_of(source) if at_risk <= PROSPECTS.keys() and at_risk else None
     if syntax is None:
-        return ()
-    found = []
-    for symbol in sorted(at_risk):
-        functions = PROSPECTS[symbol](syntax, source.text.encode())
-        if functions is None or holds(symbol, source.path, functions):
-            return ()
-        found.append((symbol, functions))
+        return None
+    text, found = source.text.encode(), []
+    for symbol in sorted(at_risk, key=lambda one: (one in COSTLY, one)):
+        functions = _without_a_chance(symbol, syntax, text, partial(holds, symbol, source.path))
+        if functions is None:
+            return None
+        if functions or symbol not in COSTLY:
+            found.append((symbol, functions))
     return tuple(found)
+
+
+def _without_a_chance(
+    symbol: str, syntax: ast.Module, text: bytes, holds: Callable[[Sequence[str]], bool]
+) -> tuple[str, ...] | None:
+    """Functions that a rule is about, or more, if the project rules it out for them: those that are told at less cost first."""
+    for prospect in filter(None, (BROAD_PROSPECTS.get(symbol), PROSPECTS[symbol])):
+        functions = prospect(syntax, text)
+        if functions is None:
+            return None
+        if (symbol in COSTLY and not functions) or not holds(functions):
+            return functions
+    return None
 
 
 def _is_whole(source: Source, at_risk: frozenset[str]) -> bool:

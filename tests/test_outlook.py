@@ -58,7 +58,7 @@ def linted(project: Path) -> tuple[RuledOut, ...]:
 
 
 def test_a_function_that_no_step_calls_is_named_and_left(project: Path) -> None:
-    assert linted(project) == ((RULE, ("norm",)),)
+    assert linted(project) == ((RULE, ("", "norm")),)
     assert not waits(check(project))
 
 
@@ -142,7 +142,7 @@ def test_other_processes_ask_too(project: Path, monkeypatch: pytest.MonkeyPatch)
     plain = Projects.may_hold
     monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked[2]) or plain(self, *asked))
     assert check(project, jobs=2).findings == check(project).findings
-    assert seen == [("norm",)]
+    assert seen == [("", "norm")]
 
 
 @pytest.mark.skipif(not available(), reason="time of a process is not counted here")

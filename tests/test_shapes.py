@@ -421,6 +421,7 @@ def test_rules_that_tests_silence_find_nothing_there(symbol: str, tmp_path: Path
         (tmp_path / f"test_{number}.py").write_bytes(path.read_bytes())
     (tmp_path / "pyproject.toml").write_text("")
     monkeypatch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
+    monkeypatch.setattr(linting, "silent_in", lambda path, data: frozenset())
     config = Config.load(tmp_path)
     assert symbol not in {finding.rule for finding in engine.run([tmp_path], config, base=tmp_path).findings}
 
@@ -451,4 +452,5 @@ def test_the_conditions_hide_nothing_in_real_repositories(select: tuple[str, ...
         with monkeypatch.context() as patch:
             patch.setattr(linting, "rules_at_risk", lambda data, kind: everything)
             patch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
+            patch.setattr(linting, "silent_in", lambda path, data: frozenset())
             assert engine.run([root], config, base=root).findings == spared, root

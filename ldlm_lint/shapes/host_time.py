@@ -29,6 +29,13 @@ def waiting_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None
     return None if _BACKWARD.search(data) else _scopes(outline_of(module, data))
 
 
+def every_function(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
+    """The dotted names of all functions, and the module's; None for a file with steps of its own."""
+    if _BACKWARD.search(data):
+        return None
+    return tuple(sorted({owner.scope for owner in outline_of(module, data).owners}))
+
+
 @functools.lru_cache(maxsize=1)
 def _scopes(outline: Outline) -> tuple[str, ...]:
     return tuple(sorted({owner.scope for owner in waiting(outline)}))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ldlm_lint.identity import folded
 from ldlm_lint.model import Finding, Problem, Rule, Span
@@ -33,8 +33,7 @@ _Insertion = tuple[int, str]
 """A byte offset and what is inserted there."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(NamedTuple):
     """New contents of the files that got comments, how many findings these silence, and those without a place."""
 
     contents: Mapping[str, bytes]
@@ -63,7 +62,7 @@ def add_ignores(findings: Iterable[Finding], sources: Mapping[str, object], rule
 def _commented(source: Source, findings: list[Finding], rules: Mapping[str, Rule]) -> tuple[Source, list[Problem]]:
     current, inserted, problems = source, [], []
     for finding in findings:
-        moved = replace(finding, span=_moved(finding.span, inserted))
+        moved = finding._replace(span=_moved(finding.span, inserted))
         rule = rules[finding.rule]
         if suppressions(current).covers(moved, rule):
             continue
@@ -85,7 +84,7 @@ def _moved(span: Span, inserted: Iterable[_Insertion]) -> Span:
     for offset, text in inserted:
         size = len(text.encode("ascii"))
         start = span.start + size * (offset <= span.start)
-        span = replace(span, start=start, end=span.end + size * (offset < span.end))
+        span = span._replace(start=start, end=span.end + size * (offset < span.end))
     return span
 
 
@@ -97,7 +96,7 @@ def _placed(source: Source, finding: Finding, rule: Rule) -> tuple[Source, _Inse
             after = Source.from_bytes(source.path, data, source.kind)
         except UnreadableError:
             continue
-        moved = replace(finding, span=_moved(finding.span, [(offset, text)]))
+        moved = finding._replace(span=_moved(finding.span, [(offset, text)]))
         if after.encoding == source.encoding and same_code(source, after) and suppressions(after).covers(moved, rule):
             return after, (offset, text)
     return None

@@ -12,7 +12,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import astuple, fields
 from pathlib import Path
 
 from ldlm_lint.gate import NEVER_HELD
@@ -22,7 +21,6 @@ from ldlm_lint.tomlfile import ConfigError, read_text
 
 FILE_NAME = ".ldlm-lint-baseline.json"
 SCHEMA = "ldlm-lint-baseline/1"
-_FIELDS = tuple(field.name for field in fields(Identity))
 _BETWEEN = re.compile(r"[\s,]*")
 
 Known = Mapping[Identity, int]
@@ -55,7 +53,7 @@ def _count(number: int) -> str:
 def render(known: Known) -> str:
     """The text of a baseline file: ASCII, sorted, one entry to a line."""
     entries = [
-        "    " + json.dumps({**dict(zip(_FIELDS, astuple(identity), strict=True)), "count": count})
+        "    " + json.dumps({**identity._asdict(), "count": count})
         for identity, count in sorted(known.items())
         if count > 0
     ]
@@ -110,7 +108,7 @@ def _checked(document: object, path: str, text: str) -> dict[Identity, int]:
         fault = _fault(entry)
         if fault:
             raise ConfigError(path, _line_of_entry(text, index), "findings", fault)
-        identity = Identity(*(entry[name] for name in _FIELDS))
+        identity = Identity(*(entry[name] for name in Identity._fields))
         identity = Identity(identity.path, renamed.get(identity.rule, identity.rule), identity.symbol, identity.code)
         # Equal entries are what git leaves of two branches that both added one.
         known[identity] = max(known.get(identity, 0), entry["count"])
@@ -119,9 +117,9 @@ def _checked(document: object, path: str, text: str) -> dict[Identity, int]:
 
 def _fault(entry: object) -> str:
     """What is wrong with an entry; empty where nothing is."""
-    if not isinstance(entry, dict) or entry.keys() != {*_FIELDS, "count"}:
-        return f"an entry must be an object with {', '.join(_FIELDS)} and count"
-    wrong = next((name for name in _FIELDS if not isinstance(entry[name], str)), "")
+    if not isinstance(entry, dict) or entry.keys() != {*Identity._fields, "count"}:
+        return f"an entry must be an object with {', '.join(Identity._fields)} and count"
+    wrong = next((name for name in Identity._fields if not isinstance(entry[name], str)), "")
     if wrong:
         return f"{wrong} must be a string"
     count = entry["count"]

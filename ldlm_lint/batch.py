@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,7 @@ def lint_files(
     known = {path: result for path, result in _remembered(files, config, overlay, session) if _holds(result, projects)}
     missing = [(path, kind) for path, kind in files if path not in known]
     for done, (path, kind, result) in enumerate(_linted(missing, config, overlay, projects, jobs), start=len(known) + 1):
-        known[path] = replace(result, flow=None)
+        known[path] = result._replace(flow=None)
         if result.flow is not None:
             projects.learn(result.flow)
         if session is not None and path.as_posix() not in overlay and may_be_kept(result):

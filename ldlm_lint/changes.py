@@ -8,10 +8,10 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class FileChanges:
+class FileChanges(NamedTuple):
     """The changes of one file.
 
     ``added`` are the first and last lines (1-based) of what was added or changed, ``removed`` the lines behind which

@@ -14,8 +14,8 @@ import io
 import os
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 from ldlm_lint import __version__
 from ldlm_lint.arguments import UsageError
@@ -29,8 +29,7 @@ from ldlm_lint.refusals import refuses, unwritten
 _COLLECTOR = (500_000, 20, 50)
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A subcommand: its name, one line of help and how it is used.
 
     The module of its name in `ldlm_lint.commands` is imported when it is the one to run: ``configure`` adds its

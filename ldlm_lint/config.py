@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldlm_lint import select as selection
 from ldlm_lint.model import Option, Rule, Severity
@@ -31,8 +31,7 @@ LEVELS = {severity.label: severity for severity in sorted(Severity, reverse=True
 _KINDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 
 
-@dataclass(frozen=True, slots=True)
-class Overrides:
+class Overrides(NamedTuple):
     """What the command line sets; None and the empty layer leave the file's values alone."""
 
     layer: Layer = NOTHING

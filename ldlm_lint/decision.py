@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.batch import Progress, lint_files
 from ldlm_lint.config import Config
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 _GAVE_UP = "gave up"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """The files that were linted, what kept others from it, and the findings that the project confirms.
 
     ``unseen`` and ``excluded`` are counts of the report. ``launches`` are the only scripts that launch a file with a

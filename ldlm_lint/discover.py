@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ldlm_lint.config import JOURNAL, Config, project_root
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
@@ -35,8 +36,7 @@ _NO_INPUT = "neither Python nor a shell script nor a configuration file, not che
 NOTHING_OVERLAID: Mapping[str, bytes] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(NamedTuple):
     """The files to lint, sorted by path, each once.
 
     ``problems`` are the named paths that could not be walked or held nothing to lint; ``excluded`` counts the named

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.changes import UNCHANGED, Changes
 from ldlm_lint.model import Finding, Identity
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 NEVER_HELD = frozenset({INTERNAL_ERROR.symbol, UNREADABLE_FILE.symbol})
 
 
-@dataclass(frozen=True, slots=True)
-class Sifted:
+class Sifted(NamedTuple):
     """What a gate held back: the findings, those that the baseline knows first, and how many of them it knows.
 
     ``gone`` are the known defects that nobody found, with how many of each.
@@ -107,7 +106,7 @@ class Gate:
         """The known defect that the fix of another one has given new code."""
         if path not in self.edited:
             return None
-        return next((one for one in gone if gone[one] > 0 and replace(one, code=identity.code) == identity), None)
+        return next((one for one in gone if gone[one] > 0 and one._replace(code=identity.code) == identity), None)
 
 
 EVERYTHING = Gate()

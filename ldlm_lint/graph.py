@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
@@ -28,16 +28,14 @@ _SPOKEN_OF = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(NamedTuple):
     """A place that a user can open: ``path`` is absolute, ``line`` 1-based."""
 
     path: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(NamedTuple):
     """A place that gives a value; ``texts`` is None where a value is unknown."""
 
     texts: tuple[str, ...] | None
@@ -45,8 +43,7 @@ class Shown:
     where: Where
 
 
-@dataclass(frozen=True, slots=True)
-class Valued:
+class Valued(NamedTuple):
     """A key, the place that decides it, and the places that it takes the place of, strongest first."""
 
     key: str
@@ -54,8 +51,7 @@ class Valued:
     shadows: tuple[Shown, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(NamedTuple):
     """A configuration file of a launch and the place that names it."""
 
     path: str
@@ -64,8 +60,7 @@ class Read:
     primary: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """One launch with everything that is shown of it."""
 
     where: Where
@@ -75,8 +70,7 @@ class Launch:
     values: tuple[Valued, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(NamedTuple):
     """The launches below some paths, and what could not be read."""
 
     launches: tuple[Launch, ...]

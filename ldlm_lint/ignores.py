@@ -6,9 +6,8 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.autofix import disk
 from ldlm_lint.config import Config, project_root, relative_to
@@ -30,8 +29,7 @@ def note_nothing(kind: str, path: str) -> None:
     """For who does not want to know."""
 
 
-@dataclass(frozen=True, slots=True)
-class Level:
+class Level(NamedTuple):
     """The ignore patterns of one directory; ``any`` matches what one of them may match."""
 
     directory: str

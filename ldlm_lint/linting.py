@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def _with_unparsed(result: FileResult, source: Source) -> FileResult:
     """The result of a notebook together with the cells that are no Python."""
     from ldlm_lint.notebooks.fixes import unparsed
 
-    return replace(result, findings=tuple(sorted((*result.findings, *unparsed(source)), key=lambda one: one.order)))
+    return result._replace(findings=tuple(sorted((*result.findings, *unparsed(source)), key=lambda one: one.order)))
 
 
 def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:

@@ -10,7 +10,7 @@ import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
@@ -71,8 +71,7 @@ class Applicability(enum.IntEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Span:
+class Span(NamedTuple):
     """A half-open range of bytes ``[start, end)`` of one file.
 
     ``path`` is absolute with forward slashes; ``cell`` is the notebook cell it lies in, None elsewhere.
@@ -84,16 +83,14 @@ class Span:
     cell: int | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace the bytes of ``span`` by ``text``; an empty span inserts, an empty text deletes."""
 
     span: Span
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """Edits that are applied all or none.
 
     ``reason`` says why the fix is not safe (empty for SAFE). Fixes of one ``group`` are merged into one fix
@@ -113,16 +110,14 @@ class Fix:
     isolation: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(NamedTuple):
     """Another place that a finding rests on, with a note that says what stands there."""
 
     span: Span
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """What must hold in the rest of the project for a finding to stand.
 
     ``kind`` names the question (a key of `ldlm_lint.project.QUESTIONS`), ``subject`` what it is asked of.
@@ -132,8 +127,7 @@ class Claim:
     subject: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One defect at one place.
 
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it
@@ -168,8 +162,7 @@ class Finding:
         return (self.span.path, self.span.start, self.span.end, self.code)
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """A threshold or value that a user may set under its name in ``[tool.ldlm-lint]``.
 
     ``kind`` is the type a value must have (int, float, str, bool or list, a list of strings).
@@ -181,16 +174,14 @@ class Option:
     kind: type = int
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A primary source of a rule's claim."""
 
     title: str
     url: str
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(NamedTuple):
     """The observation of the runtime probe that confirms or refutes a rule's findings.
 
     ``confirms`` continues "it confirms a finding where ...". ``device_bound``: a run on another device than the one
@@ -213,8 +204,7 @@ class Probe:
         return f"ldlm-lint probe run -- {launch}" if self.watched else f"ldlm-lint probe --only {self.experiment}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A defect, declared once: the only place where its texts, thresholds and levels are written.
 
     ``code`` is a pylint message id whose letter is the severity and whose first two digits are the family;
@@ -275,8 +265,7 @@ class Rule:
         return self.message % fields if args else self.message
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """Something that kept a file or a path from being checked; it makes the run end with exit code 3."""
 
     path: str
@@ -288,8 +277,7 @@ RuledOut = tuple[str, tuple[str, ...]]
 """The symbol of a rule, and the functions of a file that could break it, by their dotted names; none means any."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileResult:
+class FileResult(NamedTuple):
     """What one file yields; a pure function of its bytes, the version and the configuration.
 
     ``unseen`` counts the stretches of a script that the parsers could not read; ``flow`` is where values go inside a
@@ -306,8 +294,7 @@ class FileResult:
     ruled_out: tuple[RuledOut, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Identity:
+class Identity(NamedTuple):
     """What a finding is known by when the lines around it move.
 
     ``path`` is relative to the project, ``symbol`` the dotted name of the function or class around it, in a

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ldlm_lint.config import Config
 from ldlm_lint.rules import ALL
@@ -27,8 +26,7 @@ _OPTIONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """A key with its value, as JSON has it, and where that comes from."""
 
     key: str

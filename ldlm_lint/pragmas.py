@@ -14,7 +14,7 @@ import itertools
 import re
 import tokenize
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ldlm_lint.source import Kind, Source
 
@@ -24,8 +24,7 @@ _DIRECTIVE = re.compile(r"#(?:SBATCH|PBS|BSUB)\b")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(NamedTuple):
     """A comment at a 1-based line.
 
     ``alone`` says that nothing else stands on the line. ``first`` and ``last`` are the lines it speaks about: those of
@@ -112,7 +111,7 @@ def _placed(line: int, text: str, alone: bool, statement: tuple[int, int]) -> Co
 def _within_cell(comment: Comment, source: Source) -> Comment:
     """A comment at the end of a notebook's cell says nothing about the next cell."""
     _, bottom = source.cell_lines(source.line_starts[comment.line - 1])
-    return replace(comment, first=comment.line, last=comment.line) if comment.first > bottom else comment
+    return comment._replace(first=comment.line, last=comment.line) if comment.first > bottom else comment
 
 
 def _python(source: Source) -> tuple[_Found, _Statements]:

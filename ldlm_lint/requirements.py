@@ -10,9 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.untrusted_toml import loads
 
@@ -43,8 +42,7 @@ _BUILD = re.compile(r"(?<=\d)\+[\w.]+")
 _QUOTED = re.compile(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
 
 
-@dataclass(frozen=True, slots=True)
-class TorchRange:
+class TorchRange(NamedTuple):
     """The oldest and the newest torch that a project runs on; None where it does not bound them."""
 
     oldest: TorchVersion | None = None

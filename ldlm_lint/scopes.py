@@ -10,7 +10,6 @@ import io
 import tokenize
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.source import Kind, Source
@@ -109,8 +108,7 @@ def _decorators(definition: ast.AST | nodes.NodeNG) -> list[ast.AST] | list[node
     return definition.decorators.nodes if definition.decorators is not None else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     """A logical line: how deep it is indented, the physical lines it takes, and its first words."""
 
     depth: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import DEPRECATED, Rule, Severity
 
@@ -30,8 +30,7 @@ class SelectorError(ValueError):
         self.selector = selector
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """The selectors of one place; ``select`` is None where that place does not replace the set."""
 
     select: tuple[str, ...] | None = None
@@ -42,8 +41,7 @@ class Layer:
 NOTHING = Layer()
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(NamedTuple):
     """What a selector names: the rules, and how specific it is (0 for ``ALL``, `_EXACT` for one rule)."""
 
     rules: tuple[Rule, ...]

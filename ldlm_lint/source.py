@@ -14,9 +14,8 @@ import io
 import itertools
 import re
 import tokenize
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint import notebooks
 from ldlm_lint.model import Span
@@ -63,8 +62,7 @@ def read_bytes(path: Path) -> bytes:
     return path.read_bytes()
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(NamedTuple):
     """A stretch of a virtual text and the file bytes it comes from.
 
     ``start`` is the offset (in bytes of the virtual text) where the stretch begins, ``origin`` the offset of

@@ -19,8 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import Finding, Rule, Span
 from ldlm_lint.pragmas import Comment, comments
@@ -33,8 +32,7 @@ MARK = b"ldlm-lint:"
 PRAGMA = re.compile(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
 
 
-@dataclass(frozen=True, slots=True)
-class Pragma:
+class Pragma(NamedTuple):
     """One ``ldlm-lint`` comment: the lines it speaks about (1-based, inclusive) and the names, None for all.
 
     ``match`` is where it stands in the text of ``comment``.
@@ -68,8 +66,7 @@ class Pragma:
         return self.names is None or not self.names.isdisjoint((rule.symbol, rule.code, *rule.old_names))
 
 
-@dataclass(frozen=True)
-class Suppressions:
+class Suppressions(NamedTuple):
     """The pragmas of one file."""
 
     source: Source

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -283,5 +282,5 @@ def test_a_message_names_lines_of_cells(book):
     )
     (told,) = in_cells([finding], {source.path: source})
     assert told.args == (("where", "line 1 of cell 4"), ("also", "line 1 of cell 4"), ("n", 3))
-    finding = replace(finding, span=source.span(there, there + 5))
+    finding = finding._replace(span=source.span(there, there + 5))
     assert in_cells([finding], {source.path: source})[0].args[0] == ("where", "line 1")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cached_property
 
 import pytest
@@ -189,6 +188,6 @@ def test_what_is_kept_needs_no_reading() -> None:
         raise AssertionError("read")
 
     again = Recalled(kept(_FILES[-1]), read)
-    assert all(getattr(again, one.name) is not None for one in fields(Kept))
+    assert all(getattr(again, name) is not None for name in Kept._fields)
     with pytest.raises(AssertionError, match="read"):
         again.cuda  # noqa: B018

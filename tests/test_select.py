@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from ldlm_lint.model import Rule, Severity
@@ -96,7 +94,7 @@ def test_unknown_selector_names_the_nearest(selector: str, hint: str) -> None:
 
 
 def test_a_deprecated_rule_is_switched_on_by_its_own_name_alone() -> None:
-    old = dataclasses.replace(rule("W7290", "old-rule", default=False), status="deprecated", successor="new-rule")
+    old = rule("W7290", "old-rule", default=False)._replace(status="deprecated", successor="new-rule")
     rules = (*RULES, old)
     for layer in (Layer(("ALL",)), Layer(("72",)), Layer(("W7",)), Layer((), ("ALL",))):
         assert "old-rule" not in selected_by_layers(rules, [layer]) and deprecated(rules, [layer]) == ()

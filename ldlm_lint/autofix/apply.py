@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.autofix.resolve import choose, edit_key, well_formed
@@ -21,8 +22,7 @@ FixIdentity = tuple[tuple[str, bytes, bytes, str], ...]
 """What `identity_of` knows a fix by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(NamedTuple):
     """A fix that was left out: the rules that proposed it, the file it would have broken, and how."""
 
     rules: tuple[str, ...]
@@ -31,8 +31,7 @@ class Rejection:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class FixResult:
+class FixResult(NamedTuple):
     """What fixing would change; nothing is written yet.
 
     ``changed`` holds the new bytes of the files that differ, ``applied`` the number of fixed findings by rule
@@ -87,8 +86,7 @@ def fix_files(
     return FixResult(changed, dict(applied), _unique(rejected.values()), rounds, False, unsettled)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kinds:
+class _Kinds(NamedTuple):
     """What depends on the kind of a file: its validator and its encoding."""
 
     validators: Mapping[Kind, Validator]

@@ -8,7 +8,7 @@ import itertools
 import re
 import tokenize
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.source import Source
@@ -52,8 +52,7 @@ def _is_call(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     """A token with its kind and its half-open range of characters in the call.
 
     ``text`` is empty unless it is a name or an operator: pieces of an f-string may read like either.
@@ -65,8 +64,7 @@ class _Token:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(NamedTuple):
     """A call as text: everything between its parentheses, cut into tokens.
 
     ``opening`` and ``closing`` are the offsets behind ``(`` and of ``)``; ``inside`` are the tokens between them,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
@@ -29,7 +28,7 @@ def merge_groups(findings: Iterable[Finding], withdrawn: Collection[Finding]) ->
             groups[finding.fix.group].append(finding)
     merged = {name: _Merged(members, name in incomplete) for name, members in groups.items()}
     return [
-        dataclasses.replace(finding, fix=merged[finding.fix.group].fix_of(finding))
+        finding._replace(fix=merged[finding.fix.group].fix_of(finding))
         if finding.fix and finding.fix.group
         else finding
         for finding in live
@@ -102,7 +101,7 @@ def _union(edits: Iterable[Edit]) -> tuple[Edit, ...]:
     result: dict[object, Edit] = {}
     for edit in dict.fromkeys(edits):
         earlier = result.get(edit.span)
-        result[edit.span] = dataclasses.replace(edit, text=earlier.text + edit.text) if earlier else edit
+        result[edit.span] = edit._replace(text=earlier.text + edit.text) if earlier else edit
     return tuple(sorted(result.values(), key=edit_key))
 
 

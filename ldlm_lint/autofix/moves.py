@@ -6,7 +6,7 @@ import bisect
 import difflib
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.model import Edit
@@ -18,8 +18,7 @@ _INDENT = b" \t"
 _LONGEST = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """The bytes ``[start, end)`` become ``new``; a piece of ``layout`` changes how a line is indented, nothing else."""
 
     start: int

@@ -10,8 +10,8 @@ import enum
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ldlm_lint.autofix import disk
 from ldlm_lint.autofix.journal import LARGEST_FILE, Journal, JournalError, State
@@ -40,8 +40,7 @@ class Content(enum.Enum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True)
-class Recovered:
+class Recovered(NamedTuple):
     """How an interrupted run was brought to an end.
 
     ``completed`` says that all its changes had been made and stay; else ``restored`` are the files that have their old
@@ -54,8 +53,7 @@ class Recovered:
     left: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
+class _Step(NamedTuple):
     """One file of a run on its way."""
 
     real: Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ldlm_lint.autofix.journal import Journal, JournalError, State
 from ldlm_lint.autofix.root import journal_root, runs_of
@@ -14,8 +14,7 @@ from ldlm_lint.autofix.runs import Run
 from ldlm_lint.autofix.transaction import Content, Recovered, commit, content, finish_undo, recover
 
 
-@dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(NamedTuple):
     """What an undo did; paths are relative to the journal's root.
 
     ``run`` was taken back (None: there was none, or an interrupted one has just been): ``restored`` have their old bytes

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -103,7 +102,7 @@ class Session:
     def keep(self, kind: Kind, config_key: str, result: FileResult) -> None:
         """Learn what linting a file gave; where values go in it is a fact of its own, which few runs ask for."""
         path = result.path
-        self._learn(self._pack("results", config_key), path, self._content(path, kind), replace(result, flow=None))
+        self._learn(self._pack("results", config_key), path, self._content(path, kind), result._replace(flow=None))
         if result.flow is not None:
             self._learn(self._pack(FLOW), path, self.looks.inputs["file"][path], result.flow)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -21,8 +21,7 @@ _PRIVATE = {
 }
 
 
-@dataclass(frozen=True)
-class Moved:
+class Moved(NamedTuple):
     """A name that moved to ``torch.amp``, and the device type that its old module stands for."""
 
     name: str
@@ -50,8 +49,7 @@ class Role(enum.Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """A use of a moved name; ``node`` is the name as the file writes it."""
 
     node: nodes.NodeNG

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -22,8 +22,7 @@ _DIFFERENTIATED = "_ldlm_differentiated"
 _LISTS = ("list", "defaultdict")
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(NamedTuple):
     """A loss that is added to or put into something that outlives the step.
 
     ``parts`` are the expressions of the value whose graph is kept; ``into`` is what keeps it, by its code; ``backward``
@@ -39,8 +38,7 @@ class Kept:
     by_callers: bool = False
 
 
-@dataclass(frozen=True)
-class _Candidate:
+class _Candidate(NamedTuple):
     node: nodes.NodeNG
     value: nodes.NodeNG
     into: nodes.NodeNG

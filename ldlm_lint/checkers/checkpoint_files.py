@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
 
@@ -42,8 +41,7 @@ _STATE = re.compile(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|sn
 _REASON = "older checkpoints are deleted during the run"
 
 
-@dataclass(frozen=True)
-class _Save:
+class _Save(NamedTuple):
     """A call that saves under a numbered name: where it stands, the counters in it, what the project must confirm."""
 
     node: nodes.Call

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -46,8 +46,7 @@ _PURE = {
 }
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """An expression whose value is a part of a path; ``whole`` if it is written as a whole number would be."""
 
     node: nodes.NodeNG
@@ -57,8 +56,7 @@ class Value:
 Part = str | Value
 
 
-@dataclass(frozen=True)
-class Numbered:
+class Numbered(NamedTuple):
     """A path whose last component holds one running number: what stands before and behind it, and the folder's parts."""
 
     folder: tuple[Part, ...]

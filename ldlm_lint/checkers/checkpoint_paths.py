@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -76,8 +77,7 @@ class Words:
         return any(map(_OWN_TO_A_PROCESS.search, [*self.all, *self.texts]))
 
 
-@dataclass(frozen=True)
-class Save:
+class Save(NamedTuple):
     """A call that writes an object to a path."""
 
     node: nodes.Call

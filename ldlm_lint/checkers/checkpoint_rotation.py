@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -59,8 +59,7 @@ def {name}(path, before, after, keep={keep}):
 '''
 
 
-@dataclass(frozen=True)
-class _Rotated:
+class _Rotated(NamedTuple):
     """A save with the expression of its path, and how its file is named."""
 
     node: nodes.Call

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -21,8 +21,7 @@ _CATCHERS = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
 _ITERABLE = {"torch.utils.data.IterableDataset"}
 
 
-@dataclass(frozen=True)
-class Conflict:
+class Conflict(NamedTuple):
     """Two options of a call that exclude each other; ``spare`` are the arguments that a fix may drop."""
 
     left: str

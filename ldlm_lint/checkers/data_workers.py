@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -34,8 +34,7 @@ _IN_MEMORY = frozenset(
 SETTING = re.compile(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(NamedTuple):
     """A number of workers: the expression that a user would edit, the number as a text, and whether it is the node's CPU count."""
 
     place: nodes.NodeNG

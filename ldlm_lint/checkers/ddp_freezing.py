@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -26,8 +27,7 @@ _WAITS = "DDP still waits for its gradients, and the second step raises"
 _DRIFTS = "DDP does not reduce its gradients, and the ranks drift apart"
 
 
-@dataclass(frozen=True)
-class LateChange:
+class LateChange(NamedTuple):
     """A place that changes what requires gradients behind DDP's back, in the words of the message."""
 
     node: nodes.NodeNG

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -20,8 +20,7 @@ _WHOLE = re.compile(r"(_|^)(all|model|net|network|module|modules|params?|paramet
 _FLAGS = (True, False)
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A place that sets ``requires_grad``: of what, to what (None: computed), and whether of ``some`` parameters only."""
 
     node: nodes.NodeNG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -35,8 +35,7 @@ _INHERITED = "a process that the program starts may read it"
 _BRANCHES = ("body", "orelse", "handlers", "finalbody")
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """A name and a value that a statement hands to the environment; ``part`` is its place in the statement."""
 
     statement: nodes.NodeNG
@@ -72,8 +71,7 @@ def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Editor:
+class _Editor(NamedTuple):
     """Takes assignments out of Python that nothing reads; every other variable is rewritten in its place."""
 
     module: nodes.Module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -29,8 +29,7 @@ _TORCH = "_ldlm_imports_torch"
 _PLAIN = frozenset({"object", "ABC", "abc.ABC", "typing.Generic", "typing.Protocol", "Generic", "Protocol"})
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """A call that runs a model for its results.
 
     ``loops`` are those around it that compute no gradients, innermost first; ``direct`` where the model is called here,

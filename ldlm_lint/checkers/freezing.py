@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -43,8 +43,7 @@ _COUNTER = re.compile(r"step|epoch|iter", re.I)
 _ONCE = re.compile(r"init|frozen|freez|done|setup|ready|built|first", re.I)
 
 
-@dataclass(frozen=True)
-class Toggle:
+class Toggle(NamedTuple):
     """A place that sets ``requires_grad`` of parameters: its node, in words whose, and the loops that repeat it."""
 
     node: nodes.NodeNG
@@ -62,14 +61,12 @@ class Toggle:
         return f"{self.scope}|{','.join(map(str, self.loops))}"
 
 
-@dataclass(frozen=True)
-class _Setting:
+class _Setting(NamedTuple):
     node: nodes.NodeNG
     target: nodes.NodeNG
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(NamedTuple):
     """What a file says of its names: which are modules, and which attributes are parameters."""
 
     modules: set[str]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -16,8 +16,7 @@ from ldlm_lint.python.walks import nodes_of
 _NO_GRADIENT = {"no_grad", "inference_mode"}
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(NamedTuple):
     """What runs the forward pass, as it is written; ``always_wrapped`` where the file wraps it on every path."""
 
     text: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -17,8 +17,7 @@ from ldlm_lint.source import Source
 _REPEATABLE = (nodes.Name, nodes.Attribute, nodes.Const, nodes.BinOp, nodes.BoolOp, nodes.Compare, nodes.UnaryOp)
 
 
-@dataclass(frozen=True)
-class EarlyTest:
+class EarlyTest(NamedTuple):
     """A test as text; ``last`` where it is true for the last micro-batch, ``loose`` where ``and`` binds closer."""
 
     text: str
@@ -93,8 +92,7 @@ def _last_of_loop(source: Source, found: Accumulation) -> str | None:
     return None if changed & {index.name, number.text} else f"{index.name} == {number.written} - 1"
 
 
-@dataclass(frozen=True)
-class _Number:
+class _Number(NamedTuple):
     """The variable that says how many passes there are, and the expression for their number."""
 
     text: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -28,8 +29,7 @@ _PLACES = (nodes.Call, nodes.FormattedValue, nodes.If, nodes.While, nodes.IfExp,
 _WEIGHTS = re.compile(r"state_dict|(^|[._])(model|module|ema|net|parameters|param|weights?)$|named_parameters")
 
 
-@dataclass(frozen=True)
-class Sync:
+class Sync(NamedTuple):
     """A place where the host waits; it ``branches`` where a condition on the device decides what is launched next."""
 
     node: nodes.NodeNG

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -25,8 +25,7 @@ _USES = {"torch.save"}
 _DEPTH = 4
 
 
-@dataclass(frozen=True)
-class LiveState:
+class LiveState(NamedTuple):
     """A state that is no copy: where it is handed on or kept, in words how, where it is used later; ``states`` are its expressions."""
 
     node: nodes.NodeNG

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
 from pylint.checkers import BaseChecker
@@ -139,8 +139,7 @@ class ProjectChecker(LdlmChecker):
         add_message(self.linter, finding, source)
 
 
-@dataclass(frozen=True, slots=True)
-class _Visit:
+class _Visit(NamedTuple):
     """What a file gave when it had a ``content``; ``new`` if no earlier run has left it."""
 
     result: FileResult

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -27,8 +27,7 @@ SCALERS = frozenset(
 _BFLOAT = "bfloat16"
 
 
-@dataclass(frozen=True)
-class ScaledClip:
+class ScaledClip(NamedTuple):
     """Clippings (one edit mends them all) of gradients that ``step`` unscales only afterwards."""
 
     clips: tuple[Event, ...]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -28,8 +28,7 @@ _CACHE = "_ldlm_acting"
 _EVENTS = "_ldlm_events"
 
 
-@dataclass(frozen=True)
-class Event:
+class Event(NamedTuple):
     """One call of a step.
 
     ``site`` is the call in the function that is looked at through which it is reached (``node`` itself where it stands

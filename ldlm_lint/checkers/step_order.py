@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -24,8 +24,7 @@ _ACCUMULATES = re.compile(r"accum|micro|updates?\b|update_steps|optimizer_steps|
 _DEPTH = 4
 
 
-@dataclass(frozen=True)
-class Early:
+class Early(NamedTuple):
     """A scheduler that steps before the optimizer has; ``repeated`` where that rests on the function being called again."""
 
     schedule: Event
@@ -33,8 +32,7 @@ class Early:
     repeated: bool
 
 
-@dataclass(frozen=True)
-class Frequent:
+class Frequent(NamedTuple):
     """A scheduler that steps for every micro-batch."""
 
     schedule: Event

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -28,8 +28,7 @@ _SCALER = re.compile(r"scaler$", re.I)
 _HARMLESS = {"no_sync"}
 
 
-@dataclass(frozen=True)
-class Skip:
+class Skip(NamedTuple):
     """A place that leaves a step: the node to report, what decides in words, and where it stands.
 
     ``reducers`` are the calls through which the deciding value went; ``test`` is what it is asked, where a true answer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -24,8 +24,7 @@ _OLD = {"torch.backends.cuda.matmul": _MATMUL, "torch.backends.cudnn": _CUDNN}
 _FUNCTIONS = {"torch.set_float32_matmul_precision", "torch.get_float32_matmul_precision"}
 
 
-@dataclass(frozen=True)
-class Use:
+class Use(NamedTuple):
     """A use of an interface; ``family`` is the kind of products that it chooses for."""
 
     node: nodes.NodeNG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 from astroid.exceptions import AstroidError
@@ -25,8 +25,7 @@ _STARTS = re.compile(r"^(train|fit|run|main|spawn|launch|eval|test)(_|$)", re.I)
 _PREPARES = re.compile(r"arg|pars|config|setup|seed|callback|^test", re.I)
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """The beginning of a script: the place to show, and the statement that a setting would precede."""
 
     place: nodes.NodeNG

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from ldlm_lint.autofix.apply import FixIdentity, identity_of
 from ldlm_lint.autofix.edits import OverlapError, apply_edits
@@ -25,8 +25,7 @@ Ctrl-C leaves every file as it is.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """A fix, the findings that share it, and the new bytes of the files that it changes."""
 
     fix: Fix

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ldlm_lint.model import Edit, Finding, Fix, Span
 from ldlm_lint.prefilter import rules_at_risk
@@ -23,8 +23,7 @@ _PLAIN = re.compile(rb"[\w./:=,@%+-]+")
 _OF_SHELLS = frozenset({"pipeline-hides-failure"})
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """Shell code in a file: ``data`` are the bytes of the file up to its end, blank where it is not.
 
     ``start`` is the offset where the code begins. ``words``: no shell reads it, it is one command; ``listed``: each word of
@@ -91,11 +90,10 @@ def findings(source: Source, code: Code, options: Mapping[str, object]) -> Itera
     for finding in lint(script, options).findings:
         if "cfg" not in by_symbol[finding.rule].reads or ((code.words or code.pipefail) and finding.rule in _OF_SHELLS):
             continue
-        yield replace(finding, fix=_kept(source, code, finding.fix))
+        yield finding._replace(fix=_kept(source, code, finding.fix))
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
+class Started(NamedTuple):
     """What code starts, and the variables that it sets or unsets itself."""
 
     scene: Scene
@@ -143,7 +141,7 @@ def _kept(source: Source, code: Code, fix: Fix | None) -> Fix | None:
     left = bytearray(code.data)
     for edit in sorted(edits, reverse=True):
         left[edit.span.start : edit.span.end] = edit.text.encode()
-    return replace(fix, edits=edits) if bytes(left[start:]).strip() else None
+    return fix._replace(edits=edits) if bytes(left[start:]).strip() else None
 
 
 def _moved(source: Source, code: Code, edit: Edit) -> Edit:

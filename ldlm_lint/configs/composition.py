@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.configs.document import Document, Entry, Key, Path, Shape
 from ldlm_lint.configs.interpolation import Resolved, is_interpolated, resolve
@@ -11,8 +11,7 @@ from ldlm_lint.configs.interpolation import Resolved, is_interpolated, resolve
 _MISSING = "???"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A file of a composition and the package (path of keys) that its content goes to.
 
     ``document`` is None for a part that cannot be read, such as a missing file or an option that only the command line
@@ -24,8 +23,7 @@ class Part:
     document: Document | None
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """The entry that counts at a key, the file it stands in, and the entries of other files that it takes the place of.
 
     ``entry.path`` counts from the root of its file, not of the composition.
@@ -36,8 +34,7 @@ class Held:
     shadowed: tuple[Entry, ...] = ()
 
 
-@dataclass(frozen=True)
-class Composition:
+class Composition(NamedTuple):
     """The parts of a configuration in order of precedence: a later one wins."""
 
     parts: tuple[Part, ...] = ()

@@ -45,4 +45,4 @@ def _overridden(written: Written, environments: Environments, started: Sequence[
     beside = environments.beside(written)
     if not any(written.name in code.names and (entry.document, entry.path[:-1]) in beside for code, entry in started):
         return written
-    return replace(written, place=replace(written.place, conditional=True, debugging=True))
+    return replace(written, place=written.place._replace(conditional=True, debugging=True))

@@ -155,7 +155,7 @@ class _Reader:
         code = commands.stretch(
             self._source, instruction.at, instruction.at + len(instruction.body), pipefail=self._pipefail
         )
-        return replace(code, data=code.data[: instruction.at] + instruction.body)
+        return code._replace(data=code.data[: instruction.at] + instruction.body)
 
     @property
     def running(self) -> Iterator[_Stage]:
@@ -203,7 +203,7 @@ def findings(source: Source, options: Mapping[str, object]) -> Iterator[Finding]
     text = without_comments(source).decode(errors="replace")
     started = [commands.started(source, code) for code in reader.codes]
     scene = commands.scene(started, diagnostic=is_diagnostic_name(source.path), text=text)
-    scene = replace(scene, unset=frozenset().union(*(one.names for one in started)))
+    scene = scene._replace(unset=frozenset().union(*(one.names for one in started)))
     everything = (*settings.values(), *elsewhere(source, settings.values()))
     yield from decide(everything, options, ConfigEditor(places), scene)
 

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.source import Kind, Source
@@ -24,8 +25,7 @@ class Shape(enum.Enum):
     SEQUENCE = "sequence"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A value of a document and where it stands.
 
     ``value`` is a scalar as Python data (str, int, float, bool, None); None for a mapping or sequence. ``text`` is the

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.configs.framework_sections import DocumentEditor, is_record, settings_of
@@ -96,4 +95,4 @@ def _by_keys(section: Section, options: Mapping[str, object]) -> Iterator[Findin
         yield from lightning.trainer(section)
     if "save_top_k" in section.settings:
         known = Claim("project-uses-lightning")
-        yield from (replace(one, claims=(*one.claims, known)) for one in lightning.keeps_all(section, options))
+        yield from (one._replace(claims=(*one.claims, known)) for one in lightning.keeps_all(section, options))

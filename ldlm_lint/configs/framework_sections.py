@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry, Shape
@@ -36,8 +36,7 @@ _NEEDED_OF_LLAMA_FACTORY = 2
 _DEPTH = 3
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentEditor:
+class DocumentEditor(NamedTuple):
     """Edits of a configuration file for settings whose place is an `Entry`."""
 
     source: Source

@@ -10,8 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.configs.composition import Composition, Held, Part
 from ldlm_lint.configs.document import Document, Path
@@ -28,8 +28,7 @@ _MAX_PARTS = 300
 _REFERENCE = re.compile(r"\$\{([\w./@-]+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(NamedTuple):
     """An argument of the command line: ``model=large``, ``+experiment=x``, ``~logger``, ``data.num_workers=8``.
 
     ``key`` is what stands before ``=`` as it is written, ``value`` what stands behind it, None where it is unknown
@@ -82,7 +81,7 @@ class _Composer:
             elif one.key.startswith("+"):
                 base = Choice(group, None, package if at else None)
                 named = value if isinstance(value, list) else [value]
-                choices = [replace(base, name=each) for each in named]
+                choices = [base._replace(name=each) for each in named]
                 appended.append(choices if isinstance(value, list) else choices[0])
             else:
                 self.chosen[key] = value
@@ -99,7 +98,7 @@ class _Composer:
             return [] if missing else [Part("", _keys(choice.final_package), None)]
         path, document = found
         source = self.project.source(path)
-        choice = replace(choice, header=header_of(source.text) if source is not None else None)
+        choice = choice._replace(header=header_of(source.text) if source is not None else None)
         items = listed(document)
         if appended:
             items = [*(items or [Choice("", "_self_")]), *appended]
@@ -125,7 +124,7 @@ class _Composer:
             # Hydra resolves these once every other choice is made.
             item = placed[index]
             if isinstance(item, Choice):
-                parts[index] = self._item(replace(item, name=_REFERENCE.sub(self._known, item.name or "")), depth)
+                parts[index] = self._item(item._replace(name=_REFERENCE.sub(self._known, item.name or "")), depth)
         return [part for group in parts for part in group]
 
     def _item(self, item: Choice | list[Choice], depth: int) -> list[Part]:
@@ -135,7 +134,7 @@ class _Composer:
         first = options[0]
         if first.group and first.key in self.chosen:
             value = self.chosen[first.key]
-            options = [replace(first, name=one) for one in (value if isinstance(value, list) else [value])]
+            options = [first._replace(name=one) for one in (value if isinstance(value, list) else [value])]
         if first.group and first.key in self.deleted and self.deleted[first.key] in ("", options[0].name):
             return []
         if len(options) == 1 and options[0].group and options[0].name is not None:

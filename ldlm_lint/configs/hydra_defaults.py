@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ldlm_lint.configs.document import Document, Entry, Shape
 
@@ -20,8 +20,7 @@ _ANY_HEADER = re.compile(r"\s*#\s*@")
 _HEADER = re.compile(r"\s*#\s*@\s*package\s+(\S+)\s*")
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """One config that a defaults list brings in.
 
     ``group`` and ``package`` are as written, ``group`` empty for a config that is named by its path; ``name`` is None
@@ -80,7 +79,7 @@ class Choice:
 
     def below(self, parent: Choice) -> Choice:
         """The choice as an item of the list of ``parent``'s file."""
-        return replace(self, base=parent.group_path, above=parent.final_package)
+        return self._replace(base=parent.group_path, above=parent.final_package)
 
 
 def _joined(base: str, name: str) -> str:
@@ -111,9 +110,9 @@ def _item(document: Document, entry: Entry) -> Iterator[Choice | list[Choice]]:
         keywords = match["keywords"] or ""
         choice = Choice(match["group"], None, match["package"], "optional" in keywords, "override" in keywords)
         if option.shape is Shape.SEQUENCE:
-            yield [replace(choice, name=one.text) for one in document.children(*option.path)]
+            yield [choice._replace(name=one.text) for one in document.children(*option.path)]
         elif option.shape is Shape.SCALAR:
-            yield replace(choice, name=None if option.value is None else option.text)
+            yield choice._replace(name=None if option.value is None else option.text)
 
 
 def header_of(text: str) -> str | None:

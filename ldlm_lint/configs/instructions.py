@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.source import Source
 
@@ -24,8 +24,7 @@ _STAGE = re.compile(rb"(?:--\S+\s+)*(\S+)(?:\s+as\s+(\S+))?", re.I)
 _STRING = re.compile(rb"\"((?:\\.|[^\"\\])*)\"")
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(NamedTuple):
     """An instruction: its keyword in capitals, its bytes ``[start, end)`` without the last line end.
 
     ``body`` is what follows the keyword, ``at`` the offset of its first byte in the file.
@@ -38,8 +37,7 @@ class Instruction:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """``NAME=value`` of an ``ENV`` or ``ARG``; offsets count in the file, ``raw`` has the quotes of the value."""
 
     name: str

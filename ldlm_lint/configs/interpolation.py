@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ldlm_lint.configs.document import Entry, Key, Path, Shape
 from ldlm_lint.configs.scalars import yaml_scalar
@@ -21,8 +21,7 @@ _REFERENCE = re.compile(r"(\.*)([\w$/-]+(?:(?:\.[\w$/-]+)|(?:\[[^\[\]]+\]))*)")
 _STEP = re.compile(r"[^.\[\]]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Resolved:
+class Resolved(NamedTuple):
     """What an entry comes to once its interpolations are followed.
 
     ``value`` is the scalar as Python data, ``entry`` the place where it is written as a literal (the one to edit),
@@ -50,8 +49,7 @@ def is_interpolated(text: str) -> bool:
     return _OPEN in text
 
 
-@dataclass(frozen=True, slots=True)
-class _Resolver:
+class _Resolver(NamedTuple):
     lookup: Lookup
 
     def entry(self, entry: Entry, at: Path, depth: int) -> Resolved | None:
@@ -91,7 +89,7 @@ class _Resolver:
             text = _shown(inner.value)
             if inner.variable:
                 found = self._expression(text, entry, at, depth + 1)
-                return None if found is None else replace(found, variable=found.variable or inner.variable)
+                return None if found is None else found._replace(variable=found.variable or inner.variable)
         if match := _RESOLVER.fullmatch(text.strip()):
             return self._call(match[1], match[2], entry, at, depth)
         match = _REFERENCE.fullmatch(text.strip())
@@ -119,7 +117,7 @@ class _Resolver:
             target = self.lookup(path)
             if target is not None:
                 found = self.entry(target, path, depth + 1)
-                return None if found is None else replace(found, through=(entry, *found.through))
+                return None if found is None else found._replace(through=(entry, *found.through))
         return None
 
 

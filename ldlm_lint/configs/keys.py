@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry
@@ -43,8 +43,7 @@ _MOST = 1000
 _REASON = "workers take memory and draw other random numbers, and fewer of them may be too few"
 
 
-@dataclass(frozen=True)
-class _Switch:
+class _Switch(NamedTuple):
     """A flag of a call that costs something where a configuration turns it on or off."""
 
     rule: Rule

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.rules.settings import Removal, Setting
 from ldlm_lint.source import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """The list, mapping or instruction that settings stand in.
 
     ``parts`` is everything in it, in order; ``lines`` what goes with each part where it has lines of its own (empty
@@ -36,8 +36,7 @@ class Place:
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEditor:
+class ConfigEditor(NamedTuple):
     """Removes settings from a configuration file; the parts of one holder are seen together."""
 
     places: Mapping[Setting, Place]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.configs.document import ChartError, DocumentError
 
@@ -19,8 +19,7 @@ _CHART = re.compile(
 _LONGEST = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Placeholder:
+class Placeholder(NamedTuple):
     """A stretch of text that something replaces before the file is read, and the character where it begins."""
 
     text: str

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ldlm_lint.evidence.model import Judgement, Verdict
 from ldlm_lint.evidence.support import Support
 from ldlm_lint.model import SEEN, Applicability, Confidence, Finding, Fix, Rule, Span
@@ -17,11 +15,11 @@ def with_support(finding: Finding, support: Support) -> Finding:
     if support.was_seen:
         lifting = support.lifting
         fix = lifted(finding.fix, lifting) if finding.fix is not None and lifting is not None else finding.fix
-        return replace(finding, confidence=Confidence.HIGH, fix=fix, evidence=support)
+        return finding._replace(confidence=Confidence.HIGH, fix=fix, evidence=support)
     if support.verdict is Verdict.REFUTED:
         fix = withdrawn(finding.fix, support.reason) if finding.fix is not None else None
-        return replace(finding, confidence=Confidence.LOW, fix=fix, evidence=support)
-    return replace(finding, evidence=support)
+        return finding._replace(confidence=Confidence.LOW, fix=fix, evidence=support)
+    return finding._replace(evidence=support)
 
 
 def lifted(fix: Fix, judgement: Judgement) -> Fix:
@@ -32,7 +30,7 @@ def lifted(fix: Fix, judgement: Judgement) -> Fix:
     if fix.applicability is not Applicability.DISPLAY or not fix.edits:
         return fix
     reason = f"{LIFTED}: {judgement.reason}" + (f"; {fix.reason}" if fix.reason else "")
-    return replace(fix, applicability=Applicability.UNSAFE, reason=reason)
+    return fix._replace(applicability=Applicability.UNSAFE, reason=reason)
 
 
 def withdrawn(fix: Fix, reason: str) -> Fix:
@@ -43,7 +41,7 @@ def withdrawn(fix: Fix, reason: str) -> Fix:
     """
     said = f"{REFUTED}: {reason}"
     group = fix.group if fix.whole else ""
-    return replace(fix, applicability=Applicability.DISPLAY, reason=said, group=group)
+    return fix._replace(applicability=Applicability.DISPLAY, reason=said, group=group)
 
 
 def own_finding(rule: Rule, span: Span, support: Support) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
 from ldlm_lint.model import Claim, Confidence, Finding
@@ -27,8 +27,7 @@ _LOCKED = "page-locked memory cannot be swapped out"
 _GIVEN_LATER = "a launch may give workers on its command line"
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(NamedTuple):
     """What a framework calls the options of its loader, and what it raises for ``prefetch_factor`` without workers."""
 
     workers: str

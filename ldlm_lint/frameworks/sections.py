@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Option, Related, Rule, Span
@@ -18,8 +17,7 @@ _SMALLEST, _LARGEST = 1e-9, 1e12
 _UNKNOWN = re.compile(r"\$|\{\{|<[A-Za-z_]|%\(|^auto$")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """A value under the name that the file or command writes.
 
     ``text`` is the value without its quotes, None where it has several or is computed; ``span`` covers name and value.
@@ -58,8 +56,7 @@ class Editor(Protocol):
         """Take a setting out."""
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """The settings of one framework in one place, by the names that transformers gives them (`Vocabulary.names`).
 
     ``complete``: what is not among them is not set there. ``claims`` are those of every finding about the place: that
@@ -147,8 +144,7 @@ def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str) -> Fix | Non
     return Fix(title, edits, Applicability.UNSAFE, reason) if edits else None
 
 
-@dataclass(frozen=True)
-class Vocabulary:
+class Vocabulary(NamedTuple):
     """What a framework calls its settings (`ldlm_lint/tables/vocabularies.json`).
 
     ``distinctive`` names are this framework's among few others, ``certain`` ones its own; ``excluding`` ones are those of a

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring
-from typing import Any
+from typing import Any, NamedTuple
 
 _BLANK = re.compile(r"[ \t\r\n]*")
 _BOM = b"\xef\xbb\xbf"
@@ -35,8 +35,7 @@ class NotebookError(ValueError):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """A code cell: its number among all cells, from 1, its text, and the characters ``[start, end)`` of its JSON value."""
 
     number: int
@@ -45,8 +44,7 @@ class Cell:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Notebook:
+class Notebook(NamedTuple):
     """The JSON text of a file behind its BOM, and its cells of Python, in the order of the file."""
 
     text: str

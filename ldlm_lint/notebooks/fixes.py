@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
@@ -40,18 +39,17 @@ def unparsed(source: Source) -> Iterator[Finding]:
 
 def bounded(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
     """The findings, with fixes that a notebook does not bear for display only."""
-    return [replace(one, fix=_bounded(one.fix, sources)) if _edits_notebook(one.fix) else one for one in findings]
+    return [one._replace(fix=_bounded(one.fix, sources)) if _edits_notebook(one.fix) else one for one in findings]
 
 
 def in_cells(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:
     """The findings, their places in notebooks with the cells that they lie in."""
     return [
-        replace(
-            one,
+        one._replace(
             args=_lines_of_cells(one, sources),
             span=_in_cell(one.span, sources),
-            related=tuple(replace(note, span=_in_cell(note.span, sources)) for note in one.related),
-            fix=one.fix and replace(one.fix, edits=tuple(_edit_in_cell(edit, sources) for edit in one.fix.edits)),
+            related=tuple(note._replace(span=_in_cell(note.span, sources)) for note in one.related),
+            fix=one.fix and one.fix._replace(edits=tuple(_edit_in_cell(edit, sources) for edit in one.fix.edits)),
         )
         for one in findings
     ]
@@ -90,12 +88,12 @@ def of_cell(source: Source, edit: Edit) -> tuple[int, int, str]:
 
 
 def _edit_in_cell(edit: Edit, sources: Mapping[str, Source]) -> Edit:
-    return replace(edit, span=_in_cell(edit.span, sources))
+    return edit._replace(span=_in_cell(edit.span, sources))
 
 
 def _in_cell(span: Span, sources: Mapping[str, Source]) -> Span:
     part = sources[span.path].part_at(span.start) if is_notebook(span.path) and span.path in sources else None
-    return span if part is None else replace(span, cell=part.number)
+    return span if part is None else span._replace(cell=part.number)
 
 
 def _edits_notebook(fix: Fix | None) -> bool:
@@ -112,10 +110,10 @@ def _bounded(fix: Fix | None, sources: Mapping[str, Source]) -> Fix | None:
         if is_notebook(path):
             placed = _placed(source, own) if source is not None else SEVERAL_CELLS
             if isinstance(placed, str):
-                return replace(fix, applicability=Applicability.DISPLAY, reason=placed)
+                return fix._replace(applicability=Applicability.DISPLAY, reason=placed)
             own = placed
         edits += own
-    return replace(fix, edits=tuple(edits))
+    return fix._replace(edits=tuple(edits))
 
 
 def _placed(source: Source, edits: Sequence[Edit]) -> list[Edit] | str:
@@ -150,7 +148,7 @@ def _in_time(source: Source, edit: Edit, cell: Part) -> Edit | None:
 def _at_top(source: Source, edit: Edit) -> Edit:
     """A line that begins a cell begins it without a blank line."""
     begins = any(part.start == edit.span.start for part in source.parts)
-    return replace(edit, text=edit.text.lstrip("\r\n")) if begins else edit
+    return edit._replace(text=edit.text.lstrip("\r\n")) if begins else edit
 
 
 def _imported_later(source: Source, edit: Edit, cell: Part) -> bool:

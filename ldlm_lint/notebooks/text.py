@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.notebooks import document, magics
 from ldlm_lint.notebooks.document import Cell, NotebookError
@@ -25,8 +25,7 @@ _CELL_MAGIC = f"#{magics.MARK}%%".encode()
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """A cell in the text: its number in the notebook, the bytes ``[start, end)`` of its lines.
 
     ``error`` says why it is hidden, ``error_line`` at which of its lines (from 1).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -26,8 +26,7 @@ _TAKEN = {"function", "use_reentrant", "preserve_rng_state", "context_fn", "dete
 _UNREPEATABLE = (nodes.Await, nodes.Yield, nodes.YieldFrom, nodes.NamedExpr, nodes.Lambda)
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """A statement with one call of a block, or, with ``whole``, of the Sequential of all of them."""
 
     call: nodes.Call

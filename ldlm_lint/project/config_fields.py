@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -21,8 +21,7 @@ NAME = "gradient_checkpointing"
 _DATACLASS = {"dataclasses.dataclass"}
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """A model class in its file and project, with the stacks of blocks that it builds."""
 
     project: Project

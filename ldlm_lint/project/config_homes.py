@@ -10,9 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.configs.hydra import Composition, compose
 from ldlm_lint.model import Related, Span
@@ -58,8 +57,7 @@ _FITTING = 0.6
 _FEWEST = 4
 
 
-@dataclass(frozen=True)
-class Home:
+class Home(NamedTuple):
     """A program that reads a file.
 
     ``entry`` is the Python file it starts with, ``prefix`` the keys below which the content of the file stands in what the

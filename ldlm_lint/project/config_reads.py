@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -33,8 +33,7 @@ _OTHER_SECTION = re.compile(r"val|test|eval|infer|sampl|generat|token|preproc|do
 _ARGUMENT_KEYS = ("params", "init_args", "kwargs", "args")
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """Where a value comes from: the keys that are read, and the place that reads them.
 
     ``maker`` is the (path, name) of the class or function whose argument the last key is, where nobody but a configuration
@@ -48,8 +47,7 @@ class Origin:
     maker: tuple[str, str] | None = None
 
 
-@dataclass(frozen=True)
-class Sink:
+class Sink(NamedTuple):
     """A call that takes values: its file, its place and its node."""
 
     path: str
@@ -122,7 +120,7 @@ class ConfigReads:
 
     @staticmethod
     def _below_sections(call: nodes.Call, parameter: str) -> tuple[KeyRead, ...]:
-        return tuple(replace(one, keys=(*one.keys, parameter)) for one in sections_of(call))
+        return tuple(one._replace(keys=(*one.keys, parameter)) for one in sections_of(call))
 
     def _followed(self, path: str, read: KeyRead, depth: int) -> Iterator[Origin]:
         """A read and, where it begins at a parameter, what the callers pass there."""
@@ -137,7 +135,7 @@ class ConfigReads:
             yield own
         elif not read.keys:
             # A configuration may name the class, and give the argument by its name.
-            yield replace(own, keys=(read.parameter,), maker=(path, read.scope.removesuffix(".__init__")))
+            yield own._replace(keys=(read.parameter,), maker=(path, read.scope.removesuffix(".__init__")))
 
     def _from_callers(self, path: str, read: KeyRead, depth: int) -> Iterator[Origin]:
         function = self._calls.function(path, read.scope)
@@ -154,10 +152,10 @@ class ConfigReads:
             passed = reads_of(given) if given is not None else self._below_sections(node, read.parameter)
             for outer in passed:
                 caps = [one for one in (read.cap, outer.cap) if one is not None]
-                joined = replace(outer, keys=outer.keys + read.keys, cap=min(caps) if caps else None)
+                joined = outer._replace(keys=outer.keys + read.keys, cap=min(caps) if caps else None)
                 for origin in self._followed(caller, joined, depth + 1):
                     # The last key is read here, whatever section the caller passes.
-                    yield replace(origin, path=path, position=read.position) if read.keys else origin
+                    yield origin._replace(path=path, position=read.position) if read.keys else origin
 
     def _call_at(self, path: str, position: str) -> nodes.Call | None:
         tree = self.tree(path)

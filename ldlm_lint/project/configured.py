@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint import tables
 from ldlm_lint.python.slots import LOADERS
@@ -13,8 +13,7 @@ _WRAPPERS = frozenset({"torch.nn.parallel.DistributedDataParallel", "accelerate.
 _OPTIMIZERS = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
 
 
-@dataclass(frozen=True)
-class Topic:
+class Topic(NamedTuple):
     """A parameter of some calls.
 
     ``asks`` are the questions that are put about a call; a topic ``only_in_force`` is silent where every launch of the

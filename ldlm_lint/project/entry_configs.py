@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.shapes.walks import level_by_level
@@ -36,8 +36,7 @@ _DATA = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """A path that a Python file names, and where; ``keys`` are the option that it is the default of."""
 
     text: str
@@ -45,8 +44,7 @@ class Named:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Hydra:
+class Hydra(NamedTuple):
     """``@hydra.main(config_path=…, config_name=…)``; a part that is not written out is None."""
 
     folder: str | None
@@ -54,8 +52,7 @@ class Hydra:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EntryConfigs:
+class EntryConfigs(NamedTuple):
     """The configuration files that a Python file names."""
 
     hydra: Hydra | None = None

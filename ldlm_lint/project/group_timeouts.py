@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
 
@@ -31,8 +30,7 @@ _OTHER_MAKERS = re.compile(
 _MAKER = b"init_process_group"
 
 
-@dataclass(frozen=True, slots=True)
-class Maker:
+class Maker(NamedTuple):
     """The one call of some programs that makes their default group; ``place`` is its extent."""
 
     path: str

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ldlm_lint.configs.hydra import Composition, Override, compose
 from ldlm_lint.model import Span
@@ -27,8 +28,7 @@ _DATA = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Primary:
+class Primary(NamedTuple):
     """Hydra's primary config of one launch: the folder (absolute), the name, and the place that names it."""
 
     folder: str

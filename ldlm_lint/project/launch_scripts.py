@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.project import launch_containers
@@ -33,8 +34,7 @@ _DEPTH = 3
 _MOST_SCRIPTS = 1000
 
 
-@dataclass(frozen=True)
-class Started:
+class Started(NamedTuple):
     """A launch of a frame: its words, taken apart, and the folders that it may run in, the likeliest first."""
 
     frame: Frame

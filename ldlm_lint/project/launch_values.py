@@ -6,7 +6,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.numerals import whole
@@ -32,8 +32,7 @@ _LASTING = (Form.PLAIN, Form.DECLARED, Form.DEFAULT)
 DEFAULT = "unless the environment sets it"
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(NamedTuple):
     """A run of a script: by hand (``arguments`` is None: unknown), or by another script with its arguments.
 
     ``environment`` is what the calling script gives it.

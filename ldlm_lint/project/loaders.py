@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
@@ -25,8 +25,7 @@ _WRAPPER = re.compile(r"prefetch|cycl|infinite|load|wrap|iter|progress|device|da
 _STEPS = 4000
 
 
-@dataclass(frozen=True)
-class Site:
+class Site(NamedTuple):
     """A loop over the value: where it stands, whether it runs again and again, and whether it trains.
 
     One that ``goes_on`` takes further elements of a pass that began elsewhere; a line of 0 is no loop of its own.

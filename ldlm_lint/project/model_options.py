@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -33,8 +33,7 @@ _PICKLES = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What a model asks before it checkpoints, the edits that make it answerable, and where a user sets it, in words."""
 
     condition: str

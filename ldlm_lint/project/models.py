@@ -7,7 +7,7 @@ imports of a file name for certain counts, so that a class of the same name else
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -27,8 +27,7 @@ _KEPT = 300_000
 _Definition = nodes.ClassDef | nodes.FunctionDef
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A class or function that a model is made of, by its name and the file that defines it."""
 
     path: str

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Possible:
+class Possible(NamedTuple):
     """A value that an argument may have, as text, and where a user would edit it; ``note`` says how it is known."""
 
     text: str
@@ -16,8 +15,7 @@ class Possible:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """An argument that reaches a program, a launcher's option, or a variable of the environment.
 
     ``keys``: ``--dataloader.num-workers 4`` and ``dataloader.num_workers=4`` are both ``("dataloader", "num_workers")``;
@@ -56,8 +54,7 @@ class Given:
         return None if self.values is None else frozenset(one.text for one in self.values)
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigUse:
+class ConfigUse(NamedTuple):
     """A configuration file of the project that a program reads, and the place that says so.
 
     ``primary``: the file is named by the launch or by the program; others are parts that the primary one includes.
@@ -69,8 +66,7 @@ class ConfigUse:
     primary: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(NamedTuple):
     """A command that starts a program of the project.
 
     ``path`` is the file it stands in, ``launcher`` the one that starts the entry as in `ldlm_lint.shell.script.Launch`
@@ -105,8 +101,7 @@ class Program:
         return next((one for one in reversed(self.environment) if one.keys == (name,)), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A place that gives a key a value, where a user would edit it: ``source`` is ``"argument"``, ``"environment"`` or ``"config"``.
 
     ``values`` are all the values it may have, None where one is unknown.
@@ -117,8 +112,7 @@ class Place:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(NamedTuple):
     """What a key comes to in one program: the place that wins, and those it takes the place of, strongest first."""
 
     winner: Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.filesets import FileSet
@@ -97,8 +97,7 @@ def _names_by_rank(data: bytes, word: bytes) -> bool:
     return b"def " + word in data and _pattern(_DEFINED_BY_RANK, word).search(data) is not None
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """How processes come to a call: where they start, and the last call on the way, if any."""
 
     start: Place

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
@@ -35,8 +35,7 @@ Place = tuple[str, int]
 """A file and a line of it."""
 
 
-@dataclass(frozen=True)
-class Neglect:
+class Neglect(NamedTuple):
     """A sampler (path, position of the call that makes it) and the training loops that never tell it the epoch.
 
     ``everywhere`` is False where another training that uses the sampler does tell it.

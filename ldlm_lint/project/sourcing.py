@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.project.index import Project
@@ -24,8 +25,7 @@ from ldlm_lint.source import Kind
 _DEPTH = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Sourced:
+class Sourced(NamedTuple):
     """A file of the project that a script runs in its own shell, and the command that does it."""
 
     path: str

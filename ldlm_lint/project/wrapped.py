@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
@@ -15,8 +15,7 @@ _TRANSPARENT = {"torch.compile"}
 _STEPS = 200
 
 
-@dataclass(frozen=True)
-class Wrap:
+class Wrap(NamedTuple):
     """A call of the wrapper, and the files that its value passes through."""
 
     path: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.text import call_text
@@ -23,8 +23,7 @@ class Passes(enum.Enum):
     OTHER = "other"
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """A call of a function (its file, its position) and what it passes."""
 
     path: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 from astroid.exceptions import NoDefault
@@ -46,8 +46,7 @@ _BESIDE = re.compile(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|
 _SHALLOW = 3
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(NamedTuple):
     """Blocks that a model repeats: the place that builds them, and in words what they are.
 
     ``external`` is the qualified name of the block's class where only the project can tell whether it attends.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from astroid import nodes
 from astroid.const import Context
@@ -44,8 +45,7 @@ class State(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """One argument of a call.
 
     ``node`` is its expression where there is one; ``state`` is KNOWN only where `values` decides all its values.

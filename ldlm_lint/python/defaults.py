@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -33,8 +33,7 @@ class Origin(enum.Enum):
     FIELD = "field"
 
 
-@dataclass(frozen=True)
-class Default:
+class Default(NamedTuple):
     """The constants that a setting may have where nobody sets it; ``what`` names the setting for a message."""
 
     values: tuple[object, ...]

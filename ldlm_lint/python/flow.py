@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from astroid import nodes
@@ -107,8 +106,7 @@ class Function(NamedTuple):
     yields: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ModuleFlow:
+class ModuleFlow(NamedTuple):
     """The facts of one file; not ``complete`` where a syntax error hides the rest of it."""
 
     path: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -42,8 +42,7 @@ _BY_INPUT = re.compile(
 _KEEPING = {"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"}
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionGradients:
+class FunctionGradients(NamedTuple):
     """What a function (or the module, with an empty scope) does with gradients.
 
     ``held``: a decorator or a statement of it turns them off, or may; ``differentiates``: it computes some; ``runs``:
@@ -59,8 +58,7 @@ class FunctionGradients:
     accumulates: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class GradientFacts:
+class GradientFacts(NamedTuple):
     """What the functions of a file do with gradients, and the positions of calls for which nothing is recorded."""
 
     functions: tuple[FunctionGradients, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -33,8 +33,7 @@ _DEFAULT_LENGTHS = {"nccl": 600.0, "gloo": 1800.0, "mpi": 1800.0}
 _SETTING_LATER = ("_set_pg_timeout", "_set_default_timeout")
 
 
-@dataclass(frozen=True)
-class Taken:
+class Taken(NamedTuple):
     """The timeout that a call passes: its argument, and whether a plain number of seconds is what belongs there."""
 
     argument: Argument

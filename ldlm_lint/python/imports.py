@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 # A pattern that begins with a word is found many times as fast as one that begins with a line.
 _WORD = re.compile(rb"import[ \t]+(\([^)]*\)|[^\n#;]*)")
@@ -22,8 +22,7 @@ _Statement = tuple[bytes, bytes, bytes]
 """The module of ``from module import names`` with its names, or both empty and what stands behind ``import``."""
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
+class Imported(NamedTuple):
     """What a file imports: dotted names as written, and the last names of those that it calls otherwise.
 
     ``names`` keep their leading dots; there is one for each module and each imported name or ``*``. Those that are

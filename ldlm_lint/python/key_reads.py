@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -31,8 +31,7 @@ _HELD_KEYS = {"get", "pop"}
 _PRESENCE = re.compile(r"\bhasattr\(|\bis (?:not )?None\b|[\"'] (?:not )?in \w|\bisinstance\(")
 
 
-@dataclass(frozen=True, slots=True)
-class KeyRead:
+class KeyRead(NamedTuple):
     """Keys that are read, outermost first, and where the chain begins.
 
     ``scope`` and ``parameter`` name the function and its parameter at the root, both empty for another root; without keys
@@ -82,7 +81,7 @@ def _below(holder: nodes.NodeNG, key: str, node: nodes.NodeNG, depth: int) -> It
     """The reads of a key of what an expression holds; a holder that is no chain itself is an unknown root."""
     found = list(_reads(holder, depth + 1))
     for one in found:
-        yield replace(one, keys=(*one.keys, *_named(key, bool(one.keys or one.parameter))), position=position_of(node))
+        yield one._replace(keys=(*one.keys, *_named(key, bool(one.keys or one.parameter))), position=position_of(node))
     if not found and not _is_import(holder):
         yield KeyRead(_named(key, False), "", "", position_of(node))
 
@@ -127,7 +126,7 @@ def _of_element(node: nodes.Name, statement: nodes.NodeNG, depth: int) -> Iterat
     """What a loop takes out of a list of the configuration, or out of something that nobody knows."""
     source = statement.iter if isinstance(statement, (nodes.For, nodes.Comprehension)) else None
     found = list(_reads(source, depth + 1)) if source is not None else []
-    yield from (replace(one, keys=(*one.keys, ELEMENT)) for one in found)
+    yield from (one._replace(keys=(*one.keys, ELEMENT)) for one in found)
     if not found:
         yield KeyRead((ELEMENT,), "", "", position_of(node))
 
@@ -210,7 +209,7 @@ def _of_bound(node: nodes.Call, is_cap: bool, depth: int) -> Iterator[KeyRead]:
     for one in others:
         for read in _reads(one, depth + 1):
             caps = [*known, *([read.cap] if read.cap is not None else [])]
-            yield replace(read, cap=min(caps)) if is_cap and caps else read
+            yield read._replace(cap=min(caps)) if is_cap and caps else read
 
 
 def sections_of(call: nodes.Call) -> tuple[KeyRead, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -17,8 +17,7 @@ _CONTAINERS = ("ModuleList", "Sequential", "append")
 _TRANSPARENT = {"no_grad", "enable_grad", "staticmethod", "override", "autocast", "typechecked", "jaxtyped", "final", "compile"}
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(NamedTuple):
     """What an expression runs: a function of the file with the parameters that are bound already, or an imported name.
 
     ``instance`` tells that the imported name is a class of which an object is called, or one of its methods.

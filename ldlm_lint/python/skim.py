@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ldlm_lint.python.checkpointing import knows_checkpointing
 from ldlm_lint.python.imports import Imported, imports_of
@@ -148,8 +148,7 @@ class Skim:
         return b".load" in self._data and _REPLACES_LOAD.search(self._code) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(NamedTuple):
     """Those facts of `Skim` that are asked of every file of a project, as one value; ``methods`` are its items."""
 
     imports: tuple[str, ...]

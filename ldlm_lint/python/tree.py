@@ -11,7 +11,7 @@ import os.path
 import re
 import sys
 import warnings
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -30,8 +30,7 @@ class _TooDeep(Exception):
     """A tree that cannot be gone through within Python's limit of nested calls."""
 
 
-@dataclass(frozen=True)
-class Parsed:
+class Parsed(NamedTuple):
     """A tree, and the syntax error that cut it short (line 0: none).
 
     ``error_line`` is 1-based; where it is set, ``module`` covers only what stands before the error, or all but a block

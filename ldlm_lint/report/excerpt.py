@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rich.cells import set_cell_size
 
@@ -15,8 +15,7 @@ LONGEST = 160
 _BEFORE_SPAN = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A line of an excerpt: its number (None for a line of marks), the text, and whether it is made of marks."""
 
     number: int | None
@@ -41,7 +40,7 @@ def excerpt(source: Source, span: Span) -> list[Row]:
     before = [Row(first - 1, indent + _cut(lines[first - 2]))] if first > top and lines[first - 2].strip() else []
     after = [Row(last + 1, indent + _cut(lines[last]))] if last < bottom and lines[last].strip() else []
     rows = [*before, *marked, *after]
-    return [replace(row, number=row.number - top + 1) if row.number is not None else row for row in rows]
+    return [row._replace(number=row.number - top + 1) if row.number is not None else row for row in rows]
 
 
 def _one_line(number: int, line: str, start: int, end: int) -> list[Row]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 if TYPE_CHECKING:
     from ldlm_lint.report.view import View
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(NamedTuple):
     """One way to show a report.
 
     Its module in `ldlm_lint.report` has ``write(view, stream)``. ``complete``: what could not be checked stands in it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Edit
 from ldlm_lint.source import Source
@@ -12,8 +12,7 @@ from ldlm_lint.source import Source
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """A line that goes (``-``) or comes (``+``, with its number in the new file), or ``""`` between two places."""
 
     sign: str

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Finding
 from ldlm_lint.report.common import fixable
 
 
-@dataclass(frozen=True, slots=True)
-class RuleCount:
+class RuleCount(NamedTuple):
     """The findings of one rule, and how many of them have a fix of each level."""
 
     rule: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
 from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ldlm_lint.region import Region
 
 
-@dataclass(frozen=True, slots=True)
-class Fixed:
+class Fixed(NamedTuple):
     """What a run did before the report was made: how many findings it fixed or silenced, in how many files."""
 
     findings: int
@@ -24,8 +23,7 @@ class Fixed:
     done: str = "Fixed"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a span stands: lines and columns are 1-based, in characters, the end is behind it.
 
     ``path`` is relative to the base of the report with forward slashes. In a notebook lines are those of ``cell``.

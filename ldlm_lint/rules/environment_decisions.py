@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
 from ldlm_lint.numerals import whole
@@ -79,7 +78,7 @@ def _asking(finding: Finding, setting: Setting) -> Finding:
     """A finding whose fix is safe as far as its own file tells, with the question whether other files read the variable."""
     if finding.fix is None or finding.fix.applicability is not Applicability.SAFE:
         return finding
-    return replace(finding, claims=(*finding.claims, Claim("variable-is-read-nowhere-else", setting.name)))
+    return finding._replace(claims=(*finding.claims, Claim("variable-is-read-nowhere-else", setting.name)))
 
 
 def _promising(finding: Finding, setting: Setting, view: View) -> Finding:
@@ -94,7 +93,7 @@ def _promising(finding: Finding, setting: Setting, view: View) -> Finding:
         return finding
     if _OTHER_UNIT.search(setting.place.remark):
         return finding
-    return replace(finding, claims=(*finding.claims, Claim("process-group-takes-timeout", str(int(length)))))
+    return finding._replace(claims=(*finding.claims, Claim("process-group-takes-timeout", str(int(length)))))
 
 
 def _why_useless(setting: Setting) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
 from ldlm_lint.numerals import whole
@@ -22,8 +23,7 @@ OUTSIDE_TESTS = Claim("stands-outside-tests")
 _INTEGER = re.compile(r"\s*([+-]?\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
+class Scene(NamedTuple):
     """What else a file tells about the processes that get its variables.
 
     ``diagnostic``: it debugs, tests or measures instead of training. ``launchers`` are the launchers it starts
@@ -47,7 +47,7 @@ class View:
 
     settings: tuple[Setting, ...]
     options: Mapping[str, object] = field(default_factory=dict)
-    scene: Scene = Scene()
+    scene: Scene = field(default_factory=Scene)
 
     @property
     def target_torch(self) -> tuple[int, int] | None:
@@ -83,8 +83,7 @@ class View:
         return (one for one in self.named(names) if one is not setting and one.place.shared_with(setting.place))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """A fix to be: edits, or (``drop``) the removal of the draft's setting, whose edits its file decides."""
 
     title: str
@@ -105,8 +104,7 @@ class Plan:
         return Fix(self.title, edits, Applicability.UNSAFE if reason else Applicability.SAFE, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A finding whose fix is not decided yet; the first of its plans that is possible becomes its fix.
 
     ``confidence`` is that of the setting's value unless given.

@@ -7,7 +7,7 @@ putting one of them right arms it. So their fixes are one unit per file, applied
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix, Option, Related, Rule, Span
 from ldlm_lint.numerals import whole
@@ -63,8 +63,7 @@ def is_harmless(text: str) -> bool:
     return text.isascii() and text.isdigit() and SHORTEST_SAFE_HEARTBEAT <= whole(text) <= LARGEST_SAFE_HEARTBEAT
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The three settings that depend on each other, as far as one file sets them."""
 
     view: View
@@ -111,11 +110,11 @@ class Block:
             causes = watches or ({} if self.view.older_than(_NO_WATCHDOG) else waits)
             for cause, fix in list(causes.items())[:1]:
                 # Whoever hides this finding must not lose the fix of the others: it adds nothing of its own.
-                own = replace(fix, whole=False) if fix else None
+                own = fix._replace(whole=False) if fix else None
                 related = (Related(cause.span, "this keeps the heartbeat from counting"),)
                 args = (("cause", _said(cause)),)
                 found = _found(INEFFECTIVE_HEARTBEAT_TIMEOUT, setting, setting.values[0], args, own)
-                yield replace(found, related=related)
+                yield found._replace(related=related)
 
     def _watched(self, setting: Setting) -> Fix | None:
         edits = None if self._armed else rewrites(setting, members(setting, is_false), "1")
@@ -163,7 +162,7 @@ def _arming(finding: Finding) -> Finding:
     """A finding whose fix brings the heartbeat into force, with the question what other files make of it."""
     if finding.fix is None:
         return finding
-    return replace(finding, claims=(*finding.claims, Claim("no-heartbeat-elsewhere-is-wrong")))
+    return finding._replace(claims=(*finding.claims, Claim("no-heartbeat-elsewhere-is-wrong")))
 
 
 def candidates(settings: Iterable[Setting], found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
@@ -175,7 +174,7 @@ def candidates(settings: Iterable[Setting], found: Collection[Span], options: Ma
     for setting in settings:
         if setting.name == HEARTBEAT and setting.values and setting.span not in found:
             claims = (Claim("heartbeat-is-inert-beside", " ".join(names)),)
-            yield replace(_found(INEFFECTIVE_HEARTBEAT_TIMEOUT, setting, setting.values[0], (("cause", ""),)), claims=claims)
+            yield _found(INEFFECTIVE_HEARTBEAT_TIMEOUT, setting, setting.values[0], (("cause", ""),))._replace(claims=claims)
 
 
 def inert_beside(settings: Iterable[Setting], names: Collection[str]) -> tuple[Setting, str] | None:

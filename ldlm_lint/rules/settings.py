@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ldlm_lint.model import Confidence, Edit, Span
 
@@ -22,8 +21,7 @@ class Origin(enum.Enum):
     VARIABLE = "variable"
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(NamedTuple):
     """One value that a variable may have.
 
     ``span`` is the text to replace in order to change the value (None where that is not possible), ``quote``
@@ -43,8 +41,7 @@ class Value:
         return None if self.span is None else Edit(self.span, f"{self.quote}{text}{self.quote}")
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """Where in its file a setting stands.
 
     ``scope`` names the branches, functions and commands around it, outermost first: of two settings one of whose
@@ -64,8 +61,7 @@ class Surroundings:
         return self.scope[:shorter] == other.scope[:shorter]
 
 
-@dataclass(frozen=True, slots=True)
-class Twin:
+class Twin(NamedTuple):
     """How the same value is given to a second variable: ``before``, its name and ``after``, inserted at ``span``."""
 
     span: Span
@@ -73,8 +69,7 @@ class Twin:
     after: str
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """A variable that gets a value and reaches the environment of the training processes.
 
     ``values`` are all the values it may have, None when unknown; ``span`` is the whole ``NAME=value``.
@@ -102,8 +97,7 @@ class Setting:
         return Confidence.HIGH if literal else Confidence.MEDIUM
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(NamedTuple):
     """How a setting can be taken out of its file.
 
     ``complete`` is False where something had to stay in its place (a ``:`` in a block that would be empty);

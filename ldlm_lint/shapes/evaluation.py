@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.python.model_names import (
     BUILDS,
@@ -33,8 +33,7 @@ _PASSED_ON = frozenset({"forward", "module", "__call__"})
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
-@dataclass(frozen=True)
-class _Switch:
+class _Switch(NamedTuple):
     """A call that puts something of a dotted name into training mode for certain, or may put it into evaluation mode."""
 
     line: int
@@ -42,8 +41,7 @@ class _Switch:
     trains: bool
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What a function's candidates have to be.
 
     To be put into evaluation mode before by the function itself (``own`` says what it switches, where) or ``shown`` in it

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -112,7 +111,7 @@ def _values(draft: Draft, raw: str, variables: Variables) -> tuple[Value, ...] |
         return variables.of(step) or None
     known = variables.read(raw, draft.value_start, draft.end)
     if draft.form is Form.DEFAULT and known:
-        return tuple(replace(one, origin=Origin.DEFAULT) for one in known)
+        return tuple(one._replace(origin=Origin.DEFAULT) for one in known)
     return known or None
 
 

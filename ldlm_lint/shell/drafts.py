@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.shell.script import Form, Statement
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """An assignment whose value has not been read yet; offsets count in the text.
 
     ``local``: it ends with the function around it.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -70,7 +69,7 @@ def _kept(finding: Finding, start: int, end: int, quote: str) -> Iterator[Findin
     if any(span.start < start or span.end > end for span in spans):
         return
     if finding.fix and quote and any(quote in edit.text for edit in finding.fix.edits):
-        finding = replace(finding, fix=None)
+        finding = finding._replace(fix=None)
     yield finding
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -26,8 +26,7 @@ _NO_LINE_END = re.compile(rb"[^\n]")
 _ESCAPE = re.compile(rb"\\[\"\\`]")
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(NamedTuple):
     """The code ``data`` of an inner shell, with blanks for all that stands before it in the file; it begins at ``start``.
 
     ``shell`` is its program, ``options`` what its command says before the code.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ldlm_lint.failures import guarded
 from ldlm_lint.model import Claim, Finding
@@ -31,9 +30,9 @@ def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator
             yield finding
             continue
         reported.add(finding.span)
-        yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
+        yield finding._replace(claims=(*finding.claims, _NOT_A_TEST))
     for finding in launch_shared.values_for_others(found[0], reported, options):
-        yield replace(finding, claims=(*finding.claims, _NOT_A_TEST))
+        yield finding._replace(claims=(*finding.claims, _NOT_A_TEST))
 
 
 def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.rules.settings import Origin, Value
@@ -27,8 +27,7 @@ _DEPTH = 5
 _NEAR = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(NamedTuple):
     """An option or override: ``name`` with its dashes or dots, ``value`` without quotes, ``span`` of both.
 
     ``value_span`` is the value alone, None where its quotes or escapes make that uncertain.
@@ -40,8 +39,7 @@ class Argument:
     value_span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """A value that an argument may have; ``span`` is the argument, or the ``assignment`` of the variable it names.
 
     ``value_span`` is the text of the value alone, None where it is not one stretch.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.numerals import whole
@@ -35,4 +34,4 @@ def too_many_workers(code: Code, options: Mapping[str, object]) -> Iterator[Find
                 if known.text.isdecimal() and whole(known.text) >= limit:
                     finding = workers_finding(code, argument, known, limit)
                     name = argument.name.lstrip("-+~").replace("-", "_")
-                    yield replace(finding, claims=(*finding.claims, Claim("script-passes-to-training", name)))
+                    yield finding._replace(claims=(*finding.claims, Claim("script-passes-to-training", name)))

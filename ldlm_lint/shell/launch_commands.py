@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -42,6 +41,6 @@ def through_variables(code: Code) -> Iterator[Launch]:
         # One word alone is a value, such as the interpreter.
         known = values(code, Argument("", found[0].text, found[0].span))
         if known and len({one.text for one in known}) == 1 and " " not in known[0].text:
-            name = replace(found[0], text=known[0].text)
+            name = found[0]._replace(text=known[0].text)
             if launchers.launcher_of([name.text, *(one.text for one in found[1:])]):
-                yield replace(launch, words=(name, *found[1:]))
+                yield launch._replace(words=(name, *found[1:]))

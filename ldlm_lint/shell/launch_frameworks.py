@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
@@ -25,8 +26,7 @@ _VARIABLE = re.compile(r"\"?\$(?:\{\w+(?:\[[@*]\])?(?::?[-+].*)?\}|\w+)\"?")
 _OPEN = re.compile(r"\$[@*]|\$\{[@*]|\$\(")
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a setting of a command stands: its argument, None for a flag without a value, and its one value."""
 
     argument: Argument | None

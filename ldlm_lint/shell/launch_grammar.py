@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint import tables
 from ldlm_lint.shell import launchers
@@ -43,8 +43,7 @@ class Form(enum.Enum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Invocation:
+class Invocation(NamedTuple):
     """A launch command, taken apart.
 
     ``launchers`` from the outside in (``srun``, ``torchrun``); the last one starts the entry. ``entry`` is the word of
@@ -94,8 +93,7 @@ class Invocation:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A command that runs another shell script: its word, and the arguments that the script gets."""
 
     script: Word

@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
 from ldlm_lint.rules.launch import TRUNCATED_COMMAND
@@ -32,8 +32,7 @@ _ENDED = re.compile(r";;|<<(?!<)|[;&|]\s*$")
 _REASON = "the launcher gets arguments with which it may never have run"
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(NamedTuple):
     """One line: ``code`` is its text without comment and blanks at the end, ``start`` its offset in the file."""
 
     start: int
@@ -70,8 +69,7 @@ class _Line:
         return self.start + len(self.text[:index].encode())
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
+class _Gap(NamedTuple):
     """Where a command ends early: behind line ``line``, for a ``cause``; line ``orphan`` is where the rest begins."""
 
     line: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint import tables
 from ldlm_lint.shell import launchers
@@ -23,8 +23,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _SHORT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """An option of a launcher: ``name`` as the launcher's documentation writes it, and the words it takes.
 
     A value that is joined to the option (``--nproc-per-node=8``) is ``joined``, and ``values`` is empty.
@@ -42,8 +41,7 @@ class Option:
         return self.joined if self.joined is not None else (self.values[-1].text if self.values else None)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """The options of one launcher by name: how many words each takes."""
 
     arity: Mapping[str, int]

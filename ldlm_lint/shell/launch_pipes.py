@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from tree_sitter import Node
 
@@ -43,7 +42,7 @@ def hiding(code: Code, script: Code) -> Iterator[Finding]:
         if _PIPEFAIL.search(before) or _STATUS.search(data, end, until):
             continue
         claims = (Claim("sourced-scripts-leave-pipefail-off"),) if _sources_another(before) else ()
-        yield replace(_finding(code, script, node), claims=claims)
+        yield _finding(code, script, node)._replace(claims=claims)
 
 
 def speaks_of_pipefail(data: bytes) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
 from ldlm_lint.model import Claim, Confidence, Finding, Span
 from ldlm_lint.numerals import whole
@@ -31,7 +30,7 @@ def values_for_others(script: Code, found: Collection[Span], options: Mapping[st
         known = Known(value.text, one.span, value.origin, one, value.span)
         if "workers" in one.name.lower() and isinstance(limit, int) and whole(value.text) >= limit:
             place = Argument(one.name, value.text, one.span)
-            yield replace(workers_finding(script, place, known, limit), confidence=Confidence.MEDIUM, claims=claims)
+            yield workers_finding(script, place, known, limit)._replace(confidence=Confidence.MEDIUM, claims=claims)
         elif is_accumulation(one.name) and whole(value.text) > 1:
             rule = GRADIENT_ACCUMULATION_FIXED
             args = (("name", one.name), ("value", value.text), ("world", ""))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
 from ldlm_lint.numerals import whole
@@ -63,7 +62,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
 
 def trains(script: Code, launch: Launch) -> bool:
     """Whether a launch runs a training; its launcher may stand in a variable: ``python $DISTRIBUTED train.py``."""
-    return is_training(launch) or is_training(replace(launch, words=tuple(written_words(script, launch))))
+    return is_training(launch) or is_training(launch._replace(words=tuple(written_words(script, launch))))
 
 
 def _is_world(launch: Launch, argument: Argument) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from ldlm_lint.failures import guarded
 from ldlm_lint.model import FileResult, Finding, Span
@@ -99,7 +100,7 @@ def _kept_inside(assignment: Assignment, code: Code) -> Assignment:
     statement = assignment.statement
     if statement.deletion is None or statement.deletion.start >= code.start:
         return assignment
-    return replace(assignment, statement=replace(statement, deletion=None))
+    return assignment._replace(statement=statement._replace(deletion=None))
 
 
 def _is_taken_back(script: Script, assignment: Assignment) -> bool:
@@ -111,8 +112,7 @@ def _is_taken_back(script: Script, assignment: Assignment) -> bool:
     return bool(steps) and all(step.change is Change.UNSET for step in steps)
 
 
-@dataclass(frozen=True, slots=True)
-class _Uses:
+class _Uses(NamedTuple):
     """What a script does with a variable besides setting it; ``needed``: a command fails where it is not set."""
 
     expansions: tuple[Expansion, ...]

@@ -11,6 +11,7 @@ import enum
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ldlm_lint.shell.regions import Kind, Region, Regions
 
@@ -28,8 +29,7 @@ class Change(enum.Enum):
     UNSET = "unset"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One change of a variable; ``[value_start, end)`` is the value, offsets count in the text.
 
     ``local``: it ends with the function around it. For ``EACH`` the value is the list that a loop runs over.
@@ -43,16 +43,14 @@ class Step:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A command that runs a function of the script, and the extents of the words that it hands over."""
 
     start: int
     words: tuple[tuple[int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """A step as it reaches a place: at ``start``, inside the regions ``rest``; ``sure`` if it then always happens."""
 
     start: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -23,8 +23,7 @@ class Kind(enum.Enum):
     FUNCTION = "function"
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """The branches of one ``if`` or ``case``: how many there are, and how many of them end the script or the loop.
 
     ``complete``: one of them always runs.
@@ -36,8 +35,7 @@ class Group:
     complete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(NamedTuple):
     """The bytes ``[start, end)`` of a script; ``ends``: nothing behind its group runs after it, ``name`` of a function."""
 
     kind: Kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.rules.settings import Removal, Setting
@@ -15,8 +15,7 @@ _EMPTY = "its block would be empty or end with the exit status of another comman
 _NOT_ALONE = "its command has other parts, so a `:` stays"
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptEditor:
+class ScriptEditor(NamedTuple):
     """Removes settings from a script; the assignments of a statement and the statements of a block are seen together."""
 
     source: Source
@@ -79,7 +78,7 @@ def _merged(plans: Mapping[Setting, Removal], groups: Mapping[Setting, str]) -> 
         else:
             previous = [setting]
         for one in previous:
-            merged[one] = replace(plans[one], edits=(edit,))
+            merged[one] = plans[one]._replace(edits=(edit,))
     return merged
 
 

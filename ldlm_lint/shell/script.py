@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.rules.settings import Value
@@ -29,8 +30,7 @@ class Reading(enum.Enum):
     USED = "used"
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """The list of commands that a statement stands in; only a whole program may become empty."""
 
     start: int
@@ -38,8 +38,7 @@ class Block:
     may_be_empty: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """The simple command around one or more assignments, and how it may be taken apart.
 
     ``parts`` are the words that can go one by one; ``before`` is the end of what precedes the first of them
@@ -59,8 +58,7 @@ class Statement:
     tail: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """A variable that the script sets.
 
     ``values`` is None when unknown; ``span`` covers ``NAME=value`` and ``value_span`` the value with its
@@ -78,8 +76,7 @@ class Assignment:
     append: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Expansion:
+class Expansion(NamedTuple):
     """A place that reads a variable: ``$NAME``, ``${NAME…}`` or a name in arithmetic."""
 
     name: str
@@ -87,8 +84,7 @@ class Expansion:
     reading: Reading
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word of a command: quotes removed, expansions as written; ``literal`` if it has none."""
 
     text: str
@@ -96,8 +92,7 @@ class Word:
     literal: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(NamedTuple):
     """A command that starts training processes; ``span`` has its prefix assignments but no redirections.
 
     ``launcher`` is ``torchrun``, ``torch.distributed.run``, ``torch.distributed.launch``, ``accelerate``,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -23,8 +23,7 @@ _SUBSTITUTES = re.compile(rb"`|\$\((?!\()|[<>]\(")
 _SETTINGS = ("variable_assignment", "variable_assignments", "declaration_command")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """What a statement is taken apart into: the words that can go, and where the ones around them end and begin."""
 
     extents: tuple[tuple[int, int], ...]
@@ -77,8 +76,7 @@ class Statements:
         return found if found is not None and unit.id in found.places else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Statements:
+class _Statements(NamedTuple):
     """The statements of a block: their places, the ones whose status the next one asks for, and the ones at its end.
 
     ``tail`` counts the statements at the end that always succeed, behind one that may fail: as long as one of them

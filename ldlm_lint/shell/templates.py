@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic, words
@@ -23,8 +23,7 @@ _BRACED = re.compile(r"\$\{([A-Za-z_]\w*|\d+)(?:(:?[-=])|\})", re.ASCII)
 _ESCAPED_IN_QUOTES = '$`"\\'
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(NamedTuple):
     """A variable in a word, and the word that stands in where it is unset (``empty``: or empty)."""
 
     name: str
@@ -32,8 +31,7 @@ class Hole:
     empty: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(NamedTuple):
     """An arithmetic expansion."""
 
     expression: str
@@ -42,8 +40,7 @@ class Sum:
 Part = str | Hole | Sum
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A text that a word may stand for, and how it is known."""
 
     text: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tree_sitter import Node
 
@@ -13,8 +13,7 @@ from ldlm_lint.source import Source
 _WORD_ENDS = (b"", *(bytes((one,)) for one in b' \t\r\n;&|<>()`"}'))
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """The bytes behind the BOM with line ends as bash needs them; offsets count from there."""
 
     source: Source

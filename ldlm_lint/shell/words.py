@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 from ldlm_lint.shell.plain_words import PlainWord, plain_words
 
@@ -29,8 +29,7 @@ _DEEPEST = 8
 _NESTING = re.compile(r"[$<>]\(|\$\{|[)}]")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A word or prefix assignment of a command; ``text`` has its quotes removed and its expansions kept."""
 
     start: int
@@ -39,16 +38,14 @@ class Piece:
     literal: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """A simple command: its prefix assignments and its words, without redirections."""
 
     assignments: tuple[Piece, ...]
     words: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(NamedTuple):
     """A value that is written out; ``start`` and ``end`` enclose what to replace, without plain quotes."""
 
     text: str
@@ -57,8 +54,7 @@ class Literal:
     is_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A value that is another variable's, whole and unchanged."""
 
     name: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ldlm_lint.model import Applicability, Finding, Fix
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -104,19 +103,18 @@ def decide(finding: Finding, context: Context) -> Finding | None:
         verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
         if not verdict.holds:
             return None
-        finding = replace(
-            finding,
+        finding = finding._replace(
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
             fix=None if verdict.withdraws else verdict.fix or _demoted(finding.fix, verdict.unsafe),
         )
-    return replace(finding, claims=(), confirmed=True)
+    return finding._replace(claims=(), confirmed=True)
 
 
 def _demoted(fix: Fix | None, reason: str) -> Fix | None:
     if fix is None or not reason or fix.applicability is not Applicability.SAFE:
         return fix
-    return replace(fix, applicability=Applicability.UNSAFE, reason=reason)
+    return fix._replace(applicability=Applicability.UNSAFE, reason=reason)
 
 
 __all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide"]

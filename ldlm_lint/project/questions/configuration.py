@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.config_reads import Origin, Sink, matches, may_match
@@ -26,8 +25,7 @@ _ASKED = data.QUESTIONS | distributed.QUESTIONS | optimizer.QUESTIONS | roles.QU
 _SHOWN = 3
 
 
-@dataclass(frozen=True)
-class _Reached:
+class _Reached(NamedTuple):
     """A call that takes a value of a file: the program, the keys that are read, and the call."""
 
     home: Home
@@ -119,7 +117,7 @@ def programs_of(context: Context, document: Document, home: Home) -> tuple[Progr
 
 def _answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> Verdict | None:
     """What the questions of a topic answer about a call; None where one says no."""
-    at_call = replace(finding, span=context.line_span(sink.path, sink.node.lineno))
+    at_call = finding._replace(span=context.line_span(sink.path, sink.node.lineno))
     related: tuple[Related, ...] = ()
     args: dict[str, object] = {}
     for kind in topic.asks:

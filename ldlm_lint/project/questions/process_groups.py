@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from astroid import nodes
 
@@ -48,8 +48,7 @@ def _default_group_has_timeout(context: Context, finding: Finding, _subject: str
     return Verdict(False)
 
 
-@dataclass(frozen=True)
-class _Made:
+class _Made(NamedTuple):
     """How often a file makes the default group, and where it gives it a timeout, in words which."""
 
     calls: int

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -53,7 +52,7 @@ def _of_launches(context: Context, path: str, finding: Finding) -> Iterator[Find
 
 def _without(finding: Finding) -> Finding:
     """A finding without the question that is being answered."""
-    return replace(finding, claims=tuple(one for one in finding.claims if one.kind != "holds-with-sourced-scripts"))
+    return finding._replace(claims=tuple(one for one in finding.claims if one.kind != "holds-with-sourced-scripts"))
 
 
 def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -> Verdict:

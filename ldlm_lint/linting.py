@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from ldlm_lint.budget import FILE_SECONDS, OverBudgetError, limited
@@ -15,7 +13,8 @@ from ldlm_lint.model import FileResult, Finding, RuledOut
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import parses, syntax_of
 from ldlm_lint.rules import ALL, linter
-from ldlm_lint.shapes import BROAD_PROSPECTS, COSTLY, PROSPECTS, possible
+from ldlm_lint.shapes import COSTLY, possible
+from ldlm_lint.shapes.prospects import ANYWHERE, BROAD_PROSPECTS, CLAIMS, PROSPECTS, Prospect
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, Source, UnreadableError
 
@@ -65,15 +64,16 @@ def _linted(
 
 def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: Holds | None) -> FileResult:
     """The result of a file, which is looked at closely only if its shape and the project leave a rule at risk."""
+    ruled_out: list[RuledOut] = []
     if source.kind is Kind.PYTHON:
         at_risk -= silent_in(source.path, source.data)
+        at_risk = _held(dict.fromkeys(at_risk & CLAIMS.keys(), ANYWHERE), source, holds, ruled_out) | (at_risk - CLAIMS.keys())
     if _is_whole(source, at_risk):
-        at_risk = at_risk if source.kind is not Kind.PYTHON else _possible(at_risk, source)
-        ruled_out = _ruled_out(at_risk, source, holds) if holds is not None else None
-        at_risk = _possible_at_cost(at_risk, source) if ruled_out is None else frozenset()
+        at_risk = at_risk if source.kind is not Kind.PYTHON else _at_stake(at_risk, source, holds, ruled_out)
         if not at_risk:
-            return FileResult(source.path, ruled_out=ruled_out or ())
-    return _lint(source, config, at_risk)
+            return FileResult(source.path, ruled_out=tuple(ruled_out))
+    result = _lint(source, config, at_risk)
+    return result._replace(ruled_out=tuple(ruled_out)) if ruled_out else result
 
 
 def selected_rules(config: Config) -> frozenset[str]:
@@ -124,40 +124,44 @@ def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
 
 
 def _possible_at_cost(at_risk: frozenset[str], source: Source) -> frozenset[str]:
-    """As `_possible`; conditions that cost much are asked where nothing else needs a tree."""
-    syntax = syntax_of(source) if at_risk and at_risk <= COSTLY else None
+    """As `_possible`, for conditions that cost much."""
+    syntax = syntax_of(source) if at_risk else None
     return at_risk if syntax is None else possible(at_risk, syntax, source.text.encode())
 
 
-def _ruled_out(at_risk: frozenset[str], source: Source, holds: Holds) -> tuple[RuledOut, ...] | None:
-    """The rules at risk with their functions, if the project rules all of them out; None where one is left.
+def _at_stake(at_risk: frozenset[str], source: Source, holds: Holds | None, ruled_out: list[RuledOut]) -> frozenset[str]:
+    """Of the rules at risk those that a Python file may break by its shape, and that the project leaves for its functions.
 
-    Those that have none of the functions they are about are left out.
+    Conditions that cost much are asked where nothing else needs a tree, and the project has not said no to all functions.
     """
-    syntax = syntax_of(source) if at_risk <= PROSPECTS.keys() and at_risk else None
+    at_risk = _possible(at_risk, source)
+    others = _left(at_risk - COSTLY, PROSPECTS, source, holds, ruled_out)
+    costly = _left(at_risk & COSTLY, BROAD_PROSPECTS, source, holds, ruled_out)
+    if others or not costly:
+        return others | costly
+    return _left(_possible_at_cost(costly, source), PROSPECTS, source, holds, ruled_out)
+
+
+def _left(
+    at_risk: frozenset[str], prospects: Mapping[str, Prospect], source: Source, holds: Holds | None, ruled_out: list[RuledOut]
+) -> frozenset[str]:
+    """The rules at risk without those that the project rules out by the functions in question."""
+    asked = at_risk & prospects.keys() if holds is not None else frozenset()
+    syntax = syntax_of(source) if asked else None
     if syntax is None:
-        return None
-    text, found = source.text.encode(), []
-    for symbol in sorted(at_risk, key=lambda one: (one in COSTLY, one)):
-        functions = _without_a_chance(symbol, syntax, text, partial(holds, symbol, source.path))
-        if functions is None:
-            return None
-        if functions or symbol not in COSTLY:
-            found.append((symbol, functions))
-    return tuple(found)
+        return at_risk
+    text = source.text.encode()
+    functions = {symbol: found for symbol in asked if (found := prospects[symbol](syntax, text)) is not None}
+    return _held(functions, source, holds, ruled_out) | (at_risk - functions.keys())
 
 
-def _without_a_chance(
-    symbol: str, syntax: ast.Module, text: bytes, holds: Callable[[Sequence[str]], bool]
-) -> tuple[str, ...] | None:
-    """Functions that a rule is about, or more, if the project rules it out for them: those that are told at less cost first."""
-    for prospect in filter(None, (BROAD_PROSPECTS.get(symbol), PROSPECTS[symbol])):
-        functions = prospect(syntax, text)
-        if functions is None:
-            return None
-        if (symbol in COSTLY and not functions) or not holds(functions):
-            return functions
-    return None
+def _held(
+    functions: Mapping[str, tuple[str, ...]], source: Source, holds: Holds | None, ruled_out: list[RuledOut]
+) -> frozenset[str]:
+    """The rules that the project leaves a chance at their functions; the others go to ``ruled_out``."""
+    out = [one for one in sorted(functions.items()) if holds is not None and not holds(one[0], source.path, one[1])]
+    ruled_out += out
+    return frozenset(functions.keys() - dict(out).keys())
 
 
 def _is_whole(source: Source, at_risk: frozenset[str]) -> bool:

@@ -142,7 +142,7 @@ def test_other_processes_ask_too(project: Path, monkeypatch: pytest.MonkeyPatch)
     plain = Projects.may_hold
     monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked[2]) or plain(self, *asked))
     assert check(project, jobs=2).findings == check(project).findings
-    assert seen == [("", "norm")]
+    assert ("", "norm") in seen
 
 
 @pytest.mark.skipif(not available(), reason="time of a process is not counted here")

@@ -11,6 +11,7 @@ from ldlm_lint import engine, linting
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
 from ldlm_lint.prefilter import rules_at_risk
+from ldlm_lint.projects import Projects
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL
 from ldlm_lint.shapes import CONDITIONS, possible
@@ -422,6 +423,7 @@ def test_rules_that_tests_silence_find_nothing_there(symbol: str, tmp_path: Path
     (tmp_path / "pyproject.toml").write_text("")
     monkeypatch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
     monkeypatch.setattr(linting, "silent_in", lambda path, data: frozenset())
+    monkeypatch.setattr(Projects, "may_hold", lambda *_: True)
     config = Config.load(tmp_path)
     assert symbol not in {finding.rule for finding in engine.run([tmp_path], config, base=tmp_path).findings}
 
@@ -453,4 +455,5 @@ def test_the_conditions_hide_nothing_in_real_repositories(select: tuple[str, ...
             patch.setattr(linting, "rules_at_risk", lambda data, kind: everything)
             patch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
             patch.setattr(linting, "silent_in", lambda path, data: frozenset())
+            patch.setattr(Projects, "may_hold", lambda *_: True)
             assert engine.run([root], config, base=root).findings == spared, root

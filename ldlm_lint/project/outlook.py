@@ -7,14 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ldlm_lint.project.outlook_of_files import CONDITIONS
+from ldlm_lint.project.outlook_of_functions import (
+    may_be_evaluated,
+    may_be_step,
+    may_save_on_every_rank,
+    may_stand_in_training_loop,
+)
 from ldlm_lint.project.questions import Context
-from ldlm_lint.project.questions.host_time import is_loss, may_train_on_device
+from ldlm_lint.project.questions.host_time import may_train_on_device
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
+from ldlm_lint.python.skim import holds_any
+from ldlm_lint.shapes.prospects import ANYWHERE, CLAIMS, Variant
 
 
 def may_hold(context: Context, symbol: str, path: str, functions: Sequence[str]) -> bool:
-    """Whether a rule (its symbol) may hold for one of some functions of a file, by their dotted names; empty for the module."""
-    return _OUTLOOKS[symbol](context, path, functions)
+    """Whether a rule (its symbol) may hold for one of some functions of a file, as `ldlm_lint.shapes.prospects` names them."""
+    if tuple(functions) == ANYWHERE:
+        return any(_may_stand(context, path, one) for one in CLAIMS[symbol])
+    return any(_OUTLOOKS[symbol](context, path, one) for one in functions)
+
+
+def _may_stand(context: Context, path: str, variant: Variant) -> bool:
+    """Whether a finding with certain claims may stand in a file."""
+    if variant.words and not holds_any(context.project.data(path), variant.words):
+        return False
+    return all(_may(context, path, kind) for kind in variant.claims)
+
+
+def _may(context: Context, path: str, kind: str) -> bool:
+    """Whether a claim of some kind may hold for a file; one that nothing is known of may."""
+    if kind not in CONDITIONS:
+        return True
+    key = (f"may {kind}", path)
+    if key not in context.answers:
+        context.answers[key] = CONDITIONS[kind](context, path)
+    return context.answers[key]
 
 
 def warm(context: Context) -> None:
@@ -25,19 +53,9 @@ def warm(context: Context) -> None:
         context.often.may_be_step(path, "")
 
 
-def _may_be_reached(context: Context, path: str, functions: Sequence[str]) -> bool:
-    """Whether a training step may come to a function, as far as the texts of the project tell."""
-    if not may_train_on_device(context, path):
-        return False
-    return any(is_loss(one) or context.often.may_be_step(path, one) for one in functions)
-
-
-def _may_lack_checkpointing(context: Context, path: str, _functions: Sequence[str]) -> bool:
-    """Whether neither a file nor the trainings that use it checkpoint activations."""
-    return may_lack_checkpointing(context, path)
-
-
-_OUTLOOKS: dict[str, Callable[[Context, str, Sequence[str]], bool]] = {
-    "host-sync-in-training-loop": _may_be_reached,
-    "missing-activation-checkpointing": _may_lack_checkpointing,
+_OUTLOOKS: dict[str, Callable[[Context, str, str], bool]] = {
+    "checkpoint-saved-by-every-rank": may_save_on_every_rank,
+    "evaluation-with-gradients": may_be_evaluated,
+    "host-sync-in-training-loop": may_be_step,
+    "unbounded-checkpoints": may_stand_in_training_loop,
 }

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.filesets import FileSet
+from ldlm_lint.project.groups import may_join_group, names_trainer
 from ldlm_lint.project.training import BACKWARD, trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import CallSite
@@ -41,7 +42,6 @@ _SPAWNS = (
 _PASSED = rb"%s(?<!\w%s)\b(?!\s*\()"
 _ENTRIES = {"main", "cli_main"}
 _TRAINER = re.compile(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*Trainer$")
-_TRAINERS_HOME = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|sentence_transformers)\b", re.M)
 _KNOWS_RANKS = re.compile(rb"LOCAL_RANK|WORLD_SIZE|local_rank|torchrun")
 _TESTS_RANK = (
     rb"is_?main|main_?proc|is_?master|master_?proc|is_?primary|is_root|rank_?zero|is_?chief|is_global_zero|should_save"
@@ -207,16 +207,16 @@ class Ranks:
                 return True
         return False
 
+    def may_start(self, place: Place) -> bool:
+        """Whether processes of a group may start at a place and train, by the texts of the files that it leads to."""
+        return may_join_group(self._project, place[0]) and self._may_train(place)
+
     def _may_train(self, start: Place) -> bool:
         """Whether what runs from a place may train, by the text of the files that it leads to: most scripts do not."""
         sketch, path = self._calls.sketch, start[0]
         if sketch.may_come_to(start, BACKWARD) or sketch.may_come_to((path, ""), BACKWARD):
             return True
-        return self._project.any_that(self._project.reach(path), "names-a-trainer", self._names_trainer)
-
-    def _names_trainer(self, path: str) -> bool:
-        data = self._project.data(path)
-        return b"Trainer" in data and _TRAINERS_HOME.search(data) is not None
+        return self._project.any_that(self._project.reach(path), "names-a-trainer", lambda one: names_trainer(self._project, one))
 
     def _joins(self, path: str, call: CallSite) -> bool:
         name = call.callee.name

@@ -21,7 +21,7 @@ from ldlm_lint.shapes.calls import (
 from ldlm_lint.shapes.checkpoints import may_keep_state, may_load_unsaid, may_number_saves, may_save
 from ldlm_lint.shapes.evaluation import may_evaluate
 from ldlm_lint.shapes.freezing import may_freeze_wrapped, may_toggle
-from ldlm_lint.shapes.host_time import every_function, may_wait, waiting_functions
+from ldlm_lint.shapes.host_time import may_wait
 from ldlm_lint.shapes.losses import may_bound_loss, may_compare_units
 from ldlm_lint.shapes.memory import may_lack_checkpointing
 from ldlm_lint.shapes.outline import Outline, outline_of
@@ -61,18 +61,6 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
 
 COSTLY = frozenset({"host-sync-in-training-loop"})
 """The rules whose condition costs as much as a light tree of a small file."""
-
-PROSPECTS: dict[str, Callable[[ast.Module, bytes], tuple[str, ...] | None]] = {
-    "host-sync-in-training-loop": waiting_functions,
-    "missing-activation-checkpointing": lambda module, data: (),
-}
-"""The rules that the rest of a project may rule out for a file (`ldlm_lint.project.outlook`): the functions that it is asked
-about, none where it is about all of them, None where only the file can tell. Of a costly one none are none."""
-
-BROAD_PROSPECTS: dict[str, Callable[[ast.Module, bytes], tuple[str, ...] | None]] = {
-    "host-sync-in-training-loop": every_function,
-}
-"""As `PROSPECTS`, of more functions than the rule may be about, where the outline of the file is all that it takes."""
 
 
 def possible(symbols: Iterable[str], module: ast.Module, data: bytes) -> frozenset[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, SAVE_HELPER, SAVE_METHODS, SMALL
 from ldlm_lint.shapes.meaning import calls_of
-from ldlm_lint.shapes.outline import Outline, Owner, dotted, has_any, last_name, may_loop
+from ldlm_lint.shapes.outline import Outline, Owner, dotted, has_any, last_name, may_loop, outline_of
 from ldlm_lint.shapes.walks import nodes_below
 
 _LOADS = frozenset({"load"})
@@ -27,22 +27,43 @@ def may_load_unsaid(outline: Outline) -> bool:
 
 def may_save(outline: Outline) -> bool:
     """Whether a state may be saved: by torch or safetensors, or by a Hugging Face model that is not told the process."""
-    if any(True for _ in calls_of(outline, _SAVES, ("torch", "safetensors"))):
-        return True
-    return b"save_pretrained" in outline.data and any(_saves_itself(one) for one in _calls_with(outline, b"save_pretrained"))
+    return any(True for _ in _saving(outline))
+
+
+def saving_functions(module: ast.Module, data: bytes) -> tuple[str, ...]:
+    """The dotted names of the functions that may save a state."""
+    return tuple(sorted({one.scope for one in _saving(outline_of(module, data))}))
+
+
+def _saving(outline: Outline) -> Iterator[Owner]:
+    yield from (owner for owner, _ in calls_of(outline, _SAVES, ("torch", "safetensors")))
+    if b"save_pretrained" in outline.data:
+        yield from (owner for owner, one in _calls_with(outline, b"save_pretrained") if _saves_itself(one))
 
 
 def may_number_saves(outline: Outline) -> bool:
     """Whether something may be saved under a name with a counter in it, or a framework be told how much to keep."""
+    return _may_tell_a_framework(outline) or any(True for _ in _numbering(outline))
+
+
+def numbering_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
+    """The dotted names of the functions that may save under numbered names; None where a framework may do so."""
+    outline = outline_of(module, data)
+    return None if _may_tell_a_framework(outline) else tuple(sorted({one.scope for one in _numbering(outline)}))
+
+
+def _may_tell_a_framework(outline: Outline) -> bool:
     if any(True for _ in calls_of(outline, _TRAINING_ARGUMENTS, ("transformers",))):
         return True
-    if any(True for _ in calls_of(outline, frozenset({"ModelCheckpoint"}), _LIGHTNINGS)):
-        return True
+    return any(True for _ in calls_of(outline, frozenset({"ModelCheckpoint"}), _LIGHTNINGS))
+
+
+def _numbering(outline: Outline) -> Iterator[Owner]:
     found = {id(owner): owner for owner, _ in calls_of(outline, frozenset({"save"}), ("torch",))}
     for owner in outline.owners:
         if has_any(outline.own_text(owner), _SAVING_WORDS) and any(map(_saves_by_name, outline.calls(owner))):
             found[id(owner)] = owner
-    return any(_may_count(outline, owner) for owner in found.values())
+    yield from (owner for owner in found.values() if _may_count(outline, owner))
 
 
 def may_keep_state(outline: Outline) -> bool:
@@ -69,10 +90,10 @@ def _tells(call: ast.Call, *names: str) -> bool:
     return any(one.arg in names for one in call.keywords)
 
 
-def _calls_with(outline: Outline, word: bytes) -> Iterator[ast.Call]:
+def _calls_with(outline: Outline, word: bytes) -> Iterator[tuple[Owner, ast.Call]]:
     for owner in outline.owners:
         if word in outline.own_text(owner):
-            yield from outline.calls(owner)
+            yield from ((owner, one) for one in outline.calls(owner))
 
 
 def _saves_itself(call: ast.Call) -> bool:
@@ -108,4 +129,4 @@ def _may_count(outline: Outline, owner: Owner) -> bool:
     return any(map(COUNTER.search, names)) or not names.isdisjoint(COUNTING)
 
 
-__all__ = ["may_keep_state", "may_load_unsaid", "may_number_saves", "may_save"]
+__all__ = ["may_keep_state", "may_load_unsaid", "may_number_saves", "may_save", "numbering_functions", "saving_functions"]

@@ -18,7 +18,7 @@ from ldlm_lint.python.model_names import (
     words_of,
 )
 from ldlm_lint.shapes.classes import is_model
-from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, dotted, has_any, last_name, may_loop
+from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, dotted, has_any, last_name, may_loop, outline_of
 from ldlm_lint.shapes.walks import nodes_below
 
 _MODE = re.compile(rb"\b(?:eval|train)" + GAP + rb"\(")
@@ -30,6 +30,8 @@ _CHAIN = re.compile(rb"[A-Za-z_]\w*")
 # What computes gradients, whatever else is known.
 _LEARNING = frozenset({"backward", "manual_backward", "zero_grad"})
 _PASSED_ON = frozenset({"forward", "module", "__call__"})
+MODE, REPETITION = "mode", "repetition"
+"""What a caller has to do besides calling: put the model into evaluation mode, or run a loop of its own."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 
 
@@ -46,9 +48,10 @@ class _Asked(NamedTuple):
 
     To be put into evaluation mode before by the function itself (``own`` says what it switches, where) or ``shown`` in it
     by their dotted names; else in a loop, any of them (``any_in_loop``) or a call of a parameter (``given``). A function
-    that ``learns`` evaluates only what it has switched itself.
+    that ``learns`` evaluates only what it has switched itself. ``text`` are its lines.
     """
 
+    text: bytes
     own: tuple[_Switch, ...]
     shown: frozenset[str]
     any_in_loop: bool
@@ -58,36 +61,63 @@ class _Asked(NamedTuple):
 
 def may_evaluate(outline: Outline) -> bool:
     """Whether a function of the file may run a model for its results alone, with gradients on."""
-    switched = any(word in outline.data for word in (b".eval(", b"train(False", b"train(mode"))
+    return any(True for _ in _evaluations(outline))
+
+
+def evaluating_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
+    """The functions that may run a model for its results if a caller adds something; None where one needs no caller.
+
+    What it has to add stands before each dotted name: see `MODE` and `REPETITION`.
+    """
+    found = []
+    for owner, asked in _evaluations(outline_of(module, data)):
+        if not may_loop(asked.text):
+            # A function that learns evaluates in loops alone.
+            found += [] if asked.learns else [f"{REPETITION} {owner.scope}"]
+        elif asked.own or asked.shown or asked.any_in_loop:
+            return None
+        else:
+            found.append(f"{MODE} {owner.scope}")
+    return tuple(sorted(found))
+
+
+def _evaluations(outline: Outline) -> Iterator[tuple[Owner, _Asked]]:
+    # Where no mode is ever switched, only a loop shows an evaluation.
+    switched = has_any(outline.data, (b".eval(", b"train(False", b"train(mode"))
     shown = {id(outline.module): _shown_by(outline, outline.owners[:1])}
-    return any(_may_evaluate(outline, owner, switched, shown) for owner in outline.owners)
+    for owner in outline.owners:
+        asked = _may_evaluate(outline, owner, switched, shown)
+        if asked is not None:
+            yield owner, asked
 
 
-def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[int, frozenset[str]]) -> bool:
+def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[int, frozenset[str]]) -> _Asked | None:
+    """What a function's candidates have to be, where it has some."""
     if _is_held(owner):
-        return False
+        return None
     text = outline.own_text(owner)
     loops = may_loop(text)
     if not loops and not switched:
-        return False
-    asked = _asked(outline, owner, shown)
+        return None
+    asked = _asked(outline, owner, text, shown)
     if not (asked.own or asked.shown or (loops and (asked.any_in_loop or (asked.given and _calls_given(outline, text, asked.given))))):
-        return False
+        return None
     evaluated = frozenset(one.name for one in asked.own)
     candidates = {
         one: models
         for one in outline.calls(owner)
         if (models := list(_models(outline, owner, one, evaluated))) and _may_be_run(one, owner, models, True, asked)
     }
-    return bool(candidates) and any(
+    found = bool(candidates) and any(
         call in candidates and _may_be_run(call, owner, candidates[call], in_loop, asked) for call, in_loop in _recorded(owner)
     )
+    return asked if found else None
 
 
-def _asked(outline: Outline, owner: Owner, shown: dict[int, frozenset[str]]) -> _Asked:
+def _asked(outline: Outline, owner: Owner, text: bytes, shown: dict[int, frozenset[str]]) -> _Asked:
     own, learns = tuple(_switches(outline, owner)), _learns(outline, owner)
     if learns or not isinstance(owner.node, FUNCTIONS):
-        return _Asked(own, frozenset(), False, frozenset(), learns)
+        return _Asked(text, own, frozenset(), False, frozenset(), learns)
     holder = owner.holder
     if holder is not None and id(holder) not in shown:
         methods = [one for one in outline.owners if holder in one.around]
@@ -95,7 +125,7 @@ def _asked(outline: Outline, owner: Owner, shown: dict[int, frozenset[str]]) -> 
     elsewhere = shown[id(outline.module)] | (shown[id(holder)] if holder is not None else frozenset())
     model = is_model(outline, holder)
     given = frozenset() if model and not RUNS.search(owner.name) else _parameters(owner.node)
-    return _Asked(own, elsewhere, names_evaluation(owner.name) and not model, given, False)
+    return _Asked(text, own, elsewhere, names_evaluation(owner.name) and not model, given, False)
 
 
 def _shown_by(outline: Outline, owners: list[Owner]) -> frozenset[str]:

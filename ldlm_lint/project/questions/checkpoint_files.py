@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Finding
+from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.rotation import may_go
 
 
 def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """Neither the file, nor what it imports, nor the training files that use it delete or rotate checkpoints."""
-    project, path = context.project, finding.span.path
-    return Verdict(not project.any_skim(project.reach_of_all((path, *project.trainers_of(path))), "prunes"))
+    return Verdict(nothing_prunes(context.project, finding.span.path))
+
+
+def nothing_prunes(project: Project, path: str) -> bool:
+    """Whether neither a file, nor what it imports, nor the training files that use it delete or rotate checkpoints."""
+    return not project.any_skim(project.reach_of_all((path, *project.trainers_of(path))), "prunes")
 
 
 def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:

@@ -8,7 +8,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.testfiles import is_started
 
 
-def _is_unit_test(project: Project, path: str) -> bool:
+def is_unit_test(project: Project, path: str) -> bool:
     """A file of a test suite that nobody starts by itself."""
     inside = "/tests/" in path.removeprefix(project.root)
     return project.is_test(path) and (inside or not is_started(project.data(path)))
@@ -17,7 +17,7 @@ def _is_unit_test(project: Project, path: str) -> bool:
 def _evaluation_records_gradients(context: Context, finding: Finding, subject: str) -> Verdict:
     """One of the runs of a model is recorded: no caller turns gradients off, and nothing near it computes any."""
     project, path = context.project, finding.span.path
-    if path not in project.files or _is_unit_test(project, path):
+    if path not in project.files or is_unit_test(project, path):
         return Verdict(False)
     recording = context.recording
     for one in subject.split(";"):

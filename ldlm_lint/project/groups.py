@@ -1,0 +1,42 @@
+"""Which files may start processes that join a group and train, by the texts of what they import; `ranks` asks their calls."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.training import BACKWARD
+from ldlm_lint.project.traits import Trait
+
+_TRAINERS_HOME = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|sentence_transformers)\b", re.M)
+# What stands in the text of a file with a call of `_IN_GROUP` or `_STARTS_GROUP`, or with a Trainer that makes the group itself.
+_JOINING = (
+    *(b"init_process_group", b"DistributedDataParallel", b"FullyShardedDataParallel", b"fully_shard", b"init_device_mesh"),
+    *(b"horovod", b"Accelerator", b"deepspeed", b"init_distributed", b"init_dist", b"setup_distributed", b"idr_torch", b"Trainer"),
+)
+_JOINS = Trait(re.compile(b"|".join(_JOINING)), _JOINING)
+
+
+def names_trainer(project: Project, path: str) -> bool:
+    """Whether a file may make a Trainer of a library that makes the group of processes itself."""
+    data = project.data(path)
+    return b"Trainer" in data and _TRAINERS_HOME.search(data) is not None
+
+
+def may_join_group(project: Project, path: str) -> bool:
+    """Whether a file, or one that it imports, may make a group of processes, by their texts."""
+    return project.any_shows(project.reach(path), _JOINS)
+
+
+def may_train_in_group(project: Project, path: str) -> bool:
+    """Whether a file that belongs to no test suite may have a caller in a file that may train in a group, by their texts."""
+    if project.is_test(path):
+        return False
+    return project.any_that(project.importers(path) & project.plain, "may-train-in-group", lambda one: _may_train_in_group(project, one))
+
+
+def _may_train_in_group(project: Project, path: str) -> bool:
+    reach = project.reach(path)
+    if not project.any_shows(reach, _JOINS):
+        return False
+    return project.any_shows(reach, BACKWARD) or project.any_that(reach, "names-a-trainer", lambda one: names_trainer(project, one))

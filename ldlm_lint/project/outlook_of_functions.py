@@ -1,0 +1,65 @@
+"""What findings of a rule need of the function that they stand in, by the texts of the project: who may call it, and where."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.project.questions.base import Context
+from ldlm_lint.project.questions.host_time import is_loss
+from ldlm_lint.project.sketch import Place
+from ldlm_lint.project.training import BACKWARD
+from ldlm_lint.project.traits import Trait
+from ldlm_lint.shapes.evaluation import MODE
+from ldlm_lint.shapes.outline import GAP
+
+_DEPTH = 5
+_WAYS = 400
+_LIGHTNING = Trait(re.compile(rb"lightning"), (b"lightning",))
+# ``model.eval()``, and ``model.train(…)`` with anything in it.
+_SWITCHES = Trait(
+    re.compile(rb"eval" + GAP + rb"\(" + GAP + rb"\)|\." + GAP + rb"train" + GAP + rb"\((?!\))"),
+    (b"eval", b"train"),
+)
+
+
+def may_be_step(context: Context, path: str, scope: str) -> bool:
+    """Whether a training step may come to a function."""
+    return is_loss(scope) or context.often.may_be_step(path, scope)
+
+
+def may_stand_in_training_loop(context: Context, path: str, scope: str) -> bool:
+    """Whether a function, or one of its callers, may hold a loop that trains, or a framework may call it in one."""
+    sketch, project = context.calls.sketch, context.project
+    seen = {(path, scope)}
+    waiting = seen
+    for _ in range(_DEPTH + 1):
+        if len(seen) > _WAYS:
+            return True
+        if any(sketch.may_come_to(one, BACKWARD) or project.any_shows(one[:1], _LIGHTNING) for one in waiting):
+            return True
+        waiting = {caller for one in waiting for caller in sketch.callers(one)} - seen
+        seen |= waiting
+    return False
+
+
+def may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
+    """Whether a way may lead to a function from where processes of a group start that train."""
+    sketch, ranks = context.calls.sketch, context.ranks
+    seen: set[Place] = {(path, scope)}
+    waiting = [(path, scope)]
+    while waiting and len(seen) < _WAYS:
+        place = waiting.pop()
+        if ranks.may_start(place):
+            return True
+        fresh = {one for one in sketch.callers(place) if not context.project.is_test(one[0])} - seen
+        seen |= fresh
+        waiting.extend(fresh)
+    return bool(waiting)
+
+
+def may_be_evaluated(context: Context, path: str, asked: str) -> bool:
+    """Whether a function has a caller that may add what its evaluation needs."""
+    need, _, scope = asked.partition(" ")
+    callers = {one for one, inner in context.calls.sketch.callers((path, scope)) if (one, inner) != (path, scope)}
+    callers = {one for one in callers if not context.project.is_test(one)}
+    return context.project.any_shows(callers, _SWITCHES) if need == MODE else bool(callers)

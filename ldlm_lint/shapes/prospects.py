@@ -1,0 +1,87 @@
+"""What the rest of a project has to say of a rule before a file is looked at: the claims that its findings make, and where.
+
+`ldlm_lint.project.outlook` answers. A rule that stands in neither table is nobody's but the file's.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ldlm_lint.shapes.checkpoints import numbering_functions, saving_functions
+from ldlm_lint.shapes.evaluation import evaluating_functions
+from ldlm_lint.shapes.host_time import every_function, waiting_functions
+
+Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
+"""Takes the tree of a file and its text in UTF-8."""
+ANYWHERE = ("*",)
+"""Stands for whichever functions of a file."""
+
+
+class Variant(NamedTuple):
+    """The kinds of claims that some findings of a rule make, all of them; their file holds one of the words, if there are any."""
+
+    claims: frozenset[str]
+    words: tuple[bytes, ...] = ()
+
+
+def _each(*variants: str, words: tuple[bytes, ...] = ()) -> tuple[Variant, ...]:
+    """Variants by their kinds of claims, those of one with blanks between them."""
+    return tuple(Variant(frozenset(one.split()), words) for one in variants)
+
+
+_OUTSIDE_TESTS = _each("stands-outside-tests")
+_TRAINS = _each("belongs-to-training")
+_FEEDS = _each("loader-feeds-training", "call-feeds-training", "wrapper-leaves-workers-at-zero")
+
+CLAIMS: dict[str, tuple[Variant, ...]] = {
+    "batch-size-drift": _OUTSIDE_TESTS,
+    "cache-emptied-in-training-loop": _each("file-trains runs-in-each-training-step"),
+    "checkpoint-load-unspecified": _each("load-default-stands"),
+    "checkpoint-load-without-map-location": _each("stands-outside-tests runs-many-ranks"),
+    "checkpoint-removed-before-replacement": _each("stands-in-training-loop"),
+    "checkpoint-saved-by-every-rank": _each("every-rank-saves"),
+    "checkpoint-saves-live-state": _TRAINS,
+    "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
+    "clamped-loss": _TRAINS,
+    "compile-guarded-by-try": _OUTSIDE_TESTS,
+    "dataloader-conflicting-options": _OUTSIDE_TESTS,
+    "dataloader-in-main-process": _FEEDS,
+    "dataloader-too-many-workers": _TRAINS,
+    "dataloader-without-persistent-workers": _each("loader-is-reiterated"),
+    "dataloader-without-pin-memory": _each("loader-feeds-training trains-on-cuda"),
+    "dataloader-without-prefetch": _FEEDS,
+    "dataloader-worker-count-may-be-zero": _OUTSIDE_TESTS,
+    "dataloader-worker-options-without-workers": _OUTSIDE_TESTS,
+    "device-synchronized-in-training-loop": _each("file-trains runs-in-each-training-step"),
+    "evaluation-with-gradients": _each("evaluation-records-gradients"),
+    "gradients-kept-as-zeros": _TRAINS,
+    "host-sync-in-training-loop": _each("runs-in-each-training-step"),
+    "loss-graph-accumulation": _OUTSIDE_TESTS,
+    "missing-activation-checkpointing": _each("model-trains no-activation-checkpointing", "file-trains no-activation-checkpointing"),
+    "mse-on-unit-vectors": _TRAINS,
+    "non-atomic-checkpoint": _each("stands-in-training-loop"),
+    "optimizer-not-fused": _each("optimizer-trains-on-cuda"),
+    "rank-local-skip": _each("stands-outside-tests runs-many-ranks"),
+    "requires-grad-toggled-per-step": _each("runs-in-every-step"),
+    "sampler-without-set-epoch": _each("sampler-epoch-is-never-set", "loop-neglects-a-sampler"),
+    "scheduler-before-optimizer": _OUTSIDE_TESTS,
+    "scheduler-per-micro-batch": _OUTSIDE_TESTS,
+    "unbounded-checkpoints": (
+        *_each("nothing-prunes-checkpoints stands-in-training-loop"),
+        *_each("belongs-to-training", words=(b"TrainingArguments", b"ModelCheckpoint")),
+    ),
+}
+"""The variants of the findings that a rule has: each finding is of one of them."""
+
+PROSPECTS: dict[str, Prospect] = {
+    "checkpoint-saved-by-every-rank": saving_functions,
+    "evaluation-with-gradients": evaluating_functions,
+    "host-sync-in-training-loop": waiting_functions,
+    "unbounded-checkpoints": numbering_functions,
+}
+"""The rules that a project may rule out by their functions in a file: what finds these, and None where it cannot tell."""
+
+BROAD_PROSPECTS: dict[str, Prospect] = {"host-sync-in-training-loop": every_function}
+"""As `PROSPECTS`, of more functions than the rule may be about, where the outline of the file is all that it takes."""

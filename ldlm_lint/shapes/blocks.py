@@ -7,7 +7,8 @@ import re
 
 from ldlm_lint.python.block_names import ATTENTION, BLOCK, CONTAINERS, TRANSFORMER
 from ldlm_lint.shapes.meaning import closure, given
-from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, dotted, last_name
+from ldlm_lint.shapes.outline import Outline, dotted, last_name
+from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import nodes_below
 
 _COPIES = frozenset({"copy", "deepcopy"})

@@ -7,7 +7,8 @@ import re
 
 from ldlm_lint.rules.batch_size import is_accumulation
 from ldlm_lint.shapes.meaning import calls_of, closure, leads_to
-from ldlm_lint.shapes.outline import FUNCTIONS, Outline, last_name, targets_of
+from ldlm_lint.shapes.outline import Outline, last_name, targets_of
+from ldlm_lint.shapes.owners import FUNCTIONS
 from ldlm_lint.shapes.walks import nodes_below
 
 _TORCH = ("torch",)
@@ -33,19 +34,16 @@ def may_guard_compile(outline: Outline) -> bool:
     compiled = {id(call) for _, call in calls_of(outline, frozenset({"compile"}), _TORCH)}
     return bool(compiled) and any(
         isinstance(one, ast.Try) and any(id(inner) in compiled for part in one.body for inner in nodes_below(part))
-        for owner in outline.owners
-        if b"try" in outline.own_text(owner)
-        for one in outline.own_nodes(owner)
+        for one in outline.compound
     )
 
 
 def may_copy_to_host(outline: Outline) -> bool:
     """Whether something may be copied to the host without waiting for it."""
     return any(
-        _may_go_to_host(outline, call)
-        for owner in outline.owners
-        if b"non_blocking" in outline.own_text(owner)
-        for call in outline.calls(owner)
+        isinstance(one, ast.Call) and _may_go_to_host(outline, one)
+        for _, nodes in outline.places.near(("non_blocking",))
+        for one in nodes
     )
 
 

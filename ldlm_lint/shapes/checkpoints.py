@@ -8,16 +8,19 @@ from collections.abc import Iterator
 
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, SAVE_HELPER, SAVE_METHODS, SMALL
 from ldlm_lint.shapes.meaning import calls_of
-from ldlm_lint.shapes.outline import Outline, Owner, dotted, has_any, last_name, may_loop, outline_of
+from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
+from ldlm_lint.shapes.owners import Owner
 from ldlm_lint.shapes.walks import nodes_below
 
 _LOADS = frozenset({"load"})
 _SAVES = frozenset({"save", "save_file", "save_model"})
 _TRAINING_ARGUMENTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
 _LIGHTNINGS = ("lightning", "pytorch_lightning")
-_LEARNING_WORDS = (b"backward", b"zero_grad", b"train", b"optimize_parameters")
+_LEARNING_WORDS = ("backward", "zero_grad", "train", "optimize_parameters")
 _IDENTIFIER = re.compile(rb"[A-Za-z_]\w*")
-_SAVING_WORDS = (b"save", b"snapshot")
+# Counters that most trainings have, which are found faster than any.
+_COMMON = ("range", "enumerate", "step", "epoch", "global_step")
+_SAVING_WORDS = ("save", "snapshot")
 
 
 def may_load_unsaid(outline: Outline) -> bool:
@@ -37,8 +40,7 @@ def saving_functions(module: ast.Module, data: bytes) -> tuple[str, ...]:
 
 def _saving(outline: Outline) -> Iterator[Owner]:
     yield from (owner for owner, _ in calls_of(outline, _SAVES, ("torch", "safetensors")))
-    if b"save_pretrained" in outline.data:
-        yield from (owner for owner, one in _calls_with(outline, b"save_pretrained") if _saves_itself(one))
+    yield from (owner for owner, nodes in outline.places.near(("save_pretrained",)) if any(map(_saves_itself, nodes)))
 
 
 def may_number_saves(outline: Outline) -> bool:
@@ -60,8 +62,8 @@ def _may_tell_a_framework(outline: Outline) -> bool:
 
 def _numbering(outline: Outline) -> Iterator[Owner]:
     found = {id(owner): owner for owner, _ in calls_of(outline, frozenset({"save"}), ("torch",))}
-    for owner in outline.owners:
-        if has_any(outline.own_text(owner), _SAVING_WORDS) and any(map(_saves_by_name, outline.calls(owner))):
+    for owner, nodes in outline.places.near(_SAVING_WORDS, parts=True):
+        if id(owner) not in found and any(isinstance(one, ast.Call) and _saves_by_name(one) for one in nodes):
             found[id(owner)] = owner
     yield from (owner for owner in found.values() if _may_count(outline, owner))
 
@@ -70,34 +72,28 @@ def may_keep_state(outline: Outline) -> bool:
     """Whether a state may be handed to a thread, or kept in a loop that trains."""
     if b"Thread" in outline.data:
         return True
-    return has_any(outline.data, _LEARNING_WORDS) and any(
-        any(map(_keeps, outline.own_nodes(owner)))
-        for owner in outline.owners
-        if may_loop(outline.own_text(owner)) and has_any(outline.text(owner.node), _LEARNING_WORDS)
+    learning = outline.places.lines_with(_LEARNING_WORDS, parts=True)
+    return any(
+        isinstance(one, (ast.For, ast.AsyncFor, ast.While)) and outline.holds_line(one, learning) and _keeps(one)
+        for one in outline.compound
     )
 
 
-def _keeps(loop: ast.AST) -> bool:
+def _keeps(loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     """Whether a loop assigns something to a name, and may train."""
-    if not isinstance(loop, (ast.For, ast.AsyncFor, ast.While)):
-        return False
     inside = nodes_below(loop)
     kept = any(isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) for one in inside)
-    return kept and any(isinstance(one, ast.Call) and has_any(last_name(one.func).encode(), _LEARNING_WORDS) for one in inside)
+    return kept and any(
+        isinstance(one, ast.Call) and any(word in last_name(one.func) for word in _LEARNING_WORDS) for one in inside
+    )
 
 
 def _tells(call: ast.Call, *names: str) -> bool:
     return any(one.arg in names for one in call.keywords)
 
 
-def _calls_with(outline: Outline, word: bytes) -> Iterator[tuple[Owner, ast.Call]]:
-    for owner in outline.owners:
-        if word in outline.own_text(owner):
-            yield from ((owner, one) for one in outline.calls(owner))
-
-
-def _saves_itself(call: ast.Call) -> bool:
-    if not (isinstance(call.func, ast.Attribute) and call.func.attr == "save_pretrained" and call.args):
+def _saves_itself(call: ast.AST) -> bool:
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "save_pretrained" and call.args):
         return False
     told = {one.arg for one in call.keywords} & {"is_main_process", "save_function", None}
     return not told and not SMALL.search(last_name(call.func.value))
@@ -122,9 +118,13 @@ def _may_be_path(node: ast.expr) -> bool:
 def _may_count(outline: Outline, owner: Owner) -> bool:
     """Whether a counter is named where a function, those around it or the module can put it into a path."""
     outermost = next((one for one in owner.around if not isinstance(one, ast.ClassDef)), owner.node)
-    text = outline.text(outermost)
-    if outermost is not outline.module:
-        text += outline.own_text(outline.owners[0])
+    if outline.holds_line(outermost, outline.places.lines_with(_COMMON)) or _counts(outline.text(outermost)):
+        return True
+    return outermost is not outline.module and _counts(outline.own_text(outline.owners[0]))
+
+
+def _counts(text: bytes) -> bool:
+    """Whether a text names a counter."""
     names = {one.decode().lower() for one in set(_IDENTIFIER.findall(text))}
     return any(map(COUNTER.search, names)) or not names.isdisjoint(COUNTING)
 

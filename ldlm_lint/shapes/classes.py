@@ -29,6 +29,12 @@ def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
 
 def may_be_model(outline: Outline, node: ast.ClassDef) -> bool:
     """Whether a class may derive from torch's Module or another library's model, through classes of the file or not."""
+    if node not in outline.maybe_models:
+        outline.maybe_models[node] = _may_derive(outline, node)
+    return outline.maybe_models[node]
+
+
+def _may_derive(outline: Outline, node: ast.ClassDef) -> bool:
     waiting, seen = [node], {node}
     while waiting:
         names = {name for base in waiting.pop().bases for name in stood_for(outline, base)}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.python.model_names import (
@@ -18,29 +20,18 @@ from ldlm_lint.python.model_names import (
     words_of,
 )
 from ldlm_lint.shapes.classes import is_model
-from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, dotted, has_any, last_name, may_loop, outline_of
-from ldlm_lint.shapes.walks import nodes_below
+from ldlm_lint.shapes.modes import Modes, Switch
+from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
+from ldlm_lint.shapes.owners import FUNCTIONS, Owner
+from ldlm_lint.shapes.walks import FIELDS
 
-_MODE = re.compile(rb"\b(?:eval|train)" + GAP + rb"\(")
-_CALL = re.compile(rb"(?<![\w.])([A-Za-z_]\w*(?:" + GAP + rb"\." + GAP + rb"[A-Za-z_]\w*)*)" + GAP + rb"\(")
-_CALLED_BACKWARDS = re.compile(rb"\([ \t\r\n\f\\]*(\w+)(?!\w)")
+_CALLED_BACKWARDS = re.compile(rb"\(([ \t\r\n\f\\]*)(\w+)(?!\w)")
 # A comment between a name and its call: no name can be told then.
 _BROKEN_CALL = re.compile(rb"#[^\n]*\n[ \t\r\n\f]*\(")
-_CHAIN = re.compile(rb"[A-Za-z_]\w*")
-# What computes gradients, whatever else is known.
-_LEARNING = frozenset({"backward", "manual_backward", "zero_grad"})
 _PASSED_ON = frozenset({"forward", "module", "__call__"})
 MODE, REPETITION = "mode", "repetition"
 """What a caller has to do besides calling: put the model into evaluation mode, or run a loop of its own."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-
-
-class _Switch(NamedTuple):
-    """A call that puts something of a dotted name into training mode for certain, or may put it into evaluation mode."""
-
-    line: int
-    name: str
-    trains: bool
 
 
 class _Asked(NamedTuple):
@@ -48,20 +39,56 @@ class _Asked(NamedTuple):
 
     To be put into evaluation mode before by the function itself (``own`` says what it switches, where) or ``shown`` in it
     by their dotted names; else in a loop, any of them (``any_in_loop``) or a call of a parameter (``given``). A function
-    that ``learns`` evaluates only what it has switched itself. ``text`` are its lines.
+    that ``learns`` evaluates only what it has switched itself.
     """
 
-    text: bytes
-    own: tuple[_Switch, ...]
+    own: tuple[Switch, ...]
     shown: frozenset[str]
     any_in_loop: bool
     given: frozenset[str]
     learns: bool
 
 
+class _File:
+    """What is asked of a file for several of its functions."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.switched = any(word in outline.data for word in (b".eval(", b"train(False", b"train(mode"))
+        self._run: dict[tuple[ast.ClassDef, str], tuple[str, ...]] = {}
+
+    @cached_property
+    def modes(self) -> Modes:
+        """Its switches between training and evaluation."""
+        return Modes(self.outline)
+
+    @cached_property
+    def called(self) -> dict[Owner, list[ast.Call]]:
+        """The calls in loops of something named like a model, and those of ``forward`` and the like, by function."""
+        if _BROKEN_CALL.search(self.outline.data):
+            return {owner: self.outline.calls(owner) for owner in self.outline.owners}
+        found: dict[Owner, list[ast.Call]] = {}
+        places = self.outline.places
+        lines = {line for loop in places.loops for line in places.lines_in(loop, set(_model_calls(places.text(loop))))}
+        for owner, nodes in places.on(sorted(lines), places.looping):
+            found.setdefault(owner, []).extend(one for one in nodes if isinstance(one, ast.Call))
+        return found
+
+    def run_by(self, holder: ast.ClassDef, name: str) -> tuple[str, ...]:
+        """The attributes of ``self`` that methods of a name call as models."""
+        if (holder, name) not in self._run:
+            self._run[holder, name] = tuple(_run_by(self.outline, holder, name))
+        return self._run[holder, name]
+
+
+@functools.lru_cache(maxsize=1)
+def _file_of(outline: Outline) -> _File:
+    return _File(outline)
+
+
 def may_evaluate(outline: Outline) -> bool:
     """Whether a function of the file may run a model for its results alone, with gradients on."""
-    return any(True for _ in _evaluations(outline))
+    return any(True for _ in _evaluations(_file_of(outline)))
 
 
 def evaluating_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
@@ -69,9 +96,9 @@ def evaluating_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | N
 
     What it has to add stands before each dotted name: see `MODE` and `REPETITION`.
     """
-    found = []
-    for owner, asked in _evaluations(outline_of(module, data)):
-        if not may_loop(asked.text):
+    file, found = _file_of(outline_of(module, data)), []
+    for owner, asked in _evaluations(file):
+        if owner not in file.outline.looping:
             # A function that learns evaluates in loops alone.
             found += [] if asked.learns else [f"{REPETITION} {owner.scope}"]
         elif asked.own or asked.shown or asked.any_in_loop:
@@ -81,65 +108,47 @@ def evaluating_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | N
     return tuple(sorted(found))
 
 
-def _evaluations(outline: Outline) -> Iterator[tuple[Owner, _Asked]]:
+def _evaluations(file: _File) -> Iterator[tuple[Owner, _Asked]]:
     # Where no mode is ever switched, only a loop shows an evaluation.
-    switched = has_any(outline.data, (b".eval(", b"train(False", b"train(mode"))
-    shown = {id(outline.module): _shown_by(outline, outline.owners[:1])}
-    for owner in outline.owners:
-        asked = _may_evaluate(outline, owner, switched, shown)
+    for owner in file.outline.owners if file.switched else file.outline.looping:
+        asked = _may_evaluate(file, owner)
         if asked is not None:
             yield owner, asked
 
 
-def _may_evaluate(outline: Outline, owner: Owner, switched: bool, shown: dict[int, frozenset[str]]) -> _Asked | None:
+def _may_evaluate(file: _File, owner: Owner) -> _Asked | None:
     """What a function's candidates have to be, where it has some."""
-    if _is_held(owner):
-        return None
-    text = outline.own_text(owner)
-    loops = may_loop(text)
-    if not loops and not switched:
-        return None
-    asked = _asked(outline, owner, text, shown)
-    if not (asked.own or asked.shown or (loops and (asked.any_in_loop or (asked.given and _calls_given(outline, text, asked.given))))):
-        return None
+    loops = owner in file.outline.looping
+    asked = _asked(file, owner)
+    calls = []
+    if asked.own or asked.shown or (loops and asked.any_in_loop):
+        calls = file.outline.calls(owner)
+    elif loops and asked.given:
+        calls = file.called.get(owner, [])
     evaluated = frozenset(one.name for one in asked.own)
     candidates = {
         one: models
-        for one in outline.calls(owner)
-        if (models := list(_models(outline, owner, one, evaluated))) and _may_be_run(one, owner, models, True, asked)
+        for one in calls
+        if (one.args or one.keywords)
+        and (models := list(_models(file, owner, one, evaluated)))
+        and _may_be_run(one, owner, models, True, asked)
     }
-    found = bool(candidates) and any(
+    found = bool(candidates) and not _is_held(owner) and any(
         call in candidates and _may_be_run(call, owner, candidates[call], in_loop, asked) for call, in_loop in _recorded(owner)
     )
     return asked if found else None
 
 
-def _asked(outline: Outline, owner: Owner, text: bytes, shown: dict[int, frozenset[str]]) -> _Asked:
-    own, learns = tuple(_switches(outline, owner)), _learns(outline, owner)
+def _asked(file: _File, owner: Owner) -> _Asked:
+    outline, modes = file.outline, file.modes
+    own, learns = modes.of(owner), modes.learns(owner)
     if learns or not isinstance(owner.node, FUNCTIONS):
-        return _Asked(text, own, frozenset(), False, frozenset(), learns)
+        return _Asked(own, frozenset(), False, frozenset(), learns)
     holder = owner.holder
-    if holder is not None and id(holder) not in shown:
-        methods = [one for one in outline.owners if holder in one.around]
-        shown[id(holder)] = frozenset(one for one in _shown_by(outline, methods) if one.startswith("self"))
-    elsewhere = shown[id(outline.module)] | (shown[id(holder)] if holder is not None else frozenset())
+    elsewhere = modes.shown(None) | (modes.shown(holder) if holder is not None else frozenset())
     model = is_model(outline, holder)
     given = frozenset() if model and not RUNS.search(owner.name) else _parameters(owner.node)
-    return _Asked(text, own, elsewhere, names_evaluation(owner.name) and not model, given, False)
-
-
-def _shown_by(outline: Outline, owners: list[Owner]) -> frozenset[str]:
-    """What functions may put into evaluation mode."""
-    return frozenset(one.name for owner in owners for one in _switches(outline, owner) if not one.trains)
-
-
-def _learns(outline: Outline, owner: Owner) -> bool:
-    """Whether a function, or one inside it, computes gradients for certain."""
-    if not has_any(outline.text(owner.node), (b"backward", b"zero_grad")):
-        return False
-    return any(last_name(call.func) in _LEARNING for call in outline.calls(owner)) or any(
-        _learns(outline, one) for one in owner.inner
-    )
+    return _Asked(own, elsewhere, names_evaluation(owner.name) and not model, given, False)
 
 
 def _may_be_run(call: ast.Call, owner: Owner, models: list[tuple[str, bool]], in_loop: bool, asked: _Asked) -> bool:
@@ -150,7 +159,7 @@ def _may_be_run(call: ast.Call, owner: Owner, models: list[tuple[str, bool]], in
     return in_loop and (asked.any_in_loop or any(direct and one.partition(".")[0] in asked.given for one, direct in models))
 
 
-def _is_switched(call: ast.Call, root: str, switches: tuple[_Switch, ...]) -> bool:
+def _is_switched(call: ast.Call, root: str, switches: tuple[Switch, ...]) -> bool:
     """Whether what a function switched last before a call may be evaluated since."""
     before = [one for one in switches if _covers(one.name, root) and one.line < call.lineno]
     last = max((one.line for one in before), default=0)
@@ -159,11 +168,6 @@ def _is_switched(call: ast.Call, root: str, switches: tuple[_Switch, ...]) -> bo
 
 def _covers(name: str, root: str) -> bool:
     return root == name or root.startswith(f"{name}.")
-
-
-def _has_mode(text: bytes) -> bool:
-    """Whether a text switches a model between training and evaluation."""
-    return has_any(text, (b"eval", b"train")) and _MODE.search(text) is not None
 
 
 def _is_held(owner: Owner) -> bool:
@@ -181,29 +185,15 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     return frozenset(one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg) if one)
 
 
-def _calls_given(outline: Outline, text: bytes, given: frozenset[str]) -> bool:
-    """Whether something named like a model is called, and is a parameter or an attribute of one."""
-    if outline.model_words is None:
-        outline.model_words = tuple(_called_models(outline.data))
-    if not has_any(text, outline.model_words):
-        return False
-    for match in _CALL.finditer(text):
-        parts = [one.decode() for one in _CHAIN.findall(match[1])]
-        while len(parts) > 1 and parts[-1] in _PASSED_ON:
-            parts.pop()
-        if parts[0] in given and looks_like_model(parts[-1]):
-            return True
-    return False
+def _model_calls(data: bytes) -> Iterator[str]:
+    """What calls of something named like a model begin with, those of ``forward`` and the like among them.
 
-
-def _called_models(data: bytes) -> Iterator[bytes]:
-    """The names of what a file calls like models, or hands on as one; in a text that is read backwards, which is faster."""
-    for word in set(_CALLED_BACKWARDS.findall(data[::-1])):
-        name = word[::-1]
-        if looks_like_model(name.decode(errors="replace")) or name.decode(errors="replace") in _PASSED_ON:
-            yield name
-    if _BROKEN_CALL.search(data):
-        yield b""
+    The text is read backwards, where a call begins with its parenthesis, which is found faster than a name.
+    """
+    for gap, word in set(_CALLED_BACKWARDS.findall(data[::-1])):
+        name = word[::-1].decode(errors="replace")
+        if looks_like_model(name) or name in _PASSED_ON:
+            yield name if gap else f"{name}("
 
 
 def _recorded(owner: Owner) -> Iterator[tuple[ast.Call, bool]]:
@@ -217,7 +207,7 @@ def _recorded(owner: Owner) -> Iterator[tuple[ast.Call, bool]]:
             yield node, in_loop
         once = _outside(node)
         repeats = isinstance(node, (ast.For, ast.AsyncFor, ast.While, ast.comprehension, *_COMPREHENSIONS))
-        for name in node._fields:
+        for name in FIELDS[node.__class__]:
             value = getattr(node, name, None)
             inside = in_loop or (repeats and name not in once)
             if isinstance(value, ast.AST):
@@ -242,12 +232,12 @@ def _is_quiet(node: ast.AST) -> bool:
     )
 
 
-def _models(outline: Outline, owner: Owner, call: ast.Call, evaluated: frozenset[str]) -> Iterator[tuple[str, bool]]:
+def _models(file: _File, owner: Owner, call: ast.Call, evaluated: frozenset[str]) -> Iterator[tuple[str, bool]]:
     """The models that a call may run, and whether it calls them itself."""
     root = _root_of(call.func)
     owned, _, name = root.rpartition(".")
     if owned == "self" and owner.holder is not None:
-        yield from ((one, False) for one in _run_by(outline, owner.holder, name))
+        yield from ((one, False) for one in file.run_by(owner.holder, name))
         if _is_method(owner.holder, name):
             return
     if root and (root in evaluated or looks_like_model(name)):
@@ -278,37 +268,3 @@ def _root_of(function: ast.expr) -> str:
     while isinstance(function, ast.Attribute) and function.attr in _PASSED_ON:
         function = function.value
     return dotted(function)
-
-
-def _switches(outline: Outline, owner: Owner) -> Iterator[_Switch]:
-    """What a function may switch between training and evaluation, with what the result is called."""
-    if not _has_mode(outline.own_text(owner)):
-        return
-    calls = [one for one in outline.calls(owner) if isinstance(one.func, ast.Attribute) and one.func.attr in ("eval", "train")]
-    every = outline.own_nodes(owner) if calls else []
-    loops = [one for one in every if isinstance(one, (ast.For, ast.AsyncFor, ast.comprehension))]
-    results = [(one, set(nodes_below(one.value))) for one in every if isinstance(one, ast.Assign)] if calls else []
-    for call in calls:
-        if len(call.args) + len(call.keywords) > 1 or (call.func.attr == "eval" and (call.args or call.keywords)):
-            continue
-        value = next((one.value if isinstance(one, ast.keyword) else one for one in (*call.args, *call.keywords)), None)
-        trains = call.func.attr == "train" and (value is None or (isinstance(value, ast.Constant) and value.value is True))
-        name = _receiver(call.func.value)
-        names = [name.removesuffix(".module"), *_elements(loops, name)] if name else []
-        names += [dotted(target) for one, inside in results if call in inside for target in one.targets]
-        yield from (_Switch(call.lineno, one, trains) for one in names if one)
-
-
-def _receiver(node: ast.expr) -> str:
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        node = node.func.value
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return dotted(node)
-
-
-def _elements(loops: list[ast.For | ast.AsyncFor | ast.comprehension], name: str) -> Iterator[str]:
-    for loop in loops:
-        if dotted(loop.target) == name:
-            parts = loop.iter.elts if isinstance(loop.iter, (ast.List, ast.Tuple)) else [loop.iter]
-            yield from filter(None, map(dotted, parts))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from ldlm_lint.python.host_names import (
     CREATES,
@@ -26,60 +27,99 @@ from ldlm_lint.python.host_names import (
     names_loss_call,
 )
 from ldlm_lint.shapes.meaning import standing_for
-from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, dotted, last_name
+from ldlm_lint.shapes.outline import Outline, dotted, last_name
+from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import nodes_below
 
 _TENSOR = re.compile(r"Tensor|^(Float|Int|Bool|Shaped)$")
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _WRAPS = (ast.Starred, ast.Await, ast.NamedExpr, ast.DictComp)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
+_BINDS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.AsyncFor, ast.comprehension)
 _FAR = (b"global ", b"nonlocal ")
 
 
+_Name = tuple[Owner | None, str]
+"""A name in a function; without one the functions of the name."""
+
+
+class _Search:
+    """Expressions that are still to be looked at, with their functions, and the names that need not be any more."""
+
+    __slots__ = ("seen", "waiting")
+
+    def __init__(self, node: ast.AST | None, owner: Owner) -> None:
+        self.waiting: list[tuple[ast.AST | None, Owner]] = [(node, owner)]
+        self.seen: set[_Name] = set()
+
+
 class Homes:
-    """Answers for the expressions of one file."""
+    """Answers for the expressions of one file.
+
+    A value may live on the device where one of those it is made of does: what is asked is whether a chain of names leads
+    from an expression to a source. Only what a question comes to is looked at, and what led nowhere is remembered.
+    """
 
     def __init__(self, outline: Outline) -> None:
         self._outline = outline
         self._parents = {inner: owner for owner in outline.owners for inner in owner.inner}
-        self._held: dict[Owner, set[str]] = {owner: set(_tensor_parameters(owner)) for owner in outline.owners}
-        self._bound = frozenset(_bound_in(outline))
         self._torch = standing_for(outline, ("torch",))
-        self._returning: set[str] = set()
-        self.trained = frozenset(_trained(outline)) if b"backward" in outline.data else frozenset()
-        self._settle()
-
-    def _settle(self) -> None:
-        """Go over what names are given, and what functions return, until nothing new is known to be on the device."""
-        given = {owner: tuple(_given(self._outline, owner)) for owner in self._outline.owners}
-        returned = [
-            (owner, one.value)
-            for owner in self._outline.owners
-            for one in self._outline.own_nodes(owner)
-            if isinstance(one, ast.Return) and one.value is not None
-        ]
-        one_scope = any(word in self._outline.data for word in _FAR)
-        size = -1
-        while size != (size := sum(map(len, self._held.values())) + len(self._returning)):
-            for owner, pairs in given.items():
-                held = self._held[owner]
-                held.update(name for name, value in pairs if name not in held and self.may_be_device(value, owner))
-            self._returning.update(owner.name for owner, value in returned if self.may_be_device(value, owner))
-            if one_scope:
-                every = set().union(*self._held.values())
-                self._held = {owner: every for owner in self._held}
+        self._one_scope = any(word in outline.data for word in _FAR)
+        self._held: dict[Owner, dict[str, list[ast.expr]]] = {}
+        self._tensors: dict[Owner, frozenset[str]] = {}
+        self._on_host: set[_Name] = set()
+        self.trained = frozenset(_trained(outline))
 
     def may_be_device(self, node: ast.AST | None, owner: Owner) -> bool:
         """Whether the value of an expression in a function may live on the device."""
+        search = _Search(node, owner)
+        while search.waiting:
+            one, where = search.waiting.pop()
+            if one is not None and self._is_source(one, where, search):
+                return True
+        self._on_host |= search.seen
+        return False
+
+    def _is_source(self, node: ast.AST, owner: Owner, search: _Search) -> bool:
+        """Whether an expression is on the device whatever it is made of; else that is what the search has to go to."""
         if isinstance(node, ast.Name):
-            return node.id in self.trained or any(node.id in self._held[one] for one in self._around(owner))
+            return self._name(node.id, owner, search)
         if isinstance(node, ast.Attribute):
-            return self._attribute(node, owner)
+            return self._attribute(node, owner, search)
         if isinstance(node, ast.Call):
-            return self._call(node, owner)
-        if isinstance(node, ast.Subscript):
-            return self.may_be_device(node.value, owner)
-        return any(self.may_be_device(one, owner) for one in _parts(node))
+            return self._call(node, owner, search)
+        search.waiting += [(one, owner) for one in ([node.value] if isinstance(node, ast.Subscript) else _parts(node))]
+        return False
+
+    def _name(self, name: str, owner: Owner, search: _Search) -> bool:
+        if name in self.trained:
+            return True
+        for one in self._outline.owners if self._one_scope else self._around(owner):
+            if self._is_new((one, name), search):
+                if name in self._tensors_of(one):
+                    return True
+                search.waiting += [(value, one) for value in self._given(one).get(name, ())]
+        return False
+
+    def _is_new(self, name: _Name, search: _Search) -> bool:
+        """Whether a search has not come to a name yet, and no earlier one in vain."""
+        if name in self._on_host or name in search.seen:
+            return False
+        search.seen.add(name)
+        return True
+
+    def _tensors_of(self, owner: Owner) -> frozenset[str]:
+        if owner not in self._tensors:
+            self._tensors[owner] = frozenset(_tensor_parameters(owner))
+        return self._tensors[owner]
+
+    def _given(self, owner: Owner) -> dict[str, list[ast.expr]]:
+        """What a function gives to each name that it binds."""
+        if owner not in self._held:
+            found = self._held[owner] = {}
+            for name, value in _given(self._outline, owner):
+                found.setdefault(name, []).append(value)
+        return self._held[owner]
 
     def _around(self, owner: Owner) -> Iterator[Owner]:
         one: Owner | None = owner
@@ -87,40 +127,53 @@ class Homes:
             yield one
             one = self._parents.get(one)
 
-    def _attribute(self, node: ast.Attribute, owner: Owner) -> bool:
+    def _attribute(self, node: ast.Attribute, owner: Owner, search: _Search) -> bool:
         if node.attr in HOST_ATTRIBUTES:
             return False
         if self.trained and dotted(node) in self.trained:
             return True
-        return node.attr == "grad" or OUTPUTS.search(node.attr) is not None or (
-            node.attr in PARTS and self.may_be_device(node.value, owner)
-        )
+        if node.attr in PARTS:
+            search.waiting.append((node.value, owner))
+        return node.attr == "grad" or OUTPUTS.search(node.attr) is not None
 
-    def _call(self, node: ast.Call, owner: Owner) -> bool:
+    def _call(self, node: ast.Call, owner: Owner, search: _Search) -> bool:
         name, function = last_name(node.func), node.func
-        first = node.args[0] if node.args else None
-        if name in self._returning or "clip_grad_norm" in name or names_loss_call(name):
+        self._follow(name, search)
+        if "clip_grad_norm" in name or names_loss_call(name):
             return True
-        if GATHERS.search(name) and self.may_be_device(first, owner):
-            return True
+        if node.args and GATHERS.search(name):
+            search.waiting.append((node.args[0], owner))
         if isinstance(function, ast.Name):
-            if name in NUMBERS and name not in self._bound:
+            # A number, but where the name is one of torch's functions here.
+            if name in NUMBERS and not (name in self._torch and self._outline.binds(name)):
                 return False
-            if name in JOINS and any(self.may_be_device(one, owner) for one in node.args):
-                return True
-            return self._of_torch(node, name, owner)
+            if name in JOINS:
+                search.waiting += [(one, owner) for one in node.args]
+            return self._of_torch(node, name)
         if isinstance(function, ast.Attribute):
-            return self._of_torch(node, name, owner) or self._method(node, function, owner)
+            return self._of_torch(node, name) or self._method(node, function, owner, search)
         # ``nn.MSELoss()(a, b)``
         return isinstance(function, ast.Call)
 
-    def _of_torch(self, node: ast.Call, name: str, owner: Owner) -> bool:
+    def _follow(self, name: str, search: _Search) -> None:
+        """Go on to what the functions of a name return."""
+        if name in self._returned and self._is_new((None, name), search):
+            search.waiting += self._returned[name]
+
+    @cached_property
+    def _returned(self) -> dict[str, list[tuple[ast.AST, Owner]]]:
+        found: dict[str, list[tuple[ast.AST, Owner]]] = {}
+        for owner in self._outline.owners:
+            for one in self._outline.places.statements(owner):
+                if isinstance(one, ast.Return) and one.value is not None:
+                    found.setdefault(owner.name, []).append((one.value, owner))
+        return found
+
+    def _of_torch(self, node: ast.Call, name: str) -> bool:
         """A function of torch, by what its first name may mean here, that gives back a tensor on the device."""
         path = dotted(node.func)
         root = path.partition(".")[0]
-        if not root:
-            return False
-        if root not in self._torch:
+        if not root or root not in self._torch:
             return False
         meanings = self._outline.imported.get(root, ())
         full = path.replace(root, meanings[0], 1) if len(meanings) == 1 else ""
@@ -129,21 +182,25 @@ class Homes:
         placed = any(one.arg in (None, "device") for one in node.keywords)
         return placed or name not in CREATES or name == "as_tensor"
 
-    def _method(self, node: ast.Call, function: ast.Attribute, owner: Owner) -> bool:
+    def _method(self, node: ast.Call, function: ast.Attribute, owner: Owner, search: _Search) -> bool:
         name = function.attr
         if name in HOST_METHODS or self._is_host_module(function):
             return False
         if name in ("to", "cuda", "npu", "xpu"):
-            return not _goes_to_host(node) and (_names_device(node) or self.may_be_device(function.value, owner))
-        if name in TAKES_APART and any(self.may_be_device(one, owner) for one in node.args[1:]):
-            return True
-        return name in OF_TENSORS or self.may_be_device(function.value, owner)
+            if _goes_to_host(node):
+                return False
+            search.waiting.append((function.value, owner))
+            return _names_device(node)
+        if name in TAKES_APART:
+            search.waiting += [(one, owner) for one in node.args[1:]]
+        search.waiting.append((function.value, owner))
+        return name in OF_TENSORS
 
     def _is_host_module(self, function: ast.Attribute) -> bool:
         root = dotted(function).partition(".")[0]
         meanings = self._outline.imported.get(root, ())
         known = bool(meanings) and all(one.partition(".")[0] in HOST_MODULES for one in meanings)
-        return known and root not in self._bound
+        return known and not self._outline.binds(root)
 
 
 def _parts(node: ast.AST | None) -> list[ast.expr]:
@@ -167,19 +224,6 @@ def _parts(node: ast.AST | None) -> list[ast.expr]:
     return list(node.values) if isinstance(node, ast.Dict) else list(getattr(node, "elts", ()))
 
 
-def _bound_in(outline: Outline) -> Iterator[str]:
-    """The names that are bound anywhere in a file, but by imports."""
-    yield from outline.local_classes
-    for owner in outline.owners:
-        yield owner.name
-        for one in outline.own_nodes(owner):
-            if isinstance(one, ast.Name):
-                if isinstance(one.ctx, ast.Store):
-                    yield one.id
-            elif isinstance(one, ast.arg):
-                yield one.arg
-
-
 def _tensor_parameters(owner: Owner) -> Iterator[str]:
     """The parameters of a function that are annotated as tensors."""
     if isinstance(owner.node, FUNCTIONS):
@@ -196,15 +240,13 @@ def _names_tensor(node: ast.AST) -> bool:
 
 def _given(outline: Outline, owner: Owner) -> Iterator[tuple[str, ast.expr]]:
     """The names that a function binds, with the expressions that they, or a part of them, come from."""
-    for one in outline.own_nodes(owner):
+    for one in outline.own(owner, *_BINDS):
         if isinstance(one, ast.Assign):
             targets, value = one.targets, one.value
         elif isinstance(one, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)):
             targets, value = [one.target], one.value
-        elif isinstance(one, (ast.For, ast.AsyncFor, ast.comprehension)):
-            targets, value = [one.target], _elements(one.iter)
         else:
-            continue
+            targets, value = [one.target], _elements(one.iter)
         if value is not None and not isinstance(value, ast.Constant):
             for target in targets:
                 yield from ((name, value) for name in _bound(target))
@@ -232,9 +274,9 @@ def _bound(target: ast.expr) -> Iterator[str]:
 
 def _trained(outline: Outline) -> Iterator[str]:
     """The names and attributes that stand in what the file runs backward."""
-    for owner in outline.owners:
-        for call in outline.calls(owner):
-            if isinstance(call.func, ast.Attribute) and call.func.attr in _BACKWARD:
+    for _, nodes in outline.places.near(_BACKWARD):
+        for call in nodes:
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in _BACKWARD:
                 for one in nodes_below(call):
                     if isinstance(one, (ast.Name, ast.Attribute)):
                         yield dotted(one)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from collections.abc import Iterator
 
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.shapes.homes import Homes
 from ldlm_lint.shapes.meaning import closure
-from ldlm_lint.shapes.outline import GAP, Outline, Owner, last_name, outline_of
+from ldlm_lint.shapes.outline import GAP, Outline, last_name, outline_of
+from ldlm_lint.shapes.owners import Owner
 
-_BRANCHES = (ast.If, ast.While, ast.IfExp, ast.Assert)
+_PLACES = (ast.Call, ast.FormattedValue, ast.If, ast.While, ast.IfExp, ast.Assert)
 _WHOLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.Dict, ast.List, ast.Tuple)
 _FINITE_TESTS = frozenset({"isnan", "isinf", "isfinite"})
 _BACKWARD = re.compile(rb"backward" + GAP + rb"\(")
@@ -21,12 +21,14 @@ _COMPARES = frozenset({"equal", "allclose"})
 
 def may_wait(outline: Outline) -> bool:
     """Whether a place of the file may wait."""
-    return bool(_scopes(outline))
+    return any(True for _ in waiting(outline))
 
 
 def waiting_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
     """The dotted names of the functions that may wait, as `waiting` finds them; None for a file with steps of its own."""
-    return None if _BACKWARD.search(data) else _scopes(outline_of(module, data))
+    if _BACKWARD.search(data):
+        return None
+    return tuple(sorted({owner.scope for owner in waiting(outline_of(module, data))}))
 
 
 def every_function(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
@@ -36,25 +38,17 @@ def every_function(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
     return tuple(sorted({owner.scope for owner in outline_of(module, data).owners}))
 
 
-@functools.lru_cache(maxsize=1)
-def _scopes(outline: Outline) -> tuple[str, ...]:
-    return tuple(sorted({owner.scope for owner in waiting(outline)}))
-
-
 def waiting(outline: Outline) -> Iterator[Owner]:
     """The functions with a place that may wait; the module where it has one outside of them."""
-    homes: Homes | None = None
-    finite, unsure = closure(outline, _FINITE_TESTS), []
+    sure = {owner for owner, nodes in outline.places.near(("item",)) if any(map(_reads_number, nodes))}
+    yield from sure
+    finite = closure(outline, _FINITE_TESTS)
     for owner in outline.owners:
-        places = [one for one in outline.own_nodes(owner) if isinstance(one, (ast.Call, ast.FormattedValue, *_BRANCHES))]
-        if any(_reads_number(one) for one in places):
-            yield owner
-        else:
-            unsure.append((owner, [one for one in places if _may_matter(one, finite)]))
-    for owner, places in unsure:
+        places = [] if owner in sure else [one for one in outline.own(owner, *_PLACES) if _may_matter(one, finite)]
         if places:
-            homes = homes or Homes(outline)
-            if any(_may_wait(one, owner, homes, finite) for one in places):
+            if outline.homes is None:
+                outline.homes = Homes(outline)
+            if any(_may_wait(one, owner, outline.homes, finite) for one in places):
                 yield owner
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.shapes.meaning import closure, identifiers, leads_to, mentions
-from ldlm_lint.shapes.outline import Outline, dotted, has_any, last_name
+from ldlm_lint.shapes.outline import Outline, dotted, last_name
 
 # Whatever is a loss to the checkers has one of these in its name, or is made by something that has.
 _SPEAKS = re.compile(r"loss|criterion|entropy|kl_div", re.I)
@@ -26,12 +26,10 @@ def speaks_of_loss(outline: Outline, nodes: Iterable[ast.AST]) -> bool:
 def may_bound_loss(outline: Outline) -> bool:
     """Whether a call may give the lesser of a loss and something else."""
     bounds, lesser = closure(outline, _BOUNDS), closure(outline, _LESSER)
-    words = tuple(one.encode() for one in bounds | lesser)
     return any(
-        _may_bound(call, bounds, lesser) and speaks_of_loss(outline, [call])
-        for owner in outline.owners
-        if has_any(outline.own_text(owner), words)
-        for call in outline.calls(owner)
+        isinstance(one, ast.Call) and _may_bound(one, bounds, lesser) and speaks_of_loss(outline, [one])
+        for _, nodes in outline.places.near(bounds | lesser)
+        for one in nodes
     )
 
 
@@ -67,14 +65,12 @@ def _imports_normalizer(outline: Outline) -> bool:
 def _divides_by_norm(outline: Outline) -> bool:
     """Whether something is divided, and a norm is asked of the same thing."""
     norms = closure(outline, _NORMS)
-    words = tuple(one.encode() for one in norms)
     asked = {
         name
-        for owner in outline.owners
-        if has_any(outline.own_text(owner), words)
-        for call in outline.calls(owner)
-        if _is_called(call, norms)
-        for name in _measured(call)
+        for _, nodes in outline.places.near(norms)
+        for one in nodes
+        if isinstance(one, ast.Call) and _is_called(one, norms)
+        for name in _measured(one)
     }
     return bool(asked) and not asked.isdisjoint(_divided(outline))
 
@@ -89,8 +85,8 @@ def _measured(call: ast.Call) -> Iterator[str]:
 
 def _divided(outline: Outline) -> set[str]:
     found = {dotted(one.target) for one in outline.augmented if isinstance(one.op, ast.Div)}
-    for owner in outline.owners:
-        for one in outline.own_nodes(owner) if has_any(outline.own_text(owner), (b"/", b"div")) else ():
+    for _, nodes in outline.places.near(("/", "div"), parts=True):
+        for one in nodes:
             if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Div):
                 found.add(dotted(one.left))
             elif isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in ("div", "div_"):

@@ -8,45 +8,51 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
 
-from ldlm_lint.shapes.outline import Outline, Owner, has_any, last_name
-from ldlm_lint.shapes.walks import nodes_below
+from ldlm_lint.shapes.outline import Outline, last_name
+from ldlm_lint.shapes.owners import Owner
+from ldlm_lint.shapes.walks import held
 
 # What may stand for a function or class, tables of them included.
-_NAMING = (ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict)
+_NAMING = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict})
 _LOOKS_UP = frozenset({"getattr", "partial", "get"})
+
+
+class Standing(NamedTuple):
+    """What imports, assignments and classes give names to: what a name stands for, and the names of what is stood for."""
+
+    holds: dict[str, set[str]]
+    names: dict[str, set[str]]
 
 
 def calls_of(outline: Outline, names: frozenset[str], packages: tuple[str, ...]) -> Iterator[tuple[Owner, ast.Call]]:
     """The calls that may mean a function whose last name is one of ``names``, in a package of one of these first names."""
-    known = closure(outline, names)
-    words = re.compile(rb"\b(?:" + b"|".join(re.escape(one.encode()) for one in sorted(known)) + rb")\b")
-    plain = tuple(one.encode() for one in known)
-    if not has_any(outline.data, plain) or not words.search(outline.data):
+    if not outline.places.lines_with(names):
         return
+    known = closure(outline, names)
     roots = standing_for(outline, packages)
     # ``self.saver(…)`` after ``self.saver = torch.save``, and a name bound to the function itself.
-    given = frozenset(name for name, inside in _held_by(outline) if not inside.isdisjoint(known))
-    for owner in outline.owners:
-        text = outline.own_text(owner)
-        if not has_any(text, plain) or not words.search(text):
-            continue
-        yield from ((owner, call) for call in outline.calls(owner) if _may_mean(call.func, known, given, roots))
+    stands = standing(outline).names
+    given = frozenset(name for one in known for name in stands.get(one, ()))
+    for owner, nodes in outline.places.near(known):
+        for one in nodes:
+            if isinstance(one, ast.Call) and _may_mean(one.func, known, given, roots):
+                yield owner, one
 
 
 def mentions(outline: Outline, name: str, packages: tuple[str, ...]) -> bool:
     """Whether a function of this name in one of these packages is imported, looked up or handed on anywhere."""
-    word = name.encode()
-    if word not in outline.data:
+    if not outline.places.lines_with((name,)):
         return False
     if any(one.rpartition(".")[2] == name and _within(one, packages) for meant in outline.imported.values() for one in meant):
         return True
     roots = standing_for(outline, packages)
-    nodes = (one for owner in outline.owners if word in outline.own_text(owner) for one in outline.own_nodes(owner))
     return any(
         (isinstance(one, ast.Attribute) and one.attr == name and _is_root(_root_of(one), roots))
         or (isinstance(one, ast.Call) and last_name(one.func) == "getattr" and name in identifiers(one.args))
+        for _, nodes in outline.places.near((name,))
         for one in nodes
     )
 
@@ -62,66 +68,78 @@ def standing_for(outline: Outline, packages: tuple[str, ...]) -> frozenset[str]:
 
 def closure(outline: Outline, names: Iterable[str]) -> frozenset[str]:
     """The names, and those that stand for something in the file which holds one of them."""
-    held = _held_by(outline)
-    found, size = set(names), -1
-    while size != len(found):
-        size = len(found)
-        found |= {name for name, inside in held if not inside.isdisjoint(found)}
-    return frozenset(found)
+    asked = frozenset(names)
+    if asked not in outline.closures:
+        stands, found, waiting = standing(outline).names, set(asked), list(asked)
+        while waiting:
+            new = stands.get(waiting.pop(), set()) - found
+            found |= new
+            waiting += new
+        outline.closures[asked] = frozenset(found)
+    return outline.closures[asked]
 
 
 def stood_for(outline: Outline, node: ast.AST) -> set[str]:
     """The identifiers of an expression, and those of what they stand for in the file."""
+    held = standing(outline).holds
     found, waiting = set(), set(identifiers([node]))
     while waiting:
         found |= waiting
-        waiting = {one for name, inside in _held_by(outline) if name in waiting for one in inside} - found
+        waiting = {one for name in waiting for one in held.get(name, ())} - found
     return found
 
 
-def given(outline: Outline) -> frozenset[str]:
+def given(outline: Outline) -> Collection[str]:
     """The names that imports, assignments and classes give to something that stands for itself."""
-    return frozenset(name for name, _ in _held_by(outline))
+    return standing(outline).holds.keys()
 
 
-def _held_by(outline: Outline) -> list[tuple[str, frozenset[str]]]:
-    if outline.held is None:
-        outline.held = list(_held(outline))
-    return outline.held
+def standing(outline: Outline) -> Standing:
+    """What names stand for in a file."""
+    if outline.standing is None:
+        outline.standing = found = Standing({}, {})
+        for name, inside in _held(outline):
+            found.holds.setdefault(name, set()).update(inside)
+            for one in inside:
+                found.names.setdefault(one, set()).add(name)
+    return outline.standing
 
 
-def _held(outline: Outline) -> Iterator[tuple[str, frozenset[str]]]:
+def _held(outline: Outline) -> Iterator[tuple[str, Collection[str]]]:
     """The names that imports, assignments and classes give, with the identifiers and texts that they stand for."""
     for one in outline.imports:
-        yield from ((alias.asname, frozenset({alias.name.rpartition(".")[2]})) for alias in one.names if alias.asname)
+        yield from ((alias.asname, (alias.name.rpartition(".")[2],)) for alias in one.names if alias.asname)
     for one in outline.classes:
         if len(one.bases) == 1:
             yield one.name, identifiers(one.bases)
+    looks_up = _LOOKS_UP.union(name for name, meant in outline.imported.items() if "functools.partial" in meant)
     for one in outline.assigned:
-        targets = one.targets if isinstance(one, ast.Assign) else [one.target]
-        if one.value is not None and _stands_for(outline, one.value):
-            inside = identifiers([one.value])
-            yield from ((name, inside) for name in map(last_name, targets) if name)
-
-
-def _stands_for(outline: Outline, value: ast.expr) -> bool:
-    if not isinstance(value, ast.Call):
-        return isinstance(value, _NAMING)
-    name = last_name(value.func)
-    return name in _LOOKS_UP or "functools.partial" in outline.imported.get(name, ())
+        value = one.value
+        kind = value.__class__
+        if kind in _NAMING or (kind is ast.Call and last_name(value.func) in looks_up):
+            inside = identifiers([value])
+            for target in one.targets if one.__class__ is ast.Assign else (one.target,):
+                if name := last_name(target):
+                    yield name, inside
 
 
 def identifiers(nodes: Iterable[ast.AST]) -> frozenset[str]:
     """The names, attributes and texts in expressions."""
-    found = set()
-    for node in nodes:
-        for one in nodes_below(node):
-            if isinstance(one, ast.Name):
-                found.add(one.id)
-            elif isinstance(one, ast.Attribute):
-                found.add(one.attr)
-            elif isinstance(one, ast.Constant) and isinstance(one.value, str):
+    found: set[str] = set()
+    waiting: list[Any] = list(nodes)
+    while waiting:
+        one = waiting.pop()
+        kind = one.__class__
+        if kind is ast.Name:
+            found.add(one.id)
+        elif kind is ast.Attribute:
+            found.add(one.attr)
+            waiting.append(one.value)
+        elif kind is ast.Constant:
+            if isinstance(one.value, str):
                 found.add(one.value)
+        elif one is not None:
+            waiting += held(one)
     return frozenset(found)
 
 

@@ -11,7 +11,8 @@ from ldlm_lint.python.skim import Skim
 from ldlm_lint.shapes.blocks import attends, may_attend
 from ldlm_lint.shapes.classes import may_be_model
 from ldlm_lint.shapes.meaning import given, identifiers, mentions, stood_for
-from ldlm_lint.shapes.outline import FUNCTIONS, GAP, Outline, Owner, has_any, last_name
+from ldlm_lint.shapes.outline import GAP, Outline, has_any, last_name
+from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import nodes_below
 
 _PART = re.compile(r"(Block|Layer|Stage)$")
@@ -19,6 +20,8 @@ _LOADER = "from_pretrained"
 _FOREIGN = (b"from_pretrained", b"Transformer", *(one.encode() for one in DEPTHS))
 _SWITCH_WORDS = (b"ckpt", b"checkpoint", b"remat", b"recompute", b"_cp")
 _CONTAINER = (b"ModuleList", b"ModuleDict", b"Sequential", b"append", b"clones")
+# What every call that may build a stack has on its lines.
+_PUTS_TOGETHER = ("ModuleList", "ModuleDict", "Sequential", "append", "clones", _LOADER, *DEPTHS, "**")
 _ENCODERS = ("Transformer", "TransformerEncoder", "TransformerDecoder")
 _GENERATIVE = re.compile(r"For(?:CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)")
 _ASKS = GAP + rb"\." + GAP + rb"(?:named_)?parameters\b"
@@ -34,23 +37,23 @@ def may_lack_checkpointing(outline: Outline) -> bool:
         return True
     if not outline.classes or not (foreign or has_any(outline.data, _CONTAINER)):
         return False
+    calls: dict[Owner, list[ast.Call]] = {}
+    builders = {one for one in outline.owners if isinstance(one.node, FUNCTIONS) and BUILDERS.search(one.name)}
+    for owner, nodes in outline.places.near(_PUTS_TOGETHER, parts=True, within=builders) if builders else ():
+        calls.setdefault(owner, []).extend(one for one in nodes if isinstance(one, ast.Call))
     return any(
-        _may_stack(outline, owner, hidden)
-        for owner in outline.owners
-        if isinstance(owner.node, FUNCTIONS) and BUILDERS.search(owner.name)
+        _may_stack(outline, owner, hidden, calls.get(owner, [])) for owner in (builders if hidden else calls)
     )
 
 
 def _hands_on_loader(outline: Outline) -> bool:
     """``load = AutoModel.from_pretrained`` and the like: called under a name that says nothing."""
-    word = _LOADER.encode()
-    owners = [one for one in outline.owners if word in outline.own_text(one)]
-    called = {id(call.func) for owner in owners for call in outline.calls(owner)}
+    nodes = [one for _, found in outline.places.near((_LOADER,)) for one in found]
+    called = {id(one.func) for one in nodes if isinstance(one, ast.Call)}
     return any(
         (isinstance(one, ast.Attribute) and one.attr == _LOADER and id(one) not in called)
         or (isinstance(one, ast.Call) and last_name(one.func) == "getattr" and _LOADER in identifiers(one.args))
-        for owner in owners
-        for one in outline.own_nodes(owner)
+        for one in nodes
     )
 
 
@@ -66,23 +69,21 @@ def _trains_pretrained(outline: Outline) -> bool:
 
 
 def _builds_deep(outline: Outline) -> bool:
-    words = tuple(one.encode() for one in DEPTHS)
-    owners = (one for one in outline.owners if has_any(outline.own_text(one), words) or b"**" in outline.own_text(one))
-    return any(_is_told_depth(outline, call) for owner in owners for call in outline.calls(owner))
+    places = outline.places.near((*DEPTHS, "**"), parts=True)
+    return any(isinstance(one, ast.Call) and _is_told_depth(outline, one) for _, nodes in places for one in nodes)
 
 
-def _may_stack(outline: Outline, owner: Owner, hidden: bool) -> bool:
+def _may_stack(outline: Outline, owner: Owner, hidden: bool, calls: list[ast.Call]) -> bool:
     """Whether a method may build a stack, and its class has no switch and no name of a part."""
     model = next((one for one in reversed(owner.around) if isinstance(one, ast.ClassDef)), None)
-    inside = any(isinstance(one, ast.ClassDef) for one in outline.own_nodes(owner)) if model is None else False
-    if model is None and not inside:
+    if model is None and not any(isinstance(one, ast.ClassDef) for one in outline.places.statements(owner)):
         return False
     if model is not None and (_PART.search(model.name) or not may_be_model(outline, model)):
         return False
     text = outline.text(owner.node)
     if not (hidden or has_any(text, _CONTAINER) or has_any(text, _FOREIGN)):
         return False
-    if not (hidden or any(_builds(outline, owner, call, model) for call in outline.calls(owner))):
+    if not (hidden or any(_builds(outline, owner, call, model) for call in calls)):
         return False
     return model is None or not _has_switch(outline, model)
 
@@ -103,7 +104,7 @@ def _builds(outline: Outline, owner: Owner, call: ast.Call, model: ast.ClassDef 
 
 
 def _has_loop(outline: Outline, owner: Owner) -> bool:
-    return any(isinstance(one, (ast.For, ast.AsyncFor)) for one in outline.own_nodes(owner))
+    return any(isinstance(one, (ast.For, ast.AsyncFor)) for one in outline.places.statements(owner))
 
 
 def _is_deep(outline: Outline, call: ast.Call) -> bool:

@@ -7,55 +7,23 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
-from ldlm_lint.shapes.walks import nodes_below
+from ldlm_lint.shapes.owners import FUNCTIONS, Definition, Owner
+from ldlm_lint.shapes.places import BLOCKS, Places, first_line
+from ldlm_lint.shapes.walks import Kinds, kinds_below
 
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+if TYPE_CHECKING:
+    from ldlm_lint.shapes.homes import Homes
+    from ldlm_lint.shapes.meaning import Standing
+
 # Between a name and what follows it: blanks, the end of a line in brackets or behind a backslash, a comment.
 GAP = rb"(?:[ \t\r\n\f\\]|#[^\n]*\n)*"
-_FOR = re.compile(rb"for(?!\w)")
-_WHILE = re.compile(rb"while(?!\w)")
-_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
-
-
-@dataclass(eq=False)
-class Owner:
-    """A function, or the module: what runs when it is called, without the functions defined inside it.
-
-    ``around`` are the definitions that it stands in, outermost first, ``inner`` the functions directly inside it.
-    """
-
-    node: ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
-    around: tuple[Definition, ...] = ()
-    inner: list[Owner] = field(default_factory=list)
-
-    @property
-    def name(self) -> str:
-        """The name of the function; empty for the module."""
-        return getattr(self.node, "name", "")
-
-    @property
-    def scope(self) -> str:
-        """The dotted name of the function in its file; empty for the module."""
-        return ".".join(one.name for one in (*self.around, *([] if isinstance(self.node, ast.Module) else [self.node])))
-
-    @property
-    def holder(self) -> ast.ClassDef | None:
-        """The class whose method it is."""
-        last = self.around[-1] if self.around else None
-        return last if isinstance(last, ast.ClassDef) else None
-
-    def within(self) -> Iterator[Owner]:
-        """The function and all that are defined inside of it."""
-        yield self
-        for one in self.inner:
-            yield from one.within()
+_NAMED = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
 
 
 class Outline:
@@ -70,39 +38,65 @@ class Outline:
         self.augmented: list[ast.AugAssign] = []
         self.compound: list[ast.AST] = []
         self.owners: list[Owner] = []
-        self.held: list[tuple[str, frozenset[str]]] | None = None
-        self.model_words: tuple[bytes, ...] | None = None
+        self.standing: Standing | None = None
+        self.homes: Homes | None = None
         self.models: dict[ast.ClassDef, bool] = {}
+        self.maybe_models: dict[ast.ClassDef, bool] = {}
+        self.closures: dict[frozenset[str], frozenset[str]] = {}
+        self._pieces: list[Any] = []
+        self._with: list[Owner] = []
+        self._assigned: dict[str, bool] = {}
         self._texts: dict[ast.AST, bytes] = {}
         self._own_texts: dict[Owner, bytes] = {}
-        self._own_nodes: dict[Owner, list[ast.AST]] = {}
-        self._calls: dict[Owner, list[ast.Call]] = {}
+        self._own: dict[Owner, Kinds] = {}
         self._collect()
 
     def _collect(self) -> None:
-        waiting: list[tuple[ast.AST, Owner, tuple[Definition, ...]]] = [(self.module, Owner(self.module), ())]
-        self.owners.append(waiting[0][1])
-        while waiting:
-            node, owner, around = waiting.pop()
-            for name in _BLOCKS:
-                for child in reversed(getattr(node, name, None) or ()) if _is_block(node, name) else ():
-                    if isinstance(child, FUNCTIONS):
-                        inner = Owner(child, around)
-                        owner.inner.append(inner)
-                        self.owners.append(inner)
-                        waiting.append((child, inner, (*around, child)))
-                    elif isinstance(child, ast.ClassDef):
-                        self.classes.append(child)
-                        waiting.append((child, owner, (*around, child)))
-                    elif isinstance(child, (ast.Import, ast.ImportFrom)):
-                        self.imports.append(child)
-                    elif isinstance(child, (ast.Assign, ast.AnnAssign)):
-                        self.assigned.append(child)
-                    elif isinstance(child, ast.AugAssign):
-                        self.augmented.append(child)
-                    elif hasattr(child, "body") or hasattr(child, "cases"):
-                        self.compound.append(child)
-                        waiting.append((child, owner, around))
+        """Note the statements in their order; blocks wait on a stack, since branches stand inside of one another by the thousand."""
+        top = Owner(self.module)
+        self.owners.append(top)
+        self._sinks: dict[type[ast.AST], Callable[[Any], None]] = {
+            **dict.fromkeys((ast.Import, ast.ImportFrom), self.imports.append),
+            **dict.fromkeys((ast.Assign, ast.AnnAssign), self.assigned.append),
+            ast.AugAssign: self.augmented.append,
+        }
+        stack: list[tuple[Iterator[ast.AST], Owner, tuple[Definition, ...]]] = [(iter(self.module.body), top, ())]
+        while stack:
+            statements, owner, around = stack[-1]
+            held = self._note(statements, owner)
+            if held is None:
+                stack.pop()
+            else:
+                stack.append((_inside(held), *self._opened(held, owner, around)))
+
+    def _note(self, statements: Iterator[ast.AST], owner: Owner) -> ast.AST | None:
+        """Note statements as far as the first that holds others, which is handed back."""
+        sinks, pieces, owners = self._sinks, self._pieces, self._with
+        for one in statements:
+            kind = one.__class__
+            if kind in BLOCKS:
+                return one
+            pieces.append(one)
+            owners.append(owner)
+            if kind in sinks:
+                sinks[kind](one)
+        return None
+
+    def _opened(self, node: ast.AST, owner: Owner, around: tuple[Definition, ...]) -> tuple[Owner, tuple[Definition, ...]]:
+        """Note a statement that holds others; what these run with and stand in."""
+        if isinstance(node, FUNCTIONS):
+            inner = Owner(node, around)
+            owner.inner.append(inner)
+            self.owners.append(inner)
+            owner, around = inner, (*around, node)
+        elif isinstance(node, ast.ClassDef):
+            self.classes.append(node)
+            around = (*around, node)
+        else:
+            self.compound.append(node)
+        self._pieces.append(node)
+        self._with.append(owner)
+        return owner, around
 
     @cached_property
     def methods(self) -> dict[tuple[ast.ClassDef, str], list[Owner]]:
@@ -161,24 +155,15 @@ class Outline:
                     found.setdefault(target.id, []).append(one.value)
         return found
 
-    @cached_property
-    def _stored(self) -> frozenset[str]:
-        """The names that parameters and statements bind, other than imports and definitions."""
-        targets: list[ast.AST] = [part for one in (*self.assigned, *self.augmented) for part in targets_of(one)]
-        for one in self.compound:
-            targets += [one.target] if isinstance(one, (ast.For, ast.AsyncFor)) else getattr(one, "items", [])
-            targets += [one.pattern] if isinstance(one, ast.match_case) else []
-        nodes = [inner for one in targets for inner in nodes_below(one)]
-        nodes += [inner for owner in self.owners if isinstance(owner.node, FUNCTIONS) for inner in nodes_below(owner.node.args)]
-        named = (*self.compound, *nodes)
-        found = {one.name for one in named if isinstance(one, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and one.name}
-        found |= {one.rest for one in nodes if isinstance(one, ast.MatchMapping) and one.rest}
-        return frozenset(found | {one.id for one in nodes if isinstance(one, ast.Name)} | {one.arg for one in nodes if isinstance(one, ast.arg)})
-
     def is_assigned(self, name: str) -> bool:
         """Whether a name may be bound otherwise than by an import or a definition."""
-        walrus = b":=" in self.data and re.search(rb"\b%s\s*:=" % name.encode(), self.data) is not None
-        return walrus or name in self._stored
+        if name not in self._assigned:
+            self._assigned[name] = any(_binds(one, name) for _, nodes in self.places.near((name,)) for one in nodes)
+        return self._assigned[name]
+
+    def binds(self, name: str) -> bool:
+        """Whether a name may be bound otherwise than by an import."""
+        return self.is_assigned(name) or name in self.local_classes or any(one.name == name for one in self.owners)
 
     def text(self, node: ast.stmt | ast.Module) -> bytes:
         """The whole lines of a statement, decorators included."""
@@ -194,20 +179,40 @@ class Outline:
             self._own_texts[owner] = self._lines_of(owner)
         return self._own_texts[owner]
 
-    def own_nodes(self, owner: Owner) -> list[ast.AST]:
-        """Every node of a function, but not of the functions inside it, in no order.
+    @cached_property
+    def places(self) -> Places[Owner]:
+        """Where the words of the file stand."""
+        return Places(self.data, self._pieces, self._with)
+
+    @property
+    def looping(self) -> set[Owner]:
+        """The functions with a loop, or the word of one in their code."""
+        return self.places.looping
+
+    def holds_line(self, node: ast.Module | ast.stmt, lines: list[int]) -> bool:
+        """Whether one of some lines, which are in order, is one of a statement, decorators included."""
+        if isinstance(node, ast.Module):
+            return bool(lines)
+        first, last = _lines(node)
+        at = bisect_left(lines, first)
+        return at < len(lines) and lines[at] <= last
+
+    def own(self, owner: Owner, *kinds: type[ast.AST]) -> list[Any]:
+        """The nodes of some classes in a function, but not in the functions inside it, in no order.
 
         Classes inside it run with it. The arguments' defaults and the decorators count as its own, as in the light tree.
+        Constants and the keywords of calls are not among them.
         """
-        if owner not in self._own_nodes:
-            self._own_nodes[owner] = nodes_below(owner.node, FUNCTIONS)
-        return self._own_nodes[owner]
+        found = self._own.get(owner)
+        if found is None:
+            found = self._own[owner] = kinds_below(owner.node, FUNCTIONS)
+        if len(kinds) == 1:
+            return found.get(kinds[0], [])
+        return [one for kind in kinds for one in found.get(kind, ())]
 
     def calls(self, owner: Owner) -> list[ast.Call]:
         """The calls among a function's own nodes."""
-        if owner not in self._calls:
-            self._calls[owner] = [one for one in self.own_nodes(owner) if isinstance(one, ast.Call)]
-        return self._calls[owner]
+        return self.own(owner, ast.Call)
 
     def _lines_of(self, owner: Owner) -> bytes:
         start, end = (1, len(self.lines)) if isinstance(owner.node, ast.Module) else _lines(owner.node)
@@ -219,9 +224,21 @@ class Outline:
         return b"".join([*parts, *self.lines[start - 1 : end]])
 
 
-def _is_block(node: ast.AST, name: str) -> bool:
-    """Whether a field holds statements: ``body`` of a lambda or a conditional expression holds none."""
-    return isinstance(getattr(node, name, None), list)
+def _inside(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements directly inside of one, in the order of the text."""
+    blocks = BLOCKS[node.__class__]
+    return iter(getattr(node, blocks[0])) if len(blocks) == 1 else chain(*(getattr(node, one) for one in blocks))
+
+
+def _binds(node: Any, name: str) -> bool:
+    kind = node.__class__
+    if kind is ast.Name:
+        return node.id == name and isinstance(node.ctx, ast.Store)
+    if kind is ast.arg:
+        return node.arg == name
+    if kind is ast.MatchMapping:
+        return node.rest == name
+    return kind in _NAMED and node.name == name
 
 
 @functools.lru_cache(maxsize=1)
@@ -235,20 +252,9 @@ def has_any(text: bytes, words: tuple[bytes, ...]) -> bool:
     return any(word in text for word in words)
 
 
-def may_loop(text: bytes) -> bool:
-    """Whether a text holds the word of a loop."""
-    return _FOR.search(text) is not None or _WHILE.search(text) is not None
-
-
 def targets_of(statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
     """What an assignment binds."""
     return statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-
-
-def first_line(node: ast.stmt) -> int:
-    """The first line of a statement, that of its first decorator where it has one."""
-    decorators = getattr(node, "decorator_list", ())
-    return min([node.lineno, *(one.lineno for one in decorators)])
 
 
 def _lines(node: ast.stmt) -> tuple[int, int]:

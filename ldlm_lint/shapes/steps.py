@@ -4,36 +4,37 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from ldlm_lint.shapes.losses import speaks_of_loss
-from ldlm_lint.shapes.outline import FUNCTIONS, Outline, Owner, dotted, has_any, last_name, may_loop, targets_of
+from ldlm_lint.shapes.outline import Outline, dotted, last_name, targets_of
+from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import nodes_below
 
 _BACKWARD = frozenset({"backward", "manual_backward", "backward_step"})
 _DIFFERENTIATES = ("backward", "manual_backward")
 _SCALER = re.compile(r"scaler$", re.I)
-_STEP_WORDS = (b"backward", b"caler", b"CALER")
+_STEP_WORDS = ("backward", "caler", "CALER")
 _NOT_FINITE = re.compile(r"^(is_?nan|is_?inf|is_?finite|isnan_?any|has_?(nan|inf)\w*|is_?(nan_?or_?inf|inf_?or_?nan)\w*)$")
-_FINITE_WORDS = (b"nan", b"inf", b"finite")
+_FINITE_WORDS = ("nan", "inf", "finite")
 _LEAVES = (ast.Continue, ast.Break, ast.Return)
 _SUMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _KEEPING = frozenset({"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"})
 _METHODS = frozenset({"append", "update", "add", "push", "record", "log"})
-_PASS_WORDS = (b"backward", b"scale_loss")
+_PASS_WORDS = ("backward", "scale_loss")
 
 
 def may_skip(outline: Outline) -> bool:
     """Whether a test of a loss, or a handler, may leave a training step before or instead of its backward pass."""
-    helped = any(isinstance(one.node, FUNCTIONS) and _asks_if_finite(outline, one) for one in outline.owners)
+    helped = any(map(_asks_if_finite, outline.places.near(_FINITE_WORDS, parts=True)))
+    steps = outline.places.lines_with(_STEP_WORDS, parts=True)
     for owner in outline.owners:
         lightning = owner.name == "training_step"
-        if not (lightning or has_any(outline.text(owner.node), _STEP_WORDS)):
+        if not (lightning or outline.holds_line(owner.node, steps)):
             continue
-        if not has_any(outline.own_text(owner), (b"if", b"try")):
-            continue
-        last = _last_step(outline, owner)
-        for one in outline.own_nodes(owner):
+        last = _last_step(owner, steps)
+        for one in outline.places.statements(owner):
             if isinstance(one, ast.Try) and one.handlers and one.lineno <= last and any(map(_runs_backward, one.body)):
                 return True
             if isinstance(one, ast.If) and _may_leave(one, last, lightning) and _may_ask(outline, one.test, helped):
@@ -41,17 +42,20 @@ def may_skip(outline: Outline) -> bool:
     return False
 
 
-def _last_step(outline: Outline, owner: Owner) -> int:
-    """The last line of a function that may have a backward pass; 0 where none has."""
+def _last_step(owner: Owner, steps: list[int]) -> int:
+    """The last of the lines with a word of a step that is one of a function; 0 where none is."""
     node = owner.node
-    first, end = (node.lineno, node.end_lineno or 0) if isinstance(node, FUNCTIONS) else (1, len(outline.lines))
-    return next((line for line in range(end, first - 1, -1) if has_any(outline.lines[line - 1], _STEP_WORDS)), 0)
+    if not isinstance(node, FUNCTIONS):
+        return steps[-1] if steps else 0
+    at = bisect_right(steps, node.end_lineno or 0) - 1
+    return steps[at] if at >= 0 and steps[at] >= node.lineno else 0
 
 
-def _asks_if_finite(outline: Outline, owner: Owner) -> bool:
-    if not has_any(outline.own_text(owner).lower(), _FINITE_WORDS):
-        return False
-    return any(_NOT_FINITE.search(last_name(one.func)) for one in outline.calls(owner))
+def _asks_if_finite(place: tuple[Owner, list[ast.AST]]) -> bool:
+    owner, nodes = place
+    return isinstance(owner.node, FUNCTIONS) and any(
+        isinstance(one, ast.Call) and _NOT_FINITE.search(last_name(one.func)) for one in nodes
+    )
 
 
 def _may_leave(node: ast.If, last: int, lightning: bool) -> bool:
@@ -99,12 +103,14 @@ def _is_true(value: ast.expr) -> bool:
 
 def may_keep_graph(outline: Outline) -> bool:
     """Whether what a step differentiates may be added to, or put into, something that outlives the step."""
-    helpers = {one.name for one in outline.owners if one.name and has_any(outline.text(one.node), _PASS_WORDS)}
-    words = (*_PASS_WORDS, *(one.encode() for one in helpers))
-    steps = [one for one in outline.owners if has_any(outline.text(one.node), words)]
+    passes = outline.places.lines_with(_PASS_WORDS, parts=True)
+    helpers = {one.name for one in outline.owners if one.name and outline.holds_line(one.node, passes)}
+    lines = outline.places.lines_with((*_PASS_WORDS, *helpers), parts=True)
     losses: set[str] | None = None
-    for owner in steps:
-        loops = may_loop(outline.own_text(owner))
+    for owner in outline.owners if lines else ():
+        if not outline.holds_line(owner.node, lines):
+            continue
+        loops = owner in outline.looping
         for value, into in _collected(outline, owner):
             if not (loops or into.startswith("self.")):
                 continue
@@ -120,7 +126,7 @@ def may_keep_graph(outline: Outline) -> bool:
 
 def _collected(outline: Outline, owner: Owner) -> Iterator[tuple[ast.expr, str]]:
     """What is added to something or put into it, and what takes it."""
-    for one in outline.own_nodes(owner):
+    for one in outline.places.statements(owner):
         if isinstance(one, ast.AugAssign) and isinstance(one.op, ast.Add):
             yield one.value, _key(one.target)
         elif isinstance(one, ast.Assign) and isinstance(one.value, ast.BinOp) and isinstance(one.value.op, ast.Add):
@@ -166,8 +172,8 @@ def _kept(value: ast.expr) -> Iterator[str]:
 
 def _differentiated(outline: Outline, helpers: set[str]) -> Iterator[str]:
     """The dotted names that may be differentiated: what has a backward pass, and what helpers with one return."""
-    for owner in outline.owners:
-        for one in outline.calls(owner) if has_any(outline.own_text(owner), _PASS_WORDS) else ():
+    for _, nodes in outline.places.near(_PASS_WORDS, parts=True):
+        for one in (inner for inner in nodes if isinstance(inner, ast.Call)):
             if isinstance(one.func, ast.Attribute) and one.func.attr in _DIFFERENTIATES:
                 yield from _kept(one.func.value)
                 yield from (name for inner in (one.args[:1], getattr(one.func.value, "args", [])[:1]) for value in inner for name in _kept(value))

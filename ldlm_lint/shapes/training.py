@@ -8,10 +8,10 @@ from ldlm_lint.python.skim import Skim
 from ldlm_lint.shapes.outline import GAP, Outline
 
 _STEPS = re.compile(rb"step" + GAP + rb"\(" + GAP + rb"\)")
-# As the checkers have it for the name of a method, here in a text; every branch begins with a letter to skip to.
-_SCHEDULES = re.compile(
-    rb"(?:update|step)_(?:\w+_)?(?:lr|learning_rates?|sched\w*)(?!\w)"
-    rb"|(?:l(?<!\wl)r|s(?<!\ws)ched\w*)_(?:update|step)(?!\w)"
+# As the checkers have it for the name of a method, here in a text; each begins with letters, which a search finds fastest by themselves.
+_SCHEDULES = (
+    *(re.compile(rb"%s_(?:\w+_)?(?:lr|learning_rates?|sched\w*)(?!\w)" % one) for one in (b"update", b"step")),
+    *(re.compile(rb"%s_(?:update|step)(?!\w)" % one) for one in (rb"lr(?<!\wlr)", rb"sched(?<!\wsched)\w*")),
 )
 _LETTER = re.compile(rb"\w")
 
@@ -26,4 +26,4 @@ def may_schedule(outline: Outline) -> bool:
     data = outline.data
     if any(not _LETTER.match(data, one.start() - 1) for one in _STEPS.finditer(data)):
         return True
-    return _SCHEDULES.search(data) is not None
+    return any(one.search(data) for one in _SCHEDULES)

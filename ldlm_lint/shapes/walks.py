@@ -6,6 +6,7 @@ Half of the nodes of a tree are names, constants and contexts: what no condition
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 # Fields of texts, numbers, operators and contexts: none holds a node that a condition asks about.
 _ATOMS = frozenset(
@@ -26,13 +27,17 @@ class _Fields(dict[type[ast.AST], tuple[str, ...]]):
         return found
 
 
-_FIELDS = _Fields()
+FIELDS = _Fields()
+"""The fields of each class of nodes that may hold nodes."""
+
+Kinds = dict[type[ast.AST], list[Any]]
+"""Nodes by their class."""
 
 
 def nodes_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> list[ast.AST]:
     """A node and all below it; below ``top``, nodes of the classes ``stop`` are left out with what they hold."""
-    fields, found = _FIELDS, [top]
-    waiting = [value for name in fields[top.__class__] for value in _listed(getattr(top, name, None))]
+    fields, found = FIELDS, [top]
+    waiting = held(top)
     while waiting:
         node = waiting.pop()
         kind = node.__class__
@@ -51,7 +56,9 @@ def nodes_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> list[ast.
 
 def level_by_level(top: ast.AST) -> list[ast.AST]:
     """A node and all below it in the order of ``ast.walk``: what lies less deep comes first."""
-    fields, found, level = _FIELDS, [], _listed(top)
+    fields = FIELDS
+    found: list[ast.AST] = []
+    level = [top]
     while level:
         found += level
         below: list[ast.AST] = []
@@ -66,5 +73,48 @@ def level_by_level(top: ast.AST) -> list[ast.AST]:
     return found
 
 
-def _listed(value: object) -> list[ast.AST]:
-    return value if isinstance(value, list) else [value] if isinstance(value, ast.AST) else []
+def kinds_below(top: ast.AST, stop: tuple[type[ast.AST], ...] = ()) -> Kinds:
+    """As `nodes_below`, by class, without ``top``; constants and the keywords of calls, which stand in these, are left out."""
+    fields = FIELDS
+    found: Kinds = {}
+    names, attributes, calls = found[ast.Name], found[ast.Attribute], found[ast.Call] = [], [], []
+    constant, name_of, attribute, call = ast.Constant, ast.Name, ast.Attribute, ast.Call
+    waiting = held(top)
+    while waiting:
+        node = waiting.pop()
+        kind = node.__class__
+        if kind is name_of:
+            names.append(node)
+        elif kind is attribute:
+            attributes.append(node)
+            waiting.append(node.value)
+        elif kind is call:
+            calls.append(node)
+            waiting.append(node.func)
+            waiting += node.args
+            if node.keywords:
+                waiting += [one.value for one in node.keywords]
+        elif kind is not constant and kind not in stop and node is not None:
+            if kind in found:
+                found[kind].append(node)
+            else:
+                found[kind] = [node]
+            for name in fields[kind]:
+                value = getattr(node, name)
+                if value.__class__ is list:
+                    waiting += value
+                elif value is not None:
+                    waiting.append(value)
+    return found
+
+
+def held(top: ast.AST) -> list[Any]:
+    """What the fields of a node hold, nothing included; a node that was put together by hand may lack some."""
+    found: list[Any] = []
+    for name in FIELDS[top.__class__]:
+        value = getattr(top, name, None)
+        if value.__class__ is list:
+            found += value
+        else:
+            found.append(value)
+    return found

@@ -1,0 +1,79 @@
+"""A word leads to every node that it may belong to, and a chain of names to its source however long it is."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from ldlm_lint import shapes
+from ldlm_lint.shapes.homes import Homes
+from ldlm_lint.shapes.outline import Outline
+from ldlm_lint.shapes.owners import FUNCTIONS
+from ldlm_lint.shapes.walks import nodes_below
+
+ROOMS = sorted(Path(shapes.__file__).parents[1].glob("p*/*.py"))[::7]
+ODD = {
+    "decorators, defaults and a class in a function": (
+        "@one(\n    two\n)\ndef f(a=three, *, b: four = five) -> six:\n    @seven\n    class A(eight, k=nine):\n"
+        "        x = ten\n        def g(self): return eleven\n    return twelve\n"
+    ),
+    "heads on one line with their bodies": "if one: two; three\nelif four: five\nelse: six\nwhile seven: eight()\n",
+    "with, try and match": (
+        "try:\n    one\nexcept (two,\n        three) as four:\n    five\nelse:\n    six\nfinally:\n    seven\n"
+        "with eight(nine) as ten, (\n    eleven\n) as twelve:\n    pass\n"
+        "match thirteen:\n    case {'k': fourteen, **fifteen} if sixteen:\n        seventeen\n"
+    ),
+    "statements of several lines, and several on a line": "one = (two,\n  three); four = '''\nfive\n'''; six(\n    seven)\nasync def f():\n    async for one in two: three\n",
+    "line ends of all kinds and a form feed": "one\r\ntwo(three,\r\n  four)\rfive = six\x0cseven\nif eight:\r    nine\n".replace("\x0cs", "; s"),
+}
+
+
+@pytest.mark.parametrize("text", [*ODD.values(), *(one.read_text(encoding="utf-8") for one in ROOMS)], ids=[*ODD, *(one.name for one in ROOMS)])
+def test_every_node_is_near_its_word(text: str):
+    """Each name and attribute of a file is among the nodes near it, with the function whose own it is."""
+    module = ast.parse(text)
+    outline = Outline(module, text.encode())
+    owner_of = {node: owner for owner in outline.owners for node in nodes_below(owner.node, FUNCTIONS)}
+    named = [(one, one.id if isinstance(one, ast.Name) else one.attr) for one in ast.walk(module) if isinstance(one, (ast.Name, ast.Attribute))]
+    assert named
+    near = {word: {node: owner for owner, nodes in outline.places.near((word,)) for node in nodes} for _, word in named}
+    for node, word in named:
+        assert near[word].get(node) is owner_of[node], (word, node.lineno)
+
+
+@pytest.mark.parametrize("text", ODD.values(), ids=ODD)
+def test_a_word_leads_to_its_lines_only(text: str):
+    """What is near a word of one statement holds no other statement."""
+    outline = Outline(ast.parse(text), text.encode())
+    for _, nodes in outline.places.near(("one",)):
+        assert not any(isinstance(inner, ast.stmt) for inner in nodes[1:])
+
+
+def test_parts_of_words_are_found_where_they_are_asked_for():
+    outline = Outline(ast.parse("reload(a)\nx.load()\n"), b"reload(a)\nx.load()\n")
+    assert outline.places.lines_with(("load",)) == [2]
+    assert outline.places.lines_with(("load",), parts=True) == [1, 2]
+
+
+def _homes(text: str) -> tuple[Homes, Outline]:
+    outline = Outline(ast.parse(text), text.encode())
+    return Homes(outline), outline
+
+
+@pytest.mark.parametrize(("source", "held"), [("x.cuda()", True), ("float(3)", False)])
+def test_a_chain_of_names_may_be_long(source: str, held: bool):
+    """Five thousand names, each bound to the one before."""
+    homes, outline = _homes("import torch\n" + f"n0 = {source}\n" + "".join(f"n{i} = n{i - 1} + 1\n" for i in range(1, 5000)))
+    assert homes.may_be_device(ast.parse("n4999", mode="eval").body, outline.owners[0]) is held
+
+
+@pytest.mark.parametrize(("source", "held"), [("return x.cuda()", True), ("return 3", False)])
+def test_names_and_functions_may_lead_back_to_themselves(source: str, held: bool):
+    """What was found to lead nowhere in one search does not hide a source from another."""
+    homes, outline = _homes(f"def f(x):\n    a = b\n    b = g(a)\n    c = f(b)\n    return c\ndef g(x):\n    y = f(x)\n    {source}\n")
+    first = next(one for one in outline.owners if one.name == "f")
+    for name in ("nothing", "c", "b", "a", "c"):
+        expected = held and name in ("a", "b")
+        assert homes.may_be_device(ast.parse(name, mode="eval").body, first) is expected, name

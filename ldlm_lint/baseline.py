@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 from ldlm_lint.gate import NEVER_HELD
 from ldlm_lint.model import Identity, Report
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules import ALL
 from ldlm_lint.tomlfile import ConfigError, read_text
 
 FILE_NAME = ".ldlm-lint-baseline.json"
 SCHEMA = "ldlm-lint-baseline/1"
-_BETWEEN = re.compile(r"[\s,]*")
+_BETWEEN = lazily(r"[\s,]*")
 
 Known = Mapping[Identity, int]
 """How many findings of each identity are known."""

@@ -7,7 +7,6 @@ matched against anything (a checkout below ``build/`` is a checkout like any oth
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from ldlm_lint.config import JOURNAL, Config, project_root
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
 from ldlm_lint.ignores import FILE_NAME, Level, Note, excluder, ignored, level, levels_above, note_nothing
 from ldlm_lint.model import Problem
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
 
@@ -29,7 +29,7 @@ TOOL_DIRECTORIES = frozenset(
     )
 )
 PYTHON_SUFFIXES = frozenset((".py", ".pyi", ".pyw", ".ipynb"))
-_PYTHON_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?python[\d.]*(?:\s|$)")
+_PYTHON_SHEBANG = lazily(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?python[\d.]*(?:\s|$)")
 _HEAD_BYTES = 256
 CACHE_TAG = "CACHEDIR.TAG"
 _NO_INPUT = "neither Python nor a shell script nor a configuration file, not checked"

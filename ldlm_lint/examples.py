@@ -12,6 +12,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ldlm_lint.patterns import lazily
+
 if TYPE_CHECKING:
     # Where it is since Python 3.11; 3.10 has it elsewhere.
     from importlib.resources.abc import Traversable
@@ -21,7 +23,7 @@ SUFFIX = ".txt"
 _FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures"
 # What the tests expect of a line; they read it with the same pattern.
 EXPECTATION = r"[ \t]*# expect: (?P<symbols>[a-z0-9-]+(?:, ?[a-z0-9-]+)*)[ \t]*"
-_FOR_TESTS = re.compile(EXPECTATION + "$", re.M)
+_FOR_TESTS = lazily(EXPECTATION + "$", re.M)
 _SETTINGS = "options.toml"
 
 

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from ldlm_lint.changes import WHOLE, Changes, FileChanges, between
 from ldlm_lint.discover import PYTHON_SUFFIXES
 from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.detect import SUFFIXES
 
 _SETTINGS = {
@@ -29,7 +30,7 @@ _DIFF = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--ignore-submo
 _HUNKS = ("--unified=0", "--inter-hunk-context=0", "--text", "-M", "--src-prefix=a/", "--dst-prefix=b/")
 _FILTER = r"^filter\..*\.(clean|smudge|process|required)$"
 # Where the repository is, and how git behaves, is decided here and not by a hook that the linter may run in.
-_KEPT = re.compile(r"GIT_(CONFIG_|EXEC_PATH$|CEILING_DIRECTORIES$)")
+_KEPT = lazily(r"GIT_(CONFIG_|EXEC_PATH$|CEILING_DIRECTORIES$)")
 _ENVIRONMENT = {
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_LAZY_FETCH": "1",
@@ -39,8 +40,8 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 _MOST_CHARACTERS = 20_000
-_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_QUOTED = re.compile(rb"\\([0-7]{3}|.)")
+_HUNK = lazily(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_QUOTED = lazily(rb"\\([0-7]{3}|.)")
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.model import Problem, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launches import Launches
 from ldlm_lint.project.programs import Place, Program
@@ -18,7 +18,7 @@ from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.source import Kind
 
 # The last part of each key that a rule speaks of, in snake case.
-_SPOKEN_OF = re.compile(
+_SPOKEN_OF = lazily(
     r"(?:\w+_)?(?:num_|n_)?workers(?:_per_\w+)?|(?:dataloader_)?(?:persistent_workers|prefetch_factor|pin_memory)"
     r"|(?:\w+_)?timeout(?:_s(?:ec(?:onds)?)?|_min(?:utes)?)?"
     r"|save_(?:total_limit|top_k|last_k|steps|freq|every|interval|period|strategy)"

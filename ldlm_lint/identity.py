@@ -10,17 +10,18 @@ from pathlib import PurePath
 
 from ldlm_lint.config import relative_to
 from ldlm_lint.model import Finding, Identity
+from ldlm_lint.patterns import lazily
 from ldlm_lint.scopes import Scope, scopes, symbol_at
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.sources import Sources
 
 LONGEST = 160
 # Written by hand, since Python's own tokens of an f-string differ between its versions and a baseline must not.
-_PYTHON = re.compile(
+_PYTHON = lazily(
     r"""(?P<string>\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}|"(?:\\[\s\S]|[^"\\\n])*"|'(?:\\[\s\S]|[^'\\\n])*')"""
     r"""|(?P<gap>(?:\s|\#[^\r\n]*|\\\r?\n)+)|(?P<word>\w+)|(?P<sign>[\s\S])"""
 )
-_SHELL = re.compile(
+_SHELL = lazily(
     r"""(?P<string>"(?:\\[\s\S]|[^"\\])*"|'[^']*')|(?P<gap>(?:\s|\\\r?\n|(?:(?<=[\s;&|()])|\A)\#[^\r\n]*)+)"""
     r"""|(?P<word>\\[\s\S]|[^\s"'\\])"""
 )

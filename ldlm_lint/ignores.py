@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.autofix import disk
 from ldlm_lint.config import Config, project_root, relative_to
+from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -20,7 +21,7 @@ _OF_REPOSITORY = ".git/info/exclude"
 _LARGEST = 2_000_000
 _MOST_PATTERNS = 20_000
 # Each further star of a segment multiplies the ways to match a name with its length.
-_COSTLY = re.compile(r"(?:\*[^*/]+){4}|.{1000}")
+_COSTLY = lazily(r"(?:\*[^*/]+){4}|.{1000}")
 Note = Callable[[str, str], object]
 """Told of each look at the file system that an answer rests on: a kind of `ldlm_lint.cache.index.LOOKS`, and the path."""
 

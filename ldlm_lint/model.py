@@ -7,10 +7,11 @@ file and pylint's map/reduce can carry them unchanged.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ldlm_lint.scopes import Scope
 
 
-_FIGURE = re.compile(r"\d|[Mm]easured")
+_FIGURE = lazily(r"\d|[Mm]easured")
 DEPRECATED = "deprecated"
 STATUSES = ("preview", "stable", DEPRECATED)
 # The name of the argument that a finding has which no line of code showed: what the probe saw.

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ldlm_lint.arguments import UsageError
+from ldlm_lint.patterns import lazily
 
 Example = tuple[str, str]
 """A command line without the program's name, and what it does."""
 WIDEST = 100
 _HELP_COLUMN = 28
 _CLOSE = 0.6
-_CHOICE = re.compile(r"invalid choice: '(?P<word>.*?)' \(choose from (?P<words>.*)\)")
+_CHOICE = lazily(r"invalid choice: '(?P<word>.*?)' \(choose from (?P<words>.*)\)")
 
 
 class Help(argparse.HelpFormatter):

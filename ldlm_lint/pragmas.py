@@ -11,17 +11,17 @@ from __future__ import annotations
 import bisect
 import io
 import itertools
-import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind, Source
 
-_HEREDOC = re.compile(r"(?<!<)<<(?!<)(-?)\s*(?:'([^']+)'|\"([^\"]+)\"|\\?([A-Za-z_][\w.-]*))")
+_HEREDOC = lazily(r"(?<!<)<<(?!<)(-?)\s*(?:'([^']+)'|\"([^\"]+)\"|\\?([A-Za-z_][\w.-]*))")
 # A scheduler reads these comments.
-_DIRECTIVE = re.compile(r"#(?:SBATCH|PBS|BSUB)\b")
-_COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
+_DIRECTIVE = lazily(r"#(?:SBATCH|PBS|BSUB)\b")
+_COMMENT = lazily(r"(?:^|(?<=\s))#.*")
 
 
 class Comment(NamedTuple):

@@ -8,16 +8,16 @@ is asked in `ldlm_lint.shapes`.
 from __future__ import annotations
 
 import functools
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules import ALL
 from ldlm_lint.source import Kind
 
-_RUN = re.compile(rb"\w+")
+_RUN = lazily(rb"\w+")
 _BLANKED = bytes(one if _RUN.fullmatch(bytes((one,))) else 0x20 for one in range(256))
 
 

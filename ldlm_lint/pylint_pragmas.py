@@ -7,19 +7,19 @@ pylint's own answer.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from astroid import nodes
 
 from ldlm_lint.model import Rule
+from ldlm_lint.patterns import lazily
 from ldlm_lint.pragmas import Comment
 from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Source
 
-_PRAGMA = re.compile(r"#.*?\bpylint:\s*([^;#\n]+)")
-_ACTION = re.compile(r"(disable-next|disable|enable|skip-file|disable-all)\b\s*(?:=\s*([\w-]+(?:\s*,\s*[\w-]+)*))?")
+_PRAGMA = lazily(r"#.*?\bpylint:\s*([^;#\n]+)")
+_ACTION = lazily(r"(disable-next|disable|enable|skip-file|disable-all)\b\s*(?:=\s*([\w-]+(?:\s*,\s*[\w-]+)*))?")
 _EVERY_RULE = "all"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.untrusted_toml import loads
 
 if TYPE_CHECKING:
@@ -29,17 +30,17 @@ _BEFORE_KNOWN = "1.13.1"
 _MICRO_VERSIONS = 4
 _LARGEST = 8_000_000
 # No version has such a part, and Python refuses to convert it.
-_LONG_NUMBER = re.compile(r"\d{300,}")
+_LONG_NUMBER = lazily(r"\d{300,}")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
 _REQUIREMENTS = ("requirements*.txt", "requirements/*.txt")
-_LINE = re.compile(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
+_LINE = lazily(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
 # One that names torch alone allows whatever there is.
-_BOUNDED = re.compile(r"\s*torch(?![\w.-]).*[=<>~!@]", re.I | re.S)
-_CONDA = re.compile(r"^\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)\s*([=<>!~][^#\s\"']*)", re.M)
+_BOUNDED = lazily(r"\s*torch(?![\w.-]).*[=<>~!@]", re.I | re.S)
+_CONDA = lazily(r"^\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)\s*([=<>!~][^#\s\"']*)", re.M)
 # ``==2.4.1+cu121`` names a build of 2.4.1.
-_BUILD = re.compile(r"(?<=\d)\+[\w.]+")
-_QUOTED = re.compile(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
+_BUILD = lazily(r"(?<=\d)\+[\w.]+")
+_QUOTED = lazily(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
 
 
 class TorchRange(NamedTuple):

@@ -8,18 +8,18 @@ decided; without one a layer adds to and takes from what they left.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ldlm_lint.model import DEPRECATED, Rule, Severity
+from ldlm_lint.patterns import lazily
 
 EVERYTHING = "ALL"
 LINTER_FAMILY = "68"
 _EXACT = 9
 _LEAST = 4
-_PREFIX = re.compile(r"[A-Z]\d{0,4}")
-_FAMILY = re.compile(r"\d{2}")
+_PREFIX = lazily(r"[A-Z]\d{0,4}")
+_FAMILY = lazily(r"\d{2}")
 
 
 class SelectorError(ValueError):

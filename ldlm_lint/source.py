@@ -12,18 +12,18 @@ import enum
 import functools
 import io
 import itertools
-import re
 import tokenize
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint import notebooks
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
     from ldlm_lint.notebooks.text import Part
 
-_NEWLINE = re.compile(r"\r\n|\r|\n")
+_NEWLINE = lazily(r"\r\n|\r|\n")
 _BOM = b"\xef\xbb\xbf"
 MAX_BYTES = 5_000_000
 

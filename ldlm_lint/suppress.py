@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import Finding, Rule, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.pragmas import Comment, comments
 from ldlm_lint.source import Kind, Source
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ldlm_lint.pylint_pragmas import PylintPragmas
 
 MARK = b"ldlm-lint:"
-PRAGMA = re.compile(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
+PRAGMA = lazily(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
 
 
 class Pragma(NamedTuple):

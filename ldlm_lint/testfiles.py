@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-_NAME = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
-_FOLDER = re.compile(r"(^|/)tests?/")
-_STARTS = re.compile(rb"argparse|__main__|absl|click|hydra|sys\.argv")
-_SUITE = re.compile(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
+from ldlm_lint.patterns import lazily
+
+_NAME = lazily(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
+_FOLDER = lazily(r"(^|/)tests?/")
+_STARTS = lazily(rb"argparse|__main__|absl|click|hydra|sys\.argv")
+_SUITE = lazily(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
 
 
 def is_test(relative: str) -> bool:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.untrusted_toml import loads
 
 SECTION = ("tool", "ldlm-lint")
 LARGEST = 64_000_000
 """Bytes of a file that configures us; a baseline of a large repository has some ten million."""
-_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
-_PART = re.compile(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*(\.)?""")
-_ERROR_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)")
+_HEADER = lazily(r"\s*\[\[?([^\[\]]+)\]\]?\s*(?:#.*)?$")
+_PART = lazily(r"""\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([A-Za-z0-9_-]+))\s*(\.)?""")
+_ERROR_LINE = lazily(r"\s*\(at line (\d+), column \d+\)")
 
 
 class ConfigError(Exception):

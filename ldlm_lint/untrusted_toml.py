@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import sys
+
+from ldlm_lint.patterns import lazily
 
 MAX_PARTS = 60
 # For a key of n parts the standard library keeps all its n beginnings.
 _PART = r"""(?:[\w-]{1,200}|"[^"\n]{0,200}"|'[^'\n]{0,200}')[ \t]{0,9}\.[ \t]{0,9}"""
-_LONG_KEY = re.compile(f"(?:{_PART}){{{MAX_PARTS}}}")
+_LONG_KEY = lazily(f"(?:{_PART}){{{MAX_PARTS}}}")
 
 
 class TooDeepError(ValueError):

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 from ldlm_lint.autofix.calls import MAX_LINE
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_BLANK = re.compile(r"[ \t]*")
-_REST = re.compile(rb"[ \t]*(#[^\r\n]*)?(?=\r|\n|\Z)")
+_BLANK = lazily(r"[ \t]*")
+_REST = lazily(rb"[ \t]*(#[^\r\n]*)?(?=\r|\n|\Z)")
 NEWLINE = "\n"
-_ENDING = re.compile(r"\r\n|\r|\n")
+_ENDING = lazily(r"\r\n|\r|\n")
 
 
 def choose_between(

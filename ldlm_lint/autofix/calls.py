@@ -5,15 +5,15 @@ from __future__ import annotations
 import ast
 import io
 import itertools
-import re
 import tokenize
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_NEWLINE = re.compile(r"\r\n|\r|\n")
+_NEWLINE = lazily(r"\r\n|\r|\n")
 _BLANK = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT})
 _READ = frozenset({tokenize.NAME, tokenize.OP})
 _OPEN, _CLOSE = frozenset("([{"), frozenset(")]}")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 import bisect
 import itertools
-import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 MAX_LINE = 88
 _ImportLike = (ast.Import, ast.ImportFrom)
-_FROM = re.compile(r"from[ \t]+[\w.]+[ \t]+import[ \t]+\w+(?:[ \t]*,[ \t]*\w+)*")
+_FROM = lazily(r"from[ \t]+[\w.]+[ \t]+import[ \t]+\w+(?:[ \t]*,[ \t]*\w+)*")
 
 _Section = list[int]
 _Key = Callable[[ast.stmt], tuple[object, ...]]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.autofix.resolve import overlap
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_END_OF_LINE = re.compile(rb"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n)")
-_COMMA = re.compile(rb"[ \t]*,[ \t]*")
+_END_OF_LINE = lazily(rb"[ \t]*(#[^\r\n]*)?(\r\n|\r|\n)")
+_COMMA = lazily(rb"[ \t]*,[ \t]*")
 
 
 def remove_arguments(source: Source, arguments: Sequence[Span]) -> tuple[Edit, ...] | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import bisect
 import difflib
-import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
-_WORD = re.compile(rb"[\w.'\"\x80-\xff]")
+_LINE = lazily(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_WORD = lazily(rb"[\w.'\"\x80-\xff]")
 _INDENT = b" \t"
 # Comparing lines with each other takes the square of their number.
 _LONGEST = 500

@@ -8,9 +8,10 @@ import tokenize
 
 from ldlm_lint.autofix.calls import append_to
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_KEYWORDS = re.compile(r"\*\*[ \t]*\w+")
+_KEYWORDS = lazily(r"\*\*[ \t]*\w+")
 
 
 def add_parameter(source: Source, start: int, parameter: str) -> Edit | None:

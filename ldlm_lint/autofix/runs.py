@@ -16,12 +16,14 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any
 
+from ldlm_lint.patterns import lazily
+
 SCHEMA = "ldlm-lint-run/1"
 MOST_FILES = 100_000
-_HASH = re.compile(r"[0-9a-f]{64}")
-_ID = re.compile(r"([0-9]{6,18})-[0-9a-f]{12}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", re.ASCII)
-_WORD = re.compile(r"[\w.=-]{1,80}", re.ASCII)
+_HASH = lazily(r"[0-9a-f]{64}")
+_ID = lazily(r"([0-9]{6,18})-[0-9a-f]{12}")
+_TIME = lazily(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", re.ASCII)
+_WORD = lazily(r"[\w.=-]{1,80}", re.ASCII)
 
 
 class RunError(ValueError):

@@ -8,10 +8,11 @@ from collections.abc import Collection
 from ldlm_lint.configs import instructions
 from ldlm_lint.configs.instructions import Instruction
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind, Source, UnreadableError
 
-_VARIABLE = re.compile(r"[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*(?:=|$)")
-_PAIRS_AND_BLANKS = re.compile(
+_VARIABLE = lazily(r"[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*(?:=|$)")
+_PAIRS_AND_BLANKS = lazily(
     r"\s*(?:[A-Za-z_][\w.-]*=(?:\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\[\s\S]|[^\s\"'\\])*\s*)+"
 )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import difflib
 import functools
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 
@@ -15,11 +14,12 @@ from ldlm_lint.autofix.moves import Moves
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
 from ldlm_lint.configs.read import read
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 # Comparing lines with each other takes the square of their number.
 _LONGEST = 500
-_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_LINE = lazily(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
 def validator(kind: Kind) -> Callable[..., str | None]:

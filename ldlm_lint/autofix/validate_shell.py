@@ -9,14 +9,15 @@ from tree_sitter import Node
 
 from ldlm_lint.autofix.moves import Moves, Piece
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.tree import block_statements, parse, without_carriage_returns
 from ldlm_lint.shell.words import read_command
 
 _NEVER_EMPTY = frozenset(("compound_statement", "subshell", "do_group", "if_statement", "elif_clause", "else_clause"))
 _LONGEST_SHOWN = 60
 # Below a backslash, and behind one: without them the next line belongs to the command.
-_COMMENTS = re.compile(rb"(?:[ \t]*#[^\n]*\n)+")
-_JOINED = re.compile(rb"[ \t]*(#[^\n]*)?\r?\n?")
+_COMMENTS = lazily(rb"(?:[ \t]*#[^\n]*\n)+")
+_JOINED = lazily(rb"[ \t]*(#[^\n]*)?\r?\n?")
 
 
 def validate_shell(before: bytes, after: bytes, edits: Collection[Edit] = ()) -> str | None:

@@ -13,6 +13,7 @@ from ldlm_lint.checkers.amp_uses import MOVED, Role, Use, is_only_named
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.training_entries import torch_at
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.walks import nodes_of
@@ -21,8 +22,8 @@ from ldlm_lint.source import Source
 _AUTOCAST = ("enabled", "dtype", "cache_enabled")
 _DTYPES = {"cuda": "float16", "cpu": "bfloat16"}
 _SAFE_SINCE = (2, 4)
-_GAP = re.compile(r"\s*[(,](?:\s|#[^\n]*\n)*")
-_MAIN = re.compile(rb"^if[ \t]+\(?[ \t]*__name__[ \t]*==", re.M)
+_GAP = lazily(r"\s*[(,](?:\s|#[^\n]*\n)*")
+_MAIN = lazily(rb"^if[ \t]+\(?[ \t]*__name__[ \t]*==", re.M)
 _WITHOUT_TARGET = "target-torch does not say that the project runs on torch 2.4 or newer only"
 _BOUND_ELSEWHERE = "another file may import the names from here"
 _NESTED_DTYPE = "inside another autocast it takes that one's dtype"

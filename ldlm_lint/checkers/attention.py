@@ -9,12 +9,13 @@ from astroid import nodes
 from ldlm_lint.checkers.attention_patterns import written_out_attention
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.rules.attention import RULES, UNFUSED_ATTENTION
 from ldlm_lint.source import Source
 
-_FUSED = re.compile(
+_FUSED = lazily(
     r"scaled_dot_product_attention|flash_attn|flash_attention|memory_efficient_attention|flex_attention|xformers|sdpa|fused_attn"
 )
 # Constructors with a switch for fused attention: the keyword, the value that turns it off, and what turns it on.

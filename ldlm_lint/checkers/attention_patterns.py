@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.walks import nodes_of
 
 _PRODUCTS = {"matmul", "bmm", "einsum", "baddbmm"}
 _FUNCTIONS = {"torch.softmax", "torch.nn.functional.softmax"}
-_SOFTMAX = re.compile(r"^_?softmax$", re.I)
+_SOFTMAX = lazily(r"^_?softmax$", re.I)
 _DEPTH = 6
-_STORES = re.compile(r"append|save_|store|register_hook")
-_QUERY_OR_KEY = re.compile(
+_STORES = lazily(r"append|save_|store|register_hook")
+_QUERY_OR_KEY = lazily(
     r"^(q|k|qs|ks|queries|keys|qk\w*)$|(^|_)(q|k|query|key)(_|$)|^(query|key)\w*|^w_?[qk]$|^[qk]_\w+|\w+_[qk]$", re.I
 )
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.walks import nodes_of
@@ -19,7 +20,7 @@ _OLD_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scal
 _NEW_SCALERS = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler"})
 SCALERS = _OLD_SCALERS | _NEW_SCALERS
 _OLD_SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
-_CHOOSES_PRECISION = re.compile(r"16|half|dtype|precision|scal", re.I)
+_CHOOSES_PRECISION = lazily(r"16|half|dtype|precision|scal", re.I)
 
 
 class Precision(enum.Enum):

@@ -11,6 +11,7 @@ from ldlm_lint.autofix.lines import block_of, stands_alone
 from ldlm_lint.checkers.autograd_graphs import backward_passes
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.gradients import text_of
 from ldlm_lint.python.names import is_named, last_name, qualified
@@ -28,8 +29,8 @@ _SWITCHES = frozenset(
 )
 _CONTEXTS = frozenset({"torch.autograd.detect_anomaly", "torch.autograd.anomaly_mode.detect_anomaly"})
 _TRAINERS = frozenset({"lightning.Trainer", "lightning.trainer.Trainer", "lightning.trainer.trainer.Trainer"})
-_DEBUGGING = re.compile(r"debug|anomal|nan|sanity|smoke|test|check|diagnos|overfit|profil", re.I)
-_MAIN = re.compile(r"__name__")
+_DEBUGGING = lazily(r"debug|anomal|nan|sanity|smoke|test|check|diagnos|overfit|profil", re.I)
+_MAIN = lazily(r"__name__")
 _ANOMALY_REASON = "a NaN in a backward pass no longer raises"
 
 

@@ -8,7 +8,6 @@ that is registered by itself reports its messages without the project pass.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,6 +17,7 @@ from pylint.checkers import BaseChecker
 from pylint.interfaces import HIGH, INFERENCE
 
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import handed_on
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.rules.linter import INTERNAL_ERROR
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
-_CAPITALS = re.compile(r"(?<!^)(?=[A-Z])")
+_CAPITALS = lazily(r"(?<!^)(?=[A-Z])")
 _LINE_SCOPE = "line-based-msg"
 
 FixBuilder = Callable[[Source], "Fix | None"]

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import is_call_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-_DEVICE = re.compile(r"device|cuda|gpu|rank|^dev$", re.I)
-_HOST = re.compile(r"cpu|host", re.I)
+_DEVICE = lazily(r"device|cuda|gpu|rank|^dev$", re.I)
+_HOST = lazily(r"cpu|host", re.I)
 _VIEWS = {"view", "reshape", "flatten", "squeeze", "unsqueeze", "permute", "transpose", "expand", "detach", "get", "pop"}
 _MOVES = (nodes.Assign, nodes.Call, nodes.For, nodes.Comprehension)
 

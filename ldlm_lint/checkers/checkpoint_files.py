@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +21,7 @@ from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.trainer_schedule import kept_by
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.checkpoint_words import COUNTER, SAVE_HELPER, SAVE_METHODS
 from ldlm_lint.python.names import last_name, qualified
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
-_BY_PRODUCT = re.compile(r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output")
-_STATE = re.compile(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
+_BY_PRODUCT = lazily(r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output")
+_STATE = lazily(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
 _REASON = "older checkpoints are deleted during the run"
 
 

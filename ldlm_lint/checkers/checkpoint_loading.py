@@ -12,6 +12,7 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.checkpoint_state import fills_only
 from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import qualified
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
 _LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STRICT_BY_DEFAULT = (2, 6)
-_STATE = re.compile(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
+_STATE = lazily(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
 # Shards belong to the device mesh that they were saved from.
-_SHARDED = re.compile(r"FSDP|FullySharded|fully_shard|DTensor|ShardedTensor|sharded_state|SHARDED_STATE", re.I)
-_VERSION = re.compile(r"version|signature|TypeError", re.I)
+_SHARDED = lazily(r"FSDP|FullySharded|fully_shard|DTensor|ShardedTensor|sharded_state|SHARDED_STATE", re.I)
+_VERSION = lazily(r"version|signature|TypeError", re.I)
 
 
 class CheckpointLoadingChecker(LdlmChecker):

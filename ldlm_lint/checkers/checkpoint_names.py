@@ -11,19 +11,20 @@ from astroid import nodes
 
 from ldlm_lint.checkers.checkpoint_counters import identifiers, is_text, loop_counters
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import COUNTER
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 
-_INTEGER = re.compile(r"(0>?\d*)?d?")
-_PERCENT = re.compile(r"%(?:%|(?P<width>0\d+)?(?P<kind>[dis]))")
+_INTEGER = lazily(r"(0>?\d*)?d?")
+_PERCENT = lazily(r"%(?:%|(?P<width>0\d+)?(?P<kind>[dis]))")
 _JOINS = {"Path", "PurePath", "PosixPath"}
 _AS_IS = {"os.path.abspath", "os.path.expanduser", "os.path.normpath", "os.fspath", "os.path.realpath"}
-_TOTAL = re.compile(
+_TOTAL = lazily(
     r"^(max|total|num|n|max_train|train|every)_(epochs|steps|iters|iterations|updates)$|^(epochs|steps|iters|iterations|updates)$"
 )
-_VARYING = re.compile(
+_VARYING = lazily(
     r"(?<![a-z])(time|timestamp|date|now|loss|acc|accuracy|score|metric|fid|psnr|bleu|ppl|wer|reward|lr|seed|rank|gpu|device|tag|kind|mode"
     r"|phase|suffix)(?![a-z])",
     re.I,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of
@@ -21,17 +22,17 @@ _SAVES = {
     "safetensors.torch.save_model": ("model", "filename"),
 }
 _DEPTH = 5
-_OWN_TO_A_PROCESS = re.compile(
+_OWN_TO_A_PROCESS = lazily(
     r"rank|gpu|device|local_?id|proc|(^|_)pid|worker|host|uuid|tempfile|mkdtemp|Temporary|BytesIO|StringIO|devnull"
     r"|buffer|wandb",
     re.I,
 )
-_STATE = re.compile(
+_STATE = lazily(
     r"state|model|net|ckpt|checkpoint|optim|weight|param|(^|_|\b)ema|snapshot|lora|adapter|generator|discrim|encoder"
     r"|decoder|policy|actor|critic|\.pth|\.tar|\bG_|\bD_",
     re.I,
 )
-_BY_PRODUCT = re.compile(
+_BY_PRODUCT = lazily(
     r"metric|result|sample|predict|history|stats|statistic|embed|feature|latent|image|logits|output|loss|cache|index"
     r"|token|data|label|target|score|similarit|queue|memory_bank|mean|activation|vocab|cluster",
     re.I,

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.checkers.checkpoint_paths import Save, save_of
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 
 _REMOVALS = {"os.remove", "os.unlink", "shutil.rmtree"}
 _KEEPS = {"move", "copy", "copyfile", "copy2", "copytree", "rename", "replace", "link"}
-_OTHER_FILE = re.compile(r"tmp|temp|lock|partial|cache|\.log|symlink|backup|_bak|link", re.I)
+_OTHER_FILE = lazily(r"tmp|temp|lock|partial|cache|\.log|symlink|backup|_bak|link", re.I)
 _LOOPS = (nodes.For, nodes.While)
 _CACHE = "_ldlm_removes"
 

@@ -13,6 +13,7 @@ from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.checkpoint_names import Numbered, Part, Value, is_plain, numbered
 from ldlm_lint.checkers.checkpoint_uses import ROTATION, own_rotation, read_by_number, saved_when_best
 from ldlm_lint.model import Applicability, Edit, Fix, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.walks import nodes_of
@@ -22,16 +23,16 @@ _REASON = (
     "old checkpoints are deleted, those that earlier runs left in the folder included; what reads one by its number later "
     "does not find it"
 )
-_KEPT = re.compile(
+_KEPT = lazily(
     r"(?<![a-z])(best|last|latest|final|ema|swa|avg|averaged?|init|milestone|backup|release|export|permanent|keep)(?![a-z])",
     re.I,
 )
-_BY_PRODUCT = re.compile(
+_BY_PRODUCT = lazily(
     r"sample|metric|predict|result|feature|embed|latent|image|loss|(?<![a-z])log|stat(?!e)|output", re.I
 )
-_CHECKPOINTS = re.compile(r"ckpt|checkpoint|model|weight|snapshot", re.I)
-_FOLDER = re.compile(r"dir|path|folder|out|root|prefix|save", re.I)
-_REMOTE = re.compile(r"\w+://")
+_CHECKPOINTS = lazily(r"ckpt|checkpoint|model|weight|snapshot", re.I)
+_FOLDER = lazily(r"dir|path|folder|out|root|prefix|save", re.I)
+_REMOTE = lazily(r"\w+://")
 _FUNCTION = '''\
 def {name}(path, before, after, keep={keep}):
     """Delete old checkpoints: of the files numbered like ``path``, just saved, the last ``keep`` stay.

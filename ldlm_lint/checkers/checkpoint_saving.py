@@ -13,6 +13,7 @@ from ldlm_lint.checkers.checkpoint_removal import removed_before
 from ldlm_lint.checkers.checkpoint_saving_fixes import atomic_fix, copy_fix, guard_fix, replacement_fix
 from ldlm_lint.checkers.live_state import LiveState, live_states
 from ldlm_lint.model import Claim
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import SMALL
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import qualified
@@ -29,9 +30,9 @@ from ldlm_lint.rules.checkpoint_saving import (
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
-_FIXED_NAME = re.compile(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
-_FOLDER = re.compile(r"dir|folder|root|out|path|save|log|base|args|cfg|config|self|opt", re.I)
-_UNIQUE = re.compile(
+_FIXED_NAME = lazily(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
+_FOLDER = lazily(r"dir|folder|root|out|path|save|log|base|args|cfg|config|self|opt", re.I)
+_UNIQUE = lazily(
     r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|kimg|nimg|time|date|now|loss|acc\w*|metric|score|fid)"
     r"(_|\d|$)",
     re.I,

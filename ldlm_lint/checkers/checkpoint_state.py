@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 
-_PLAIN = re.compile(r"epoch|step|iter|arg|config|cfg|version|arch|name|seed|hparams|hyper", re.I)
+_PLAIN = lazily(r"epoch|step|iter|arg|config|cfg|version|arch|name|seed|hparams|hyper", re.I)
 _LOOKS = {"print", "len", "isinstance", "bool", "type"}
 _TAKEN = {"get", "pop", "items", "keys", "values", "copy"}
 _DEPTH = 3

@@ -8,19 +8,20 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.checkers.checkpoint_names import Numbered
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.choices import CHOSEN_LATER, is_chosen
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
 
-_DISTRIBUTED = re.compile(
+_DISTRIBUTED = lazily(
     r"torch\.distributed|\bdist\.|DistributedDataParallel|init_process_group|\baccelerate\b|\bAccelerator\(|deepspeed|LOCAL_RANK|\bDDP\("
 )
-_SAYS = re.compile(
+_SAYS = lazily(
     r"print|(^|_)(log|info|warn|warning|debug|error|write|describe)(_|$)|set_description|save(_|$)", re.I
 )
-_NEWEST = re.compile(r"resume|restart|latest|newest|last|continue|restore|auto_?load|find_|prev", re.I)
+_NEWEST = lazily(r"resume|restart|latest|newest|last|continue|restore|auto_?load|find_|prev", re.I)
 _DEPTH = 2
 ROTATION = "_keep_last"
 

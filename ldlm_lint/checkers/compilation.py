@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.compilation import COMPILE_GUARDED_BY_TRY, RULES
@@ -16,13 +16,13 @@ from ldlm_lint.source import Source
 
 _COMPILE = frozenset({"torch.compile"})
 # What these exceptions ask is whether the name exists at all, or whether the user stops the run.
-_ASKS_SOMETHING_ELSE = re.compile(
+_ASKS_SOMETHING_ELSE = lazily(
     r"Attribute|Import|ModuleNotFound|KeyboardInterrupt|SystemExit|TypeError|NameError|NotFound"
 )
-_SAYS_SOMETHING = re.compile(
+_SAYS_SOMETHING = lazily(
     r"^(print|log\w*|info|debug|warn\w*|error|rank_zero_\w+|print_\w+|main_print|tqdm|write|time|perf_counter)$"
 )
-_ONLY_LOOKS = re.compile(
+_ONLY_LOOKS = lazily(
     r"^(getattr|hasattr|setattr|isinstance|callable|str|len|int|bool|get|format|dict|"
     r"set_float32_matmul_precision|reset|is_available|get_device_capability|get_device_name)$"
 )

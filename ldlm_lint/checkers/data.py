@@ -22,6 +22,7 @@ from ldlm_lint.checkers.data_fixes import (
 from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, worker_options
 from ldlm_lint.checkers.data_workers import SETTING, flag_of, is_guarded, is_in_memory, too_many, zero_reason
 from ldlm_lint.model import Claim, Confidence, Rule
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.places import position_of
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 _POSITIONAL = tables.positional("torch.utils.data.DataLoader")
-_ENDLESS = re.compile(r"infinite|endless|forever|repeat|cycle", re.I)
-_EVALUATES = re.compile(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev)(?:_|\d|$|set|loader|data|dl)", re.I)
+_ENDLESS = lazily(r"infinite|endless|forever|repeat|cycle", re.I)
+_EVALUATES = lazily(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev)(?:_|\d|$|set|loader|data|dl)", re.I)
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 

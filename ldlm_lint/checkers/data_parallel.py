@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.data_parallel import DATA_PARALLEL, RULES
 from ldlm_lint.source import Source
 
 _WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel"}
-_FUNCTIONS_WITHOUT_TRAINING = re.compile(
+_FUNCTIONS_WITHOUT_TRAINING = lazily(
     r"(^|_)(eval|evaluate|valid|validate|validation|test|infer|inference|predict|sample|generate|export|convert|extract|demo)(_|$)"
 )
 _REASON = "it takes a process group, one process per GPU and a sampler that shards the data"

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.numerals import is_printable, whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.defaults import flag_of, parameter_default
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
@@ -31,7 +32,7 @@ _IN_MEMORY_BUILTINS = {"range", "list", "zip", "sorted"}
 _IN_MEMORY = frozenset(
     {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "torch.load", "numpy.load", "pickle.load", "joblib.load"}
 )
-SETTING = re.compile(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
+SETTING = lazily(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
 
 
 class Amount(NamedTuple):

@@ -15,6 +15,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.ddp_freezing_places import Setting, listed, names_of, settings_of
 from ldlm_lint.model import Claim
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import is_named, last_name
 from ldlm_lint.python.places import function_of, loops_around, scope_name
@@ -22,7 +23,7 @@ from ldlm_lint.python.slots import slots_of
 from ldlm_lint.python.walks import nodes_of
 
 _DDP = {"torch.nn.parallel.DistributedDataParallel"}
-_COUNTER = re.compile(r"step|epoch|iter", re.I)
+_COUNTER = lazily(r"step|epoch|iter", re.I)
 _WAITS = "DDP still waits for its gradients, and the second step raises"
 _DRIFTS = "DDP does not reduce its gradients, and the ranks drift apart"
 

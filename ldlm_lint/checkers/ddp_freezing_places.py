@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.freezing_names import LISTING, SWITCHES
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
 # Freezing batch norm is usually about its running statistics.
-_FREEZES = re.compile(r"^_*(?!.*(norm|bn))(un)?freez(e|ing)?(_|$)")
-_WHOLE = re.compile(r"(_|^)(all|model|net|network|module|modules|params?|parameters?|weights|layers?|grads?)_*$")
+_FREEZES = lazily(r"^_*(?!.*(norm|bn))(un)?freez(e|ing)?(_|$)")
+_WHOLE = lazily(r"(_|^)(all|model|net|network|module|modules|params?|parameters?|weights|layers?|grads?)_*$")
 _FLAGS = (True, False)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.model import Edit, Finding, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.values import constant
@@ -28,8 +28,8 @@ from ldlm_lint.source import Source
 
 _ENVIRON = {"os.environ"}
 _SETTERS = {"os.environ.setdefault": Origin.DEFAULT, "os.putenv": Origin.LITERAL}
-_REMOVED = re.compile(r"environ\.pop\(\s*[\"'](\w+)|del\s+os\.environ\[\s*[\"'](\w+)|unsetenv\(\s*[\"'](\w+)")
-_SEVERAL = re.compile(r"init_process_group|init_distributed|\bAccelerator\(|mp\.spawn|\.Fabric\(")
+_REMOVED = lazily(r"environ\.pop\(\s*[\"'](\w+)|del\s+os\.environ\[\s*[\"'](\w+)|unsetenv\(\s*[\"'](\w+)")
+_SEVERAL = lazily(r"init_process_group|init_distributed|\bAccelerator\(|mp\.spawn|\.Fabric\(")
 # Branches of a statement: the field of its parent that a node stands in.
 _INHERITED = "a process that the program starts may read it"
 _BRANCHES = ("body", "orelse", "handlers", "finalbody")

@@ -10,17 +10,18 @@ from astroid import nodes
 
 from ldlm_lint.checkers.evaluation_learning import COMPUTING, learns_after, learns_at, still_loops
 from ldlm_lint.checkers.evaluation_modes import evaluates_before, evaluates_elsewhere, is_frozen, switches
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.gradients import dotted, is_held, is_quiet, root_of, switches_off
 from ldlm_lint.python.model_names import BUILDS, NO_FORWARD, RUNS, looks_like_model, names_evaluation, words_of
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 
-_DIFFERENTIATES = re.compile(
+_DIFFERENTIATES = lazily(
     r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion"
 )
-_PREDICTS = re.compile(r"(^|_)(predict|prediction|infer|inference)(_|$)")
-_FRAMEWORKS = re.compile(
+_PREDICTS = lazily(r"(^|_)(predict|prediction|infer|inference)(_|$)")
+_FRAMEWORKS = lazily(
     r"^(lightning|transformers|ignite|mmengine|mmcv|fastai|detectron2|catalyst|composer|keras|tensorflow|torchtnt|trl"
     r"|sentence_transformers|flair|allennlp|stable_baselines3|torch\.autograd|unittest|pytest|nemo|speechbrain"
     r"|super_gradients)\b"

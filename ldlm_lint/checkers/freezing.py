@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.freezing_names import (
     ALWAYS_MODULES,
@@ -27,7 +28,7 @@ from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
 _FLAG = "requires_grad"
-_PARAMETERS = re.compile(r"param|weights$", re.I)
+_PARAMETERS = lazily(r"param|weights$", re.I)
 _PARAMETER_CLASSES = {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
 _ASKS = MODULES | LISTING | {
     "requires_grad_", "train", "eval", "append", "extend", "items", "keys", "values", "startswith", "endswith",
@@ -36,11 +37,11 @@ _ASKS = MODULES | LISTING | {
 }  # fmt: skip
 # Adversarial training takes turns: the network whose turn it is not is frozen as a whole, which DDP copes with (tried
 # with torch 2.13: no error, and equal parameters on both ranks).
-_ADVERSARY = re.compile(
+_ADVERSARY = lazily(
     r"discrim|\bdisc?(\b|_)|_disc\b|critic|\bgan\b|generator|advers|(net|model)_?[dgDG]\w?\b|(^|[_.\[( ])[DG]\d?(\b|_)"
 )
-_COUNTER = re.compile(r"step|epoch|iter", re.I)
-_ONCE = re.compile(r"init|frozen|freez|done|setup|ready|built|first", re.I)
+_COUNTER = lazily(r"step|epoch|iter", re.I)
+_ONCE = lazily(r"init|frozen|freez|done|setup|ready|built|first", re.I)
 
 
 class Toggle(NamedTuple):

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from astroid import nodes
 
 from ldlm_lint.checkers.gradient_sync_boundaries import Boundary, micro_boundary, repeats
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings
@@ -23,11 +24,11 @@ from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import Slot, slots_of
 from ldlm_lint.python.walks import nodes_of
 
-_OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|adam|sgd", re.I)
+_OPTIMIZER = lazily(r"optim|(^|_)opt(_|\d|$)|adam|sgd", re.I)
 # Helpers that do backward and step themselves take the guard as an argument.
 _GUARD_ARGUMENTS = ("update_grad", "need_update")
 # A function of another file that steps, by its name.
-_STEPS = re.compile(r"^_*(optim\w*_step|step_optim\w*|(update|apply)_(weights|params|parameters|gradients|grads))$")
+_STEPS = lazily(r"^_*(optim\w*_step|step_optim\w*|(update|apply)_(weights|params|parameters|gradients|grads))$")
 SPLITS = {"chunk", "split", "tensor_split", "array_split"}
 _PASS_ON = {"enumerate", "zip", "tqdm", "trange", "iter"}
 # The ``if``, what it means, and its test.

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
-
 from astroid import nodes
 
 from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import last_name
 from ldlm_lint.rules.gradient_zeroing import GRADIENTS_KEPT_AS_ZEROS, RULES
 from ldlm_lint.source import Source
 
 # Code that adds to gradients or reads them by itself may need them to be there.
-_BY_HAND = re.compile(rb"\.grad\b(?!\s*\(|\s+is\b|\s*=[^=])")
+_BY_HAND = lazily(rb"\.grad\b(?!\s*\(|\s+is\b|\s*=[^=])")
 _REASON = "gradients are None between the steps, and parameters without one are skipped by the optimizer"
 
 

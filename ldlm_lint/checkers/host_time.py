@@ -11,6 +11,7 @@ from ldlm_lint.autofix.lines import block_of, first_of_comments, stands_alone
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, scope_name
@@ -30,10 +31,10 @@ _EMPTIES = {f"torch.{one}.empty_cache" for one in _DEVICES}
 _SYNCHRONIZES = {f"torch.{one}.synchronize" for one in _DEVICES} | {"torch.cuda.current_stream.synchronize"}
 _AVAILABLE = {f"torch.{one}.is_available" for one in _DEVICES}
 _BACKWARD = {"backward", "manual_backward"}
-_MICRO = re.compile(r"accum|micro", re.I)
+_MICRO = lazily(r"accum|micro", re.I)
 _STEPS = {"step", "zero_grad", "optimizer_step"}
 # Who sets such a flag wants it; a measurement has to wait for the end of what it measures.
-_WANTED = re.compile(
+_WANTED = lazily(
     r"empty_\w*(cache|memory)|emptycache|clear_?cache|free_?(memory|cache)|low_?(vram|memory)|save_?memory|offload"
     r"|profil|timing|timer|bench|measure|breakdown|\bsync\b|synchroni[sz]e|debug",
     re.I,
@@ -41,9 +42,9 @@ _WANTED = re.compile(
 _READS = "keep the tensor, and read it where something is logged"
 _BRANCHES = "decide on the device (torch.where), or once per interval"
 _READ_LATER = "the sum becomes a tensor, and what reads it must call .item() there"
-_CLOCK = re.compile(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
-_REMARK = re.compile(r"empty|cache|memory|free|sync|wait", re.I)
-_NEEDED = re.compile(r"\brace|deadlock|\bhangs?\b|required|necessary|\bmust\b|work-?around|correctness|undefined", re.I)
+_CLOCK = lazily(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
+_REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
+_NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|\bmust\b|work-?around|correctness|undefined", re.I)
 _REASONS = {
     CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
     "stay cached",

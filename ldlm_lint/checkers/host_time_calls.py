@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import NAMES_DEVICE, names_loss_call
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-_MOVES = re.compile(
+_MOVES = lazily(
     r"to_device|to_cuda|move_to|send_to|to_gpu|prepare_(inputs?|batch|sample)|transfer|dict_to|batch_to|^cuda$|^to$"
 )
 

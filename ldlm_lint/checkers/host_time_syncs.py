@@ -12,6 +12,7 @@ from astroid import nodes
 from ldlm_lint.checkers.host_time_calls import moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
@@ -19,14 +20,14 @@ from ldlm_lint.python.rarity import in_evaluation, is_rare
 from ldlm_lint.python.walks import nodes_of
 
 _WAITING = READS | CONVERTS | {"to"}
-_FINITE_TESTS = re.compile(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
+_FINITE_TESTS = lazily(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
 # An environment takes its actions, and packing its lengths, from the host.
-_NEEDED_ON_HOST = re.compile(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
+_NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
 _TAKES_HOST_VALUES = {"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"}
-_MODULE = re.compile(r"model|net|module|encoder|decoder|discriminator|generator", re.I)
+_MODULE = lazily(r"model|net|module|encoder|decoder|discriminator|generator", re.I)
 _NO_PREDICATES = (nodes.Attribute, nodes.Subscript, nodes.Const)
 _PLACES = (nodes.Call, nodes.FormattedValue, nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
-_WEIGHTS = re.compile(r"state_dict|(^|[._])(model|module|ema|net|parameters|param|weights?)$|named_parameters")
+_WEIGHTS = lazily(r"state_dict|(^|[._])(model|module|ema|net|parameters|param|weights?)$|named_parameters")
 
 
 class Sync(NamedTuple):

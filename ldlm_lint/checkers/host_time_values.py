@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import itertools
-import re
 from collections.abc import Iterable
 
 from astroid import nodes
@@ -12,6 +11,7 @@ from astroid.exceptions import NoDefault
 
 from ldlm_lint.checkers.host_time_calls import is_loss_call, moved_roots, moves_to
 from ldlm_lint.checkers.host_time_names import is_result, reaching, returns, trained
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import (
     CREATES,
     GATHERS,
@@ -31,10 +31,10 @@ from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 
 _DEPTH = 9
-_TENSOR = re.compile(
+_TENSOR = lazily(
     r"^['\"]?((typing\.)?Optional\[)?(torch\.)?\w*Tensor\]?( \| None)?['\"]?$|^(\w+\.)?(Float|Int|Bool|Shaped)\["
 )
-_NUMBER = re.compile(r"^(typing\.)?(Optional\[)?(int|float|str|bool)\b")
+_NUMBER = lazily(r"^(typing\.)?(Optional\[)?(int|float|str|bool)\b")
 # What gives back a module, whose methods need not return tensors.
 _MODULES = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace"})
 # Of a variable that may hold more values than this where it is used nothing is said: each is looked at for each use.

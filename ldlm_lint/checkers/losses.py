@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.loss_names import ABOUT, is_loss_name
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
@@ -15,18 +16,18 @@ from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-_EVALUATION = re.compile(
+_EVALUATION = lazily(
     r"^_*(eval\w*|valid\w*|val(_\w+)?|test(_\w+)?|infer\w*|predict\w*|generate\w*|sample|benchmark\w*"
     r"|(compute|log|get)_metrics?\w*)$"
 )
 _NO_GRADIENT = {"no_grad", "inference_mode"}
 _KEEPS = {"mean", "sum", "float", "squeeze", "view", "reshape", "flatten", "to", "double", "nan_to_num", "nanmean"}
-_LOSS_FUNCTIONS = re.compile(
+_LOSS_FUNCTIONS = lazily(
     r"^torch\.nn\.(functional\.(\w*_loss|\w*cross_entropy|kl_div|binary_cross_entropy\w*)|\w+Loss)$"
 )
 _DIVERGENCES = {"torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"}
 _CONSTANTS = {"torch.tensor", "torch.as_tensor", "torch.full", "torch.full_like", "torch.ones_like"}
-_LIMITS = re.compile(r"max|cap|limit|clip|clamp|ceil|upper|bound|thresh", re.I)
+_LIMITS = lazily(r"max|cap|limit|clip|clamp|ceil|upper|bound|thresh", re.I)
 _CLAMPS = {f"torch.{name}": ("input", "min", "max") for name in ("clamp", "clamp_", "clip", "clip_")}
 _CLAMPS |= {"torch.clamp_max": ("input", "max"), "torch.clamp_max_": ("input", "max")}
 _METHODS = {name: ("min", "max") for name in ("clamp", "clamp_", "clip", "clip_")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from astroid import nodes
@@ -11,6 +10,7 @@ from ldlm_lint.checkers.activation_checkpointing import check_use_reentrant
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.freezing import toggles
 from ldlm_lint.model import Claim, Confidence
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_stacks import (
     Stack,
     enclosing_class,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
 # A stack inside of a block is a small part of another model.
-_PART = re.compile(r"(Block|Layer|Stage)$")
+_PART = lazily(r"(Block|Layer|Stage)$")
 
 
 class MemoryChecker(LdlmChecker):

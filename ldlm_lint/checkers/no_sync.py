@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 
 from astroid import nodes
@@ -12,6 +11,7 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.gradient_sync import guard_of, is_step, own_calls
 from ldlm_lint.checkers.gradient_sync_fix import indentation
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.slots import slots_of
@@ -26,8 +26,8 @@ _HARMLESS = {
     *("print", "float", "int", "len", "isinstance", "hasattr", "append", "info", "debug", "log", "isnan", "isfinite", "any", "all"),
     *("autocast", "nullcontext", "no_sync", "synchronize", "scale_loss", "cpu", "numpy", "tolist", "update_meter", "record_function"),
 }
-_TORCH = re.compile(r"^torch\.(nn\.functional\.\w+|mean|sum|stack|cat|autocast|cuda\.amp\.\w+|amp\.\w+|isnan|isfinite)$")
-_LOSSES = re.compile(r"^torch\.nn\.\w*Loss$")
+_TORCH = lazily(r"^torch\.(nn\.functional\.\w+|mean|sum|stack|cat|autocast|cuda\.amp\.\w+|amp\.\w+|isnan|isfinite)$")
+_LOSSES = lazily(r"^torch\.nn\.\w*Loss$")
 _REASON = "the gradients of these passes then stay local until one is synchronised"
 _COMPARE = f"{_REASON}: compare its test with that of every optimizer step first"
 

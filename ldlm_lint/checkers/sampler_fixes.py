@@ -9,13 +9,14 @@ from astroid import nodes
 
 from ldlm_lint.autofix.lines import indent_of, insert_before, step_of
 from ldlm_lint.model import Applicability, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import is_named
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.slots import LOADERS
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
-_EPOCH = re.compile(r"epoch|^ep$|^e$", re.I)
+_EPOCH = lazily(r"epoch|^ep$|^e$", re.I)
 _REASON = "each epoch has another order then, which is what shuffling is for"
 
 

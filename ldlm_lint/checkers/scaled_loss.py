@@ -9,20 +9,21 @@ from astroid import nodes
 
 from ldlm_lint.checkers.accumulating import MicroBatches
 from ldlm_lint.checkers.step_names import last_name, values_of
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant, evaluate, only_binding
 from ldlm_lint.python.walks import nodes_of
 
-_ACCUMULATION = re.compile(r"accum|micro|(^|_)(grad_)?acc(_|\b)|gas\b|num_items|virtual", re.I)
-_FACTORS = re.compile(r"scal|inv|recip|norm|frac|factor|accum|micro|world|batch|(^|_)bsz?$", re.I)
-_PER_SAMPLE = re.compile(r"\.sum\(|\.size\(|\.shape|\blen\(|\.numel\(|\.mean\(|\.ndim|\.max\(|\.clamp\(|\.item\(|\.norm\(|\.std\(")
-_COUNTED = re.compile(r"\blen\(|steps|ceil|total|num_|n_|size|samples|tokens|epoch|iters|time|elapsed|\bbs\b", re.I)
+_ACCUMULATION = lazily(r"accum|micro|(^|_)(grad_)?acc(_|\b)|gas\b|num_items|virtual", re.I)
+_FACTORS = lazily(r"scal|inv|recip|norm|frac|factor|accum|micro|world|batch|(^|_)bsz?$", re.I)
+_PER_SAMPLE = lazily(r"\.sum\(|\.size\(|\.shape|\blen\(|\.numel\(|\.mean\(|\.ndim|\.max\(|\.clamp\(|\.item\(|\.norm\(|\.std\(")
+_COUNTED = lazily(r"\blen\(|steps|ceil|total|num_|n_|size|samples|tokens|epoch|iters|time|elapsed|\bbs\b", re.I)
 _DIVIDES = frozenset({"div", "div_", "true_divide", "true_divide_", "_foreach_div_", "divide"})
 _MULTIPLIES = frozenset({"mul", "mul_", "_foreach_mul_"})
 _SUMS = (b'"sum"', b"'sum'")
 _HANDS_ON = frozenset({"sum", "mean", "stack", "div", "mul", "add", "true_divide", "float", "nan_to_num", "where"})
-_KEPT = re.compile(r"\bcat\([^)]*\[[^\]]*:|accum|cached", re.I)
+_KEPT = lazily(r"\bcat\([^)]*\[[^\]]*:|accum|cached", re.I)
 _DEPTH = 5
 
 

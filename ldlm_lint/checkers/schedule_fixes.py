@@ -9,12 +9,13 @@ from astroid import nodes
 from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 _EARLY = "each step is taken with the learning rate that was meant for it, one earlier in the schedule than until now"
 _FREQUENT = "the schedule runs slower by the number of micro-batches: a length that counts them must be divided by it"
 # A comment in front that goes with the scheduler's step.
-_ABOUT = re.compile(r"sched|\blr\b|learning|warm|anneal|decay", re.I)
+_ABOUT = lazily(r"sched|\blr\b|learning|warm|anneal|decay", re.I)
 
 
 def move_behind(source: Source, schedule: nodes.Call, step: nodes.Call, title: str) -> Fix | None:

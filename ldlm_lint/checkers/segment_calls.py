@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Mapping, State, mapping_of
 from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.places import function_of
@@ -16,16 +17,16 @@ from ldlm_lint.python.walks import nodes_of
 
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 OWN_KEYWORDS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
-_LETTER = re.compile(r"^([A-Z]{1,2}[a-z]?|[bchwtnd])\d?$")
-_SIZE = re.compile(
+_LETTER = lazily(r"^([A-Z]{1,2}[a-z]?|[bchwtnd])\d?$")
+_SIZE = lazily(
     r"(^|_)(masks?|ids?|idx|index|indices|lens?|lengths?|pos|positions?|shapes?|size|num|dim|steps?|timesteps?|height|width|hw|heads?|scale"
     r"|seed|mode|flag|training)\d?$",
     re.I,
 )
-_RAW = re.compile(r"(^|_)(x|ids?|tokens?|pixels?|pixel_values|images?|img|imgs|wavs?|waveforms?|audios?|mels?|videos?|features?)$", re.I)
+_RAW = lazily(r"(^|_)(x|ids?|tokens?|pixels?|pixel_values|images?|img|imgs|wavs?|waveforms?|audios?|mels?|videos?|features?)$", re.I)
 _NO_GRADIENT = {"no_grad", "inference_mode"}
 _EMBEDDINGS = {"torch.nn.Embedding.from_pretrained", "torch.nn.EmbeddingBag.from_pretrained"}
-_MAKES_TENSORS = re.compile(r"^torch\.(nn\.functional\.\w+|cat|stack|matmul|bmm|einsum|add|mul)$")
+_MAKES_TENSORS = lazily(r"^torch\.(nn\.functional\.\w+|cat|stack|matmul|bmm|einsum|add|mul)$")
 
 
 def is_checkpoint(call: nodes.Call) -> bool:

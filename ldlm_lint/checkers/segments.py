@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 
 from astroid import nodes
 
@@ -11,6 +10,7 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of, refused_keywords, subject_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_stacks import foreign_stack, repeated_block
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import loops_around, scope_name
@@ -25,7 +25,7 @@ from ldlm_lint.rules.segments import (
 from ldlm_lint.source import Source
 
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
-_SWITCH = re.compile(r"checkpoint|remat|recompute")
+_SWITCH = lazily(r"checkpoint|remat|recompute")
 _REASON = "the other implementation computes the backward pass, and gradients that were silently missing appear"
 _OWN_KEYWORDS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
 _BLOCKWISE = "checkpoint each of its blocks where they are called, and call the module itself here"

@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.sampler_fixes import set_epoch_fix
 from ldlm_lint.model import Claim, Confidence
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.defaults import parameter_default
 from ldlm_lint.python.names import bindings, is_named, qualified
@@ -24,9 +25,9 @@ _SAMPLER = ("dataset", "num_replicas", "rank", "shuffle", "seed", "drop_last")
 _LOADER = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
 _ITERABLES = {"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"}
 # Whoever speaks of any of these has thought of who gets which sample.
-_SHARES = re.compile(r"worker|rank|shard|world|replica|islice\(.*,.*,|split_by|process_index|distributed", re.I)
-_ENDLESS = re.compile(r"while (?:True|1):")
-_DRAWS = re.compile(r"rand|shuffle|choice|sample|perm|generator", re.I)
+_SHARES = lazily(r"worker|rank|shard|world|replica|islice\(.*,.*,|split_by|process_index|distributed", re.I)
+_ENDLESS = lazily(r"while (?:True|1):")
+_DRAWS = lazily(r"rand|shuffle|choice|sample|perm|generator", re.I)
 
 
 class ShardedDataChecker(LdlmChecker):

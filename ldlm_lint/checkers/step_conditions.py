@@ -7,13 +7,14 @@ from collections.abc import Iterable
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
 
 Condition = tuple[str, bool]
 """The text of a test without its negation, and whether it holds."""
 
 _OPPOSITES = {"!=": "==", "is not": "is", "not in": "in"}
-_COUNTS = re.compile(r"step|epoch|iter|idx|index|batch|count|warm|start|resum|first", re.I)
+_COUNTS = lazily(r"step|epoch|iter|idx|index|batch|count|warm|start|resum|first", re.I)
 
 
 def conditions_of(test: nodes.NodeNG, holds: bool) -> frozenset[Condition]:

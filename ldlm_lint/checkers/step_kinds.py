@@ -9,26 +9,27 @@ import re
 from astroid import nodes
 
 from ldlm_lint.checkers.step_names import Schedule, is_optimizer, last_name, schedule_of
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import UNKNOWN, qualified
 
-_CLIPS = re.compile(
+_CLIPS = lazily(
     r"^(clip_grad_norm_?|clip_grad_value_?|clip_grads_with_norm_|dispatch_clip_grad|adaptive_clip_grad)$"
 )
 # These unscale first, or clip what their engine has unscaled.
-_CLIPPING_ENGINES = re.compile(r"accelerat|fabric|engine|strategy|^super$", re.I)
-_SCALER = re.compile(r"scaler$|^(amp_|grad_|loss_)?scaler", re.I)
-_MAY_STEP = re.compile(
+_CLIPPING_ENGINES = lazily(r"accelerat|fabric|engine|strategy|^super$", re.I)
+_SCALER = lazily(r"scaler$|^(amp_|grad_|loss_)?scaler", re.I)
+_MAY_STEP = lazily(
     r"train|optim|(?<!time)(^|_)step|update|epoch(?!s)|^fit|^run|iteration|backward|learn(?!ing_rate)", re.I
 )
-_STEPS_NOTHING = re.compile(
+_STEPS_NOTHING = lazily(
     r"zero_grad|sched|learning_rate|(^|_)lr(_|$)|set_epoch|state_dict|metric|(?<!ra)meter|(^|_)ema|pbar|progress|log|writer|wandb|print|"
     r"parse|args|load|sav|range|time|sampler|eval|valid|^len$|^update$|optimizers?$"
     r"|^_*(get|build|create|make|init|setup|configure|prepare|set|is|has|should|register|count|num|compute|calc)_"
 )
-_NEVER_TRAINED = re.compile(r"env|prof|sched|meter|metric|bar$|tim(e|er)$|ema|logger|watch|(^|_)lr", re.I)
+_NEVER_TRAINED = lazily(r"env|prof|sched|meter|metric|bar$|tim(e|er)$|ema|logger|watch|(^|_)lr", re.I)
 _NAMES = {"step", "get_scale", "scale", "zero_grad", "backward", "manual_backward"}
-_MAY_SCHEDULE = re.compile(r"^(update|step)_(\w+_)?(lr|learning_rates?|sched\w*)$|^(lr|sched\w*)_(update|step)$")
+_MAY_SCHEDULE = lazily(r"^(update|step)_(\w+_)?(lr|learning_rates?|sched\w*)$|^(lr|sched\w*)_(update|step)$")
 
 
 class Kind(enum.Enum):

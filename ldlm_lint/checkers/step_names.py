@@ -8,23 +8,24 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.walks import nodes_of
 
-_OPTIMIZER = re.compile(r"optim|(^|_)opts?(_|\d|$)|adam|sgd", re.I)
-_NO_OPTIMIZER = re.compile(r"sched|(^|_)lrs?(_|$)|options?$|params?$|args?$|config|cfg|noamopt|swarm", re.I)
-_SCHEDULER = re.compile(r"sched|(^|_)lr_?(policy|decay|updater)", re.I)
-_NO_SCHEDULER = re.compile(
+_OPTIMIZER = lazily(r"optim|(^|_)opts?(_|\d|$)|adam|sgd", re.I)
+_NO_OPTIMIZER = lazily(r"sched|(^|_)lrs?(_|$)|options?$|params?$|args?$|config|cfg|noamopt|swarm", re.I)
+_SCHEDULER = lazily(r"sched|(^|_)lr_?(policy|decay|updater)", re.I)
+_NO_SCHEDULER = lazily(
     r"noise|ddpm|ddim|dpm|diffus|sampl|euler|beta|temper|tau|kl_|weight|wd_|decay_sched|momentum|mask|curricul|ema|eps|prof"
     r"|pipe|pp_|task|job|request|timestep|sigma|dropout|sparsity|prun|ratio|prob|size|plateau",
     re.I,
 )
-_TORCH_SCHEDULERS = re.compile(
+_TORCH_SCHEDULERS = lazily(
     r"^torch\.optim\.lr_scheduler\.|^transformers\.(\w+\.)*(get_\w*schedule\w*)$|^diffusers\.(\w+\.)*get_\w*schedule\w*$|\.lr_schedulers$"
     r"|^pl_bolts\..*LR$|^lightning\..*LR$"
 )
 _PLATEAU = "torch.optim.lr_scheduler.ReduceLROnPlateau"
-_BASE = re.compile(r"^_?LRScheduler$|LR$|^ReduceLROnPlateau$")
+_BASE = lazily(r"^_?LRScheduler$|LR$|^ReduceLROnPlateau$")
 PREPARED = "accelerate.prepare"
 _ENGINE = "deepspeed.initialize"
 _DEPTH = 3

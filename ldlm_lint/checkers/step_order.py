@@ -12,15 +12,16 @@ from ldlm_lint.checkers.accumulating import MicroBatches, micro_batches
 from ldlm_lint.checkers.step_conditions import counts
 from ldlm_lint.checkers.step_events import Event, Kind
 from ldlm_lint.checkers.step_names import last_name, values_of
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
 
-_COLLECTION = re.compile(r"sched|optim|opts", re.I)
-_WORDS = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|\d+")
+_COLLECTION = lazily(r"sched|optim|opts", re.I)
+_WORDS = lazily(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+|\d+")
 _GENERIC = frozenset({"lr", "sched", "scheduler", "schedulers", "schedule", "optim", "optimizer", "optimizers", "opt", "opts", "self"})
-_MICRO_STEPS = re.compile(r"\blen\(|steps_per_epoch|num_batches|batches_per|iters_per|loader")
-_ACCUMULATES = re.compile(r"accum|micro|updates?\b|update_steps|optimizer_steps|grad_acc", re.I)
+_MICRO_STEPS = lazily(r"\blen\(|steps_per_epoch|num_batches|batches_per|iters_per|loader")
+_ACCUMULATES = lazily(r"accum|micro|updates?\b|update_steps|optimizer_steps|grad_acc", re.I)
 _DEPTH = 4
 
 

@@ -16,15 +16,16 @@ from astroid import nodes
 
 from ldlm_lint.checkers.loss_traces import REDUCES, Trace, calls_below, is_loss_value, reduces, step_of
 from ldlm_lint.checkers.losses import trains as gradients_flow
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
 
-_ALONE = re.compile(r"world_size|num_process|n_?gpus?\b|distributed|\bddp\b|is_dist|single", re.I)
+_ALONE = lazily(r"world_size|num_process|n_?gpus?\b|distributed|\bddp\b|is_dist|single", re.I)
 _ENDS = {"exit", "_exit", "abort", "quit", "kill"}
-_ERRORS = re.compile(r"^(RuntimeError|OutOfMemoryError|Exception|BaseException|FloatingPointError|ValueError|ArithmeticError)$")
+_ERRORS = lazily(r"^(RuntimeError|OutOfMemoryError|Exception|BaseException|FloatingPointError|ValueError|ArithmeticError)$")
 _BACKWARD = {"backward", "manual_backward", "backward_step"}
-_SCALER = re.compile(r"scaler$", re.I)
+_SCALER = lazily(r"scaler$", re.I)
 _HARMLESS = {"no_sync"}
 
 

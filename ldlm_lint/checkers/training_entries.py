@@ -11,6 +11,7 @@ from astroid.exceptions import AstroidError
 
 from ldlm_lint.autofix.lines import block_of, insert_before, insert_behind
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of
@@ -18,11 +19,11 @@ from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
-_SETS_UP = re.compile(
+_SETS_UP = lazily(
     r"backends\.cudnn|cudnn\.\w+ = |manual_seed|random\.seed\(|seed_everything|(set|fix|init)\w*_seeds?\(|set_float32_matmul"
 )
-_STARTS = re.compile(r"^(train|fit|run|main|spawn|launch|eval|test)(_|$)", re.I)
-_PREPARES = re.compile(r"arg|pars|config|setup|seed|callback|^test", re.I)
+_STARTS = lazily(r"^(train|fit|run|main|spawn|launch|eval|test)(_|$)", re.I)
+_PREPARES = lazily(r"arg|pars|config|setup|seed|callback|^test", re.I)
 
 
 class Entry(NamedTuple):

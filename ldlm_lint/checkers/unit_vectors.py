@@ -6,6 +6,7 @@ import re
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
@@ -13,7 +14,7 @@ from ldlm_lint.python.values import constant, only_binding
 from ldlm_lint.python.walks import nodes_of
 
 _NORMALIZE = {"torch.nn.functional.normalize"}
-_FOREIGN_NORMALIZE = re.compile(r"\.?(^|\.)_*l2_?norm(aliz|alis)?(e|ed)?$", re.I)
+_FOREIGN_NORMALIZE = lazily(r"\.?(^|\.)_*l2_?norm(aliz|alis)?(e|ed)?$", re.I)
 _KEEPS = {
     "detach", "float", "to", "contiguous", "view", "reshape", "squeeze", "unsqueeze", "flatten", "transpose", "permute",
     "clone", "half", "double", "bfloat16", "type", "type_as", "cuda", "cpu", "view_as", "reshape_as",
@@ -24,7 +25,7 @@ _SHAPES = {"unsqueeze", "view", "reshape", "expand_as", "expand", "to", "detach"
 _MSE = {"torch.nn.functional.mse_loss"}
 _MSE_CLASS = {"torch.nn.MSELoss", "torch.nn.modules.loss.MSELoss"}
 _MSE_POSITIONAL = ("input", "target", "size_average", "reduce", "reduction")
-_WIDTH = re.compile(r"(^|_)(dims?|width|channels|hidden|embed|features|d)($|_)", re.I)
+_WIDTH = lazily(r"(^|_)(dims?|width|channels|hidden|embed|features|d)($|_)", re.I)
 _BRANCHES = (nodes.If, nodes.For, nodes.While, nodes.Try, nodes.Match)
 _DEPTH = 6
 

@@ -6,11 +6,11 @@ for the number: ``f"{total:.4f}"`` is that of a single element, and raises for a
 
 from __future__ import annotations
 
-import re
 import string
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import qualified, scope_of
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
@@ -20,7 +20,7 @@ _KEEPING_BUILTINS = {"sum", "max", "min", "abs"}
 _KEEPING = {"torch.stack", "torch.mean", "torch.sum", "torch.cat"}
 _VALUES = {"item", "tolist", "detach", "data", "shape", "dtype", "device", "numel", "size"}
 _KEEPING_METHODS = {"mean", "sum", "cpu", "to", "div", "float", "double", "sqrt", "exp", "clone", "append", "clear"}
-_TEXT = re.compile(r"%[-#0 +]*[\d*]*(?:\.[\d*]+)?[sra]")
+_TEXT = lazily(r"%[-#0 +]*[\d*]*(?:\.[\d*]+)?[sra]")
 _COMPARISONS = {"<", ">", "<=", ">=", "==", "!=", "is", "is not"}
 _DEPTH = 3
 

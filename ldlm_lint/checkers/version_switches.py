@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of
 
-_VERSION_TEST = re.compile(
+_VERSION_TEST = lazily(
     r"version|hasattr\(\s*(?:torch|th|amp|autocast|GradScaler)\b|find_spec|\btorch_?(?:ge|gt|lt|le|min|2)|TORCH_"
     r"|native_amp|amp_(?:is_)?available|signature\("
 )
-_MISSING_NAME = re.compile(r"Import|ModuleNotFound|Attribute|TypeError")
+_MISSING_NAME = lazily(r"Import|ModuleNotFound|Attribute|TypeError")
 
 
 def switched_by_version(node: nodes.NodeNG) -> bool:

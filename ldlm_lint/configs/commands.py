@@ -11,15 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ldlm_lint.model import Edit, Finding, Fix, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules import by_symbol
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT
 from ldlm_lint.source import Kind, Source
 
-_SHELL = re.compile(r"(?:\S*/)?(?:ba|da|z|k)?sh")
-_RUNS = re.compile(r"-[a-zA-Z]*c")
-_PLAIN = re.compile(rb"[\w./:=,@%+-]+")
+_SHELL = lazily(r"(?:\S*/)?(?:ba|da|z|k)?sh")
+_RUNS = lazily(r"-[a-zA-Z]*c")
+_PLAIN = lazily(rb"[\w./:=,@%+-]+")
 _OF_SHELLS = frozenset({"pipeline-hides-failure"})
 
 

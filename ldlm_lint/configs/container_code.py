@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ldlm_lint.configs import commands
 from ldlm_lint.configs.commands import Code
 from ldlm_lint.configs.document import Document, Entry, Path, Shape
 from ldlm_lint.configs.roles import Roles
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 # `run` of SkyPilot, `commands` of dstack, `source` of Argo, `cmd` and `entrypoint` of job files.
 _LINES = frozenset({"commands"})
 _TEXTS = frozenset({"run", "command", "cmd", "script", "source", "entrypoint", "args"})
 _WORDS = frozenset({"command", "args", "entrypoint", "cmd"})
-_SCRIPT = re.compile(r".*\.(?:sh|bash|sbatch|slurm)")
+_SCRIPT = lazily(r".*\.(?:sh|bash|sbatch|slurm)")
 
 
 def codes(source: Source, document: Document) -> Iterator[tuple[Code, Entry]]:

@@ -5,22 +5,23 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind
 
 # A file that people write by hand is never larger; data and recorded results are.
 MAX_BYTES = 1_000_000
 SUFFIXES = {".yaml": Kind.YAML, ".yml": Kind.YAML, ".json": Kind.JSON, ".toml": Kind.TOML}
 # Files of other tools, which say nothing about a training.
-_OF_TOOLS = re.compile(
+_OF_TOOLS = lazily(
     r"pyproject\.toml|cargo\.toml|package(?:-lock)?\.json|tsconfig.*\.json|\.ldlm-lint.*|\.pre-commit-.*\.yaml|mkdocs\.ya?ml"
     r"|\.?readthedocs\.ya?ml|\.?codecov\.ya?ml|\.travis\.yml|.*\.ipynb\.json|tokenizer.*\.json|vocab.*\.json",
     re.I,
 )
-_DOCKERFILE = re.compile(r"(?:.*[._-])?(?:Dockerfile|Containerfile)(?:[._-].*)?", re.I)
+_DOCKERFILE = lazily(r"(?:.*[._-])?(?:Dockerfile|Containerfile)(?:[._-].*)?", re.I)
 _NOT_A_DOCKERFILE = frozenset((".md", ".rst", ".dockerignore", *SUFFIXES))
 # What DeepSpeed's launcher hands to every node.
 _OF_DEEPSPEED = ".deepspeed_env"
-_DOTENV = re.compile(r"(?:.*\.)?env(?:\..*)?|env(?:\.\w+)?")
+_DOTENV = lazily(r"(?:.*\.)?env(?:\..*)?|env(?:\.\w+)?")
 
 
 def is_of_tools(path: Path) -> bool:

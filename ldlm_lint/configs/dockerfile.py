@@ -16,13 +16,14 @@ from ldlm_lint.configs.removal import ConfigEditor, Holder, Place, whole_lines
 from ldlm_lint.configs.roles import is_server, starts_server
 from ldlm_lint.configs.variables import Written, elsewhere, is_diagnostic_name, settings_of, without_comments
 from ldlm_lint.model import Edit, Finding, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.roles import remark_at, speaks_of_debugging
 from ldlm_lint.rules.settings import Origin, Surroundings, Twin, Value
 from ldlm_lint.source import Source
 
 _STARTS = ("CMD", "ENTRYPOINT")
-_REFERENCE = re.compile(r"\$(?:(\w+)|\{(\w+)(?::?-[^${}]*)?\})")
+_REFERENCE = lazily(r"\$(?:(\w+)|\{(\w+)(?::?-[^${}]*)?\})")
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from ldlm_lint.configs.removal import ConfigEditor, Holder, Place, whole_lines
 from ldlm_lint.configs.variables import Written, is_diagnostic_name, settings_of, without_comments
 from ldlm_lint.model import Finding, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.roles import remark_at
@@ -18,7 +19,7 @@ from ldlm_lint.rules.settings import Surroundings, Twin
 from ldlm_lint.source import Source
 
 # A quoted value may go over several lines; behind it only a comment may stand.
-_VARIABLE = re.compile(
+_VARIABLE = lazily(
     r"""^(?P<head>[ \t]*(?:export[ \t]+)?)(?P<name>[A-Za-z_]\w*)[ \t]*=[ \t]*"""
     r"""(?P<raw>'[^']*'|"(?:\\.|[^"\\])*"|[^\r\n]*?)(?=[ \t]*(?:[ \t]\#[^\r\n]*)?(?:\r?\n|\Z))""",
     re.M | re.S,

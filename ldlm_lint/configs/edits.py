@@ -6,17 +6,16 @@ places, a tagged value, a block scalar, the last child of a mapping.
 
 from __future__ import annotations
 
-import re
-
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.configs.layout import Layout, is_flow
 from ldlm_lint.configs.rendering import Scalar, rendered_key, rendered_value
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind, Source
 
 Edits = tuple[Edit, ...]
-_ANCHOR = re.compile(r"(?:^|[\s,\[{:])&[^\s,\[\]{}]")
-_COLON = re.compile(r"[ \t]*[:=][ \t]*")
+_ANCHOR = lazily(r"(?:^|[\s,\[{:])&[^\s,\[\]{}]")
+_COLON = lazily(r"[ \t]*[:=][ \t]*")
 
 
 def set_value(source: Source, document: Document, entry: Entry, value: Scalar) -> Edits | None:

@@ -16,6 +16,7 @@ from ldlm_lint.configs.removal import Place
 from ldlm_lint.configs.roles import Roles
 from ldlm_lint.configs.variables import Written
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_decisions import is_relevant
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.rules.settings import Surroundings
@@ -35,8 +36,8 @@ _NAMES = frozenset(
         "literals",
     )
 )
-_TAG = re.compile(rb"![^\s\"']*[ \t]+\Z")
-_PAIR = re.compile(r"([A-Za-z_]\w*)=(.*)", re.S)
+_TAG = lazily(rb"![^\s\"']*[ \t]+\Z")
+_PAIR = lazily(r"([A-Za-z_]\w*)=(.*)", re.S)
 
 
 @dataclass(slots=True)

@@ -11,17 +11,18 @@ from ldlm_lint.frameworks import lightning
 from ldlm_lint.frameworks.loaders import Names, loader_findings
 from ldlm_lint.frameworks.sections import Section, Setting
 from ldlm_lint.model import Claim, Finding
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 # What a file holds that makes objects, or sets what only Lightning's classes know.
-HINT = re.compile(rb"_target_|class_path|save_top_k|strategy")
-_LIGHTNING = re.compile(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[a-z_.]+\.)?(\w+)")
-_TORCH_LOADER = re.compile(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
-_FUSABLE = re.compile(r"torch\.optim\.(?:adamw?\.)?(AdamW?)")
+HINT = lazily(rb"_target_|class_path|save_top_k|strategy")
+_LIGHTNING = lazily(r"(?:pytorch_lightning|lightning(?:\.pytorch)?)\.(?:[a-z_.]+\.)?(\w+)")
+_TORCH_LOADER = lazily(r"torch\.utils\.data\.(?:dataloader\.)?DataLoader")
+_FUSABLE = lazily(r"torch\.optim\.(?:adamw?\.)?(AdamW?)")
 _PARTS = frozenset({"strategy", "save_top_k"})
 _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
 _LOADER = Names("num_workers", "persistent_workers", "prefetch_factor", "pin_memory")
-_EVALUATES = re.compile(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|predict|inference|sample)(?:[/_.-]|$)", re.I)
+_EVALUATES = lazily(r"(?:^|[/_.-])(?:val|valid|validation|eval|evaluation|test|predict|inference|sample)(?:[/_.-]|$)", re.I)
 
 
 def findings(source: Source, document: Document, options: Mapping[str, object]) -> Iterator[Finding]:

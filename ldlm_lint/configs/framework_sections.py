@@ -10,16 +10,17 @@ from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 # A run's own record of its settings is data: nobody edits it.
-_RECORDED = re.compile(
+_RECORDED = lazily(
     r"(?:^|/)(?:wandb|mlruns|lightning_logs|tb_logs|tensorboard|checkpoint-\d+|\.hydra)/"
     r"|(?:^|/)(?:trainer_state|training_args|all_results|adapter_config|generation_config|config_sentence_transformers|wandb-metadata)\.json$",
     re.I,
 )
 # A file without any of these names holds no such settings; looking for them costs a tenth of looking at its keys.
-HINT = re.compile(
+HINT = lazily(
     "|".join(sorted(vocabulary("transformers").certain | vocabulary("axolotl").distinctive)).encode()
 )
 # More of TrainingArguments' fields than a person writes: a dump of all of them.

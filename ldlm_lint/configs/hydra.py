@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.configs.composition import Composition, Held, Part
 from ldlm_lint.configs.document import Document, Path
 from ldlm_lint.configs.hydra_defaults import UNKNOWN, Choice, header_of, listed
+from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
@@ -25,7 +26,7 @@ __all__ = ["Composition", "Held", "Override", "Part", "compose", "single"]
 _SUFFIXES = (".yaml", ".yml")
 _MAX_DEPTH = 20
 _MAX_PARTS = 300
-_REFERENCE = re.compile(r"\$\{([\w./@-]+)\}")
+_REFERENCE = lazily(r"\$\{([\w./@-]+)\}")
 
 
 class Override(NamedTuple):

@@ -5,19 +5,19 @@ Source: https://hydra.cc/docs/1.3/advanced/defaults_list/ and https://hydra.cc/d
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint.configs.document import Document, Entry, Shape
+from ldlm_lint.patterns import lazily
 
 SELF = "_self_"
 GLOBAL = "_global_"
 UNKNOWN = "???"
 """What stands for an option that nobody can tell; Hydra writes it for one that the command line must give."""
-_KEY = re.compile(r"(?:(?P<keywords>(?:(?:optional|override)\s+)+))?(?P<group>[^@\s]+)(?:@(?P<package>\S*))?")
-_ANY_HEADER = re.compile(r"\s*#\s*@")
-_HEADER = re.compile(r"\s*#\s*@\s*package\s+(\S+)\s*")
+_KEY = lazily(r"(?:(?P<keywords>(?:(?:optional|override)\s+)+))?(?P<group>[^@\s]+)(?:@(?P<package>\S*))?")
+_ANY_HEADER = lazily(r"\s*#\s*@")
+_HEADER = lazily(r"\s*#\s*@\s*package\s+(\S+)\s*")
 
 
 class Choice(NamedTuple):

@@ -12,16 +12,17 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_ESCAPE = re.compile(rb"\A(?:#[^\n]*\n)*?#[ \t]*escape[ \t]*=[ \t]*([`\\])", re.I)
-_KEYWORD = re.compile(rb"[ \t]*([A-Za-z]+)(?=\s|$)")
-_HEREDOC = re.compile(rb"<<-?[ \t]*[\"']?(\w+)[\"']?")
+_ESCAPE = lazily(rb"\A(?:#[^\n]*\n)*?#[ \t]*escape[ \t]*=[ \t]*([`\\])", re.I)
+_KEYWORD = lazily(rb"[ \t]*([A-Za-z]+)(?=\s|$)")
+_HEREDOC = lazily(rb"<<-?[ \t]*[\"']?(\w+)[\"']?")
 _WITH_HEREDOCS = frozenset({"RUN", "COPY", "ADD"})
-_PAIR = re.compile(rb"([A-Za-z_][\w.-]*)=((?:\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\[\s\S]|[^\s\"'\\])*)")
-_OLD_PAIR = re.compile(rb"([A-Za-z_][\w.-]*)[ \t]+(\S[\s\S]*?)\s*\Z")
-_STAGE = re.compile(rb"(?:--\S+\s+)*(\S+)(?:\s+as\s+(\S+))?", re.I)
-_STRING = re.compile(rb"\"((?:\\.|[^\"\\])*)\"")
+_PAIR = lazily(rb"([A-Za-z_][\w.-]*)=((?:\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\[\s\S]|[^\s\"'\\])*)")
+_OLD_PAIR = lazily(rb"([A-Za-z_][\w.-]*)[ \t]+(\S[\s\S]*?)\s*\Z")
+_STAGE = lazily(rb"(?:--\S+\s+)*(\S+)(?:\s+as\s+(\S+))?", re.I)
+_STRING = lazily(rb"\"((?:\\.|[^\"\\])*)\"")
 
 
 class Instruction(NamedTuple):

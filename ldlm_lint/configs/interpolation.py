@@ -13,12 +13,13 @@ from typing import NamedTuple
 from ldlm_lint.configs.document import Entry, Key, Path, Shape
 from ldlm_lint.configs.scalars import yaml_scalar
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 
 _MAX_DEPTH = 12
 _OPEN = "${"
-_RESOLVER = re.compile(r"([A-Za-z_][\w.]*):(.*)", re.S)
-_REFERENCE = re.compile(r"(\.*)([\w$/-]+(?:(?:\.[\w$/-]+)|(?:\[[^\[\]]+\]))*)")
-_STEP = re.compile(r"[^.\[\]]+")
+_RESOLVER = lazily(r"([A-Za-z_][\w.]*):(.*)", re.S)
+_REFERENCE = lazily(r"(\.*)([\w$/-]+(?:(?:\.[\w$/-]+)|(?:\[[^\[\]]+\]))*)")
+_STEP = lazily(r"[^.\[\]]+")
 
 
 class Resolved(NamedTuple):

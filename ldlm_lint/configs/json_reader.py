@@ -12,12 +12,13 @@ import re
 from ldlm_lint.configs.document import DataError, Document, DocumentError, Entry, Path, Shape, spans
 from ldlm_lint.configs.templates import bare_placeholder
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 # Settings that people write by hand are far smaller; recorded results and label tables are not.
 MAX_COMMAS = 5_000
 MAX_DEPTH = 60
-_TOKEN = re.compile(
+_TOKEN = lazily(
     r"""[ \t\r\n]*
     (?: (?P<string>"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*")
       | (?P<sign>[{}\[\],:])
@@ -26,8 +27,8 @@ _TOKEN = re.compile(
       | (?P<end>\Z) )""",
     re.X,
 )
-_BLANKS = re.compile(r"[ \t\r\n]*")
-_LINE_END = re.compile(r"[\r\n]|\Z")
+_BLANKS = lazily(r"[ \t\r\n]*")
+_LINE_END = lazily(r"[\r\n]|\Z")
 _WORDS = {
     **{"true": True, "false": False, "null": None},
     **{"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")},

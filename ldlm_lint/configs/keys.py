@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ldlm_lint.configs import edits
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix, Rule
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
@@ -29,15 +30,15 @@ from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
 
-_WORKERS = re.compile(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader_)?workers(?:_per_\w+)?", re.I)
-_TIMEOUT = re.compile(r"(?:.*_)?timeout(?:_\w+)?", re.I)
+_WORKERS = lazily(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader_)?workers(?:_per_\w+)?", re.I)
+_TIMEOUT = lazily(r"(?:.*_)?timeout(?:_\w+)?", re.I)
 _FUSED = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
 # A loader that its section calls one for evaluation may work in the main process.
-_EVALUATES = re.compile(
+_EVALUATES = lazily(
     r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev|predict|infer\w*|sampl\w*)(?:_|\d|$|set|loader|data|dl)", re.I
 )
 # The main process is where a debugger wants the data to be loaded.
-_DEBUGS = re.compile(r"(?:^|[_.-])(?:debug\w*|local|smoke|toy|tiny|overfit|dry|dev|test)(?:[_.-]|$)", re.I)
+_DEBUGS = lazily(r"(?:^|[_.-])(?:debug\w*|local|smoke|toy|tiny|overfit|dry|dev|test)(?:[_.-]|$)", re.I)
 # A file with more keys than this is data, not a configuration; a list of files may be as long as it likes.
 _MOST = 1000
 _REASON = "workers take memory and draw other random numbers, and fewer of them may be too few"

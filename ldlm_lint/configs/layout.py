@@ -6,13 +6,14 @@ import re
 
 from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind, Source
 
-_REST = re.compile(rb"[ \t]*(?:#[^\r\n]*)?")
-_FLOW_REST = re.compile(rb"[ \t]*(?P<comma>,?)[ \t]*(?P<comment>(?://|#)[^\r\n]*)?")
-_COMMA = re.compile(rb"\s*,\s*")
-_BETWEEN = re.compile(rb"[ \t]*,[ \t]*")
-_LINE_END = re.compile(rb"\r\n|\r|\n")
+_REST = lazily(rb"[ \t]*(?:#[^\r\n]*)?")
+_FLOW_REST = lazily(rb"[ \t]*(?P<comma>,?)[ \t]*(?P<comment>(?://|#)[^\r\n]*)?")
+_COMMA = lazily(rb"\s*,\s*")
+_BETWEEN = lazily(rb"[ \t]*,[ \t]*")
+_LINE_END = lazily(rb"\r\n|\r|\n")
 _DASH_BEFORE = re.compile(r"[ \t]*-[ \t]+")
 _KEY_BEFORE = re.compile(r"[ \t]*(?:[\w.\"'-]+\.)?", re.ASCII)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from ldlm_lint.configs import containers, dockerfile, dotenv, frameworks, keys
@@ -11,11 +10,12 @@ from ldlm_lint.configs.read import read
 from ldlm_lint.configs.roles import lies_with_pipelines
 from ldlm_lint.failures import guarded
 from ldlm_lint.model import FileResult, Finding
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Kind, Source
 
 # What this program writes itself: evidence and reports hold variables and paths of a run, and are read by nobody.
-_OURS = re.compile(rb'\s*\{\s*"schema":\s*"ldlm-')
+_OURS = lazily(rb'\s*\{\s*"schema":\s*"ldlm-')
 _ROOMS = (containers, frameworks, keys)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 from ldlm_lint.configs.document import Document, Entry, Path, Shape
 from ldlm_lint.configs.removal import Holder, Place, whole_lines
 from ldlm_lint.configs.variables import Written
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Twin
 from ldlm_lint.source import Kind, Source
 
-_TO_BLOCK = re.compile(rb":[ \t]*\r?\n[ \t]*")
+_TO_BLOCK = lazily(rb":[ \t]*\r?\n[ \t]*")
 _EMPTY = "nothing else stays in it"
 
 

@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.roles import speaks_of_debugging
 
 # Near the end of the path: a checkout may lie below a folder of any name.
-_CI_PATH = re.compile(
+_CI_PATH = lazily(
     r"(?:^|/)(?:\.github|\.circleci|\.buildkite|\.gitlab|\.azure-pipelines)/(?:[^/]+/){0,2}[^/]+$|(?:^|/)\.?ci/[^/]+$|(?:^|/)(?:\.gitlab-ci|azure-pipelines|\.drone|\.cirrus"
     r"|bitbucket-pipelines|buildspec|appveyor)[^/]*$",
     re.I,
 )
-_EDITORS = re.compile(r"(?:^|/)\.vscode/|(?:^|/)(?:launch|devcontainer|tasks)\.json$")
+_EDITORS = lazily(r"(?:^|/)\.vscode/|(?:^|/)(?:launch|devcontainer|tasks)\.json$")
 # The programs of NVIDIA's nccl-tests, whose output is the point of running them.
-_MEASURES = re.compile(
+_MEASURES = lazily(
     r"(?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|sendrecv|reduce|gather|scatter)_perf\b|nccl-?tests?\b",
     re.I,
 )
 # Servers of models: their machines are often small ones, without the fabric of a training cluster.
-_SERVING_IMAGE = re.compile(
+_SERVING_IMAGE = lazily(
     r"(?:.*/)?(?:vllm-openai|sglang|text-generation-inference|tritonserver|ollama|lmdeploy)(?:[:@].*)?"
 )
-_SERVES = re.compile(
+_SERVES = lazily(
     r"vllm serve|vllm\.entrypoints|sglang\.launch_server|text-generation-launcher|\b(?:tritonserver|trtllm-serve|gunicorn|uvicorn)\b"
 )
 _SAID = ("name", "image", "command", "args", "entrypoint", "generateName")

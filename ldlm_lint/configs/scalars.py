@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.numerals import is_printable
+from ldlm_lint.patterns import lazily
 
 _WORDS: dict[str, object] = {
     **{form: True for word in ("true", "yes", "on") for form in (word, word.capitalize(), word.upper())},
     **{form: False for word in ("false", "no", "off") for form in (word, word.capitalize(), word.upper())},
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
 }
-_NUMBER = re.compile(
+_NUMBER = lazily(
     r"""(?P<decimal>[-+]?(?:0|[1-9][0-9_]*))
       | (?P<base>[-+]?0(?:[0-7_]+|x[0-9a-fA-F_]+|b[01_]+))
       | (?P<float>[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?)

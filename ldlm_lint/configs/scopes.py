@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
 from ldlm_lint.configs.read import read
+from ldlm_lint.patterns import lazily
 from ldlm_lint.scopes import Scope
 from ldlm_lint.source import Kind, Source
 
-_VARIABLE = re.compile(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[^\r\n]*", re.M)
+_VARIABLE = lazily(r"^[ \t]*(?:export[ \t]+)?([A-Za-z_]\w*)[ \t]*=[^\r\n]*", re.M)
 # What an item of a list is known by; its index changes when another item comes or goes.
 _NAMES = ("name", "key", "id")
 

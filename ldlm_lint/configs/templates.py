@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from ldlm_lint.configs.document import ChartError, DocumentError
+from ldlm_lint.patterns import lazily
 
 # Jinja, Helm, Go, cookiecutter; `%%NAME%%` and `@NAME@` as build systems and sed scripts write them.
 # No placeholder is longer: without a bound every opening brace of a line would be tried against all that follows.
-_MARKED = re.compile(r"\{\{.{0,400}?\}\}|\{%.{0,400}?%\}|%%\w+%%|(?<![\w.])@[A-Za-z_]\w*@")
+_MARKED = lazily(r"\{\{.{0,400}?\}\}|\{%.{0,400}?%\}|%%\w+%%|(?<![\w.])@[A-Za-z_]\w*@")
 # What can only be a placeholder where a value is expected and none of the format begins like this.
-_BARE = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|%%\w+%%|@\w+@|\$\{\w[^}\n]*\}|\$\w+|<[^<>\n]+>|%\(\w+\)\w?|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
+_BARE = lazily(r"\{\{.*?\}\}|\{%.*?%\}|%%\w+%%|@\w+@|\$\{\w[^}\n]*\}|\$\w+|<[^<>\n]+>|%\(\w+\)\w?|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b")
 # The objects and functions of Helm; Jinja and cookiecutter have none of these names.
-_CHART = re.compile(
+_CHART = lazily(
     r"\{\{-?[^}\n]{0,400}(?:\.(?:Values|Release|Chart|Capabilities|Files)\b|\$\w+\s*:=|(?:include|template|define|range|end)\b)"
 )
 _LONGEST = 60

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -12,6 +11,7 @@ from tree_sitter import Language, Node, Parser
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Key, Path, Shape
 from ldlm_lint.configs.templates import bare_placeholder, marked_placeholders, rendered
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 from ldlm_lint.untrusted_toml import TooDeepError, loads
 
@@ -19,7 +19,7 @@ MAX_DEPTH = 60
 _LANGUAGE = Language(tree_sitter_toml.language())
 _SHAPES = {"inline_table": Shape.MAPPING, "array": Shape.SEQUENCE}
 _KEYS = ("bare_key", "quoted_key", "dotted_key")
-_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_PLACE = lazily(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
 
 def read(source: Source) -> Document:

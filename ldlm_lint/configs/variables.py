@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT
 from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.rules.settings import Origin, Setting, Surroundings, Twin, Value
 from ldlm_lint.source import Source
 
-_COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*", re.M)
+_COMMENT = lazily(rb"(?:^|(?<=\s))#[^\n]*", re.M)
 # `${X:-INFO}` of a shell, Compose or python-dotenv, `${oc.env:X,INFO}` of OmegaConf: the default is a value.
-_DEFAULT = re.compile(r"\$\{\w+:?-([^${}]*)\}|\$\{oc\.env:\w+,[ ]*([^${}]*)\}")
+_DEFAULT = lazily(r"\$\{\w+:?-([^${}]*)\}|\$\{oc\.env:\w+,[ ]*([^${}]*)\}")
 _EXPANDED = ("$", "{{", "{%", "<%", "`")
 
 

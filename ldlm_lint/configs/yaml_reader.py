@@ -6,7 +6,6 @@ bounded.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from ldlm_lint.configs.document import ChartError, DataError, Document, Document
 from ldlm_lint.configs.scalars import yaml_scalar
 from ldlm_lint.configs.templates import Placeholder, bare_placeholder, chart_error, marked_placeholders, rendered
 from ldlm_lint.configs.yaml_entries import MAX_DEPTH, MAX_ENTRIES, TOO_DEEP, Entries
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
 # A hundred times slower than libyaml.
@@ -25,7 +25,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ERRORS = (yaml.YAMLError, ValueError, OverflowError)
 _CORE = "tag:yaml.org,2002:"
 _BY_CONTENT = frozenset(_CORE + name for name in ("int", "float", "bool", "null"))
-_PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*(?:\s+(?:#[^\r\n]*)?)*)+")
+_PROPERTIES = lazily(r"(?:[&!][^\s,\[\]{}]*(?:\s+(?:#[^\r\n]*)?)*)+")
 
 
 @dataclass(slots=True)

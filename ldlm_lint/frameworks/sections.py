@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Option, Related, Rule, Span
+from ldlm_lint.patterns import lazily
 
 Scalar = str | int | float | bool | None
 _TRUE, _FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 _NULL = frozenset({"", "null", "none", "~"})
 _SMALLEST, _LARGEST = 1e-9, 1e12
-_UNKNOWN = re.compile(r"\$|\{\{|<[A-Za-z_]|%\(|^auto$")
+_UNKNOWN = lazily(r"\$|\{\{|<[A-Za-z_]|%\(|^auto$")
 
 
 class Setting(NamedTuple):

@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from json.decoder import JSONDecodeError, scanstring
 from typing import Any, NamedTuple
 
-_BLANK = re.compile(r"[ \t\r\n]*")
+from ldlm_lint.patterns import lazily
+
+_BLANK = lazily(r"[ \t\r\n]*")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -24,7 +26,7 @@ def _no_number(_digits: str) -> None:
 
 _DECODER = json.JSONDecoder(parse_int=_no_number, parse_float=_no_number)
 _KEPT = ("cell_type", "source", "input", "language", "metadata")
-_OTHER_KERNELS = re.compile(r"ir|julia|bash|javascript|typescript|deno|scala|rust|xcpp|\.net|sos|octave", re.IGNORECASE)
+_OTHER_KERNELS = lazily(r"ir|julia|bash|javascript|typescript|deno|scala|rust|xcpp|\.net|sos|octave", re.IGNORECASE)
 
 
 class NotebookError(ValueError):

@@ -14,15 +14,16 @@ from ldlm_lint.model import Applicability, Edit, Finding, Fix, Span
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.notebooks.magics import restored
 from ldlm_lint.notebooks.text import Part, untouched
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
 from ldlm_lint.source import Source
 
 SEVERAL_CELLS = "it changes several cells of a notebook, and in what order they are run is not known"
 _COMMAND = "it changes a command of IPython"
 _IMPORTED_LATER = "it rests on an import of a later cell"
-_IMPORT = re.compile(r"\s*(?:(?:import|from)\s[^\n]*\s*)+|,\s*\w+\s*|\w+,\s*")
-_BINDING = re.compile(rb"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\r\n#]+)", re.MULTILINE)
-_WORD = re.compile(r"[^\W\d]\w*")
+_IMPORT = lazily(r"\s*(?:(?:import|from)\s[^\n]*\s*)+|,\s*\w+\s*|\w+,\s*")
+_BINDING = lazily(rb"^(?:from[ \t]+[\w.]+[ \t]+)?import[ \t]+([^\r\n#]+)", re.MULTILINE)
+_WORD = lazily(r"[^\W\d]\w*")
 
 
 def unparsed(source: Source) -> Iterator[Finding]:

@@ -12,23 +12,25 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
+
 MARK = "\x02"
 _HIDDEN = "#" + MARK
 _CALL = "get_ipython()" + _HIDDEN
-_MASKED = re.compile(rf"(?:get_ipython\(\))?#{MARK}")
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
+_MASKED = lazily(rf"(?:get_ipython\(\))?#{MARK}")
+_LINE = lazily(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 # Cell magics whose body runs in the notebook's own namespace, or is at least Python of the same program.
 _OF_PYTHON = frozenset(
     ["capture", "debug", "ipytest", "memit", "prun", "time", "timeit", "snakeviz", "pyinstrument", "wandb"]
 )
 # What Databricks and Colab write at the top of a cell in another language.
-_OTHER_LANGUAGE = re.compile(r"%(?:sql|md|scala|r|sh|fs|html|js|bigquery|python2)\b")
-_CANDIDATE = re.compile(r"^[ \t]*[%!?/,;]|\?[ \t]*$|=[ \t]*[%!]", re.MULTILINE)
-_CELL_MAGIC = re.compile(r"[ \t]*%%(\w*)")
-_STATEMENT = re.compile(r"([ \t]*)(?=[%!?]|[/,;]\w|[\w.*%]+\?{1,2}[ \t]*[\r\n]*\Z)")
-_ASSIGNMENT = re.compile(r"([ \t]*[^=!%#\"'\r\n]+=[ \t]*)(?=[%!](?!=))")
-_TOKEN = re.compile(
+_OTHER_LANGUAGE = lazily(r"%(?:sql|md|scala|r|sh|fs|html|js|bigquery|python2)\b")
+_CANDIDATE = lazily(r"^[ \t]*[%!?/,;]|\?[ \t]*$|=[ \t]*[%!]", re.MULTILINE)
+_CELL_MAGIC = lazily(r"[ \t]*%%(\w*)")
+_STATEMENT = lazily(r"([ \t]*)(?=[%!?]|[/,;]\w|[\w.*%]+\?{1,2}[ \t]*[\r\n]*\Z)")
+_ASSIGNMENT = lazily(r"([ \t]*[^=!%#\"'\r\n]+=[ \t]*)(?=[%!](?!=))")
+_TOKEN = lazily(
     r"(?P<triple>\"\"\"|''')|(?P<string>\"(?:\\.|[^\"\\\r\n])*\"|'(?:\\.|[^'\\\r\n])*')|(?P<comment>#.*)|(?P<open>[(\[{])"
     r"|(?P<close>[)\]}])"
 )

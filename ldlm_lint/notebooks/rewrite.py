@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import difflib
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ldlm_lint.notebooks import document, is_notebook
 from ldlm_lint.notebooks.document import Cell, Notebook, NotebookError
 from ldlm_lint.notebooks.text import cell_texts, python_text
+from ldlm_lint.patterns import lazily
 
-_ESCAPED = re.compile(r"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}")
-_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_ESCAPED = lazily(r"(?<!\\)(?:\\\\)*\\u(?!00[0-7])[0-9a-fA-F]{4}")
+_LINE = lazily(r"[^\n]*\n|[^\n]+\Z")
 
 
 def as_stored(

@@ -17,11 +17,12 @@ from ldlm_lint.notebooks.document import Cell, Notebook, NotebookError
 from ldlm_lint.notebooks.magics import restored
 from ldlm_lint.notebooks.rewrite import changes, pieces
 from ldlm_lint.notebooks.text import python_text
+from ldlm_lint.patterns import lazily
 from ldlm_lint.region import Region
 from ldlm_lint.source import Source
 
 # What stands for one character in a string of JSON.
-_CHARACTER = re.compile(r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}|\\?.", re.DOTALL)
+_CHARACTER = lazily(r"\\u[dD][89abAB]\w\w\\u[dD][c-fC-F]\w\w|\\u\w{4}|\\?.", re.DOTALL)
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,17 @@ from typing import NamedTuple
 
 from ldlm_lint.notebooks import document, magics
 from ldlm_lint.notebooks.document import Cell, NotebookError
+from ldlm_lint.patterns import lazily
 
 MAX_CODE = 5_000_000
 _MARK = "\x01"
 # Two lines, so that nothing in the first cell is taken for the text's encoding.
 _HEAD = f"# %% notebook{_MARK}"
 _HEADER = _HEAD.encode()
-_BREAK = re.compile(rf"^# %% \[cell (\d+)\]{_MARK}(?: not parsed, line (\d+): ([^\r\n]*))?(?:\r\n|\r|\n)".encode(), re.MULTILINE)
-_FROZEN = re.compile(rf"^[^\r\n]*[{_MARK}{magics.MARK}][^\r\n]*".encode(), re.MULTILINE)
+_BREAK = lazily(rf"^# %% \[cell (\d+)\]{_MARK}(?: not parsed, line (\d+): ([^\r\n]*))?(?:\r\n|\r|\n)".encode(), re.MULTILINE)
+_FROZEN = lazily(rf"^[^\r\n]*[{_MARK}{magics.MARK}][^\r\n]*".encode(), re.MULTILINE)
 _CELL_MAGIC = f"#{magics.MARK}%%".encode()
-_NEWLINE = re.compile(r"\r\n|\r|\n")
+_NEWLINE = lazily(r"\r\n|\r|\n")
 
 
 class Part(NamedTuple):

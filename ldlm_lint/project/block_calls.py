@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_stacks import Stack, enclosing_class
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.values import only_binding
@@ -18,7 +19,7 @@ _LOOPS = (nodes.For, nodes.While)
 _PLAIN = (nodes.Assign, nodes.AnnAssign, nodes.AugAssign, nodes.Expr, nodes.Return)
 # Built-ins and methods that hand on the elements of what they are given, or a part of them.
 _HANDS_ON = {"reversed", "list", "tuple", "iter", "values", "tqdm"}
-_CACHE = re.compile(r"(^|_)(past|presents?|caches?|kv|mems?|incremental)(_|s?$)|^layer_past|inference_params", re.I)
+_CACHE = lazily(r"(^|_)(past|presents?|caches?|kv|mems?|incremental)(_|s?$)|^layer_past|inference_params", re.I)
 _NO_GRADIENT = {"no_grad", "inference_mode"}
 _CONTAINERS = {"ModuleList", "Sequential", "ModuleDict"}
 # Parameters of ``checkpoint`` itself, which a block cannot get by these names.

@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 
-_DEFINITION = re.compile(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+(\w+)", re.M)
+_DEFINITION = lazily(rb"^(?:class|(?:async[ \t]+)?def)[ \t]+(\w+)", re.M)
 # What may stand in the first column inside a definition: the end of its signature, a comment, nothing.
-_INSIDE = re.compile(rb"^(?:[ \t\r\n)\]}#]|$)")
-_NAME = re.compile(rb"[A-Za-z_]\w*")
+_INSIDE = lazily(rb"^(?:[ \t\r\n)\]}#]|$)")
+_NAME = lazily(rb"[A-Za-z_]\w*")
 _RANDOM = (
     rb"(?:(?:torch|th|np|numpy)\.(?:random\.\w+|randn?|randint|randperm|normal|bernoulli)(?:_like)?|\w+\.(?:normal_|uniform_|random_))\("
 )
-_DRAWN = re.compile(rb"\b(\w+)[ \t]*=[ \t]*[^\n=]*" + _RANDOM + rb"[^\n]*")
-_REGISTERED = re.compile(rb"register_buffer\(\s*(?:name\s*=\s*)?f?[\"']([^\"'\n]+)[\"']\s*,\s*([^\n]+)")
-_GENERATOR = re.compile(rb"generator\s*=|RandomState|default_rng")
-_SEEDED = re.compile(rb"(?:manual_seed(?:_all)?|seed_everything|set_seed|fix_seed|seed_all)\(")
-_SEED_BY_RANK = re.compile(rb"(?:seed\w*\(|seed\w*[ \t]*\+?=(?!=))[^\n#]*rank", re.I)
+_DRAWN = lazily(rb"\b(\w+)[ \t]*=[ \t]*[^\n=]*" + _RANDOM + rb"[^\n]*")
+_REGISTERED = lazily(rb"register_buffer\(\s*(?:name\s*=\s*)?f?[\"']([^\"'\n]+)[\"']\s*,\s*([^\n]+)")
+_GENERATOR = lazily(rb"generator\s*=|RandomState|default_rng")
+_SEEDED = lazily(rb"(?:manual_seed(?:_all)?|seed_everything|set_seed|fix_seed|seed_all)\(")
+_SEED_BY_RANK = lazily(rb"(?:seed\w*\(|seed\w*[ \t]*\+?=(?!=))[^\n#]*rank", re.I)
 _STEPS = 200
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_TOKEN = re.compile(
+from ldlm_lint.patterns import lazily
+
+_TOKEN = lazily(
     rb"[()\[\]{},*]|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:\\[\s\S]|[^\"\\\n])*\"|'(?:\\[\s\S]|[^'\\\n])*'|#[^\n]*"
 )
-_OPENS = re.compile(rb"(?:[ \t\r\n]|\\\r?\n)*\(")
-_IMPORTED = re.compile(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+[\w, \t]*")
-_RENAMED = re.compile(rb"[ \t]*(?:as\b|\\|\()")
+_OPENS = lazily(rb"(?:[ \t\r\n]|\\\r?\n)*\(")
+_IMPORTED = lazily(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+[\w, \t]*")
+_RENAMED = lazily(rb"[ \t]*(?:as\b|\\|\()")
 
 
 def may_give(data: bytes, names: Iterable[str], parameter: str, position: int | None) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 
 # The bases are only looked at, so that the next class is found wherever it stands.
-_CLASS = re.compile(rb"class(?<![^\n]class)[ \t]+(\w+)\((?=([^)]*))")
-_BASE = re.compile(rb"\w+\b(?![ \t]*=)")
+_CLASS = lazily(rb"class(?<![^\n]class)[ \t]+(\w+)\((?=([^)]*))")
+_BASE = lazily(rb"\w+\b(?![ \t]*=)")
 
 
 class ClassMakers:

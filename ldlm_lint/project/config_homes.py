@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.configs.hydra import Composition, compose
 from ldlm_lint.model import Related, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
 
-_HYDRA = re.compile(rb"\b(?:hydra\.main|initialize)\(((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)")
-_CONFIG_PATH = re.compile(r"\bconfig_path\s*=\s*((?:[^(),=]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+)")
-_FIRST = re.compile(r"\s*([\"'][^\"'\n]+[\"'])")
-_CONFIG_NAME = re.compile(rb"config_name[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']")
-_PACKAGE = re.compile(rb"^#[ \t]*@package[ \t]+(\S+)[ \t]*\r?$", re.M)
+_HYDRA = lazily(rb"\b(?:hydra\.main|initialize)\(((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*)\)")
+_CONFIG_PATH = lazily(r"\bconfig_path\s*=\s*((?:[^(),=]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+)")
+_FIRST = lazily(r"\s*([\"'][^\"'\n]+[\"'])")
+_CONFIG_NAME = lazily(rb"config_name[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']")
+_PACKAGE = lazily(rb"^#[ \t]*@package[ \t]+(\S+)[ \t]*\r?$", re.M)
 _LITERAL = re.compile(rb"[\"']([\w./ -]*?[\w-]+\.(?:ya?ml|json|toml))[\"']")
 _LOADS = re.compile(
     rb"yaml\.\w*load\w*\(|OmegaConf\.load|json\.load\(|toml\w*\.load\w*\(|parse_(?:yaml|json)_file|parse_args_into_dataclasses"
@@ -45,14 +46,14 @@ _OPENS = Trait(
 _STARTS = Trait(re.compile(rb"^if[ \t]+__name__[ \t]*==|^@hydra\.main", re.M), (b"__name__", b"@hydra.main"))
 _NAMES_FILES = Trait(_LITERAL, (b".yaml", b".yml", b".json", b".toml"))
 # Folders of what a run has written down, or of what is not this project's own training.
-_RECORDED = re.compile(
+_RECORDED = lazily(
     r"(?:^|/)(?:results?|outputs?|wandb|runs|logs?|archived?|old|backups?|multirun|\.hydra|checkpoints?|ckpts?|artifacts"
     r"|golden_values|tests?|test_\w+|docs?|\.github|\.circleci|third_party|vendor|node_modules)/",
     re.I,
 )
 # The keys that name a class whose arguments stand beside or below: Hydra, Lightning, latent-diffusion and its heirs.
 CLASS_KEYS = ("_target_", "target", "class_path", "_class", "cls")
-_WORD = re.compile(rb"[A-Za-z_]\w*")
+_WORD = lazily(rb"[A-Za-z_]\w*")
 _FITTING = 0.6
 _FEWEST = 4
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.call_texts import may_give
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import CLASS_KEYS, Home
@@ -28,7 +29,7 @@ from ldlm_lint.python.walks import nodes_of
 _DEPTH = 5
 _CALLERS = 20
 # Sections that are not the training's own.
-_OTHER_SECTION = re.compile(r"val|test|eval|infer|sampl|generat|token|preproc|download|export|serv", re.I)
+_OTHER_SECTION = lazily(r"val|test|eval|infer|sampl|generat|token|preproc|download|export|serv", re.I)
 # The keys below which the arguments of a class stand, where they do not stand beside its name.
 _ARGUMENT_KEYS = ("params", "init_args", "kwargs", "args")
 

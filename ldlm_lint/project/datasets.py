@@ -6,6 +6,7 @@ import enum
 import re
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.training import is_tutorial
@@ -17,9 +18,9 @@ _DEPTH = 3
 # What hands on the items of the dataset that it gets first.
 _WRAPPERS = {"Subset", "ConcatDataset", "random_split", "train_test_split", "DatasetWrapper"}
 _IN_MEMORY = {"TensorDataset", "torch.load", "numpy.load", "pickle.load", "joblib.load", "numpy.memmap", "from_numpy"}
-_TOYS = re.compile(r"toy|dummy|fake|synthetic|mock|mnist|^random_?(?:data|tensor|token|image|text)", re.I)
-_STREAMS = re.compile(r"^(webdataset|wds|litdata|streaming|nvidia\.dali|torchdata|torchtext\.datasets)\.|IterableDataset|Streaming")
-_STREAMED = re.compile(rb"streaming[ \t]*=[ \t]*True")
+_TOYS = lazily(r"toy|dummy|fake|synthetic|mock|mnist|^random_?(?:data|tensor|token|image|text)", re.I)
+_STREAMS = lazily(r"^(webdataset|wds|litdata|streaming|nvidia\.dali|torchdata|torchtext\.datasets)\.|IterableDataset|Streaming")
+_STREAMED = lazily(rb"streaming[ \t]*=[ \t]*True")
 _CHEAP = {
     *("len", "int", "float", "str", "dict", "list", "tuple", "range", "min", "max", "slice", "zip", "enumerate", "isinstance", "bool"),
     *("tensor", "as_tensor", "from_numpy", "LongTensor", "FloatTensor", "IntTensor", "BoolTensor", "Tensor", "array", "asarray"),
@@ -28,7 +29,7 @@ _CHEAP = {
     *("randn", "rand", "randint", "random", "choice", "randrange", "seed", "manual_seed", "get", "items", "keys", "values", "append"),
     *("is_tensor", "tolist", "type", "size", "index_select", "memmap", "is_available", "print", "sum", "expand", "repeat", "BatchEncoding", "split", "strip", "map"),
 }
-_DEVICE = re.compile(r"device$|^dev$|^gpu", re.I)
+_DEVICE = lazily(r"device$|^dev$|^gpu", re.I)
 
 
 class Load(enum.Enum):

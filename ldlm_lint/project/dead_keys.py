@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ldlm_lint.configs.document import Document, Entry, Path, Shape
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.config_homes import Home
 from ldlm_lint.python.key_reads import is_whole
 from ldlm_lint.python.skim import without_comments
@@ -18,11 +19,11 @@ from ldlm_lint.source import Kind
 if TYPE_CHECKING:
     from ldlm_lint.project.questions.base import Context
 
-_WORD = re.compile(rb"[A-Za-z_]\w*")
-_NAME = re.compile(r"[A-Za-z]\w{2,}")
-_INTERPOLATION = re.compile(rb"\$\{([^{}]*)")
+_WORD = lazily(rb"[A-Za-z_]\w*")
+_NAME = lazily(r"[A-Za-z]\w{2,}")
+_INTERPOLATION = lazily(rb"\$\{([^{}]*)")
 # Frameworks that read their settings by names which the project's own code does not hold.
-_FRAMEWORKS = re.compile(
+_FRAMEWORKS = lazily(
     rb"HfArgumentParser|TrlParser|LightningCLI|jsonargparse|TrainingArguments|import fairseq|from fairseq|mmengine|mmcv|detectron2|nemo\b"
     # Attributes by a name that is no literal: any key may become one.
     rb"|torchtune|ray\.tune|\bcomposer\b"
@@ -33,10 +34,10 @@ _FRAMEWORKS = re.compile(
 _FRAMEWORK_KEYS = {"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"}
 _OWN_KEYS = {"hydra", "defaults", "_target_", "target", "class_path", "params", "init_args", "version", "wandb", "sweep"}
 _CLASS_KEYS = ("_target_", "target", "class_path")
-_SPREAD = re.compile(rb"\*\*[ \t]*([\w.]+)")
-_ASSIGNED = re.compile(rb"[ \t]*(?:self\.)?(\w+)[ \t]*=[ \t]*[\w.\[\]\"']*$")
+_SPREAD = lazily(rb"\*\*[ \t]*([\w.]+)")
+_ASSIGNED = lazily(rb"[ \t]*(?:self\.)?(\w+)[ \t]*=[ \t]*[\w.\[\]\"']*$")
 _MOST_DEAD = 0.4
-_LOGGING = re.compile(rb"(?:print|info|debug|log|pformat|str|repr|len|isinstance|hasattr|type|bool)$")
+_LOGGING = lazily(rb"(?:print|info|debug|log|pformat|str|repr|len|isinstance|hasattr|type|bool)$")
 
 
 def dead_paths(context: Context, document: Document) -> frozenset[Path]:

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shapes.walks import level_by_level
 from ldlm_lint.source import Kind, Source, UnreadableError
 
-SUFFIX = re.compile(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")
-_HINT = re.compile(rb"hydra|\.(?:ya?ml|json|toml)[\"']")
-_DECORATOR = re.compile(r"^@(hydra\.main\([^()]*\))", re.M)
+SUFFIX = lazily(r"[^\s*?{}]+\.(?:ya?ml|json|toml)")
+_HINT = lazily(rb"hydra|\.(?:ya?ml|json|toml)[\"']")
+_DECORATOR = lazily(r"^@(hydra\.main\([^()]*\))", re.M)
 _LOADS = frozenset(
     {
         "load",
@@ -31,7 +32,7 @@ _LOADS = frozenset(
 )
 _OPTIONS = frozenset({"add_argument", "option"})
 _ASKED = _LOADS | _OPTIONS | {"main", "hydra_main"}
-_DATA = re.compile(
+_DATA = lazily(
     r"data|vocab|label|class|caption|annot|metadata|index|token|prompt|result|metric|token|stat|out|save|log", re.I
 )
 

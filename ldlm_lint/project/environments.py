@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from ldlm_lint.project.launches import Launches
     from ldlm_lint.project.sourcing import Sourcing
 
-_FILE = re.compile(rb"[\w.-]+\.(?:sh|bash|slurm|sbatch|py)\b")
-_MODULE = re.compile(rb"-m[ \t\"',]+([\w.]+)")
-_COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
+_FILE = lazily(rb"[\w.-]+\.(?:sh|bash|slurm|sbatch|py)\b")
+_MODULE = lazily(rb"-m[ \t\"',]+([\w.]+)")
+_COMMENT = lazily(rb"(?:^|(?<=\s))#[^\n]*")
 # What a whole image, or whoever reads an `.env` file, gets.
 _FOR_ALL = (Kind.DOCKERFILE, Kind.DOTENV)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules.batch_size import is_world_size
 from ldlm_lint.source import Kind
@@ -16,22 +17,22 @@ if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Given, Launches, Program
 
-_TRAINER = re.compile(
+_TRAINER = lazily(
     rb"\b(?:Seq2Seq)?TrainingArguments\b|\b(?:Hf|H4)ArgumentParser\b|\bTrlParser\b"
     rb"|\bfrom[ \t]+trl\b[^\n]*\b(?:SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward)Config\b"
 )
 # Programs that hand a file to the Trainer of transformers, by the name they are started under.
-_TOOLS = re.compile(rb"\b(?:llamafactory-cli|lmf)[ \t]+train\b|\btrl[ \t]+(?:sft|dpo|grpo|kto|orpo|reward|rloo)\b|\baxolotl\b|\bswift[ \t]+(?:sft|rlhf|pt)\b")
-_TOOL_ENTRY = re.compile(r"(?:llamafactory|axolotl|trl|swift)(?:[-_.][\w.-]*)?")
+_TOOLS = lazily(rb"\b(?:llamafactory-cli|lmf)[ \t]+train\b|\btrl[ \t]+(?:sft|dpo|grpo|kto|orpo|reward|rloo)\b|\baxolotl\b|\bswift[ \t]+(?:sft|rlhf|pt)\b")
+_TOOL_ENTRY = lazily(r"(?:llamafactory|axolotl|trl|swift)(?:[-_.][\w.-]*)?")
 _OWN_READERS = frozenset({"llamafactory", "axolotl"})
 _SETS = (
     rb"(?<!\w)%s[ \t]*=(?!=|[ \t]*None\b)",
     rb"[\"'](?:--)?%s[\"']",
     rb"\b%s[ \t]*:[^=\n]*=(?!=|[ \t]*(?:None\b|field\([ \t\n]*(?:default[ \t]*=[ \t]*)?None\b))",
 )
-_DEFAULTS = re.compile(rb"^defaults:", re.M)
+_DEFAULTS = lazily(rb"^defaults:", re.M)
 _EVERY_GPU = frozenset({"gpu", "auto"})
-_LIGHTNING = re.compile(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re.M)
+_LIGHTNING = lazily(rb"^[ \t]*(?:import|from)[ \t]+(?:pytorch_)?lightning\b", re.M)
 
 
 class Trainers:

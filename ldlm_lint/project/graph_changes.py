@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.walks import nodes_of
 
-_FORWARD = re.compile(r"^_*forward(_|$)")
-_DRAWS = re.compile(
+_FORWARD = lazily(r"^_*forward(_|$)")
+_DRAWS = lazily(
     r"^(random|numpy\.random)\.\w+$|^torch\.(rand|randn|randint|randperm|bernoulli|multinomial|empty)$|\.uniform_$|\.bernoulli_$"
 )
 

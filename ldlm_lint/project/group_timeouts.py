@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
@@ -10,6 +9,7 @@ from astroid import nodes
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import extent
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group, sets_timeouts_later
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.programs import Program
 
 # Who else makes the default group, with a timeout of its own.
-_OTHER_MAKERS = re.compile(
+_OTHER_MAKERS = lazily(
     rb"init_distributed\b|InitProcessGroupKwargs|ddp_timeout|\bAccelerator\(|TrainingArguments|(?:DDP|FSDP)Strategy|\bFabric\("
 )
 _MAKER = b"init_process_group"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 
-_TRAINERS_HOME = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|sentence_transformers)\b", re.M)
+_TRAINERS_HOME = lazily(rb"^[ \t]*(?:from|import)[ \t]+(?:transformers|trl|sentence_transformers)\b", re.M)
 # What stands in the text of a file with a call of `_IN_GROUP` or `_STARTS_GROUP`, or with a Trainer that makes the group itself.
 _JOINING = (
     *(b"init_process_group", b"DistributedDataParallel", b"FullyShardedDataParallel", b"fully_shard", b"init_device_mesh"),

@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.branches import new_line_after
 from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.models import Models
 from ldlm_lint.project.reentrant import PINS
@@ -20,9 +21,9 @@ from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source, UnreadableError
 
-_PRETRAINED = re.compile(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
+_PRETRAINED = lazily(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
 # gradient_checkpointing_kwargs came with 4.35; the switch goes with 6.
-_WITHOUT_OPTIONS = re.compile(
+_WITHOUT_OPTIONS = lazily(
     rb"transformers[ \t\"']*(?:==|~=|<=|<)[ \t\"']*(?:[0-3]\.|4\.(?:[0-9]|[12][0-9]|3[0-4])(?!\d))"
 )
 _SHARDED = Trait(

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ldlm_lint.configs.hydra import Composition, Override, compose
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project import entry_configs
 from ldlm_lint.project.entry_configs import SUFFIX, EntryConfigs, Hydra
 from ldlm_lint.project.index import Project
@@ -18,12 +19,12 @@ from ldlm_lint.project.programs import ConfigUse, Given
 from ldlm_lint.source import Kind
 
 _KINDS = (Kind.YAML, Kind.JSON, Kind.TOML)
-_NAMES = re.compile(
+_NAMES = lazily(
     r"(?:^|_)(?:config|configs|cfg|conf|deepspeed|ds|zero|recipe|hparams?|params?|opts?|args|settings?|yaml|experiment|exp|job)(?:_|$)",
     re.I,
 )
 # Options that name data in a format of configurations.
-_DATA = re.compile(
+_DATA = lazily(
     r"data|train|eval|valid|test|vocab|label|token|prompt|caption|annot|index|image|input|output|out|save|log|file_?list|blend|merge|weight"
 )
 

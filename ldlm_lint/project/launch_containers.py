@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ldlm_lint.configs import container_code, dockerfile
 from ldlm_lint.configs.roles import is_pipeline
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.shell import launch_code, launchers
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.scanner import scan
 from ldlm_lint.source import Kind, Source
 
-_COMMANDS = re.compile(
+_COMMANDS = lazily(
     rb"\b(?:command|commands|args|entrypoint|run|cmd|script|source)\b[\"']?[ \t]*:|\.sh[\"']?[ \t]*:"
 )
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.launch_paths import Paths
 from ldlm_lint.project.launch_scripts import Scripts, Started
@@ -14,7 +15,7 @@ from ldlm_lint.project.launch_values import possible
 from ldlm_lint.shell.launch_grammar import Form
 
 # `name = "package.module:function"` in pyproject.toml, `"name = package.module:function"` in setup.py.
-_CONSOLE = re.compile(r"^[ \t]*[\"']?([\w.-]+)[\"']?\s*=\s*[\"']?([A-Za-z_][\w.]*):[A-Za-z_][\w.]*[\"']", re.M)
+_CONSOLE = lazily(r"^[ \t]*[\"']?([\w.-]+)[\"']?\s*=\s*[\"']?([A-Za-z_][\w.]*):[A-Za-z_][\w.]*[\"']", re.M)
 
 
 @dataclass

@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.launch_values import Frame, possible
 from ldlm_lint.project.programs import Given
 from ldlm_lint.shell.launch_grammar import Option
 from ldlm_lint.shell.script import Word
 
-_OVERRIDE = re.compile(r"([+~]{0,2})([A-Za-z_][\w./@-]*)=(.*)", re.S)
-_DOTTED = re.compile(r"[+~]{0,2}[A-Za-z_]\w*(?:[./@][\w./@-]+)+=.*|[+~]{1,2}[A-Za-z_][\w./@-]*=.*", re.S)
-_DELETED = re.compile(r"(~)([A-Za-z_][\w./@-]*)")
-_LONG = re.compile(r"(--?)([A-Za-z][\w.-]*)(?:=(.*))?", re.S)
-_LIST = re.compile(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
-_EXPANSION = re.compile(r"\$(?:\{[^{}]*\}|\w+)")
+_OVERRIDE = lazily(r"([+~]{0,2})([A-Za-z_][\w./@-]*)=(.*)", re.S)
+_DOTTED = lazily(r"[+~]{0,2}[A-Za-z_]\w*(?:[./@][\w./@-]+)+=.*|[+~]{1,2}[A-Za-z_][\w./@-]*=.*", re.S)
+_DELETED = lazily(r"(~)([A-Za-z_][\w./@-]*)")
+_LONG = lazily(r"(--?)([A-Za-z][\w.-]*)(?:=(.*))?", re.S)
+_LIST = lazily(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
+_EXPANSION = lazily(r"\$(?:\{[^{}]*\}|\w+)")
 # Options of Hydra's own that take no value, as far as an override may follow them.
 _ALONE = frozenset({"--multirun", "-m", "--hydra-help", "--resolve"})
 _NEAR = 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Word
@@ -13,8 +14,8 @@ _READ = (
     rb"^[ \t]*(?:IFS=\S*[ \t]+)?read[ \t]+(?:-r[ \t]+)?-(?:r?d)[ \t]+(?:''|\"\")[ \t]+%s[ \t]*"
     rb"<<-?[ \t]*['\"]?(\w+)['\"]?[^\n]*\n(.*?)^[ \t]*\1[ \t]*$"
 )
-_WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
-_TOKEN = re.compile(rb"(?:[^\s'\"\\]|\\[^\n]|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
+_WHOLE = lazily(r"\$(?:\{(\w+)\}|(\w+))")
+_TOKEN = lazily(rb"(?:[^\s'\"\\]|\\[^\n]|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 
 
 def filled(code: Code, given: Iterable[Word]) -> Iterator[Word]:

@@ -7,14 +7,15 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 
 # Idioms for the folder of the script itself, with the steps from there: "$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)".
-_DIRNAME = re.compile(r"\$\(\s*(?:realpath|readlink\s+-f)?\s*\$?\(?\s*dirname\b.*?(?:BASH_SOURCE|\$\{?0\b|%x)")
-_STEPS = re.compile(r"(?:BASH_SOURCE[^)]*|\$\{?0\}?\"?[^)]*)\)+\"?((?:/[\w.-]+)+)")
-_TOP = re.compile(r"git rev-parse --show-toplevel")
-_HERE = re.compile(r"\$\(\s*pwd\s*\)|`\s*pwd\s*`|\$\{?PWD\}?|\.")
-_LEADING = re.compile(r"\$(?:\{(\w+)\}|(\w+))(/.*|$)")
+_DIRNAME = lazily(r"\$\(\s*(?:realpath|readlink\s+-f)?\s*\$?\(?\s*dirname\b.*?(?:BASH_SOURCE|\$\{?0\b|%x)")
+_STEPS = lazily(r"(?:BASH_SOURCE[^)]*|\$\{?0\}?\"?[^)]*)\)+\"?((?:/[\w.-]+)+)")
+_TOP = lazily(r"git rev-parse --show-toplevel")
+_HERE = lazily(r"\$\(\s*pwd\s*\)|`\s*pwd\s*`|\$\{?PWD\}?|\.")
+_LEADING = lazily(r"\$(?:\{(\w+)\}|(\w+))(/.*|$)")
 _DEPTH = 4
 _CERTAIN = 2
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project import launch_containers
 from ldlm_lint.project import launch_heredocs as heredocs
 from ldlm_lint.project.index import Project
@@ -27,9 +27,9 @@ from ldlm_lint.shell.script import Word
 from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind
 
-_CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b|\b(?:bash|sbatch)[ \t]")
+_CALLS = lazily(rb"\.(?:sh|bash|slurm|sbatch)\b|\b(?:bash|sbatch)[ \t]")
 # From the beginning of a word alone, so that no word is gone through again from each of its letters.
-_SCRIPT = re.compile(rb"(?<![\w.-])[\w.-]+\.(?:sh|bash|slurm|sbatch)\b")
+_SCRIPT = lazily(rb"(?<![\w.-])[\w.-]+\.(?:sh|bash|slurm|sbatch)\b")
 _DEPTH = 3
 _MOST_SCRIPTS = 1000
 

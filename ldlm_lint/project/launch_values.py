@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ldlm_lint.model import Span
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.launch_paths import variables
 from ldlm_lint.project.programs import Given, Possible
 from ldlm_lint.rules.settings import Origin
@@ -18,10 +19,10 @@ from ldlm_lint.shell.launch_arguments import Argument, values
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Assignment, Form, Word
 
-_ALL = re.compile(r"\$(?:@|\*|\{[@*]\})")
-_FROM = re.compile(r"\$\{@:(\d+)\}")
-_POSITIONAL = re.compile(r"\$(?:\{(\d+)(?::?-([^{}]*))?\}|(\d))")
-_WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_ALL = lazily(r"\$(?:@|\*|\{[@*]\})")
+_FROM = lazily(r"\$\{@:(\d+)\}")
+_POSITIONAL = lazily(r"\$(?:\{(\d+)(?::?-([^{}]*))?\}|(\d))")
+_WHOLE = lazily(r"\$(?:\{(\w+)\}|(\w+))")
 _MOST = 16
 _UNSURE = frozenset(
     {"while_statement", "for_statement", "if_statement", "case_item", "function_definition", "subshell"}

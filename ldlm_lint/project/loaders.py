@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.text import class_text
@@ -20,8 +21,8 @@ _LIGHTNING_CLASS = re.compile(rb"\bLightning(?:Data)?Module\b")
 _TRAINER = re.compile(rb"(?<![\w.])(?:transformers\.|trl\.)?(?:Seq2Seq|SFT|DPO|Reward)?Trainer\b")
 _BASES = 3
 # What ends a branch, so that the loops before and after it exclude each other.
-_LEAVES = re.compile(rb"[ \t]*(?:else|elif|except|finally|case|return|raise|def|continue|break)\b")
-_WRAPPER = re.compile(r"prefetch|cycl|infinite|load|wrap|iter|progress|device|dali|inf_")
+_LEAVES = lazily(rb"[ \t]*(?:else|elif|except|finally|case|return|raise|def|continue|break)\b")
+_WRAPPER = lazily(r"prefetch|cycl|infinite|load|wrap|iter|progress|device|dali|inf_")
 _STEPS = 4000
 
 

@@ -11,6 +11,7 @@ from astroid import nodes
 from ldlm_lint.autofix.branches import new_line_after
 from ldlm_lint.autofix.parameters import add_parameter
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.block_calls import stack_attributes
 from ldlm_lint.project.config_fields import (
     NAME,
@@ -26,9 +27,9 @@ from ldlm_lint.python.block_stacks import Stack
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.walks import nodes_of
 
-_CONFIG = re.compile(r"(^|_)(config|cfg|conf|args|opts?|options|hparams|hps|params)$", re.I)
+_CONFIG = lazily(r"(^|_)(config|cfg|conf|args|opts?|options|hparams|hps|params)$", re.I)
 # Whole modules in a file: their instances lack what the constructor sets from now on.
-_PICKLES = re.compile(
+_PICKLES = lazily(
     rb"(?:torch\.save|pickle\.dump|joblib\.dump)\(\s*(?:self\.)?\w*(?:model|net|module|ema)\w*(?:\.module)?\s*,"
 )
 

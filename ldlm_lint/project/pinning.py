@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.loaders import Tracer
 from ldlm_lint.project.text import call_text
 from ldlm_lint.python.slots import LOADERS
 
-_PINS = re.compile(rb"\bpin_memory\s*=\s*(?!False|None|0\b)")
-_MAPPING = re.compile(rb"\*\*\s*[\w.]+")
-_PINS_IN_MAPPING = re.compile(rb"[\"']pin_memory[\"']\s*(?::|\]\s*=)\s*True")
+_PINS = lazily(rb"\bpin_memory\s*=\s*(?!False|None|0\b)")
+_MAPPING = lazily(rb"\*\*\s*[\w.]+")
+_PINS_IN_MAPPING = lazily(rb"[\"']pin_memory[\"']\s*(?::|\]\s*=)\s*True")
 # Accelerate moves the batches itself.
-_MOVES_ITSELF = re.compile(rb"\bAccelerator\(|setup_dataloaders\(")
+_MOVES_ITSELF = lazily(rb"\bAccelerator\(|setup_dataloaders\(")
 
 Place = tuple[str, int]
 """A file and a line of it."""

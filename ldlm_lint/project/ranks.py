@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.groups import may_join_group, names_trainer
@@ -32,7 +33,7 @@ _IN_GROUP = frozenset(
     }
 )
 # What libraries and companies call their own start of the processes.
-_STARTS_GROUP = re.compile(
+_STARTS_GROUP = lazily(
     r"(^|\.)(init_process_group|init_distributed(_mode|_device)?|init_dist|setup_distributed|DistributedDataParallel)$"
 )
 _SPAWNS = (
@@ -41,8 +42,8 @@ _SPAWNS = (
 )
 _PASSED = rb"%s(?<!\w%s)\b(?!\s*\()"
 _ENTRIES = {"main", "cli_main"}
-_TRAINER = re.compile(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*Trainer$")
-_KNOWS_RANKS = re.compile(rb"LOCAL_RANK|WORLD_SIZE|local_rank|torchrun")
+_TRAINER = lazily(r"^(?:transformers|trl|sentence_transformers)\.(?:\w+\.)*\w*Trainer$")
+_KNOWS_RANKS = lazily(rb"LOCAL_RANK|WORLD_SIZE|local_rank|torchrun")
 _TESTS_RANK = (
     rb"is_?main|main_?proc|is_?master|master_?proc|is_?primary|is_root|rank_?zero|is_?chief|is_global_zero|should_save"
     rb"|get_rank\("
@@ -56,7 +57,7 @@ _DEFINED = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,16}?[^\n]*(?:" + _TESTS_RANK
 _SET = rb"%s(?<!\w%s)\s*=(?!=)"
 _SET_BY_RANK = _SET + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
 _DEFINED_BY_RANK = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,12}?[^\n]*rank"
-_BY_RANK = re.compile(rb"rank|gpu_id|\bpid\b|uuid")
+_BY_RANK = lazily(rb"rank|gpu_id|\bpid\b|uuid")
 
 _RANK_TEST = Trait(
     re.compile(_TESTS_RANK.replace(b"%%", b"%")),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.config_fields import Subject
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.models import Part
@@ -31,14 +32,14 @@ _OTHER_WAYS = Trait(
     ),
     code=True,
 )
-_SCRIPTS = re.compile(rb"jit\.script\(")
-_HOOKS = re.compile(rb"register_(?:module_)?forward_(?:pre_)?hook\(")
+_SCRIPTS = lazily(rb"jit\.script\(")
+_HOOKS = lazily(rb"register_(?:module_)?forward_(?:pre_)?hook\(")
 # Statistics that each forward updates.
-_COUNTS = re.compile(r"BatchNorm|BatchRenorm|InstanceNorm|VectorQuant|(^|_)VQ|EMA")
+_COUNTS = lazily(r"BatchNorm|BatchRenorm|InstanceNorm|VectorQuant|(^|_)VQ|EMA")
 # Random numbers that come from elsewhere than torch's default generators, which checkpoint() sets back.
-_OTHER_RANDOM = re.compile(r"^(random|numpy\.random)\.")
-_IN_PLACE = re.compile(r"[a-z]_$")
-_NOT_RUN = re.compile(r"^__init__$|init|reset|load|build|setup|from_|configure|register")
+_OTHER_RANDOM = lazily(r"^(random|numpy\.random)\.")
+_IN_PLACE = lazily(r"[a-z]_$")
+_NOT_RUN = lazily(r"^__init__$|init|reset|load|build|setup|from_|configure|register")
 _LIBRARIES = ("transformers.", "diffusers.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.gradients import FunctionGradients
@@ -15,7 +16,7 @@ _DEPTH = 4
 _DEEP = 3
 # Methods that every class has, or that are called without their name.
 _ANYBODY = {"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__", "main", "run"}
-_IMPORTS = re.compile(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)", re.M)
+_IMPORTS = lazily(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)", re.M)
 
 
 class Recording:

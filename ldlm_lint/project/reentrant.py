@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.model import Edit, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
@@ -46,7 +47,7 @@ PINS = (
     "environment.yaml",
 )
 # The default is reentrant before transformers 5 (PR 43203).
-_OLD_TRANSFORMERS = re.compile(rb"transformers[ \t\"']*(?:==|~=|<=|<|=)[ \t\"']*4\.")
+_OLD_TRANSFORMERS = lazily(rb"transformers[ \t\"']*(?:==|~=|<=|<|=)[ \t\"']*4\.")
 
 
 def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.models import Trees
 from ldlm_lint.project.ranks import Ranks
@@ -16,10 +17,10 @@ from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
 
-_DISTRIBUTED = re.compile(
+_DISTRIBUTED = lazily(
     rb"torch\.distributed|\bdist\.|DistributedDataParallel|init_process_group|\baccelerate\b|\bAccelerator\(|deepspeed|LOCAL_RANK|\bDDP\("
 )
-_CHOSEN_LATER = re.compile(CHOSEN_LATER.pattern.encode(), re.I)
+_CHOSEN_LATER = lazily(CHOSEN_LATER.pattern.encode(), re.I)
 _DEPTH = 4
 
 Place = tuple[str, CallSite]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.loaders import Site, Tracer
@@ -17,14 +18,14 @@ from ldlm_lint.python.slots import Slot
 SAMPLER = "torch.utils.data.DistributedSampler"
 _KEYS: frozenset[int | str] = frozenset({"sampler", 3, "batch_sampler", 4})
 _WORD = b"DistributedSampler"
-_UNSHUFFLED = re.compile(rb"\bshuffle\s*=\s*False\b")
+_UNSHUFFLED = lazily(rb"\bshuffle\s*=\s*False\b")
 # A sampler of the project that counts its epochs itself, or that has only one.
-_COUNTS_ITSELF = re.compile(rb"self\.(?:_?epoch|_?pass|_?round)\w*[ \t]*\+=|while[ \t]+True|super\(\)\.set_epoch|def set_epoch|shuffle[ \t]*=[ \t]*False")
+_COUNTS_ITSELF = lazily(rb"self\.(?:_?epoch|_?pass|_?round)\w*[ \t]*\+=|while[ \t]+True|super\(\)\.set_epoch|def set_epoch|shuffle[ \t]*=[ \t]*False")
 # ``get = getattr(sampler, "set_epoch", None)`` and ``sampler.epoch = 3`` come to the same as the call.
-_SETS_OTHERWISE = re.compile(rb"getattr\([^()]*set_epoch|sampler\w*\.epoch[ \t]*\+?=[^=]")
+_SETS_OTHERWISE = lazily(rb"getattr\([^()]*set_epoch|sampler\w*\.epoch[ \t]*\+?=[^=]")
 _SET_EPOCH = b"set_epoch"
 # Accelerate and Lightning call set_epoch on the samplers of the loaders that they are given.
-_TAKES_OVER = re.compile(
+_TAKES_OVER = lazily(
     rb"\bAccelerator\(|setup_dataloaders\(|StatefulDataLoader|prepare_dataloader\("
     rb"|^[ \t]*(?:import|from)[ \t]+(?:pytorch_lightning|lightning|composer|colossalai)\b",
     re.M,

@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.python.skim import without_comments
 
 _SHARDS = frozenset(
     {"FullyShardedDataParallel", "FSDP", "fully_shard", "FSDPStrategy", "FullyShardedDataParallelPlugin"}
 )
-_NEEDS_ORDER = re.compile(
+_NEEDS_ORDER = lazily(
     rb"megatron|tensor_?(?:model_?)?parallel|parallelize_module|sequence_?parallel|context_?parallel|ColwiseParallel|domino", re.I
 )
 

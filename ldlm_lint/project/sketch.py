@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
 
@@ -30,8 +31,8 @@ class _Definition(NamedTuple):
 
 # A word is found ten times as fast as the beginning of a line.
 _DEFINITIONS = tuple(re.compile(rb"%s[ \t]+(\w+)" % word) for word in (b"def", b"class"))
-_BEFORE = re.compile(rb"([ \t]*)(?:async[ \t]+)?")
-_HEADER_ENDS = re.compile(rb":[ \t]*(?:#[^\n]*)?\r?\n")
+_BEFORE = lazily(rb"([ \t]*)(?:async[ \t]+)?")
+_HEADER_ENDS = lazily(rb":[ \t]*(?:#[^\n]*)?\r?\n")
 _CLOSES = (b'"""', b"'''", b")", b"]", b"}", b"\\")
 _MOST = 4000
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
@@ -12,15 +13,15 @@ from ldlm_lint.python.flow import Callee, Function
 from ldlm_lint.python.rarity import names_evaluation
 
 _DEPTH = 4
-_STEP_FUNCTION = re.compile(
+_STEP_FUNCTION = lazily(
     r"^_*(forward|forward_step|training_step|(train|training)_(step|batch|iter|iteration)\w*"
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
     r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
 )
-_EPOCHS = re.compile(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
+_EPOCHS = lazily(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
-_ONCE = re.compile(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
-_ACCUMULATION = re.compile(rb"accum|micro", re.I)
+_ONCE = lazily(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
+_ACCUMULATION = lazily(rb"accum|micro", re.I)
 _DISTRIBUTED = Trait(
     re.compile(
         rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|init_process_group|\bAccelerator\b"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import bindings, is_named, last_name
 from ldlm_lint.python.places import function_of
@@ -19,10 +20,10 @@ _ENGINES = {
     "lightning": ("lightning.Trainer", "accumulate_grad_batches"),
 }
 _WITHOUT_GRADIENTS = {"no_grad", "inference_mode"}
-_EVALUATES = re.compile(r"(^|_)(eval|evaluate|valid|validate|validation|test|sample|generate|predict)(_|$)")
+_EVALUATES = lazily(r"(^|_)(eval|evaluate|valid|validate|validation|test|sample|generate|predict)(_|$)")
 # ``accum_steps > 1`` says how many micro-batches there are, ``step > 1`` which one this is.
-_COUNTERS = re.compile(r"step|iter|epoch|batch|idx|index|count|^[ijkn]$|^it$", re.I)
-_SETTINGS = re.compile(r"accum|steps$|iters$|batches$|every|freq|interval|num_|size|per_", re.I)
+_COUNTERS = lazily(r"step|iter|epoch|batch|idx|index|count|^[ijkn]$|^it$", re.I)
+_SETTINGS = lazily(r"accum|steps$|iters$|batches$|every|freq|interval|num_|size|per_", re.I)
 
 
 def local_passes(module: nodes.Module) -> Iterator[tuple[nodes.Call, list[Slot]]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
 
-_TUTORIAL = re.compile(r"(?:^|[/_-])(?:tutorials?|toys?|demos?|dummy|mock|quickstart)(?:[/_.-]|$)", re.I)
+_TUTORIAL = lazily(r"(?:^|[/_-])(?:tutorials?|toys?|demos?|dummy|mock|quickstart)(?:[/_.-]|$)", re.I)
 _MANY_RANKS = Trait(
     re.compile(
         rb"init_process_group|DistributedDataParallel|FullyShardedDataParallel|\bAccelerator\(|deepspeed\.init|init_distributed"

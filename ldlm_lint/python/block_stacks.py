@@ -9,6 +9,7 @@ from typing import NamedTuple
 from astroid import nodes
 from astroid.exceptions import NoDefault
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_names import (
     ATTENTION,
     BLOCK,
@@ -26,7 +27,7 @@ from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
 
-_MODULE_BASES = re.compile(
+_MODULE_BASES = lazily(
     r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$"
 )
 _ENCODERS = {
@@ -36,13 +37,13 @@ _ENCODERS = {
 }
 _COPIES = {"copy.deepcopy", "copy.copy"}
 # What stands beside attention in the stages of a U-Net.
-_CONVOLUTIONAL = re.compile(r"res(net|block)|conv|down|up(sample)?(?![a-z])|resample", re.I)
-_PRETRAINED = re.compile(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
-_GENERATIVE = re.compile(
+_CONVOLUTIONAL = lazily(r"res(net|block)|conv|down|up(sample)?(?![a-z])|resample", re.I)
+_PRETRAINED = lazily(r"(^|\.)transformers\.(AutoModel\w*|\w+For\w+|\w+Model)\.from_pretrained$")
+_GENERATIVE = lazily(
     r"(^|\.)transformers\.\w+For(CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)\.from_pretrained$"
 )
 # A model beside the one that learns.
-_BESIDE = re.compile(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
+_BESIDE = lazily(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
 _SHALLOW = 3
 
 

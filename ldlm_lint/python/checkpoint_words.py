@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
-COUNTER = re.compile(
+from ldlm_lint.patterns import lazily
+
+COUNTER = lazily(
     r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?)(_|\d|$)"
 )
 COUNTING = {"range", "trange", "count", "enumerate"}
 SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
-SAVE_HELPER = re.compile(r"(^|_)save(_|$)|snapshot$")
+SAVE_HELPER = lazily(r"(^|_)save(_|$)|snapshot$")
 SMALL = re.compile(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.patterns import lazily
+
 # As of torch 2.13, transformers 5, timm 1, diffusers, DeepSpeed, Megatron-LM, fairscale, Lightning and mmcv.
-_WORDS = re.compile(
+_WORDS = lazily(
     rb"(?<!supports_)(?<!compatibility_)gradient_checkpoint|grad_checkpoint|(?<!activation_)activation_checkpoint|activation_ckpt|gradient_ckpt"
     rb"|grad_ckpt|act_ckpt|GradientCheckpoint|ActivationCheckpoint|checkpoint_wrapper|use_checkpoint|use_ckpt|checkpoint_sequential"
     rb"|checkpoint_seq\b|checkpoint_activations|checkpoint_level|checkpoint_blocks|checkpoint_layers|checkpoint_grads|enable_checkpoint"
@@ -14,9 +16,9 @@ _WORDS = re.compile(
     rb"|(?<![\w.])checkpoint\(\s*[\w.]+\s*,|prepare_model_for_(?:kbit|int8)_training"
     rb"|\bwith_cp\b|deepspeed\.checkpointing|\bapply_ac\("
 )
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)|import[ \t]+[^\n]*)", re.M)
+_IMPORT = lazily(rb"^[ \t]*(?:from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)|import[ \t]+[^\n]*)", re.M)
 # The names under which torch's own functions are imported: the module's, the function's.
-_TORCHS = re.compile(
+_TORCHS = lazily(
     rb"^[ \t]*(?:from[ \t]+torch\.utils[ \t]+import[ \t]+[^\n]*?\b(checkpoint)\b|from[ \t]+torch\.utils\.checkpoint[ \t]+import[ \t]+\(?\s*(\w+)"
     rb"|import[ \t]+(torch\.utils\.checkpoint)\b)(?:[ \t]+as[ \t]+(\w+))?",
     re.M,
@@ -28,8 +30,8 @@ _BEGINNINGS = (
     *(b"use_checkpoint", b"use_ckpt", b"enable_checkpoint", b"use_reentrant", b"recompute_", b"remat(", b"use_remat", b"checkpoint("),
     *(b"prepare_model_for_", b"with_cp", b"deepspeed.checkpointing", b"apply_ac("),
 )
-_COMMENT = re.compile(rb"#[^\n]*")
-_DOCSTRING = re.compile(rb"^[ \t]*[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')", re.M)
+_COMMENT = lazily(rb"#[^\n]*")
+_DOCSTRING = lazily(rb"^[ \t]*[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')", re.M)
 
 
 def knows_checkpointing(data: bytes) -> bool:

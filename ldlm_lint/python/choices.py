@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 
-_BEST = re.compile(r"best|improv|better|lowest|highest|record|is_(max|min)|patience|early_?stop", re.I)
-_MEASURE = re.compile(
+_BEST = lazily(r"best|improv|better|lowest|highest|record|is_(max|min)|patience|early_?stop", re.I)
+_MEASURE = lazily(
     r"loss|acc(?!um|el)|metric|score|fid|psnr|ssim|bleu|rouge|m?iou|(?<![a-z])m?ap(?![a-z])|f1|wer|ppl|perplexity|reward|auc|mse|error",
     re.I,
 )
-CHOSEN_LATER = re.compile(
+CHOSEN_LATER = lazily(
     r"best_?(epoch|step|iter|ckpt|checkpoint)|averag\w*_?(ckpt|checkpoint|model|weight)|(ckpt|checkpoint|model|weight)s?_?averag",
     re.I,
 )

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.scopes import bindings, scope_of
 from ldlm_lint.python.values import constant, evaluate
@@ -20,7 +21,7 @@ _LOOK_UPS = {"get", "getenv", "getattr"}
 _CASTS = {"int", "float", "bool", "str"}
 _PARSERS = {"parse_args", "parse_known_args", "parse_args_into_dataclasses"}
 # What the result of a parser is called where it is handed on; a ``config`` may come from a file.
-_PARSED = re.compile(r"(?:\w*_)?(?:args?|opts?|options|flags|hparams|namespace)$", re.I)
+_PARSED = lazily(r"(?:\w*_)?(?:args?|opts?|options|flags|hparams|namespace)$", re.I)
 _FIELDS = frozenset({"dataclasses.field", "attr.ib", "attrs.field"})
 
 

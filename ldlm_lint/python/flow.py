@@ -7,12 +7,12 @@ iterated more than once?" or "does this save stand in a training loop?". It is a
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.gradients import NO_FACTS, GradientFacts, gradient_facts, owned
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
@@ -31,7 +31,7 @@ from ldlm_lint.python.walks import nodes_of
 
 SAVES = frozenset({"torch.save"})
 _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
-_TRAINING_CALL = re.compile(
+_TRAINING_CALL = lazily(
     r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$"
 )
 MAPPING = "**"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
+from ldlm_lint.patterns import lazily
 
-SWITCHES = re.compile(r"^_*(\w+_)?requires_grads?(_[a-z]\w*)?$|^_*toggle_grads?$|^_*set_trainable$")
+SWITCHES = lazily(r"^_*(\w+_)?requires_grads?(_[a-z]\w*)?$|^_*toggle_grads?$|^_*set_trainable$")
 # Freezing batch norm is usually about its running statistics.
-FREEZES = re.compile(r"^(?!.*(norm|bn)).*(^|_)(un)?freez(e|ed|ing)?(_|$)")
+FREEZES = lazily(r"^(?!.*(norm|bn)).*(^|_)(un)?freez(e|ed|ing)?(_|$)")
 LISTING = frozenset({"parameters", "named_parameters"})
 MODULES = frozenset({"modules", "named_modules", "children", "named_children"})
 OF_MODULES = frozenset({*LISTING, *MODULES, "train", "eval", "state_dict", "load_state_dict", "get_submodule"})
 ALWAYS_MODULES = frozenset({"module", "model", "net", "backbone"})
 WEIGHTS = frozenset({"weight", "bias", "weight_g", "weight_v"})
-UNWRAPS = re.compile(r"unwrap|get_model|get_submodule|module")
-MAKES = re.compile(r"^[A-Z]|copy|build|make|create|load|pretrained|init")
+UNWRAPS = lazily(r"unwrap|get_model|get_submodule|module")
+MAKES = lazily(r"^[A-Z]|copy|build|make|create|load|pretrained|init")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.model_names import SPEAKS_OF_GRADIENTS, STOPPERS, looks_like_model
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import by_function, function_of, position_of, scope_name
@@ -19,7 +20,7 @@ from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
 # Context managers that leave autograd as it is; of all others it is not known.
-_HARMLESS = re.compile(
+_HARMLESS = lazily(
     r"autocast|(^|_)amp(_|$)|fp16|bf16|precision|^open|file$|tqdm|progress|pbar|profil|record_function|nvtx|time"
     r"|nullcontext|suppress|(^|_)ema|average_parameters|device|stream|warnings|(^|_)lock|join|pool|executor|writer"
     r"|temporary|tempdir|patch|redirect|seed|(^|_)rng|sdp|mesh|hook|save_on_cpu|offload|swap|summon_full_params"
@@ -33,10 +34,10 @@ _COMPUTES = frozenset({
     "register_full_backward_hook", "register_backward_hook",
 })
 # fmt: on
-_OPTIMIZER = re.compile(r"optim|(^|_)opt(_|\d|$)|sgd|adam|solver", re.I)
-_TRAINS = re.compile(r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$")
+_OPTIMIZER = lazily(r"optim|(^|_)opt(_|\d|$)|sgd|adam|solver", re.I)
+_TRAINS = lazily(r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$")
 # Attacks, attributions and energy-based samplers differentiate with respect to the input.
-_BY_INPUT = re.compile(
+_BY_INPUT = lazily(
     r"attack|adversar|perturb|saliency|grad_?cam|attribution|captum|langevin|(^|_)(pgd|fgsm|mcmc|hmc)(_|$)", re.I
 )
 _KEEPING = {"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"}

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
@@ -23,7 +24,7 @@ _WORDS = "_ldlm_guard_words"
 _RANKS = "_ldlm_tests_rank"
 _BEFORE = "_ldlm_demanded_before"
 _DEPTH = 3
-_RANK_WORD = re.compile(
+_RANK_WORD = lazily(
     r"(?<!lora_)rank(?!ing|s$|ed|er)|is_?main|main_?(proc|rank|thread|worker|node)|^main$"
     r"|is_?master|^master$|master_?(proc|rank|node|worker)"
     r"|is_?(primary|root|chief|leader|coordinator|global_zero|world_zero|writer|zero)|root_?(proc|rank)"
@@ -32,10 +33,10 @@ _RANK_WORD = re.compile(
     re.I,
 )
 # Numbers of a device or a worker, which speak of a rank where they are compared with 0.
-_NUMBER = re.compile(
+_NUMBER = lazily(
     r"(^|_)(gpu|device|dev|proc|process|worker|node|local)(_?(id|idx|index|num))?$|^(idx|id|index|r)$", re.I
 )
-_MANY = re.compile(
+_MANY = lazily(
     r"distributed|^ddp|_ddp$|use_ddp|multi_?(gpu|proc|node)|world_?size|n_?gpus?$|num_(gpus|devices|processes|ranks)"
     r"|n?procs$|parallel"
     r"|is_(initialized|available)|device_count|get_world_size|DDP$",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.loss_names import is_loss_name
 
 NUMBERS = {
@@ -40,19 +41,19 @@ OF_TENSORS = {
     "permute", "requires_grad_", "sigmoid", "softmax", "sqrt", "unsqueeze", "isnan", "isinf", "isfinite", "eq",
     "masked_select",
 }  # fmt: skip
-TORCH_HOST = re.compile(
+TORCH_HOST = lazily(
     r"^torch\.(cuda|distributed|backends|version|random|utils|optim|amp|autograd|jit|onnx|xpu|mps|accelerator|"
     r"get_\w+|is_\w+|numel|device|finfo|iinfo|Generator|manual_seed|set_\w+|initial_seed|Size|allclose|equal)(\.|$)"
 )
-NAMES_DEVICE = re.compile(r"device|cuda|gpu|\bdev\b|rank|xpu|npu|mps", re.I)
+NAMES_DEVICE = lazily(r"device|cuda|gpu|\bdev\b|rank|xpu|npu|mps", re.I)
 # Methods that read a tensor's values, and functions that make a number or a text of them.
 READS = {"item", "tolist", "cpu"}
 CONVERTS = {"float", "int", "bool", "print", "str", "round", "format"}
 # What takes its tensor through; parts of one; what a model's output is called.
 JOINS = {"sum", "min", "max", "abs", "reversed", "sorted", "list", "tuple", "dict", "next", "iter", "tqdm"}
 PARTS = {"grad", "data", "T", "mT", "real", "imag"}
-OUTPUTS = re.compile(r"^(logits|last_hidden_state|hidden_states|loss|losses)$")
-GATHERS = re.compile(r"gather|reduce|unwrap_tensor|to_local|full_tensor|deepcopy|clone_tensor")
+OUTPUTS = lazily(r"^(logits|last_hidden_state|hidden_states|loss|losses)$")
+GATHERS = lazily(r"gather|reduce|unwrap_tensor|to_local|full_tensor|deepcopy|clone_tensor")
 TAKES_APART = {"items", "values", "get", "pop", "setdefault", "copy"}
 
 

@@ -6,17 +6,19 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
+
 # A pattern that begins with a word is found many times as fast as one that begins with a line.
-_WORD = re.compile(rb"import[ \t]+(\([^)]*\)|[^\n#;]*)")
-_FROM = re.compile(rb"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+")
-_IMPORT = re.compile(
+_WORD = lazily(rb"import[ \t]+(\([^)]*\)|[^\n#;]*)")
+_FROM = lazily(rb"[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+")
+_IMPORT = lazily(
     rb"^[ \t]*(?:from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n#;]*)|import[ \t]+([^\n#;]*))", re.M
 )
-_CONTINUED = re.compile(rb"\\\r?\n")
+_CONTINUED = lazily(rb"\\\r?\n")
 _CONTINUES = (b"\\\n", b"\\\r\n")
-_COMMENT = re.compile(rb"#[^\n]*")
-_NAME = re.compile(rb"[A-Za-z_][\w.]*|\*")
-_RENAMED = re.compile(rb"(\w+)[ \t]+as[ \t]+\w+")
+_COMMENT = lazily(rb"#[^\n]*")
+_NAME = lazily(rb"[A-Za-z_][\w.]*|\*")
+_RENAMED = lazily(rb"(\w+)[ \t]+as[ \t]+\w+")
 
 _Statement = tuple[bytes, bytes, bytes]
 """The module of ``from module import names`` with its names, or both empty and what stands behind ``import``."""

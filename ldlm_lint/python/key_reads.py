@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import bindings, scope_of
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.values import constant
@@ -25,10 +26,10 @@ _DEPTH = 12
 _CASTS = {"int", "float", "bool", "str", "dict", "list", "to_container", "to_object", "asdict", "vars", "deepcopy", "copy"}
 _CASTS |= {"EasyDict", "Namespace"}
 # What a configuration is called as a whole: such a name in a chain is no key.
-_WHOLE = re.compile(r"_?(?:\w*_)?(?:cfgs?|configs?|conf|args?|opts?|options|hparams|hps|params|settings|flags|namespace)", re.I)
+_WHOLE = lazily(r"_?(?:\w*_)?(?:cfgs?|configs?|conf|args?|opts?|options|hparams|hps|params|settings|flags|namespace)", re.I)
 _HELD_KEYS = {"get", "pop"}
 # Tests that only ask whether the key is there: the value is the key's wherever it is.
-_PRESENCE = re.compile(r"\bhasattr\(|\bis (?:not )?None\b|[\"'] (?:not )?in \w|\bisinstance\(")
+_PRESENCE = lazily(r"\bhasattr\(|\bis (?:not )?None\b|[\"'] (?:not )?in \w|\bisinstance\(")
 
 
 class KeyRead(NamedTuple):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.patterns import lazily
+
 # ``loss_weight``, ``loss_mask`` or ``max_loss`` are numbers about a loss.
-ABOUT = re.compile(
+ABOUT = lazily(
     r"^(w|weights?|weighting|scale[rs]?|masks?|coefs?|coeffs?|coefficients?|factors?|ratios?|lambdas?|ema|avg|average"
     r"|history|thresholds?|limit|cap|max|min|best|prev|last|fn|func|type|name|val|valid|validation|eval|test|grads?|log"
     r"|logging|meter|plot)$"

@@ -5,41 +5,43 @@ from __future__ import annotations
 import functools
 import re
 
-_MODEL = re.compile(
+from ldlm_lint.patterns import lazily
+
+_MODEL = lazily(
     r"(^|_)(model|net|network|generator|discriminator|gen|disc|encoder|decoder|backbone|classifier|denoiser|unet|vae"
     r"|vqvae|autoencoder|ae|policy|actor|teacher|student|module|clip|bert|gpt|lm|ema|gan|transformer|vit|resnet"
     r"|predictor|cnn|rnn|lstm|mlp|vocoder|segmentor|detector|agent|[gd])\d*(_|$)"
 )
-_NO_MODEL = re.compile(
+_NO_MODEL = lazily(
     r"(^|_)(fn|func|function|loss|criterion|metrics?|transforms?|tokenizer|name|cfg|config|path|args|get|load|save"
     r"|build|make|create|init|setup|wrap|update|set|count|print|freeze|export|log)(_|$)"
 )
-_EVALUATION = re.compile(
+_EVALUATION = lazily(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|testing|infer|inference|predict|prediction"
     r"|accuracy)(_|$)"
 )
-_TRAINING = re.compile(r"(^|_)(train|training|fit|finetune)(_|$)")
-_TRAINS = re.compile(
+_TRAINING = lazily(r"(^|_)(train|training|fit|finetune)(_|$)")
+_TRAINS = lazily(
     r"_*(do_|run_)?(train|training|fit|finetune)(_(one_)?(epoch|step|model|loop|iter|iteration|batch|net|network)s?)?$"
 )
 
 
 # Methods that run a model, those of a model that do not, and functions that do something else with one they are given.
-RUNS = re.compile(
+RUNS = lazily(
     r"^(encode\w*|decode\w*|extract\w*|embed\w*|reconstruct\w*|predict\w*|infer\w*|get_\w*features?|forward_\w+"
     r"|sample\w*|generate\w*|translate\w*|log_prob|nll|compute_loss|score)$"
 )
 NO_FORWARD = frozenset(
     {"eval", "train", "to", "apply", "cuda", "half", "state_dict", "load_state_dict", "parameters", "zero_grad"}
 )
-BUILDS = re.compile(
+BUILDS = lazily(
     r"(^|_)(print|len|str|isinstance|type|getattr|hasattr|setattr|load|save|build|make|create|init|setup|wrap|prepare"
     r"|count|log|info|parameters|summary|compile|copy|deepcopy|append|optimizer|ddp|parallel|to|cuda|register|set|add"
     r"|update|freeze|export)(_|$)"
 )
 # What turns autograd off, and what a decorator that does so is called after.
 STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_grad", "nograd", "no_gradient"})
-SPEAKS_OF_GRADIENTS = re.compile(r"grad|eval|infer")
+SPEAKS_OF_GRADIENTS = lazily(r"grad|eval|infer")
 
 
 @functools.lru_cache(32768)

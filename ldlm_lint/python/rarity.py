@@ -6,12 +6,13 @@ import re
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-_ACCUMULATION = re.compile(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
+_ACCUMULATION = lazily(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
 _STEPS = {"step", "backward", "manual_backward", "zero_grad"}
 _RARE_NAME = re.compile(
     r"(^|_)(should|time_to|do|is|need|needs|will|to|if)_(be_)?(log|print|report|save|eval|valid|vis|plot|sample|summar"
@@ -21,23 +22,23 @@ _RARE_NAME = re.compile(
     r"|final|finished|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every",
     re.I,
 )
-_TROUBLE = re.compile(
+_TROUBLE = lazily(
     r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken",
     re.I,
 )
-_FINITE = re.compile(r"finite|valid($|_)|is_ok|healthy", re.I)
+_FINITE = lazily(r"finite|valid($|_)|is_ok|healthy", re.I)
 _EVALUATION_WORD = re.compile(
     r"(^|_)(eval\w*|val|valid|validation|validate|validating|test|testing|infer\w*|predict)(_|$)", re.I
 )
-_TRAINING_WORD = re.compile(r"^(is_)?train(ing|_mode)?$")
-_COUNTER = re.compile(
+_TRAINING_WORD = lazily(r"^(is_)?train(ing|_mode)?$")
+_COUNTER = lazily(
     r"(^|_)(itr|it|epochs?|batch_?(idx|id)|idx|index|i|n|count|counter|batch)(_|\d|$)|step|iter|updates",
     re.I,
 )
-_TIME = re.compile(
+_TIME = lazily(
     r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
 )
-_BEST = re.compile(r"(^|_)(best|patience)", re.I)
+_BEST = lazily(r"(^|_)(best|patience)", re.I)
 _EVALUATION = re.compile(
     r"^_*(eval\w*|valid(?!ate_(tensor|loss|grad|input|batch|output|shape|value))\w*|val(_\w+)?|test(_\w+)?|infer\w*"
     r"|predict\w*|generate\w*|sample|benchmark\w*|visuali[sz]e\w*|plot\w*|export\w*|save\w*|load\w*)$"

@@ -14,34 +14,35 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpointing import knows_checkpointing
 from ldlm_lint.python.imports import Imported, imports_of
 
 # In a text that is read backwards a call begins with its parenthesis, which is found ten times as fast as a name.
-_CALLED_BACKWARDS = re.compile(rb"\([ \t]*(\w+)(?!\w)(?! fed(?!\w))(?! ssalc(?!\w))")
+_CALLED_BACKWARDS = lazily(rb"\([ \t]*(\w+)(?!\w)(?! fed(?!\w))(?! ssalc(?!\w))")
 _DEFINES = tuple(re.compile(rb"%s[ \t]+([A-Za-z_]\w*)" % word) for word in (b"def", b"class"))
-_BEFORE_DEFINITION = re.compile(rb"[ \t]*(?:async[ \t]+)?")
+_BEFORE_DEFINITION = lazily(rb"[ \t]*(?:async[ \t]+)?")
 _READ = (
     r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*(?:key[ \t]*=[ \t]*)?["']%s["'](?![ \t]*\][ \t]*=[^=])"""
     r"""|["']%s["'][ \t]+(?:not[ \t]+)?in[ \t]+(?:os\.)?environ\b"""
 )
-_COMMENT = re.compile(rb"#[^\n]*")
-_CUDA = re.compile(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
+_COMMENT = lazily(rb"#[^\n]*")
+_CUDA = lazily(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
 _CUDA_WORDS = (b"cuda", b"torch.accelerator", b"Accelerator(", b"accelerator=")
-_CHECKPOINT_WORD = re.compile(rb"ckpt|checkpoint|snapshot", re.I)
+_CHECKPOINT_WORD = lazily(rb"ckpt|checkpoint|snapshot", re.I)
 _STEPS = (b".backward(", b".zero_grad(", b".manual_backward(", b".train_batch(")
-_TRAINING_STEP = re.compile(rb"def training_step\((?<!\wdef training_step\()")
-_OWN_TRAINER = re.compile(rb"trainer\.fit\((?<!\wtrainer\.fit\()")
+_TRAINING_STEP = lazily(rb"def training_step\((?<!\wdef training_step\()")
+_OWN_TRAINER = lazily(rb"trainer\.fit\((?<!\wtrainer\.fit\()")
 _TRAINING_WORDS = (*_STEPS, b"Trainer(", b"trainer.fit(", b"def training_step(")
-_REMOVAL = re.compile(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
+_REMOVAL = lazily(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
 _REMOVAL_WORDS = (b"remove(", b"unlink(", b"rmtree(")
-_OTHER_FILES = re.compile(
+_OTHER_FILES = lazily(
     rb"(?<![a-z])(?:tmp|lock|cache)|(?<![a-z])temp(?![a-z])|\.log\b|log_?file|init_file|socket"
     # One file under a fixed name is no rotation of numbered ones.
     rb"|[\"'][^\"'{}*%]*\.\w+[\"']",
     re.I,
 )
-_ROTATION = re.compile(
+_ROTATION = lazily(
     rb"save_total_limit|total_limit|max_keep|keep_last|keep_latest|max_to_keep|keep_checkpoint|keep_n\b|num_to_keep|save_top_k"
     rb"|max_checkpoints|checkpoint_history|rotate_checkpoint|cleanup_checkpoint|cleanup_old|remove_old|delete_old|prune_checkpoint|n_saved"
     rb"|clean_checkpoint|num_keep|save_last_n|keep_every"
@@ -51,10 +52,10 @@ _ROTATION_WORDS = (
     *(b"cleanup_", b"remove_old", b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"save_last_n"),
 )
 # What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others.
-_OWN_ROTATION = re.compile(
+_OWN_ROTATION = lazily(
     rb"^def _keep_last\(path, before, after, keep=\d+\):\r?\n(?:[ \t]+[^\n]*\n|[ \t\r]*\n)*", re.M
 )
-_REPLACES_LOAD = re.compile(rb"\b(?:torch|th)\.load[ \t]*=(?!=)")
+_REPLACES_LOAD = lazily(rb"\b(?:torch|th)\.load[ \t]*=(?!=)")
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import ast
 import os.path
-import re
 import sys
 import warnings
 from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.rebuild import rebuild
 from ldlm_lint.python.syntax import parsed, required
 from ldlm_lint.python.walks import depth, depth_at_most
 from ldlm_lint.source import Source
 
 _LINES_BEFORE_ERROR = 60
-_EMPTY_BLOCK = re.compile(r"expected an indented block after .* on line (\d+)$")
+_EMPTY_BLOCK = lazily(r"expected an indented block after .* on line (\d+)$")
 # What goes through a tree by calling itself needs up to three calls a level, above those that it was called from.
 _CALLS_PER_LEVEL, _CALLS_BEFORE = 3, 100
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import TextIO
 from xml.etree import ElementTree
 
 from ldlm_lint.model import Finding, Problem
+from ldlm_lint.patterns import lazily
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import rule_url, shown_path, unsaid
 from ldlm_lint.report.concise import line
@@ -16,7 +16,7 @@ from ldlm_lint.report.view import View
 
 NAME = "ldlm-lint"
 # What XML 1.0 cannot hold, not even escaped.
-_FOREIGN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FOREIGN = lazily("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write(view: View, stream: TextIO) -> None:

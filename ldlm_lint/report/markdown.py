@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
 from ldlm_lint.model import Applicability, Finding, Report
+from ldlm_lint.patterns import lazily
 from ldlm_lint.report import summary
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import fixable, rule_url, severities, shown_path, unsaid
@@ -15,7 +15,7 @@ from ldlm_lint.report.view import View
 
 # GitHub refuses a summary of more than 1 MiB.
 MOST_BYTES = 900_000
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$])")
+_SPECIAL = lazily(r"([\\`*_\[\]<>|#~$])")
 
 
 def write(view: View, stream: TextIO) -> None:

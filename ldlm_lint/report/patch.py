@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ldlm_lint.model import Edit
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_NEWLINE = re.compile(r"\r\n|\r|\n")
+_NEWLINE = lazily(r"\r\n|\r|\n")
 
 
 class Change(NamedTuple):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.patterns import lazily
 
 GRADIENT_ACCUMULATION_FIXED = Rule(
     code="W7306",
@@ -67,19 +68,19 @@ BATCH_SIZE_DRIFT = Rule(
 
 RULES = (GRADIENT_ACCUMULATION_FIXED, BATCH_SIZE_DRIFT)
 
-_ACCUMULATION = re.compile(
+_ACCUMULATION = lazily(
     r"(?:(?:training|train|trainer|num|n|no)_)*"
     r"(?:(?:gradients?|grads?)_?acc(?:um|umulate|umulation)?(?:_?(?:steps?|iters?|batches|freq|factor|num|n))?"
     r"|accum(?:ulate|ulation)?_?(?:steps?|iters?|freq|factor|grad_batches|grad|gradients?)"
     r"|update_freq|ga_?steps|gas)"
 )
-_WORLD = re.compile(
+_WORLD = lazily(
     r"(?:(?:global|total|local|num|n|get|data_parallel|dp|ddp)_?)*"
     r"(?:world_?size|world|n?gpus?|n?nodes|nnodes|nproc\w*|num_processes|machines|devices|device_count|dp_size|data_parallel_size|dp_degree|replicas)"
     r"(?:_per_node|_?count|_?num)?"
 )
-_BATCH = re.compile(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
-_GLOBAL_BATCH = re.compile(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
+_BATCH = lazily(r"(?:\w*_)?(?:batch|bs|bsz|mbs|gbs|batchsize|batch_size|micro_batch)(?:_\w*)?")
+_GLOBAL_BATCH = lazily(r"(?:\w*_)?(?:global|total|effective|target)_(?:train_)?(?:batch\w*|bsz?)")
 
 
 def _plain(name: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Reference, Rule
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import Draft, View, drop, members
 from ldlm_lint.rules.settings import Value
 
@@ -13,8 +14,8 @@ _NAME = "CUDA_DEVICE_MAX_CONNECTIONS"
 NAMES = (_NAME,)
 
 # Tensor and sequence parallelism rely on one queue; so does Megatron, apart from its own FSDP.
-_NEEDS_ONE = re.compile(r"megatron|tensor[-_]model[-_]parallel|sequence[-_]parallel|tensor[-_]parallel|context[-_]parallel", re.I)
-_SHARDS = re.compile(r"--use[-_](?:torch[-_]fsdp2|megatron[-_]fsdp|fsdp2?)\b|--fsdp\b(?![ =](?:[\"']{2}|False|false|0))")
+_NEEDS_ONE = lazily(r"megatron|tensor[-_]model[-_]parallel|sequence[-_]parallel|tensor[-_]parallel|context[-_]parallel", re.I)
+_SHARDS = lazily(r"--use[-_](?:torch[-_]fsdp2|megatron[-_]fsdp|fsdp2?)\b|--fsdp\b(?![ =](?:[\"']{2}|False|false|0))")
 
 _MEGATRON = Reference(
     "Megatron-LM's checks of CUDA_DEVICE_MAX_CONNECTIONS",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ldlm_lint.model import Applicability, Edit, Probe, Reference, Rule, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, Plan, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -20,13 +21,13 @@ _EFFECTS = {
     _CHECKS: "every collective runs a barrier and a comparison of shapes first",
 }
 # A variable that is not the same in all processes of a machine, or may not be.
-_DISTINCT = re.compile(r"rank|proc|pid|local|task|worker|gpu|uuid|random|\$\$|%p", re.I)
-_PER_NODE = re.compile(r"(?:NODE|GROUP|MACHINE|HOST)_?RANK|NUM_?(?:TASKS|PROCS|GPUS)|N?PROC_?PER_?NODE", re.I)
-_UNKNOWN = re.compile(r"\$(?:\w+|\{\w+\})")
-_STREAMS = re.compile(r"(?:/dev/)?(?:stdout|stderr|null)|/dev/.*", re.I)
+_DISTINCT = lazily(r"rank|proc|pid|local|task|worker|gpu|uuid|random|\$\$|%p", re.I)
+_PER_NODE = lazily(r"(?:NODE|GROUP|MACHINE|HOST)_?RANK|NUM_?(?:TASKS|PROCS|GPUS)|N?PROC_?PER_?NODE", re.I)
+_UNKNOWN = lazily(r"\$(?:\w+|\{\w+\})")
+_STREAMS = lazily(r"(?:/dev/)?(?:stdout|stderr|null)|/dev/.*", re.I)
 # Words of NCCL's log at INFO, as a script greps for them.
-_OF_LOG = re.compile(r"NCCL INFO|\bNET/|\bvia (?:P2P|SHM)|Init (?:COMPLETE|START)|Connected all")
-_SUFFIX = re.compile(r"\.(?:log|txt|out)(?=[\"']?\Z)")
+_OF_LOG = lazily(r"NCCL INFO|\bNET/|\bvia (?:P2P|SHM)|Init (?:COMPLETE|START)|Connected all")
+_SUFFIX = lazily(r"\.(?:log|txt|out)(?=[\"']?\Z)")
 
 _DEBUG = Reference("NCCL_DEBUG", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug")
 _DEBUG_FILE = Reference(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules import (
     environment_aliases,
     environment_allocator,
@@ -38,7 +39,7 @@ _TOPICS = (
     environment_connections,
 )
 # A comment that speaks of another unit than seconds.
-_OTHER_UNIT = re.compile(r"\bmin|\bms\b|milli|hour|\bhrs?\b|\bh\b", re.I)
+_OTHER_UNIT = lazily(r"\bmin|\bms\b|milli|hour|\bhrs?\b|\bh\b", re.I)
 _NAMES = frozenset(name for topic in (environment_watchdog, *_TOPICS) for name in topic.NAMES)
 
 

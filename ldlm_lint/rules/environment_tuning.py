@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -27,7 +28,7 @@ _TUNABLES = (
 )
 NAMES = (*_TRANSPORTS, *_TUNABLES, "NCCL_SOCKET_IFNAME")
 # Words by which a comment says why a transport has to go, so that the line is no leftover.
-_EXPLAINED = re.compile(
+_EXPLAINED = lazily(
     r"because|since|due to|avoid|fix|work-?around|hang|hung|stuck|dead-?lock|driver|iommu|\bacs\b|\bbugs?\b|issue|support"
     r"|doesn't|does not|cannot|can't|no (?:ib|infiniband|nvlink|p2p|rdma)\b|without|not available|unavailable|need|require|\bif\b"
     r"|\bonly\b|geforce|rtx|[345]0[5-9]0|a6000|l40|consumer|ethernet|\bvms?\b|virtual|container|docker|cloud|aws|azure|gcp"
@@ -35,8 +36,8 @@ _EXPLAINED = re.compile(
     re.I,
 )
 # RCCL reads the same names, and AMD recommends values for some of its machines.
-_ROCM = re.compile(r"rocm|\brccl|\bHIP_VISIBLE|\bHSA_", re.I)
-_DETERMINISTIC = re.compile(r"determinis", re.I)
+_ROCM = lazily(r"rocm|\brccl|\bHIP_VISIBLE|\bHSA_", re.I)
+_DETERMINISTIC = lazily(r"determinis", re.I)
 
 _DEBUGGING = Reference(
     "NCCL: environment variables for debugging",

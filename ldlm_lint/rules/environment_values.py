@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_aliases import RENAMED
 from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, members, rewrite, rewrites
 from ldlm_lint.rules.environment_watchdog import (
@@ -47,10 +48,10 @@ NAMES = (*_NUMBERS, *_SWITCHES, _IB_TIMEOUT, _THREADS, _SOCKETS)
 
 _MOST_THREADS, _MOST_SOCKETS = 16, 64
 _LARGEST_INT = 2**31 - 1
-_NUMBER = re.compile(r"\s*[+-]?\d+")
-_DURATION = re.compile(r"(\d{1,15})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|ms)", re.I)
+_NUMBER = lazily(r"\s*[+-]?\d+")
+_DURATION = lazily(r"(\d{1,15})\s*(s|secs?|seconds?|m|mins?|minutes?|h|hours?|ms)", re.I)
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "ms": 0.001}
-_SCIENTIFIC = re.compile(r"\d+(?:\.\d+)?[eE]\+?\d{1,2}")
+_SCIENTIFIC = lazily(r"\d+(?:\.\d+)?[eE]\+?\d{1,2}")
 _ON, _OFF = frozenset({"on", "enable", "enabled"}), frozenset({"off", "disable", "disabled"})
 
 _LOOKUP = Reference(

@@ -6,13 +6,13 @@ it would like best first; which settings can really be taken out of a file is kn
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
 
@@ -20,7 +20,7 @@ TRUE = frozenset({"y", "yes", "1", "t", "true"})
 FALSE = frozenset({"n", "no", "0", "f", "false"})
 OUTSIDE_TESTS = Claim("stands-outside-tests")
 
-_INTEGER = re.compile(r"\s*([+-]?\d+)")
+_INTEGER = lazily(r"\s*([+-]?\d+)")
 
 
 class Scene(NamedTuple):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_WORD = re.compile(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+")
+_WORD = lazily(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]+")
 _DIAGNOSTIC = frozenset(
     (
         *("bench", "benchmark", "benchmarks", "check", "debug", "debugger", "debugging", "diag", "diagnose", "diagnostic"),
@@ -17,7 +17,7 @@ _DIAGNOSTIC = frozenset(
     )
 )
 # Names of variables and of a command that hold such a word whatever they are used for.
-_NOT_A_WORD = re.compile(r"\w*(?:NCCL|TORCH_DISTRIBUTED)_DEBUG\w*|\btest\s+(?=[-!\"$])")
+_NOT_A_WORD = lazily(r"\w*(?:NCCL|TORCH_DISTRIBUTED)_DEBUG\w*|\btest\s+(?=[-!\"$])")
 _PROBING = frozenset({"pytest", "unittest"})
 _REACH = 8
 

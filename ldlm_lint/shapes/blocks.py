@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_names import ATTENTION, BLOCK, CONTAINERS, TRANSFORMER
 from ldlm_lint.shapes.meaning import closure, given
 from ldlm_lint.shapes.outline import Outline, dotted, last_name
@@ -12,7 +13,7 @@ from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import nodes_below
 
 _COPIES = frozenset({"copy", "deepcopy"})
-_ATTENDS = re.compile(rb"attn|attention|multihead", re.I)
+_ATTENDS = lazily(rb"attn|attention|multihead", re.I)
 
 
 def may_attend(outline: Outline, owner: Owner, block: ast.expr, model: ast.ClassDef | None) -> bool:

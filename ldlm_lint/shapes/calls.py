@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.batch_size import is_accumulation
 from ldlm_lint.shapes.meaning import calls_of, closure, leads_to
 from ldlm_lint.shapes.outline import Outline, last_name, targets_of
@@ -14,7 +15,7 @@ from ldlm_lint.shapes.walks import nodes_below
 _TORCH = ("torch",)
 _SAVES = frozenset({"save", "save_file", "save_model"})
 _REMOVALS = frozenset({"remove", "unlink", "rmtree"})
-_FUSED = re.compile(rb"\bfused\b")
+_FUSED = lazily(rb"\bfused\b")
 _DIVISIONS = (ast.Div, ast.FloorDiv)
 
 

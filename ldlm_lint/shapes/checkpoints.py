@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING, SAVE_HELPER, SAVE_METHODS, SMALL
 from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
@@ -17,7 +17,7 @@ _SAVES = frozenset({"save", "save_file", "save_model"})
 _TRAINING_ARGUMENTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
 _LIGHTNINGS = ("lightning", "pytorch_lightning")
 _LEARNING_WORDS = ("backward", "zero_grad", "train", "optimize_parameters")
-_IDENTIFIER = re.compile(rb"[A-Za-z_]\w*")
+_IDENTIFIER = lazily(rb"[A-Za-z_]\w*")
 # Counters that most trainings have, which are found faster than any.
 _COMMON = ("range", "enumerate", "step", "epoch", "global_step")
 _SAVING_WORDS = ("save", "snapshot")

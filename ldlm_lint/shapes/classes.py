@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
-import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shapes.meaning import stood_for
 from ldlm_lint.shapes.outline import Outline
 
 _MODELS = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
 # Begins with its letters, so that the search skips to them.
-_REBOUND = re.compile(rb"as(?<!\was)\s+(?:Module|LightningModule|PreTrainedModel|ModelMixin)\b")
-_LIBRARY = re.compile(r"(torch|lightning|pytorch_lightning|transformers|diffusers)\b")
+_REBOUND = lazily(rb"as(?<!\was)\s+(?:Module|LightningModule|PreTrainedModel|ModelMixin)\b")
+_LIBRARY = lazily(r"(torch|lightning|pytorch_lightning|transformers|diffusers)\b")
 _DEPTH = 4
 
 

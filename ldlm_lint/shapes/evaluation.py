@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.model_names import (
     BUILDS,
     NO_FORWARD,
@@ -25,9 +25,9 @@ from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
 from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import FIELDS
 
-_CALLED_BACKWARDS = re.compile(rb"\(([ \t\r\n\f\\]*)(\w+)(?!\w)")
+_CALLED_BACKWARDS = lazily(rb"\(([ \t\r\n\f\\]*)(\w+)(?!\w)")
 # A comment between a name and its call: no name can be told then.
-_BROKEN_CALL = re.compile(rb"#[^\n]*\n[ \t\r\n\f]*\(")
+_BROKEN_CALL = lazily(rb"#[^\n]*\n[ \t\r\n\f]*\(")
 _PASSED_ON = frozenset({"forward", "module", "__call__"})
 MODE, REPETITION = "mode", "repetition"
 """What a caller has to do besides calling: put the model into evaluation mode, or run a loop of its own."""

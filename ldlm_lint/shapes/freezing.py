@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.freezing_names import ALWAYS_MODULES, FREEZES, MAKES, OF_MODULES, SWITCHES, UNWRAPS, WEIGHTS
 from ldlm_lint.shapes.outline import Outline, last_name
 from ldlm_lint.shapes.owners import Owner
@@ -13,7 +13,7 @@ from ldlm_lint.shapes.walks import nodes_below
 
 _FLAG = "requires_grad"
 _WORDS = ("requires_grad", "freez", "set_trainable", "toggle_grad", "setattr")
-_INSIDE = re.compile(rb"\.\s*module\b")
+_INSIDE = lazily(rb"\.\s*module\b")
 # A lambda runs when somebody calls it, as often as they like.
 _REPEATED = (ast.For, ast.AsyncFor, ast.While, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 

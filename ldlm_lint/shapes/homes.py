@@ -6,10 +6,10 @@ Order is not looked at: what a name holds anywhere in its function, or in one ar
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from functools import cached_property
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import (
     CREATES,
     GATHERS,
@@ -31,7 +31,7 @@ from ldlm_lint.shapes.outline import Outline, dotted, last_name
 from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import nodes_below
 
-_TENSOR = re.compile(r"Tensor|^(Float|Int|Bool|Shaped)$")
+_TENSOR = lazily(r"Tensor|^(Float|Int|Bool|Shaped)$")
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _WRAPS = (ast.Starred, ast.Await, ast.NamedExpr, ast.DictComp)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.shapes.homes import Homes
 from ldlm_lint.shapes.meaning import closure
@@ -15,7 +15,7 @@ from ldlm_lint.shapes.owners import Owner
 _PLACES = (ast.Call, ast.FormattedValue, ast.If, ast.While, ast.IfExp, ast.Assert)
 _WHOLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.Dict, ast.List, ast.Tuple)
 _FINITE_TESTS = frozenset({"isnan", "isinf", "isfinite"})
-_BACKWARD = re.compile(rb"backward" + GAP + rb"\(")
+_BACKWARD = lazily(rb"backward" + GAP + rb"\(")
 _COMPARES = frozenset({"equal", "allclose"})
 
 

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shapes.meaning import closure, identifiers, leads_to, mentions
 from ldlm_lint.shapes.outline import Outline, dotted, last_name
 
@@ -13,9 +14,9 @@ from ldlm_lint.shapes.outline import Outline, dotted, last_name
 _SPEAKS = re.compile(r"loss|criterion|entropy|kl_div", re.I)
 _BOUNDS = frozenset({"clamp", "clamp_", "clip", "clip_", "clamp_max", "clamp_max_"})
 _LESSER = frozenset({"min", "minimum"})
-_NORMALIZERS = re.compile(r"\.?(^|\.)_*l2_?norm(aliz|alis)?(e|ed)?$", re.I)
+_NORMALIZERS = lazily(r"\.?(^|\.)_*l2_?norm(aliz|alis)?(e|ed)?$", re.I)
 _NORMS = frozenset({"norm", "vector_norm"})
-_SQUARES = re.compile(rb"\*\*|\b(?:pow|square)\b")
+_SQUARES = lazily(rb"\*\*|\b(?:pow|square)\b")
 
 
 def speaks_of_loss(outline: Outline, nodes: Iterable[ast.AST]) -> bool:

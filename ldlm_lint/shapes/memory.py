@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_names import BUILDERS, CLONES, CONTAINERS, DEPTHS, SWITCH, SWITCH_CALL, TRANSFORMER
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.shapes.blocks import attends, may_attend
@@ -15,7 +16,7 @@ from ldlm_lint.shapes.outline import GAP, Outline, has_any, last_name
 from ldlm_lint.shapes.owners import FUNCTIONS, Owner
 from ldlm_lint.shapes.walks import nodes_below
 
-_PART = re.compile(r"(Block|Layer|Stage)$")
+_PART = lazily(r"(Block|Layer|Stage)$")
 _LOADER = "from_pretrained"
 _FOREIGN = (b"from_pretrained", b"Transformer", *(one.encode() for one in DEPTHS))
 _SWITCH_WORDS = (b"ckpt", b"checkpoint", b"remat", b"recompute", b"_cp")
@@ -23,7 +24,7 @@ _CONTAINER = (b"ModuleList", b"ModuleDict", b"Sequential", b"append", b"clones")
 # What every call that may build a stack has on its lines.
 _PUTS_TOGETHER = ("ModuleList", "ModuleDict", "Sequential", "append", "clones", _LOADER, *DEPTHS, "**")
 _ENCODERS = ("Transformer", "TransformerEncoder", "TransformerDecoder")
-_GENERATIVE = re.compile(r"For(?:CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)")
+_GENERATIVE = lazily(r"For(?:CausalLM|Seq2SeqLM|ConditionalGeneration|MaskedLM|Vision2Seq|ImageTextToText)")
 _ASKS = GAP + rb"\." + GAP + rb"(?:named_)?parameters\b"
 _SETTINGS = ("Config", "Args", "Arguments")
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp)

@@ -8,13 +8,13 @@ a condition that hangs on a word looks at a few of them where the tree has ten t
 from __future__ import annotations
 
 import ast
-import re
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shapes.walks import FIELDS, nodes_below
 
 BLOCKS: dict[type[ast.AST], tuple[str, ...]] = {
@@ -30,7 +30,7 @@ if hasattr(ast, "TryStar"):
 
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 # A number may stand right in front of it.
-_FOR = re.compile(rb"for(?!\w)(?<![A-Za-z_]for)")
+_FOR = lazily(rb"for(?!\w)(?<![A-Za-z_]for)")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _Owner = TypeVar("_Owner")
 Lines = tuple[int, int]

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shapes.losses import speaks_of_loss
 from ldlm_lint.shapes.outline import Outline, dotted, last_name, targets_of
 from ldlm_lint.shapes.owners import FUNCTIONS, Owner
@@ -14,9 +15,9 @@ from ldlm_lint.shapes.walks import nodes_below
 
 _BACKWARD = frozenset({"backward", "manual_backward", "backward_step"})
 _DIFFERENTIATES = ("backward", "manual_backward")
-_SCALER = re.compile(r"scaler$", re.I)
+_SCALER = lazily(r"scaler$", re.I)
 _STEP_WORDS = ("backward", "caler", "CALER")
-_NOT_FINITE = re.compile(r"^(is_?nan|is_?inf|is_?finite|isnan_?any|has_?(nan|inf)\w*|is_?(nan_?or_?inf|inf_?or_?nan)\w*)$")
+_NOT_FINITE = lazily(r"^(is_?nan|is_?inf|is_?finite|isnan_?any|has_?(nan|inf)\w*|is_?(nan_?or_?inf|inf_?or_?nan)\w*)$")
 _FINITE_WORDS = ("nan", "inf", "finite")
 _LEAVES = (ast.Continue, ast.Break, ast.Return)
 _SUMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import Skim
 from ldlm_lint.shapes.outline import GAP, Outline
 
-_STEPS = re.compile(rb"step" + GAP + rb"\(" + GAP + rb"\)")
+_STEPS = lazily(rb"step" + GAP + rb"\(" + GAP + rb"\)")
 # As the checkers have it for the name of a method, here in a text; each begins with letters, which a search finds fastest by themselves.
 _SCHEDULES = (
     *(re.compile(rb"%s_(?:\w+_)?(?:lr|learning_rates?|sched\w*)(?!\w)" % one) for one in (b"update", b"step")),
     *(re.compile(rb"%s_(?:update|step)(?!\w)" % one) for one in (rb"lr(?<!\wlr)", rb"sched(?<!\wsched)\w*")),
 )
-_LETTER = re.compile(rb"\w")
+_LETTER = lazily(rb"\w")
 
 
 def trains(outline: Outline) -> bool:

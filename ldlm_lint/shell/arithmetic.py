@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 import operator
-import re
 from collections.abc import Callable
+
+from ldlm_lint.patterns import lazily
 
 _OPERATIONS = {
     ast.Add: operator.add,
@@ -15,7 +16,7 @@ _OPERATIONS = {
     ast.Mod: operator.mod,
 }
 _DIVISIONS = (ast.FloorDiv, ast.Mod)
-_EXPANSION = re.compile(r"\$\{?(\w+)\}?")
+_EXPANSION = lazily(r"\$\{?(\w+)\}?")
 MAX_CHARACTERS = 400
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tree_sitter import Node
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin, Value
 from ldlm_lint.shell import bindings, handed, tree, words
 from ldlm_lint.shell.drafts import Draft
@@ -18,16 +19,16 @@ from ldlm_lint.shell.text import Text, byte_offset
 from ldlm_lint.shell.values import Outside, Variables
 
 # tree-sitter-bash takes `--rdzv_id=1` at the head of a line for an assignment.
-_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_NAME = lazily(r"[A-Za-z_]\w*", re.ASCII)
 _ARITHMETIC = ("c_style_for_statement",)
-_ALL_EXPORTED = re.compile(
+_ALL_EXPORTED = lazily(
     rb"(?:^|;)[ \t]*set[ \t]+(?:-[a-zA-Z]*a[a-zA-Z]*\b|-o[ \t]+allexport\b|(?P<off>\+[a-zA-Z]*a[a-zA-Z]*\b|\+o[ \t]+allexport\b))", re.M
 )
 _KEYWORDS = frozenset({"time", "coproc"})
 _LOCAL = frozenset({"local", "declare", "typeset"})
-_GLOBAL_FLAG = re.compile(r"-[a-zA-Z]*g[a-zA-Z]*")
-_EXPORT_FLAG = re.compile(r"-[a-zA-Z]*x[a-zA-Z]*")
-_NO_EXPORT_FLAG = re.compile(r"-[a-zA-Z]*[nfp][a-zA-Z]*")
+_GLOBAL_FLAG = lazily(r"-[a-zA-Z]*g[a-zA-Z]*")
+_EXPORT_FLAG = lazily(r"-[a-zA-Z]*x[a-zA-Z]*")
+_NO_EXPORT_FLAG = lazily(r"-[a-zA-Z]*[nfp][a-zA-Z]*")
 
 
 def read(

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from tree_sitter import Node
 
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.reaching import Call, Change, Step
 from ldlm_lint.shell.text import Text
@@ -16,8 +17,8 @@ _NAME = re.compile(rb"[A-Za-z_]\w*")
 # Builtins that give values to the names behind them.
 _READERS = frozenset({"read", "mapfile", "readarray", "getopts", "printf"})
 _PRINTF = re.compile(rb"-v[ \t]*([A-Za-z_]\w*)")
-_ARITHMETIC = re.compile(rb"(?:\(\(|\blet[ \t])([^\n]*)")
-_CHANGED = re.compile(rb"(?<!\w)([A-Za-z_]\w*)[ \t]*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)[ \t]*([A-Za-z_]\w*)")
+_ARITHMETIC = lazily(rb"(?:\(\(|\blet[ \t])([^\n]*)")
+_CHANGED = lazily(rb"(?<!\w)([A-Za-z_]\w*)[ \t]*(?:(?:[-+*/%&|^]|<<|>>)?=(?!=)|\+\+|--)|(?:\+\+|--)[ \t]*([A-Za-z_]\w*)")
 
 
 def steps(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Step]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
+from ldlm_lint.patterns import lazily
+
 SUFFIXES = frozenset({".sh", ".bash", ".sbatch", ".slurm"})
-_SHEBANG = re.compile(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?(?:bash|sh|dash|zsh|ksh)\b")
+_SHEBANG = lazily(rb"#![ \t]*(?:/\S*/)?(?:env[ \t]+(?:-S[ \t]+)?)?(?:/\S*/)?(?:bash|sh|dash|zsh|ksh)\b")
 _BOM = b"\xef\xbb\xbf"
 
 

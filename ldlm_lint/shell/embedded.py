@@ -6,12 +6,12 @@ other files is dropped; a here-document that is written to a file or that the sh
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
 from ldlm_lint.model import Finding
+from ldlm_lint.patterns import lazily
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE
 from ldlm_lint.shell import tree
@@ -19,9 +19,9 @@ from ldlm_lint.shell.inner_shells import padding
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.source import Kind, Source
 
-_PYTHON = re.compile(r"(?:\S*/)?python[\d.]*")
-_OPTION = re.compile(r"-[bBdEiIOqsSuvx]+")
-_EXPANDED = re.compile(rb"[$`\\]")
+_PYTHON = lazily(r"(?:\S*/)?python[\d.]*")
+_OPTION = lazily(r"-[bBdEiIOqsSuvx]+")
+_EXPANDED = lazily(rb"[$`\\]")
 _WRAPPERS = frozenset({"nohup", "time", "exec", "command", "env", "srun", "uv", "run", "poetry", "timeout"})
 # What a stretch of Python answers for without a place in the project.
 _OWN_CLAIMS = frozenset(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.script import Expansion, Reading
 from ldlm_lint.shell.text import Text
 
-_IN_DATA = re.compile(rb"\$\{?[!#]?([A-Za-z_]\w*)")
+_IN_DATA = lazily(rb"\$\{?[!#]?([A-Za-z_]\w*)")
 _PRINTERS = ("echo", "printf")
 _BINDERS = ("variable_assignment", "declaration_command", "unset_command", "for_statement", "subscript")
 _DEFAULTS = (":=", "=")

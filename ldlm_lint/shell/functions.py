@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launchers, words
 from ldlm_lint.shell.reaching import Call
 from ldlm_lint.shell.regions import Region
@@ -13,10 +14,10 @@ from ldlm_lint.shell.script import Launch, Word
 from ldlm_lint.shell.text import Text
 from ldlm_lint.shell.values import Variables
 
-_ALL = re.compile(r"\$(?:[@*]|\{[@*](?::(\d+))?\})")
-_ONE = re.compile(r"\$(?:(\d)|\{(\d+)\})")
+_ALL = lazily(r"\$(?:[@*]|\{[@*](?::(\d+))?\})")
+_ONE = lazily(r"\$(?:(\d)|\{(\d+)\})")
 # A function that runs the command that it is given, behind nothing but assignments and well-known wrappers.
-_RUNS = re.compile(rb"(?:^|[;&|({]|\bthen|\bdo|\belse|!)[ \t\n]*(?:(?:\w+=\S*|nohup|time|exec|command|env|eval)[ \t]+)*\"?\$(?:[@*]|\{[@*]\})\"?", re.M)
+_RUNS = lazily(rb"(?:^|[;&|({]|\bthen|\bdo|\belse|!)[ \t\n]*(?:(?:\w+=\S*|nohup|time|exec|command|env|eval)[ \t]+)*\"?\$(?:[@*]|\{[@*]\})\"?", re.M)
 _MOST_CALLS = 50
 
 

@@ -11,18 +11,19 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.drafts import Draft
 from ldlm_lint.shell.script import Block, Form, Statement
 from ldlm_lint.shell.statements import Part, Statements
 from ldlm_lint.shell.text import Text
 
-_SETTING = re.compile(r"[\"']?([A-Za-z_]\w*)=")
-_EXPORT = re.compile(r"[\"']?--export(?:=|$)")
-_ITEM = re.compile(r"(?:[^,\"']|\"[^\"]*\"|'[^']*')+")
-_ARRAY = re.compile(r"\"?\$\{(\w+)\[[@*]\]\}\"?")
-_HEADER = re.compile(rb"^#SBATCH[ \t]+--export[= \t][ \t]*([^\s#]+)", re.M)
-_HINT = re.compile(rb"\benv\b|--export|[ \t]-x|[ \t]-e|--env|\[[@*]\]")
+_SETTING = lazily(r"[\"']?([A-Za-z_]\w*)=")
+_EXPORT = lazily(r"[\"']?--export(?:=|$)")
+_ITEM = lazily(r"(?:[^,\"']|\"[^\"]*\"|'[^']*')+")
+_ARRAY = lazily(r"\"?\$\{(\w+)\[[@*]\]\}\"?")
+_HEADER = lazily(rb"^#SBATCH[ \t]+--export[= \t][ \t]*([^\s#]+)", re.M)
+_HINT = lazily(rb"\benv\b|--export|[ \t]-x|[ \t]-e|--env|\[[@*]\]")
 _WITH_VALUE = ("-u", "--unset", "-C", "--chdir")
 _TALKERS = frozenset({"echo", "printf", "log", "info"})
 _WRAPPERS = frozenset({"sudo", "nohup", "time", "exec", "command", "numactl"})
@@ -36,7 +37,7 @@ _FLAGS = {
     "nvidia-docker": ("-e", "--env"),
 }
 _SCHEDULERS = frozenset({"srun", "sbatch", "salloc"})
-_REST_OF_LINE = re.compile(rb"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
+_REST_OF_LINE = lazily(rb"[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
 class _Words(NamedTuple):

@@ -12,18 +12,19 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.text import Text
 
-_SHELL = re.compile(r"(?:\S*/)?(bash|sh|dash|zsh)")
-_COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
+_SHELL = lazily(r"(?:\S*/)?(bash|sh|dash|zsh)")
+_COMMAND_OPTION = lazily(r"-[A-Za-z]*c")
 _ELSEWHERE = frozenset({"ssh", "pdsh", "pssh", "echo", "printf", "grep", "su"})
-_OPENING = re.compile(rb"(?<![^\s;&|(])\\\"(?=[^\s\\])")
-_CLOSING = re.compile(rb"\\\"(?=[\s;&|)]|\Z)")
+_OPENING = lazily(rb"(?<![^\s;&|(])\\\"(?=[^\s\\])")
+_CLOSING = lazily(rb"\\\"(?=[\s;&|)]|\Z)")
 # `\$X` is `$X` for the inner shell; one character more in front of it keeps a value unknown that was unknown.
-_DOLLAR = re.compile(rb"\\\$(?=[\w{(?@*#])")
-_NO_LINE_END = re.compile(rb"[^\n]")
-_ESCAPE = re.compile(rb"\\[\"\\`]")
+_DOLLAR = lazily(rb"\\\$(?=[\w{(?@*#])")
+_NO_LINE_END = lazily(rb"[^\n]")
+_ESCAPE = lazily(rb"\\[\"\\`]")
 
 
 class Inner(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin, Value
 from ldlm_lint.shell import templates, words
 from ldlm_lint.shell.launch_code import Code
@@ -14,9 +15,9 @@ from ldlm_lint.shell.reaching import Change, Step
 from ldlm_lint.shell.script import Assignment, Launch, Word
 from ldlm_lint.shell.text import byte_offset
 
-_WHOLE = re.compile(r"\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))")
-_NAME = re.compile(r"\$\{?#?([A-Za-z_]\w*|\d)")
-_ASSIGNED = re.compile(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)", re.S)
+_WHOLE = lazily(r"\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))")
+_NAME = lazily(r"\$\{?#?([A-Za-z_]\w*|\d)")
+_ASSIGNED = lazily(r"([+~]{0,2}[A-Za-z_][\w./@-]*)=(.*)", re.S)
 # A substitution is one word, whatever blanks stand in it.
 _TOKEN = re.compile(r"(?:\$\((?:[^()]|\([^()]*\))*\)|[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 # An element of an array; a comment in it is one as well.

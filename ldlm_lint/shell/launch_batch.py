@@ -7,17 +7,18 @@ from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Finding, Fix
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, drifts, is_accumulation, is_world_size
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Assignment, Form
 
-_ARITHMETIC = re.compile(r"\"?\$\(\((.*)\)\)\"?", re.S)
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_ROUNDED_UP = re.compile(r"\+[^/()]*-\s*1\s*\)\s*/|-\s*1\s*\)\s*/[^/]*\+\s*1|/[^/]*\+\s*1\s*$")
-_TEST = re.compile(r"^[^#\n]*(?:\[|\(\(|\btest\b|\bassert)[^\n]*(?:-ne|-eq|!=|==)[^\n]*$", re.M)
-_REMAINDER = re.compile(r"^[^#\n]*(?:\(\(|\[|\bexpr\b|\blet\b)[^\n]*[\w)}\s]%\s*[$({\w][^\n]*$", re.M)
+_ARITHMETIC = lazily(r"\"?\$\(\((.*)\)\)\"?", re.S)
+_NAME = lazily(r"[A-Za-z_]\w*")
+_ROUNDED_UP = lazily(r"\+[^/()]*-\s*1\s*\)\s*/|-\s*1\s*\)\s*/[^/]*\+\s*1|/[^/]*\+\s*1\s*$")
+_TEST = lazily(r"^[^#\n]*(?:\[|\(\(|\btest\b|\bassert)[^\n]*(?:-ne|-eq|!=|==)[^\n]*$", re.M)
+_REMAINDER = lazily(r"^[^#\n]*(?:\(\(|\[|\bexpr\b|\blet\b)[^\n]*[\w)}\s]%\s*[$({\w][^\n]*$", re.M)
 _DEPTH = 4
 _REASON = "whether to fail, to round up or to adjust the learning rate is for the author to say"
 

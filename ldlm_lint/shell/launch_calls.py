@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_arguments import arguments, values
 from ldlm_lint.shell.launch_code import Code
@@ -14,8 +15,8 @@ from ldlm_lint.shell.launch_commands import words_of
 from ldlm_lint.shell.launch_values import is_workers, workers_finding, workers_limit
 from ldlm_lint.shell.script import Launch
 
-_CALLS = re.compile(rb"\.(?:sh|bash|slurm|sbatch)\b")
-_WORKERS = re.compile(rb"workers", re.I)
+_CALLS = lazily(rb"\.(?:sh|bash|slurm|sbatch)\b")
+_WORKERS = lazily(rb"workers", re.I)
 
 
 def too_many_workers(code: Code, options: Mapping[str, object]) -> Iterator[Finding]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tree_sitter import Node
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launchers, tree
 from ldlm_lint.shell.inner_shells import inner_shells, padding
 from ldlm_lint.shell.scanner import scan
@@ -17,7 +17,7 @@ from ldlm_lint.shell.text import Text
 from ldlm_lint.source import Kind, Source
 
 _MOVES = ("cd", "pushd")
-_VARIABLE = re.compile(r'"?\$\{?(\w+)\}?"?')
+_VARIABLE = lazily(r'"?\$\{?(\w+)\}?"?')
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launchers, tree, words
 from ldlm_lint.shell.launch_arguments import Argument, values, written_words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Launch, Word
 from ldlm_lint.shell.text import Text
 
-_WHOLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_WHOLE = lazily(r"\$(?:\{(\w+)\}|(\w+))")
 
 
 def words_of(text: Text, node: Node) -> tuple[Word, ...]:

@@ -8,18 +8,19 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.launch import DEPRECATED_LAUNCHER
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Reading
 from ldlm_lint.shell.text import Text
 
-_MODULE = re.compile(rb"-m(?:[ \t]|\\\n)+(torch\.distributed\.launch)(?![\w.-])")
-_PYTHON = re.compile(rb"(?<![\w./$}-])python3?[ \t]+\Z")
-_USE_ENV = re.compile(rb"^[ \t]+--use[_-]env[ \t]*\\\n|[ \t]+--use[_-]env(?![\w=-])", re.M)
+_MODULE = lazily(rb"-m(?:[ \t]|\\\n)+(torch\.distributed\.launch)(?![\w.-])")
+_PYTHON = lazily(rb"(?<![\w./$}-])python3?[ \t]+\Z")
+_USE_ENV = lazily(rb"^[ \t]+--use[_-]env[ \t]*\\\n|[ \t]+--use[_-]env(?![\w=-])", re.M)
 _SPEAKERS = frozenset({"echo", "printf", "cat", "grep", "egrep", "rg", "sed", "awk", "log", "info", "pkill", "pgrep", "ps", "die", "warn"})
 _DATA = ("comment", "heredoc_body")
-_COMMAND = re.compile(rb"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:\S*/)?python[\d.]*[ \t]+(?:-[A-Zbu]+[ \t]+)*-m[ \t]+\Z")
+_COMMAND = lazily(rb"[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:\S*/)?python[\d.]*[ \t]+(?:-[A-Zbu]+[ \t]+)*-m[ \t]+\Z")
 _REASON = "the script gets no rank argument any more: it has to read LOCAL_RANK from its environment"
 
 

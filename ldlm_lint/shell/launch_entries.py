@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_grammar import Form, Invocation
 from ldlm_lint.shell.script import Launch
@@ -12,18 +13,18 @@ from ldlm_lint.shell.script import Launch
 _DISTRIBUTED = frozenset(
     {"torchrun", "torch.distributed.run", "torch.distributed.launch", "accelerate", "deepspeed", "composer"}
 )
-_TRAINS = re.compile(r"train|fine_?-?tun|distill?|(?<![a-z])(?:sft|dpo|ppo|grpo|rlhf|lora)(?![a-z])", re.I)
-_MAY_TRAIN = re.compile(r"(?:^|/)(?:main|run)(?:_\w+)?(?:\.py)?$", re.I)
-_OTHER_FIRST = re.compile(
+_TRAINS = lazily(r"train|fine_?-?tun|distill?|(?<![a-z])(?:sft|dpo|ppo|grpo|rlhf|lora)(?![a-z])", re.I)
+_MAY_TRAIN = lazily(r"(?:^|/)(?:main|run)(?:_\w+)?(?:\.py)?$", re.I)
+_OTHER_FIRST = lazily(
     r"(?:eval|test|infer|sampl|generat|predict|preproc|process|prepar|convert|export|bench|profil|download|demo|serve|plot|visual"
     r"|extract|tokeni|encode|score|merge|check|report|analy|average|measure|dump|server|count|split|build|make|get)",
     re.I,
 )
-_OTHER = re.compile(rf"(?:^|[_.-]){_OTHER_FIRST.pattern}", re.I)
-_OTHER_FLAGS = re.compile(
+_OTHER = lazily(rf"(?:^|[_.-]){_OTHER_FIRST.pattern}", re.I)
+_OTHER_FLAGS = lazily(
     r"--(?:do[_-])?(?:eval|evaluate|test|inference|predict)(?:[_-]only)?|--mode=(?:eval|test|infer)\w*"
 )
-_TRAIN_FLAGS = re.compile(r"--do[_-]train")
+_TRAIN_FLAGS = lazily(r"--do[_-]train")
 
 
 @functools.lru_cache(maxsize=512)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from typing import NamedTuple
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit, Finding, Related, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, values, written_words
 from ldlm_lint.shell.launch_code import Code
@@ -21,9 +21,9 @@ _NEEDED = 3
 # Commands that hand their options to the Trainer; LLaMA-Factory trains adapters unless it is told otherwise.
 _LLAMA_FACTORY = "llamafactory-cli"
 _TOOLS = (_LLAMA_FACTORY, "trl")
-_OPTION = re.compile(r"--[A-Za-z][\w-]*")
-_VARIABLE = re.compile(r"\"?\$(?:\{\w+(?:\[[@*]\])?(?::?[-+].*)?\}|\w+)\"?")
-_OPEN = re.compile(r"\$[@*]|\$\{[@*]|\$\(")
+_OPTION = lazily(r"--[A-Za-z][\w-]*")
+_VARIABLE = lazily(r"\"?\$(?:\{\w+(?:\[[@*]\])?(?::?[-+].*)?\}|\w+)\"?")
+_OPEN = lazily(r"\$[@*]|\$\{[@*]|\$\(")
 
 
 class _Place(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.launch import TRUNCATED_COMMAND
 from ldlm_lint.shell import launch_lost
 from ldlm_lint.shell.launch_code import Code
@@ -18,17 +19,17 @@ from ldlm_lint.shell.script import Launch, Word
 from ldlm_lint.shell.words import read_word
 from ldlm_lint.source import Source
 
-_QUOTED = re.compile(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_QUOTED = lazily(r"\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 # An escaped blank does not hide the `#` behind it from the author, who took it for a comment.
-_HIDDEN = re.compile(r"\\[^ \t]|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
-_COMMENT = re.compile(r"(?:^|(?<=[ \t]))#.*")
-_LAST_WORD = re.compile(r"\S*$")
-_DASHED = re.compile(r"--?[A-Za-z][\w.-]*(?=[=\s]|$)")
-_OVERRIDE = re.compile(r"[+~]{0,2}[A-Za-z_][\w/@-]*(?:\.[\w/@-]+)+=")
-_ARGUMENT = re.compile(r"[+~]{0,2}\w+=|[^\s;&|]+\.py(?=\s|$)|\"?\$[\w{@*]|\d*>|\|(?!\|)")
-_NAMED = re.compile(r"--?\w|[+~]{0,2}\w[\w./@-]*=")
-_TOKEN = re.compile(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
-_ENDED = re.compile(r";;|<<(?!<)|[;&|]\s*$")
+_HIDDEN = lazily(r"\\[^ \t]|'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_COMMENT = lazily(r"(?:^|(?<=[ \t]))#.*")
+_LAST_WORD = lazily(r"\S*$")
+_DASHED = lazily(r"--?[A-Za-z][\w.-]*(?=[=\s]|$)")
+_OVERRIDE = lazily(r"[+~]{0,2}[A-Za-z_][\w/@-]*(?:\.[\w/@-]+)+=")
+_ARGUMENT = lazily(r"[+~]{0,2}\w+=|[^\s;&|]+\.py(?=\s|$)|\"?\$[\w{@*]|\d*>|\|(?!\|)")
+_NAMED = lazily(r"--?\w|[+~]{0,2}\w[\w./@-]*=")
+_TOKEN = lazily(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
+_ENDED = lazily(r";;|<<(?!<)|[;&|]\s*$")
 _REASON = "the launcher gets arguments with which it may never have run"
 
 

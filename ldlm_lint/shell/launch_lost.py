@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_grammar import Form, Invocation
 from ldlm_lint.shell.script import Launch, Word
 
-_NAMED = re.compile(r"--?[A-Za-z]|[+~]{0,2}\w[\w./@-]*=")
-_REDIRECTION = re.compile(r"(?:\d|&)?(?:>|<)|\|")
+_NAMED = lazily(r"--?[A-Za-z]|[+~]{0,2}\w[\w./@-]*=")
+_REDIRECTION = lazily(r"(?:\d|&)?(?:>|<)|\|")
 _SHOWN = 4
 
 

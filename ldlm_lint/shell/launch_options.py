@@ -11,15 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ldlm_lint import tables
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launchers
 from ldlm_lint.shell.script import Word
 
-_EXPANSION = re.compile(r"\$(?:\{[^{}]*\}|\w+|[@*])")
-_LIST = re.compile(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
-_OF_OPTIONS = re.compile(r"arg|opt|flag|param|setting|dist|launch|config|nccl|env|extra", re.I)
-PROGRAM = re.compile(r".*\.pyc?\"?")
+_EXPANSION = lazily(r"\$(?:\{[^{}]*\}|\w+|[@*])")
+_LIST = lazily(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")
+_OF_OPTIONS = lazily(r"arg|opt|flag|param|setting|dist|launch|config|nccl|env|extra", re.I)
+PROGRAM = lazily(r".*\.pyc?\"?")
 ALIASES = {"torch.distributed.run": "torchrun", "tune": "torchrun"}
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_ASSIGNMENT = lazily(r"[A-Za-z_]\w*=")
 _SHORT = 2
 
 

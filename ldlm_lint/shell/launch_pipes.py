@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from tree_sitter import Node
 
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.launch import PIPELINE_HIDES_FAILURE
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.launch_code import Code
@@ -16,14 +17,14 @@ from ldlm_lint.shell.script import Launch
 from ldlm_lint.source import Source
 
 _OTHER_SHELLS = ("command_substitution", "process_substitution", "function_definition")
-_PIPEFAIL = re.compile(rb"\bpipe_?fail\b", re.I)
-_STATUS = re.compile(rb"\bpipestatus\b", re.I)
-_SOURCED = re.compile(rb"(?:^|[;&|{(]|\bthen|\bdo|\belse)[ \t]*(?:source|\.)[ \t]+([^\n;&|]+)", re.M)
+_PIPEFAIL = lazily(rb"\bpipe_?fail\b", re.I)
+_STATUS = lazily(rb"\bpipestatus\b", re.I)
+_SOURCED = lazily(rb"(?:^|[;&|{(]|\bthen|\bdo|\belse)[ \t]*(?:source|\.)[ \t]+([^\n;&|]+)", re.M)
 # What is sourced for the environment alone, in the words of nearly every cluster.
-_ENVIRONMENT = re.compile(rb"activate|bashrc|profile|conda|/etc/|/opt/|\.env\b|venv|lmod|modules?/|setvars")
-_HEAD = re.compile(rb"(?:#[^\n]*\n)+")
-_DIRECTIVE = re.compile(rb"#(?:SBATCH|PBS|BSUB|\$|COBALT|OAR)\b")
-_PLAIN_SH = re.compile(rb"#![ \t]*(?:\S*/)?(?:env[ \t]+)?(?:\S*/)?(?:sh|dash)\b")
+_ENVIRONMENT = lazily(rb"activate|bashrc|profile|conda|/etc/|/opt/|\.env\b|venv|lmod|modules?/|setvars")
+_HEAD = lazily(rb"(?:#[^\n]*\n)+")
+_DIRECTIVE = lazily(rb"#(?:SBATCH|PBS|BSUB|\$|COBALT|OAR)\b")
+_PLAIN_SH = lazily(rb"#![ \t]*(?:\S*/)?(?:env[ \t]+)?(?:\S*/)?(?:sh|dash)\b")
 _REASON = "other pipelines of the script fail as well then, and `set -e` ends it where one of them does"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Span
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.batch_size import (
     GRADIENT_ACCUMULATION_FIXED,
     is_accumulation,
@@ -21,8 +22,8 @@ from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Form, Launch
 
-_STEPS = re.compile(r"\[?(\d+)\]?")
-_WORKERS = re.compile(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
+_STEPS = lazily(r"\[?(\d+)\]?")
+_WORKERS = lazily(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
 _EVERY_GPU = ("gpu", "auto", "-1")
 _STARTER_OPTIONS = {
     "srun": ("-n", "-N", "--ntasks", "--nodes", "--ntasks-per-node", "--gpus", "--gpus-per-node"),

@@ -5,19 +5,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-HINT = re.compile(
+from ldlm_lint.patterns import lazily
+
+HINT = lazily(
     rb"torchrun|python|accelerate|deepspeed|composer|srun|mpirun|mpiexec|uv[ \t]+run"
     rb"|llamafactory-cli|axolotl|fairseq-|tune[ \t]+run|lightning|fabric[ \t]+run|trl[ \t]|xtuner|litgpt|swift[ \t]"
 )
 
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_PYTHON = re.compile(r"python[\d.]*")
+_ASSIGNMENT = lazily(r"[A-Za-z_]\w*=")
+_PYTHON = lazily(r"python[\d.]*")
 # `python $(which deepspeed) train.py`, `python .venv/bin/torchrun train.py`
-_INSTALLED = re.compile(r"(?:\$\(\s*(?:which|command\s+-v)\s+|.*/bin/)(torchrun|deepspeed|accelerate|composer)\s*\)?")
+_INSTALLED = lazily(r"(?:\$\(\s*(?:which|command\s+-v)\s+|.*/bin/)(torchrun|deepspeed|accelerate|composer)\s*\)?")
 _DIRECT = {
     "torchrun": "torchrun",
     "deepspeed": "deepspeed",

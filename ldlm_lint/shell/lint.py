@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from ldlm_lint.failures import guarded
 from ldlm_lint.model import FileResult, Finding, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules import environment_watchdog
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.settings import Setting, Surroundings, Twin, Value
@@ -23,11 +24,11 @@ from ldlm_lint.shell.script import Assignment, Expansion, Form, Reading, Script
 from ldlm_lint.shell.surroundings import Places
 from ldlm_lint.source import Source, UnreadableError
 
-_ASKS = re.compile(rb"(?:\bprintenv|\b(?:declare|typeset)[ \t]+-p|[ \t]-v)\b")
-_COMMAND_END = re.compile(rb"[\n;&|]")
-_SET = re.compile(rb"\bset(?=[ \t])([^\n;&|]*)")
-_NOUNSET = re.compile(rb"[ \t]-(?:[a-zA-Z]*u|[a-zA-Z]*o[ \t]+nounset)")
-_BASH_NOUNSET = re.compile(rb"\bbash[ \t]+-[a-zA-Z]*u")
+_ASKS = lazily(rb"(?:\bprintenv|\b(?:declare|typeset)[ \t]+-p|[ \t]-v)\b")
+_COMMAND_END = lazily(rb"[\n;&|]")
+_SET = lazily(rb"\bset(?=[ \t])([^\n;&|]*)")
+_NOUNSET = lazily(rb"[ \t]-(?:[a-zA-Z]*u|[a-zA-Z]*o[ \t]+nounset)")
+_BASH_NOUNSET = lazily(rb"\bbash[ \t]+-[a-zA-Z]*u")
 _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 
 

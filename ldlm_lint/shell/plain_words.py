@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
+
 # No part may be read in two ways, or a long word that is like none of these would be read in all of them.
 _BARE = r"[\w./:,@%+=^-]"
 _NAME = r"\$(?:[0-9@*?#]|[A-Za-z_]\w*(?!\w)|\{\w+(?:\[[\w$@*]+\])?(?::\w+)?\})"
@@ -26,17 +28,17 @@ _TILDE = rf"~[\w.-]*(?:/(?:{_BARE}|{_NAME})*)?"
 # A default ends at the first brace, whatever stands in it.
 _QUOTED_DEFAULT = r'\$\{\w+:?[-=](?:[^"\\`$}\n]|\$(?!\{))*\}'
 _WHOLE = rf'"(?:[^"\\`$\n]|\\[^\n]|{_NAME}|{_QUOTED_DEFAULT})*"'
-_WORD = re.compile(
+_WORD = lazily(
     rf"(?:(?P<hard>'[^'\n]*')|(?P<blank>\\ )|(?P<whole>{_WHOLE})|(?P<mixed>{_MIXED}|{_TILDE}))(?=[ \t)]|\Z)", re.ASCII
 )
 # A blank comes first: without one bashlex counts the continued line's end to the word.
-_GAP = re.compile(r"[ \t](?:[ \t]|\\\n)*")
-_LETTERS = re.compile("[a-z]+")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=", re.ASCII)
-_AS_WRITTEN = re.compile(_KEPT, re.ASCII)
-_QUOTE = re.compile("[\"']")
-_QUOTE_OR_ESCAPE = re.compile(r'\\(.)|"')
-_EXPANDED = re.compile(r"(?<!\\)(?:\\\\)*\$")
+_GAP = lazily(r"[ \t](?:[ \t]|\\\n)*")
+_LETTERS = lazily("[a-z]+")
+_ASSIGNMENT = lazily(r"[A-Za-z_]\w*\+?=", re.ASCII)
+_AS_WRITTEN = lazily(_KEPT, re.ASCII)
+_QUOTE = lazily("[\"']")
+_QUOTE_OR_ESCAPE = lazily(r'\\(.)|"')
+_EXPANDED = lazily(r"(?<!\\)(?:\\\\)*\$")
 # Words that mean something else than themselves somewhere in a command, and builtins whose arguments are assignments.
 _RESERVED = frozenset(
     (

@@ -6,6 +6,7 @@ import itertools
 import re
 
 from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.roles import is_diagnostic
 from ldlm_lint.shell.launch_entries import entry_of, is_distributed
@@ -14,15 +15,15 @@ from ldlm_lint.source import Source
 
 COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
 
-_TORCHRUN = re.compile(r"(?:.*/)?(torchrun)|(torch\.distributed\.(?:run|launch))")
-_ONE = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)=1")
-_OPTION = re.compile(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)")
+_TORCHRUN = lazily(r"(?:.*/)?(torchrun)|(torch\.distributed\.(?:run|launch))")
+_ONE = lazily(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)=1")
+_OPTION = lazily(r"--(?:nproc[-_]per[-_]node|num[-_]processes|num[-_]gpus)")
 # Commands that show every variable: a bare `env` or `export -p`, and `${!NCCL_*}`.
-_LISTS = re.compile(
+_LISTS = lazily(
     rb"(?<![\w/.$-])(?:(?:/usr/bin/)?(?:env|printenv)|set|export|declare|typeset)(?P<options>(?:[ \t]+-[a-zA-Z0]+)*)[ \t]*(?=[;&|)<>\n\"'`]|\Z)"
     rb"|\bcompgen\b|\$\{!"
 )
-_TASKS = re.compile(rb"--ntasks-per-node[= ]*(\d+)")
+_TASKS = lazily(rb"--ntasks-per-node[= ]*(\d+)")
 
 
 def scene_of(source: Source, script: Script) -> Scene:

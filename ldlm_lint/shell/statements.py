@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
 from tree_sitter import Node
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import tree
 from ldlm_lint.shell.script import Block, Statement
 from ldlm_lint.shell.text import Text
 
-_REST_OF_LINE = re.compile(rb"[ \t]*;?(?:[ \t]+#[^\n]*|[ \t]*)(?:\n|\Z)")
-_TO_NEXT_COMMAND = re.compile(rb"[ \t]*;[ \t]*(?=[^\s;&|#)])")
-_ONLY_LINE_END = re.compile(rb"[ \t]*(?:#[^\n]*)?(?:\n|\Z)|[ \t]+#")
-_BEFORE_ON_LINE = re.compile(rb"[ \t]*;?[ \t]*\Z")
+_REST_OF_LINE = lazily(rb"[ \t]*;?(?:[ \t]+#[^\n]*|[ \t]*)(?:\n|\Z)")
+_TO_NEXT_COMMAND = lazily(rb"[ \t]*;[ \t]*(?=[^\s;&|#)])")
+_ONLY_LINE_END = lazily(rb"[ \t]*(?:#[^\n]*)?(?:\n|\Z)|[ \t]+#")
+_BEFORE_ON_LINE = lazily(rb"[ \t]*;?[ \t]*\Z")
 # What the next command may see of the one before: its status, its last word.
-_READS_STATUS = re.compile(rb"\$(?:[?_](?!\w)|\{[?_]\})")
-_SUBSTITUTES = re.compile(rb"`|\$\((?!\()|[<>]\(")
+_READS_STATUS = lazily(rb"\$(?:[?_](?!\w)|\{[?_]\})")
+_SUBSTITUTES = lazily(rb"`|\$\((?!\()|[<>]\(")
 _SETTINGS = ("variable_assignment", "variable_assignments", "declaration_command")
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic, words
 
@@ -17,9 +18,9 @@ from ldlm_lint.shell import arithmetic, words
 MAX_VALUES = 16
 _MAX_TEXT = 4_000
 _DEPTH = 6
-_PLAIN = re.compile(r"[^'\"\\$`]+")
-_NAME = re.compile(r"\$(?:([A-Za-z_]\w*)|(\d))", re.ASCII)
-_BRACED = re.compile(r"\$\{([A-Za-z_]\w*|\d+)(?:(:?[-=])|\})", re.ASCII)
+_PLAIN = lazily(r"[^'\"\\$`]+")
+_NAME = lazily(r"\$(?:([A-Za-z_]\w*)|(\d))", re.ASCII)
+_BRACED = lazily(r"\$\{([A-Za-z_]\w*|\d+)(?:(:?[-=])|\})", re.ASCII)
 _ESCAPED_IN_QUOTES = '$`"\\'
 
 

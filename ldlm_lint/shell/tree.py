@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 from collections.abc import Iterator, Mapping
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser, Query, QueryCursor
+
+from ldlm_lint.patterns import lazily
 
 LANGUAGE = Language(tree_sitter_bash.language())
 # One for everything: a query takes as long to make as a script to read.
@@ -43,11 +44,11 @@ KINDS = (
     *("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "region", "error", "missing"),
     *("pipeline", "comment"),
 )
-_GAP = re.compile(rb"(?:[ \t]|\\\n)+")
-_GAP_OR_NONE = re.compile(rb"(?:[ \t]|\\\n)*")
-_ESCAPED_BLANK = re.compile(rb"[ \t]*\\[ \t]")
+_GAP = lazily(rb"(?:[ \t]|\\\n)+")
+_GAP_OR_NONE = lazily(rb"(?:[ \t]|\\\n)*")
+_ESCAPED_BLANK = lazily(rb"[ \t]*\\[ \t]")
 _HEADS = (*(bytes((one,)) for one in b" \t\n;&|(){}`!"), b"")
-_CARRIAGE_RETURN = re.compile(rb"(\\?)\r\n")
+_CARRIAGE_RETURN = lazily(rb"(\\?)\r\n")
 # Where the statements of a block begin: the child token behind which they stand.
 _OPENERS = {
     "program": None,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin, Value
 from ldlm_lint.shell import provenance, templates, words
 from ldlm_lint.shell.reaching import Change, Reaching, Step
@@ -15,10 +16,10 @@ from ldlm_lint.shell.regions import Region
 from ldlm_lint.shell.text import Text, byte_offset
 
 _DEPTH = 12
-_RANGE = re.compile(r"\{(\d{1,4})\.\.(\d{1,4})\}")
-_GLOB = re.compile(r"[*?\[\]{}~]")
-_REFERENCE = re.compile(r"(\"?)\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))\1")
-_ARRAY_WORD = re.compile(r"#[^\n]*|(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+", re.S)
+_RANGE = lazily(r"\{(\d{1,4})\.\.(\d{1,4})\}")
+_GLOB = lazily(r"[*?\[\]{}~]")
+_REFERENCE = lazily(r"(\"?)\$(?:\{(\w+)(?:\[[@*]\])?\}|(\w+))\1")
+_ARRAY_WORD = lazily(r"#[^\n]*|(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+", re.S)
 
 
 Outside = Callable[[str, int], tuple[Value, ...] | None]

@@ -11,22 +11,23 @@ import re
 from types import ModuleType
 from typing import NamedTuple
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.plain_words import PlainWord, plain_words
 
-_PLAIN = re.compile(r"[\w./:,@%+=^-]*")
-_QUOTED = re.compile(r"'([^']*)'|\"([^\"$`\\]*)\"")
-_PARAMETER = re.compile(r"(\"?)\$(?:\{(\w+)\}|([A-Za-z_]\w*))\1")
-_DEFAULT = re.compile(r"(\"?)\$\{(\w+):?[-=](.*)\}\1", re.DOTALL)
+_PLAIN = lazily(r"[\w./:,@%+=^-]*")
+_QUOTED = lazily(r"'([^']*)'|\"([^\"$`\\]*)\"")
+_PARAMETER = lazily(r"(\"?)\$(?:\{(\w+)\}|([A-Za-z_]\w*))\1")
+_DEFAULT = lazily(r"(\"?)\$\{(\w+):?[-=](.*)\}\1", re.DOTALL)
 _UNREADABLE = ("$'", '$"', "`", "$(", "\n")
-_MARKED = re.compile(r"['\"\\]")
+_MARKED = lazily(r"['\"\\]")
 # Double quotes around text and plain expansions: most words of most launch commands, and bashlex is slow.
-_SIMPLE = re.compile(r"""(?:[^"'\\`{}()]|\$\{\w+\}|"(?:[^"'\\`{}()]|\$\{\w+\})*")*""")
+_SIMPLE = lazily(r"""(?:[^"'\\`{}()]|\$\{\w+\}|"(?:[^"'\\`{}()]|\$\{\w+\})*")*""")
 _MASK = "x"
 MAX_CHARACTERS = 20_000
 # `${A:-${B:-…}}` nested deeper than this is unknown.
 _DEPTH = 20
 _DEEPEST = 8
-_NESTING = re.compile(r"[$<>]\(|\$\{|[)}]")
+_NESTING = lazily(r"[$<>]\(|\$\{|[)}]")
 
 
 class Piece(NamedTuple):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.python.skim import without_comments
 
-_AUTOCAST = re.compile(rb"(?<!def )\b(autocast)\s*\(")
-_NOT_IN_FORCE = re.compile(rb"\(\s*False\b|enabled\s*=\s*False\b|float32|torch\.float\b|[\"']cpu[\"']")
-_BFLOAT16 = re.compile(rb"torch\.bfloat16")
-_CHOSEN = re.compile(rb"\bif\b|float16(?<!bfloat16)|\bhalf\b")
+_AUTOCAST = lazily(rb"(?<!def )\b(autocast)\s*\(")
+_NOT_IN_FORCE = lazily(rb"\(\s*False\b|enabled\s*=\s*False\b|float32|torch\.float\b|[\"']cpu[\"']")
+_BFLOAT16 = lazily(rb"torch\.bfloat16")
+_CHOSEN = lazily(rb"\bif\b|float16(?<!bfloat16)|\bhalf\b")
 _LONGEST = 400
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.samplers import Neglect
 from ldlm_lint.project.text import call_text
@@ -26,7 +27,7 @@ _SHARES_OUT = Trait(
     ),
     code=True,
 )
-_MANY_WORKERS = re.compile(rb"\bnum_workers\s*=\s*(?![01]\b|None)")
+_MANY_WORKERS = lazily(rb"\bnum_workers\s*=\s*(?![01]\b|None)")
 
 
 def _sampler_epoch_is_never_set(context: Context, finding: Finding, position: str) -> Verdict:

@@ -8,6 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.model import Applicability, Finding, Fix, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -34,10 +35,10 @@ _SHARDED = Trait(
     re.compile(rb"fully_shard|FullyShardedDataParallel|\bFSDP\b|fsdp_plugin|deepspeed\.initialize"),
     (b"fully_shard", b"FullyShardedDataParallel", b"FSDP", b"fsdp_plugin", b"deepspeed.initialize"),
 )
-_DISTRIBUTED = re.compile(
+_DISTRIBUTED = lazily(
     rb"DistributedDataParallel\(|\bDDP\(|fully_shard|deepspeed\.initialize|\bAccelerator\(|hvd\.init"
 )
-_MEASURES = re.compile(
+_MEASURES = lazily(
     r"(?:^|[/_])(?:eval\w*|test|valid\w*|infer\w*|demo|predict\w*|sampl\w*|fid|inception|lpips|metrics?)(?:[/_.]|$)"
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
@@ -18,7 +19,7 @@ _DETACHES_GRADIENTS = Trait(
     re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd"),
     (b"grad.detach_(", b"dist_autograd", b"distributed.autograd"),
 )
-_SYNCS_ITSELF = re.compile(
+_SYNCS_ITSELF = lazily(
     rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|deepspeed\.initialize|accelerator\.\w|\bAccelerator\("
     rb"|fully_shard|FullyShardedDataParallel"
 )

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 from ldlm_lint.model import Applicability, Finding, Fix, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.rules.environment_watchdog import HEARTBEAT, is_harmless, is_wrong_heartbeat
 from ldlm_lint.shell.lint import settings
 from ldlm_lint.source import Kind
 
-_COMMENT = re.compile(rb"(?:^|(?<=\s))#[^\n]*")
+_COMMENT = lazily(rb"(?:^|(?<=\s))#[^\n]*")
 _TAKES_EFFECT = "in every launch of this program collectives end after %d seconds, no longer after the default of their backend"
 # `NAME=5`, `NAME: "5"`, `environ["NAME"] = "5"`, and `name: NAME` above `value: 5`.
-_SET = re.compile(HEARTBEAT.encode() + rb"(?!\w)[\"']?\]?\s*(?:[:=,]|\bvalue\b\s*:?)\s*(?:value\s*:\s*)?[\"']?([^\s\"',;)}]*)")
+_SET = lazily(HEARTBEAT.encode() + rb"(?!\w)[\"']?\]?\s*(?:[:=,]|\bvalue\b\s*:?)\s*(?:value\s*:\s*)?[\"']?([^\s\"',;)}]*)")
 
 
 def _no_heartbeat_elsewhere_is_wrong(context: Context, finding: Finding, _subject: str) -> Verdict:

@@ -6,19 +6,20 @@ import ast
 import re
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 
-_SCALER = re.compile(r"(^|\.)(Sharded)?GradScaler$")
-_OFF = re.compile(r"enabled\s*=\s*False")
-_TRAINER = re.compile(rb"(?:^|[^\w])(Trainer\()", re.M)
-_LIGHTNING = re.compile(rb"lightning")
+_SCALER = lazily(r"(^|\.)(Sharded)?GradScaler$")
+_OFF = lazily(r"enabled\s*=\s*False")
+_TRAINER = lazily(rb"(?:^|[^\w])(Trainer\()", re.M)
+_LIGHTNING = lazily(rb"lightning")
 _MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
-_RESTORES = re.compile(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\(")
-_REFUSES = re.compile(rb"\[[\"']fused[\"']\]\s*=")
+_RESTORES = lazily(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\(")
+_REFUSES = lazily(rb"\[[\"']fused[\"']\]\s*=")
 
 
 def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict:

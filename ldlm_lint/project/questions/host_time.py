@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.steps import Place
@@ -23,13 +24,13 @@ _DEVICE = Trait(
         *(b"device", b"xpu", b"npu", b"mps"),
     ),
 )
-_PREDICTS = re.compile(
+_PREDICTS = lazily(
     r"(^|/)(inference|infer|eval|evaluation|evaluate|serving|sampling|generation)(/|\.py$)"
     r"|/(eval|inference|infer|evaluate|generate|predict|sample|demo|convert|export)_[^/]*\.py$"
     r"|_(eval|inference|evaluation|generation|demo)\.py$",
     re.I,
 )
-_LOSS_CLASS = re.compile(r"Loss|Criterion|Objective")
+_LOSS_CLASS = lazily(r"Loss|Criterion|Objective")
 
 
 def _runs_in_each_training_step(context: Context, finding: Finding, place: str) -> Verdict:

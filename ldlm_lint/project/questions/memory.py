@@ -6,15 +6,16 @@ import re
 from collections.abc import Callable
 
 from ldlm_lint.model import Finding
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.activation_fix import checkpoint_fix
 from ldlm_lint.project.engines import checkpoints_activations
 from ldlm_lint.project.hub_models import enabling_fix
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
-_MODELS = re.compile(rb"class(?<![^\n]class)[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b")
-_ATTENDS = re.compile(rb"attn|attention", re.I)
-_BLOCK_NAME = re.compile(
+_MODELS = lazily(rb"class(?<![^\n]class)[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b")
+_ATTENDS = lazily(rb"attn|attention", re.I)
+_BLOCK_NAME = lazily(
     r"(transformer|attention|attn|dit|vit|decoder|encoder|llama|gpt|bert)\w*(block|layer)|^(block|layer)$", re.I
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
 from ldlm_lint.python.skim import without_comments
@@ -15,36 +16,36 @@ _OLD_INTERFACE = {
     "matmul": re.compile(rb"cuda\.matmul\.allow_tf32|(?:set|get)_float32_matmul_precision(?=\()"),
     "cudnn": re.compile(rb"cudnn\.allow_tf32"),
 }
-_CHOOSES_PRECISION = re.compile(
+_CHOOSES_PRECISION = lazily(
     rb"allow_tf32|float32_matmul_precision\(|fp32_precision|NVIDIA_TF32_OVERRIDE|\btf32\s*="
 )
-_REDUCED = re.compile(
+_REDUCED = lazily(
     rb"\bautocast\s*\((?!\s*(?:[\"']cuda[\"']\s*,\s*)?enabled\s*=\s*False)|GradScaler|\.half\(\)|\.bfloat16\(\)"
     rb"|mixed_precision|MixedPrecision|\bAccelerator\(|deepspeed|\bapex\b|[^a-z_]precision\s*=|\b(?:bf|fp)16\s*=(?!=)"
     rb"|--(?:use[-_])?(?:amp|fp16|bf16|half)\b|\buse_(?:amp|fp16|bf16)\b|torch_dtype|set_default_dtype|set_default_tensor_type"
     rb"|\.to\([^)\n]*(?:bfloat16|float16|half)|TrainingArguments|HfArgumentParser|LightningCLI|\bFabric\(|colossalai|fp8"
 )
-_ATTENDS = re.compile(rb"attn|attention|transformer(?!_?net)|\bLSTM\b|\bGRU\b|from_pretrained", re.I)
-_MULTIPLIES = re.compile(rb"nn\.Linear|\bLinear\(|matmul|einsum|\bbmm\(|\bmm\(")
-_CONVOLUTION = re.compile(rb"(?<!class )\bConv(?:Transpose)?[23]d\((?P<arguments>[^()]*)")
-_PATCHES = re.compile(rb"patch|kernel_size\s*=\s*1\b")
-_CONVOLUTIONAL = re.compile(
+_ATTENDS = lazily(rb"attn|attention|transformer(?!_?net)|\bLSTM\b|\bGRU\b|from_pretrained", re.I)
+_MULTIPLIES = lazily(rb"nn\.Linear|\bLinear\(|matmul|einsum|\bbmm\(|\bmm\(")
+_CONVOLUTION = lazily(rb"(?<!class )\bConv(?:Transpose)?[23]d\((?P<arguments>[^()]*)")
+_PATCHES = lazily(rb"patch|kernel_size\s*=\s*1\b")
+_CONVOLUTIONAL = lazily(
     rb"AutoencoderKL|\bUNet2D\w*|\bVQModel\b|models\.(?:__dict__|resnet|wide_resnet|resnext|vgg|densenet|mobilenet|efficientnet"
     rb"|convnext|regnet|inception|googlenet|squeezenet|shufflenet|alexnet|mnasnet)"
     rb"|create_model\(\s*[\"'](?:resnet|convnext|efficientnet|mobilenet|regnet|densenet)|from torchvision\.models import"
 )
-_ONE_SIZE = re.compile(
+_ONE_SIZE = lazily(
     rb"RandomResizedCrop|CenterCrop|center_crop|RandomCrop|CIFAR|MNIST|ImageFolder|(?:image|img|crop)[-_]?(?:size|res)|resolution"
 )
-_MANY_SIZES = re.compile(
+_MANY_SIZES = lazily(
     rb"nested_?tensor|multi_?scale|pad_sequence|ShortestSize|aspect_?ratio_?bucket|CocoDetection", re.I
 )
-_AUTOTUNER = re.compile(
+_AUTOTUNER = lazily(
     rb"cudnn\.benchmark\s*=\s*(?!False)|\bbenchmark\s*=\s*True|deterministic\s*=\s*True|use_deterministic_algorithms\("
 )
 _ENOUGH = 2
-_CONDITION = re.compile(rb"\s*(?:if|elif)\b")
-_OF_COURSE = re.compile(rb"__name__|cuda\.is_available|is_main_process|rank")
+_CONDITION = lazily(rb"\s*(?:if|elif)\b")
+_OF_COURSE = lazily(rb"__name__|cuda\.is_available|is_main_process|rank")
 
 
 def _code(context: Context, paths: frozenset[str]) -> bytes:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.flow import CallSite, Function
@@ -13,12 +14,12 @@ from ldlm_lint.python.slots import Slot
 
 _DEPTH = 3
 _HOLDERS = 12
-_TORCH = re.compile(r"^torch\.optim\.lr_scheduler\.|^(transformers|diffusers)\..*(schedule|scheduler)", re.I)
-_OTHER = re.compile(r"^timm\.|ReduceLROnPlateau|^paddle\.|^tensorflow\.")
-_BASE = re.compile(r"LRScheduler\b|(^|\.)_?\w+LR$")
+_TORCH = lazily(r"^torch\.optim\.lr_scheduler\.|^(transformers|diffusers)\..*(schedule|scheduler)", re.I)
+_OTHER = lazily(r"^timm\.|ReduceLROnPlateau|^paddle\.|^tensorflow\.")
+_BASE = lazily(r"LRScheduler\b|(^|\.)_?\w+LR$")
 _STEPS_OPTIMIZER = re.compile(r"[\w.\[\]'\"]*(?:optim|\bopt\b|\bopt_|_opt\b|scaler)[\w\[\]'\"]*\.step\(", re.I)
 _STEPS_SCHEDULE = re.compile(r"[\w.\[\]'\"]*sched[\w\[\]'\"]*\.step\(\s*\)", re.I)
-_LATER = re.compile(rb"\bif\b.*(?:epoch|iter|step|warm|count|idx)\w*\W.*(?:[<>%]|!=)|\bif\b.*[<>%].*(?:epoch|iter|step|warm)", re.I)
+_LATER = lazily(rb"\bif\b.*(?:epoch|iter|step|warm|count|idx)\w*\W.*(?:[<>%]|!=)|\bif\b.*[<>%].*(?:epoch|iter|step|warm)", re.I)
 
 
 def _schedules_learning_rate(context: Context, finding: Finding, subject: str) -> Verdict:

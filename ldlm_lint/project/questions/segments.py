@@ -7,6 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
@@ -16,7 +17,7 @@ from ldlm_lint.python.places import scope_name
 from ldlm_lint.python.signatures import Target, method_of, refuses
 from ldlm_lint.python.walks import nodes_of
 
-_REDUCES = re.compile(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
+_REDUCES = lazily(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
 _DEVICES = Trait(
     re.compile(
         rb"strategy[ \t]*=[ \t]*[\"'](?:ddp|fsdp|deepspeed)|(?:DDP|FSDP|DeepSpeed)Strategy\(|num_nodes[ \t]*=|devices[ \t]*=[ \t]*(?:-1|[2-9]|1\d)"

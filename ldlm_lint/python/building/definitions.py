@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from typing import Any
 
 from astroid import nodes
@@ -11,9 +10,10 @@ from astroid.manager import AstroidManager
 from astroid.nodes.utils import Position
 from astroid.rebuilder import TreeRebuilder
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.building.tree import BUILD, Build, Growing, child_of, children_of, documented, placed
 
-_HEADER = re.compile(r"(?:async[ \t]+def|def|class)[ \t]+(\w+)")
+_HEADER = lazily(r"(?:async[ \t]+def|def|class)[ \t]+(\w+)")
 
 
 def _function(raw: Any, parent: nodes.NodeNG, tree: Growing) -> nodes.FunctionDef:

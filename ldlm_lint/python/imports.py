@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -44,7 +45,8 @@ def imports_of(data: bytes) -> Imported:
     if statements is None:
         statements = _IMPORT.findall(_CONTINUED.sub(b" ", _COMMENT.sub(b"", data)))
     renamed = (part for _, names, plain in statements for part in _RENAMED.findall(names or plain))
-    names = tuple(_names(statements))
+    # Most files of a project import the same.
+    names = tuple((sys.intern(name), is_bound) for name, is_bound in _names(statements))
     bound = tuple(name for name, is_bound in names if is_bound)
     return Imported(tuple(name for name, _ in names), bound, frozenset(name.decode() for name in renamed))
 

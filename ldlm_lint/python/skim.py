@@ -9,6 +9,7 @@ can only make the linter more silent.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -92,21 +93,32 @@ class Skim:
     def called(self) -> frozenset[str]:
         """The last names of what the file calls."""
         names = (name[::-1].decode() for name in set(_CALLED_BACKWARDS.findall(self._code[::-1])))
-        return frozenset(name for name in names if not name[0].isdecimal())
+        # The same names are called in most files of a project.
+        return frozenset(sys.intern(name) for name in names if not name[0].isdecimal())
 
-    @cached_property
+    @property
     def defined(self) -> frozenset[str]:
         """The names of its functions and classes, nested ones included."""
-        data = self._data
-        found = (one for pattern in _DEFINES for one in pattern.finditer(data))
-        return frozenset(one[1].decode() for one in found if _begins_definition(data, one.start()))
+        return self._definitions[0]
 
-    @cached_property
+    @property
     def methods(self) -> Mapping[str, int]:
         """How many functions of a name stand inside of others or of classes."""
-        data = self._data
-        found = (one for one in _DEFINES[0].finditer(data) if _begins_definition(data, one.start()))
-        return Counter(one[1].decode() for one in found if _is_indented(data, one.start()))
+        return self._definitions[1]
+
+    @cached_property
+    def _definitions(self) -> tuple[frozenset[str], Mapping[str, int]]:
+        data, found, inside = self._data, set(), Counter[str]()
+        for pattern in _DEFINES:
+            for one in pattern.finditer(data):
+                before = _line_before(data, one.start())
+                if _BEFORE_DEFINITION.fullmatch(before) is None:
+                    continue
+                name = sys.intern(one[1].decode())
+                found.add(name)
+                if before[:1] in (b" ", b"\t") and pattern is _DEFINES[0]:
+                    inside[name] += 1
+        return frozenset(found), dict(inside)
 
     @cached_property
     def trains(self) -> bool:
@@ -176,7 +188,7 @@ class Recalled(Skim):
         self._read = read
         # What stands here is found before the property of the same name is asked.
         vars(self).update(
-            renamed=known.renamed, called=known.called, defined=known.defined, imports=known.imports, trains=known.trains
+            renamed=known.renamed, called=known.called, imports=known.imports, trains=known.trains
         )
 
     @cached_property
@@ -189,9 +201,8 @@ class Recalled(Skim):
         return self._known.bound
 
     @cached_property
-    def methods(self) -> Mapping[str, int]:
-        """How many functions of a name stand inside of others or of classes."""
-        return dict(self._known.methods)
+    def _definitions(self) -> tuple[frozenset[str], Mapping[str, int]]:
+        return self._known.defined, dict(self._known.methods)
 
 
 def holds_any(data: bytes, words: Iterable[bytes]) -> bool:
@@ -202,14 +213,6 @@ def holds_any(data: bytes, words: Iterable[bytes]) -> bool:
 def _line_before(data: bytes, at: int) -> bytes:
     """What stands on the line of a place in front of it."""
     return data[data.rfind(b"\n", 0, at) + 1 : at]
-
-
-def _is_indented(data: bytes, at: int) -> bool:
-    return _line_before(data, at)[:1] in (b" ", b"\t")
-
-
-def _begins_definition(data: bytes, at: int) -> bool:
-    return _BEFORE_DEFINITION.fullmatch(_line_before(data, at)) is not None
 
 
 def without_comments(data: bytes) -> bytes:

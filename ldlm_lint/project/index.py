@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _EMPTY = Skim(b"")
+_HELD = 16_000_000
+"""How many bytes of files are held at most; a file is read again in a thousandth of the time that parsing it takes."""
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
 
@@ -79,6 +81,7 @@ class Project:
         self._scripts: dict[str, Script | None] = {}
         self._overlay = overlay or {}
         self._data: dict[str, bytes] = {}
+        self._held = 0
         self._skims: dict[str, Skim] = {}
         self._learned = flows or Flows()
         self._flows = Flows()
@@ -88,12 +91,17 @@ class Project:
 
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
-        if path not in self._data:
+        data = self._data.get(path)
+        if data is None:
             try:
-                self._data[path] = _code(path, self._overlay[path] if path in self._overlay else read_bytes(Path(path)))
+                data = _code(path, self._overlay[path] if path in self._overlay else read_bytes(Path(path)))
             except (OSError, UnreadableError):
-                self._data[path] = b""
-        return self._data[path]
+                data = b""
+            self._data[path] = data
+            self._held += len(data)
+            while self._held > _HELD and len(self._data) > 1:
+                self._held -= len(self._data.pop(next(iter(self._data))))
+        return data
 
     def of_kind(self, *kinds: Kind) -> tuple[str, ...]:
         """The scripts and configuration files of the given kinds, in order."""
@@ -149,9 +157,7 @@ class Project:
         return self._skims[path]
 
     def _skimmed(self, path: str) -> Skim:
-        if self._facts is None or path in self._overlay:
-            return Skim(self.data(path))
-        return Recalled(self._facts.of("skim", path, lambda: kept(self.data(path))), partial(self.data, path))
+        return Recalled(self._fact("skim", path, lambda one: kept(self.data(one))), partial(self.data, path))
 
     def flow(self, path: str) -> ModuleFlow:
         """Where values go inside a file; empty for one that does not parse at all."""

@@ -181,7 +181,7 @@ def kept(data: bytes) -> Kept:
 
 
 class Recalled(Skim):
-    """The facts of a file that is read only where one is asked that is not kept."""
+    """The facts of a file that is read only where one is asked that is not kept, and whose bytes are not held."""
 
     def __init__(self, known: Kept, read: Callable[[], bytes]) -> None:
         self._known = known
@@ -191,18 +191,24 @@ class Recalled(Skim):
             renamed=known.renamed, called=known.called, imports=known.imports, trains=known.trains
         )
 
-    @cached_property
-    def _data(self) -> bytes:
-        return self._read()
-
     @property
     def bound(self) -> tuple[str, ...]:
         """Those of its imports that are bound to a name."""
         return self._known.bound
 
-    @cached_property
-    def _definitions(self) -> tuple[frozenset[str], Mapping[str, int]]:
-        return self._known.defined, dict(self._known.methods)
+    @property
+    def defined(self) -> frozenset[str]:
+        """The names of its functions and classes, nested ones included."""
+        return self._known.defined
+
+    @property
+    def methods(self) -> Mapping[str, int]:
+        """How many functions of a name stand inside of others or of classes."""
+        return dict(self._known.methods)
+
+    @property
+    def _data(self) -> bytes:  # type: ignore[override]
+        return self._read()
 
 
 def holds_any(data: bytes, words: Iterable[bytes]) -> bool:

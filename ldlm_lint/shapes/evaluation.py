@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -81,9 +80,11 @@ class _File:
         return self._run[holder, name]
 
 
-@functools.lru_cache(maxsize=1)
 def _file_of(outline: Outline) -> _File:
-    return _File(outline)
+    """What is known of a file, kept with its outline: a cache would keep its tree while the next one is made."""
+    if outline.evaluations is None:
+        outline.evaluations = _File(outline)
+    return outline.evaluations
 
 
 def may_evaluate(outline: Outline) -> bool:
@@ -119,7 +120,9 @@ def _evaluations(file: _File) -> Iterator[tuple[Owner, _Asked]]:
 def _may_evaluate(file: _File, owner: Owner) -> _Asked | None:
     """What a function's candidates have to be, where it has some."""
     loops = owner in file.outline.looping
-    asked = _asked(file, owner)
+    asked = _asked(file, owner, loops)
+    if asked is None:
+        return None
     calls = []
     if asked.own or asked.shown or (loops and asked.any_in_loop):
         calls = file.outline.calls(owner)
@@ -139,16 +142,19 @@ def _may_evaluate(file: _File, owner: Owner) -> _Asked | None:
     return asked if found else None
 
 
-def _asked(file: _File, owner: Owner) -> _Asked:
-    outline, modes = file.outline, file.modes
+def _asked(file: _File, owner: Owner, loops: bool) -> _Asked | None:
+    """What a function's candidates have to be; None where it can have none."""
+    modes, holder = file.modes, owner.holder
     own, learns = modes.of(owner), modes.learns(owner)
     if learns or not isinstance(owner.node, FUNCTIONS):
-        return _Asked(own, frozenset(), False, frozenset(), learns)
-    holder = owner.holder
+        return _Asked(own, frozenset(), False, frozenset(), learns) if own else None
     elsewhere = modes.shown(None) | (modes.shown(holder) if holder is not None else frozenset())
-    model = is_model(outline, holder)
+    named = names_evaluation(owner.name)
+    if not (own or elsewhere or (loops and (named or owner in file.called))):
+        return None
+    model = is_model(file.outline, holder)
     given = frozenset() if model and not RUNS.search(owner.name) else _parameters(owner.node)
-    return _Asked(own, elsewhere, names_evaluation(owner.name) and not model, given, False)
+    return _Asked(own, elsewhere, named and not model, given, False)
 
 
 def _may_be_run(call: ast.Call, owner: Owner, models: list[tuple[str, bool]], in_loop: bool, asked: _Asked) -> bool:

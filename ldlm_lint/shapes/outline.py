@@ -40,6 +40,7 @@ class Outline:
         self.owners: list[Owner] = []
         self.standing: Standing | None = None
         self.homes: Homes | None = None
+        self.evaluations: Any = None
         self.models: dict[ast.ClassDef, bool] = {}
         self.maybe_models: dict[ast.ClassDef, bool] = {}
         self.closures: dict[frozenset[str], frozenset[str]] = {}

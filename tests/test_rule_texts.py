@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from harness import cases, lint, materialize
 
-from ldlm_lint.checkers.base import message_definitions
+from ldlm_lint.checkers.messages import message_definitions
 from ldlm_lint.model import Applicability, Report, Rule, Severity
 from ldlm_lint.rules import ALL, OPTIONS, by_symbol
 

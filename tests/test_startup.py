@@ -12,7 +12,7 @@ import pytest
 
 from ldlm_lint.project import QUESTIONS, questions
 
-HEAVY = ("torch", "rich", "bashlex", "tree_sitter", "pygls", "lsprotocol", "yaml", "tensorboard", "ldlm_lint.probe", "ldlm_lint.monitor")
+HEAVY = ("torch", "pylint", "rich", "bashlex", "tree_sitter", "pygls", "lsprotocol", "yaml", "tensorboard", "ldlm_lint.probe", "ldlm_lint.monitor")
 LINTER = ("astroid", "pylint", "packaging", "pathspec", "ldlm_lint.rules", "ldlm_lint.engine", "ldlm_lint.checkers", "argparse")
 PLAIN = "from datetime import timedelta\n\nimport torch.distributed as dist\n\ndist.init_process_group(\"nccl\", timeout=timedelta(days=10))\n"
 

@@ -28,7 +28,7 @@ from ldlm_lint.rules.autograd import (
 )
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
@@ -38,7 +38,7 @@ class AutogradChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._possible: set[Rule] = set()
 

@@ -32,7 +32,7 @@ from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
@@ -55,7 +55,7 @@ class CheckpointFilesChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._saves: dict[tuple[str, str, int], list[_Save]] = {}
 

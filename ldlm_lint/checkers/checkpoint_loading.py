@@ -27,7 +27,7 @@ from ldlm_lint.rules.checkpoint_loading import (
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STRICT_BY_DEFAULT = (2, 6)
@@ -42,7 +42,7 @@ class CheckpointLoadingChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._replaced: bool | None = None
 

@@ -28,7 +28,7 @@ from ldlm_lint.rules.checkpoint_saving import (
 )
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _FIXED_NAME = lazily(r"last|latest|checkpoint|ckpt|best|model|snapshot|state|resume|current", re.I)
 _FOLDER = lazily(r"dir|folder|root|out|path|save|log|base|args|cfg|config|self|opt", re.I)
@@ -45,7 +45,7 @@ class CheckpointSavingChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._blocks: dict[int, list[Save]] = {}
 

@@ -16,7 +16,7 @@ from ldlm_lint.rules.copies import BLOCKING_COPY, RULES, UNSYNCHRONIZED_COPY
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _LONGEST = 40
 _CAPTURES = (b"CUDAGraph", b"cuda.graph", b"make_graphed_callables")
@@ -29,7 +29,7 @@ class CopiesChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._loops: set[int] = set()
 

@@ -41,7 +41,7 @@ from ldlm_lint.rules.data import (
 )
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _POSITIONAL = tables.positional("torch.utils.data.DataLoader")
 _ENDLESS = lazily(r"infinite|endless|forever|repeat|cycle", re.I)
@@ -54,7 +54,7 @@ class DataChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._amounts: set[nodes.NodeNG] = set()
 

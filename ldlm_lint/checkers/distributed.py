@@ -37,7 +37,7 @@ from ldlm_lint.rules.environment_order import ENVIRONMENT_SET_TOO_LATE
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _UNUSED_PARAMETERS = {
     "torch.nn.parallel.DistributedDataParallel": "find_unused_parameters",
@@ -59,7 +59,7 @@ class DistributedChecker(LdlmChecker):
 
     rules = tuple(rule for room in _ROOMS for rule in room.RULES)
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._accumulating: set[nodes.NodeNG] = set()
         self._passing_back: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ from ldlm_lint.model import Claim, Rule
 from ldlm_lint.rules.loss import CLAMPED_LOSS, MSE_ON_UNIT_VECTORS, RULES
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _TRAINING = (Claim("belongs-to-training"),)
 _LONGEST = 40
@@ -26,7 +26,7 @@ class LossChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._possible: set[Rule] = set()
 

@@ -30,7 +30,7 @@ from ldlm_lint.rules.memory import (
 )
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 # A stack inside of a block is a small part of another model.
 _PART = lazily(r"(Block|Layer|Stage)$")
@@ -41,7 +41,7 @@ class MemoryChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._models: list[tuple[nodes.ClassDef, Stack]] = []
 

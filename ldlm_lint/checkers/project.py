@@ -22,14 +22,14 @@ from ldlm_lint.batch import config_key, may_be_kept
 from ldlm_lint.cache.memory import Memory
 from ldlm_lint.cache.session import opened
 from ldlm_lint.checkers import symbols_of
-from ldlm_lint.checkers.base import LdlmChecker, add_message, message_definitions
+from ldlm_lint.checkers.messages import add_message, message_definitions
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.linting import Overlay, lint_file, source_of
 from ldlm_lint.model import FileResult, Finding, Report, Severity
 from ldlm_lint.project.index import dotted_name
 from ldlm_lint.rules import ALL, by_symbol
-from ldlm_lint.rules.linter import RULES, UNPARSABLE_FILE, UNREADABLE_FILE
+from ldlm_lint.rules.linter import INTERNAL_ERROR, RULES, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.select import Layer
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.suppress import suppressions
@@ -49,13 +49,15 @@ class DeclaredChecker(BaseChecker):
         super().__init__(linter)
 
 
-class ProjectChecker(LdlmChecker):
+class ProjectChecker(BaseChecker):
     """The linter's own rules, and the findings of all others: of each file when it was visited, the rest at the end.
 
     A file is linted as the command does it, once, and what it gave is handed to the run over the project.
     """
 
     rules = RULES
+    name = "ldlm-project"
+    msgs = message_definitions(RULES)
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
@@ -65,7 +67,14 @@ class ProjectChecker(LdlmChecker):
         self._projects: dict[Path, _Linted] = {}
 
     def leave_module(self, node: nodes.Module) -> None:
-        """Report what the file tells by itself."""
+        """Report what the file tells by itself; a failure of ours is a message, since it would cost all others of the file."""
+        try:
+            self._take(node)
+        except Exception as error:
+            failure = {"error": f"leave_module: {type(error).__name__}: {error}"}
+            self.linter.add_message(INTERNAL_ERROR.symbol, line=1, col_offset=0, args=failure)
+
+    def _take(self, node: nodes.Module) -> None:
         if not node.file:
             return
         path = Path(node.file).absolute()

@@ -19,7 +19,7 @@ from ldlm_lint.python.slots import LOADERS, is_call_of, slots_of
 from ldlm_lint.rules.sharded_data import RULES, SAMPLER_WITHOUT_SET_EPOCH, UNSHARDED_DATA, UNSHARDED_ITERABLE
 
 if TYPE_CHECKING:
-    from pylint.lint import PyLinter
+    from ldlm_lint.checkers.host import Host
 
 _SAMPLER = ("dataset", "num_replicas", "rank", "shuffle", "seed", "drop_last")
 _LOADER = ("dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers")
@@ -35,7 +35,7 @@ class ShardedDataChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: PyLinter) -> None:
+    def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._loops: set[int] = set()
 

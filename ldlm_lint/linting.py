@@ -12,7 +12,7 @@ from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding, RuledOut
 from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import parses, syntax_of
-from ldlm_lint.rules import ALL, linter
+from ldlm_lint.rules import ALL, checkpoint_loading, linter
 from ldlm_lint.shapes import COSTLY, possible
 from ldlm_lint.shapes.prospects import ANYWHERE, BROAD_PROSPECTS, CLAIMS, PROSPECTS, Prospect
 from ldlm_lint.shapes.tests import silent_in
@@ -21,6 +21,9 @@ from ldlm_lint.source import Kind, Source, UnreadableError
 Overlay = Mapping[str, bytes]
 Holds = Callable[[str, str, Sequence[str]], bool]
 """Whether a rule (its symbol) may hold for one of some functions of a file (its path), see `RuledOut`."""
+
+_SETTLED = {checkpoint_loading.CHECKPOINT_LOAD_UNSPECIFIED.symbol: checkpoint_loading.STRICT_BY_DEFAULT}
+"""The rules that a newer torch has settled, and the first one that did."""
 
 
 def lint_file(
@@ -83,8 +86,13 @@ def selected_rules(config: Config) -> frozenset[str]:
 
 @functools.lru_cache
 def idle_rules(config: Config) -> frozenset[str]:
-    """The opt-in rules that nobody has asked for; those of the default set may take part in a fix of others."""
-    return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config)
+    """The opt-in rules that nobody has asked for, and those about versions of torch that the project does not run on.
+
+    Those of the default set may take part in a fix of others.
+    """
+    oldest = config.target_torch.oldest
+    settled = {symbol for symbol, since in _SETTLED.items() if oldest is not None and oldest >= since}
+    return frozenset(rule.symbol for rule in ALL if not rule.default) - selected_rules(config) | settled
 
 
 def source_of(path: str, kind: Kind, overlay: Overlay) -> Source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ import pytest
 from ldlm_lint import engine
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
-from ldlm_lint.linting import lint_file
+from ldlm_lint.linting import idle_rules, lint_file
 from ldlm_lint.project import outlook
 from ldlm_lint.project.outlook_of_files import CONDITIONS
 from ldlm_lint.project.questions import QUESTIONS
 from ldlm_lint.projects import Projects
+from ldlm_lint.requirements import TorchRange
 from ldlm_lint.rules import ALL
 from ldlm_lint.shapes.prospects import ANYWHERE, CLAIMS, PROSPECTS, Variant
 from ldlm_lint.source import Kind, Source
@@ -73,7 +75,7 @@ HELPERS = {
     "unbounded-checkpoints": "def help(model, step):\n    torch.save(model.state_dict(), f'{step}.pt')\n",
     "evaluation-with-gradients": "def help(model, data):\n    for batch in data:\n        print(model(batch))\n",
     "host-sync-in-training-loop": "def help(model, step):\n    print(next(model.parameters()).norm().item())\n",
-    "requires-grad-toggled-per-step": "def help(model, step):\n    for p in model.parameters():\n        p.requires_grad_(False)\n",
+    "requires-grad-toggled-per-step": "def help(model, step):\n    for p in model.parameters():\n        p.requires_grad_(step > 3)\n    model.log(step)\n",
     "clamped-loss": "def help(model, step):\n    loss = model(step)\n    loss = loss.clamp(max=1)\n    loss.backward()\n",
 }
 EVALUATES = "from helpers import help\n\n\ndef test(model, data):\n    model.eval()\n    help(model, data)\n"
@@ -152,3 +154,12 @@ def test_the_same_is_found_as_without_asking(tmp_path: Path, monkeypatch: pytest
         with monkeypatch.context() as patch:
             patch.setattr(Projects, "may_hold", lambda *_: True)
             assert asked == findings(folder), (symbol, inside, behind, imports)
+
+
+@pytest.mark.parametrize("oldest, found", [((2, 5), True), ((2, 6), False), (None, True)])
+def test_what_a_newer_torch_has_settled_is_left(oldest: tuple[int, int] | None, found: bool, tmp_path: Path) -> None:
+    folder = made(tmp_path, {"load.py": "import torch\n\nstate = torch.load('last.pt')\n"})
+    config = replace(Config.load(folder), target_torch=TorchRange(oldest=oldest))
+    path = folder / "load.py"
+    assert ("checkpoint-load-unspecified" not in idle_rules(config)) is found
+    assert any(one.rule == "checkpoint-load-unspecified" for one in lint_file(path, Kind.PYTHON, config, {}, {}).findings) is found

@@ -23,6 +23,7 @@ from ldlm_lint.rules.checkpoint_loading import (
     CHECKPOINT_LOAD_UNSPECIFIED,
     CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION,
     RULES,
+    STRICT_BY_DEFAULT,
 )
 from ldlm_lint.source import Source
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
 _LOADS = frozenset({"torch.load", "torch.serialization.load"})
-_STRICT_BY_DEFAULT = (2, 6)
 _STATE = lazily(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
 # Shards belong to the device mesh that they were saved from.
 _SHARDED = lazily(r"FSDP|FullySharded|fully_shard|DTensor|ShardedTensor|sharded_state|SHARDED_STATE", re.I)
@@ -62,7 +62,7 @@ class CheckpointLoadingChecker(LdlmChecker):
         target = self.option(OLDEST_TORCH)
         if arguments["weights_only"].may_be_passed() or arguments["pickle_module"].may_be_passed():
             return
-        if (target is not None and target >= _STRICT_BY_DEFAULT) or self._is_replaced(node) or _asks_for_version(node):
+        if (target is not None and target >= STRICT_BY_DEFAULT) or self._is_replaced(node) or _asks_for_version(node):
             return
         self.report(
             CHECKPOINT_LOAD_UNSPECIFIED,

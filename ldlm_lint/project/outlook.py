@@ -11,6 +11,7 @@ from ldlm_lint.project.outlook_of_files import CONDITIONS
 from ldlm_lint.project.outlook_of_functions import (
     may_be_evaluated,
     may_be_step,
+    may_be_step_of_ranks,
     may_save_on_every_rank,
     may_stand_in_training_loop,
 )
@@ -57,5 +58,6 @@ _OUTLOOKS: dict[str, Callable[[Context, str, str], bool]] = {
     "checkpoint-saved-by-every-rank": may_save_on_every_rank,
     "evaluation-with-gradients": may_be_evaluated,
     "host-sync-in-training-loop": may_be_step,
+    "requires-grad-toggled-per-step": may_be_step_of_ranks,
     "unbounded-checkpoints": may_stand_in_training_loop,
 }

@@ -27,6 +27,11 @@ def may_be_step(context: Context, path: str, scope: str) -> bool:
     return is_loss(scope) or context.often.may_be_step(path, scope)
 
 
+def may_be_step_of_ranks(context: Context, path: str, scope: str) -> bool:
+    """As `may_be_step`, calls that happen now and then among those that count."""
+    return context.steps.may_be_step(path, scope)
+
+
 def may_stand_in_training_loop(context: Context, path: str, scope: str) -> bool:
     """Whether a function, or one of its callers, may hold a loop that trains, or a framework may call it in one."""
     sketch, project = context.calls.sketch, context.project

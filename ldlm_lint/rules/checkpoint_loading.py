@@ -10,6 +10,9 @@ _SEMANTICS = Reference(
     "https://docs.pytorch.org/docs/stable/notes/serialization.html#weights-only",
 )
 
+STRICT_BY_DEFAULT = (2, 6)
+"""The first torch whose ``torch.load`` takes nothing but tensors and plain containers unless it is told."""
+
 CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     code="W7604",
     symbol="checkpoint-load-unspecified",

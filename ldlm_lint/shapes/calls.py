@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 
-from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.batch_size import is_accumulation
 from ldlm_lint.shapes.meaning import calls_of, closure, leads_to
 from ldlm_lint.shapes.outline import Outline, last_name, targets_of
@@ -15,7 +14,6 @@ from ldlm_lint.shapes.walks import nodes_below
 _TORCH = ("torch",)
 _SAVES = frozenset({"save", "save_file", "save_model"})
 _REMOVALS = frozenset({"remove", "unlink", "rmtree"})
-_FUSED = lazily(rb"\bfused\b")
 _DIVISIONS = (ast.Div, ast.FloorDiv)
 
 
@@ -66,11 +64,6 @@ def may_remove(outline: Outline) -> bool:
     )
 
 
-def may_fuse(outline: Outline) -> bool:
-    """Whether an argument or a key may be called ``fused``, and nothing longer."""
-    return _FUSED.search(outline.data) is not None
-
-
 def may_round(outline: Outline) -> bool:
     """Whether a number of accumulation steps may be the result of a division."""
     return any(
@@ -92,4 +85,4 @@ def _divides(node: ast.AST) -> bool:
     return isinstance(node, ast.BinOp) and isinstance(node.op, _DIVISIONS)
 
 
-__all__ = ["may_checkpoint", "may_copy_to_host", "may_fuse", "may_guard_compile", "may_leave_implementation", "may_remove", "may_round"]
+__all__ = ["may_checkpoint", "may_copy_to_host", "may_guard_compile", "may_leave_implementation", "may_remove", "may_round"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.freezing_names import ALWAYS_MODULES, FREEZES, MAKES, OF_MODULES, SWITCHES, UNWRAPS, WEIGHTS
-from ldlm_lint.shapes.outline import Outline, last_name
+from ldlm_lint.shapes.outline import Outline, last_name, outline_of
 from ldlm_lint.shapes.owners import Owner
 from ldlm_lint.shapes.walks import nodes_below
 
@@ -38,6 +38,22 @@ def may_toggle(outline: Outline) -> bool:
         if place in looped[owner] or not _is_new(outline, owner, target):
             return True
     return False
+
+
+def toggling_functions(module: ast.Module, data: bytes) -> tuple[str, ...]:
+    """The dotted names of the functions that may switch gradients, or call one of the file by its name that does."""
+    outline = outline_of(module, data)
+    found = {owner for owner, _, _ in _settings(outline)}
+    waiting = {owner.name for owner in found}
+    while waiting:
+        callers = {owner for owner, nodes in outline.places.near(waiting) if any(_calls_one(one, waiting) for one in nodes)} - found
+        found |= callers
+        waiting = {owner.name for owner in callers}
+    return tuple(sorted({owner.scope for owner in found}))
+
+
+def _calls_one(node: ast.AST, names: set[str]) -> bool:
+    return isinstance(node, ast.Call) and last_name(node.func) in names
 
 
 def _settings(outline: Outline) -> Iterator[tuple[Owner, ast.AST, ast.expr | None]]:
@@ -129,4 +145,4 @@ def _name_of(node: ast.expr) -> str:
     return _name_of(node.value) if isinstance(node, ast.Subscript) else last_name(node)
 
 
-__all__ = ["may_freeze_wrapped", "may_toggle"]
+__all__ = ["may_freeze_wrapped", "may_toggle", "toggling_functions"]

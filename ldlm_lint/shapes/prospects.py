@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from ldlm_lint.shapes.checkpoints import numbering_functions, saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
+from ldlm_lint.shapes.freezing import toggling_functions
 from ldlm_lint.shapes.host_time import every_function, waiting_functions
 
 Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
@@ -79,6 +80,7 @@ PROSPECTS: dict[str, Prospect] = {
     "checkpoint-saved-by-every-rank": saving_functions,
     "evaluation-with-gradients": evaluating_functions,
     "host-sync-in-training-loop": waiting_functions,
+    "requires-grad-toggled-per-step": toggling_functions,
     "unbounded-checkpoints": numbering_functions,
 }
 """The rules that a project may rule out by their functions in a file: what finds these, and None where it cannot tell."""

@@ -1,0 +1,28 @@
+"""What findings about implementations of optimizers need: a call that may make one of torch's."""
+
+from __future__ import annotations
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.rules.fused import FUSED_SINCE, WITHOUT_FUSED
+from ldlm_lint.shapes.meaning import calls_of
+from ldlm_lint.shapes.outline import Outline
+
+_FUSED = lazily(rb"fused(?<!\wfused)(?!\w)")
+_FUSABLE = frozenset({"Adam", "AdamW", "SGD"})
+_CLASSES = frozenset(name.rpartition(".")[2] for name in WITHOUT_FUSED | FUSED_SINCE.keys())
+
+
+def may_leave_fusing(outline: Outline) -> bool:
+    """Whether an optimizer may be made that has a fused implementation."""
+    return _may_make(outline, _FUSABLE)
+
+
+def may_fuse(outline: Outline) -> bool:
+    """Whether an argument or a key may be called ``fused``, and nothing longer, and an optimizer be made."""
+    return _FUSED.search(outline.data) is not None and _may_make(outline, _CLASSES)
+
+
+def _may_make(outline: Outline, names: frozenset[str]) -> bool:
+    """Whether a class of one of these names may be called: torch's, or one that a module of whichever package hands on."""
+    packages = {one.partition(".")[0] for meant in outline.imported.values() for one in meant}
+    return any(True for _ in calls_of(outline, names, tuple(packages)))

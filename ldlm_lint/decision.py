@@ -88,13 +88,15 @@ def _decided(
     results = lint_files(found.files, config, overlay, projects, session=session, jobs=jobs, progress=progress)
     findings = tuple(once(decide_all(results, config, projects)))
     found_in = {finding.span.path for finding in findings}
+    launches = tuple(sorted(_launches(projects.known, found_in)))
+    projects.forget()
     return Decision(
         files=found.files,
         problems=found.problems,
         findings=findings,
         unseen=sum(result.unseen for result in results),
         excluded=found.excluded,
-        launches=tuple(sorted(_launches(projects.known, found_in))),
+        launches=launches,
         scopes=tuple((one.path, one.scopes) for one in results if one.scopes is not None and one.path in found_in),
     )
 

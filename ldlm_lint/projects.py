@@ -48,6 +48,15 @@ class Projects:
         """The projects that had to be asked."""
         return self._contexts.values()
 
+    def forget(self) -> None:
+        """Let go of everything that the projects were asked: their analyses know each other, and would wait for the collector."""
+        for context in self._contexts.values():
+            for analysis in (context.project, *vars(context).values()):
+                getattr(analysis, "__dict__", {}).clear()
+            vars(context).clear()
+        self._contexts.clear()
+        self._flows = None
+
     def learn(self, flow: ModuleFlow) -> None:
         """Take over where values go in a file that was parsed anyway."""
         self._known_flows().put(flow.path, flow)

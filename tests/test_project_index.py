@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from snippets import ROOT, context
 
-from ldlm_lint.project import index
+from ldlm_lint.project import texts as texts_of_projects
 from ldlm_lint.project.index import Project, dotted_name
 
 
@@ -230,11 +230,12 @@ def test_no_more_of_the_texts_is_held_than_may_be(tmp_path: Path, monkeypatch: p
     texts = {(tmp_path / f"m{number}.py").as_posix(): b"x = %d\n" % number * 50 for number in range(9)}
     for path, text in texts.items():
         Path(path).write_bytes(text)
-    monkeypatch.setattr(index, "_HELD", 1000)
+    monkeypatch.setattr(texts_of_projects, "_MOST", 800)
+    monkeypatch.setattr(texts_of_projects, "_RECENT", 200)
     project = Project(tmp_path.as_posix(), texts)
     for _ in range(2):
         assert {path: project.data(path) for path in texts} == texts
-        assert sum(map(len, project._data.values())) <= 1000
+        assert project._texts.held <= 1000
     skims = [project.skim(path) for path in texts]
     assert all(one.called == frozenset() and not one.cuda for one in skims)
-    assert sum(map(len, project._data.values())) <= 1000
+    assert project._texts.held <= 1000

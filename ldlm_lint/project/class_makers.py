@@ -19,7 +19,6 @@ class ClassMakers:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._calling: dict[str, FileSet] = {}
         self._holding: dict[str, FileSet] = {}
 
     def derived(self, model: str) -> frozenset[tuple[str, str]]:
@@ -37,11 +36,7 @@ class ClassMakers:
 
     def calling(self, model: str) -> FileSet:
         """The files that call a class by its name."""
-        if model not in self._calling:
-            project = self._project
-            called = (path for path in project.calling(model) if model in project.skim(path).called)
-            self._calling[model] = project.universe.of(called)
-        return self._calling[model]
+        return self._project.calling_by_name(model)
 
     def holding(self, model: str) -> FileSet:
         """The files that call one of a class's ``from_...`` constructors, or keep the class among others to be called."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from typing import TypeVar, cast
 
 from ldlm_lint.python.flow import CallSite, Function, ModuleFlow
 
-_MOST = 30_000
-"""How many calls and moves are kept ready to be asked, at about half a kilobyte each."""
+_MOST = 10_000
+"""How many calls and moves are kept ready to be asked, at about a kilobyte each."""
+
+
+T = TypeVar("T")
 
 
 class Facts:
@@ -16,6 +20,13 @@ class Facts:
 
     def __init__(self, flow: ModuleFlow) -> None:
         self.flow = flow
+        self._drawn: dict[Callable[[ModuleFlow], object], object] = {}
+
+    def drawn(self, draw: Callable[[ModuleFlow], T]) -> T:
+        """What somebody makes of the flow, made once for as long as the flow itself is kept."""
+        if draw not in self._drawn:
+            self._drawn[draw] = draw(self.flow)
+        return cast("T", self._drawn[draw])
 
     @property
     def size(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections import defaultdict
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
@@ -30,7 +30,7 @@ class Imports:
         self._folders: dict[str, tuple[str, ...]] = {}
         self._imported: dict[str, FileSet] = {}
         self._modules: dict[str, bool] = {}
-        self._by_name: dict[str, Mapping[str, list[str]]] = {}
+        self._by_name: dict[str, Mapping[str, tuple[str, ...]]] = {}
 
     def resolve(self, importer: str, name: str) -> Defined | None:
         """The project file behind a dotted name as an importer writes it, and the name inside that file.
@@ -115,12 +115,13 @@ class Imports:
                 return found[0], found[1] + name[len(first) :]
         return self._behind_star(path, name) or (path, name)
 
-    def _imports_of(self, path: str) -> Mapping[str, list[str]]:
+    def _imports_of(self, path: str) -> Mapping[str, tuple[str, ...]]:
         """What a file imports, by the last name."""
         if path not in self._by_name:
-            found: dict[str, list[str]] = defaultdict(list)
+            found: dict[str, tuple[str, ...]] = {}
             for imported in self._skim(path).imports:
-                found[imported.rpartition(".")[2]].append(imported)
+                last = sys.intern(imported.rpartition(".")[2])
+                found[last] = (*found.get(last, ()), imported)
             self._by_name[path] = found
         return self._by_name[path]
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.project.filesets import FileSet, Universe
 from ldlm_lint.project.flows import Facts, Flows
 from ldlm_lint.project.imports import Imports
+from ldlm_lint.project.texts import Texts
 from ldlm_lint.project.traits import Trait, Traits
 from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
 from ldlm_lint.python.skim import Recalled, Skim, kept
 from ldlm_lint.python.tree import parse
 from ldlm_lint.python.walks import release
-from ldlm_lint.source import Kind, Source, UnreadableError, read_bytes
+from ldlm_lint.source import Kind, Source, UnreadableError
 from ldlm_lint.testfiles import is_test
 
 if TYPE_CHECKING:
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _EMPTY = Skim(b"")
-_HELD = 16_000_000
-"""How many bytes of files are held at most; a file is read again in a thousandth of the time that parsing it takes."""
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 
 
@@ -40,16 +38,6 @@ def dotted_name(path: str, root: str) -> str:
     relative = posixpath.relpath(path, root) if path.startswith(root.rstrip("/") + "/") else posixpath.basename(path)
     name = relative.removesuffix(".pyi").removesuffix(".py").removesuffix(".pyw").replace("/", ".")
     return name.removesuffix(".__init__")
-
-
-def _code(path: str, data: bytes) -> bytes:
-    """The bytes of a file; of a notebook those of its code."""
-    if not is_notebook(path):
-        return data
-    try:
-        return Source.from_bytes(path, data, Kind.PYTHON).data
-    except UnreadableError:
-        return b""
 
 
 class Project:
@@ -80,8 +68,7 @@ class Project:
         self._documents: dict[str, Document | None] = {}
         self._scripts: dict[str, Script | None] = {}
         self._overlay = overlay or {}
-        self._data: dict[str, bytes] = {}
-        self._held = 0
+        self._texts = Texts(self._overlay)
         self._skims: dict[str, Skim] = {}
         self._learned = flows or Flows()
         self._flows = Flows()
@@ -91,17 +78,7 @@ class Project:
 
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
-        data = self._data.get(path)
-        if data is None:
-            try:
-                data = _code(path, self._overlay[path] if path in self._overlay else read_bytes(Path(path)))
-            except (OSError, UnreadableError):
-                data = b""
-            self._data[path] = data
-            self._held += len(data)
-            while self._held > _HELD and len(self._data) > 1:
-                self._held -= len(self._data.pop(next(iter(self._data))))
-        return data
+        return self._texts.of(path)
 
     def of_kind(self, *kinds: Kind) -> tuple[str, ...]:
         """The scripts and configuration files of the given kinds, in order."""
@@ -162,6 +139,10 @@ class Project:
     def flow(self, path: str) -> ModuleFlow:
         """Where values go inside a file; empty for one that does not parse at all."""
         return self._known(path).flow
+
+    def drawn(self, path: str, draw: Callable[[ModuleFlow], T]) -> T:
+        """What is made of the flow of a file, once for as long as that is at hand."""
+        return self._known(path).drawn(draw)
 
     def functions(self, path: str) -> Mapping[str, Function]:
         """The functions of a file by their dotted names."""
@@ -269,13 +250,26 @@ class Project:
 
     def calling(self, name: str) -> FileSet:
         """The files that call something by this last name, or import it under another one."""
-        return FileSet(self.universe, self._calling.get(name, 0))
+        return FileSet(self.universe, self._called.get(name, 0) | self._renamed.get(name, 0))
+
+    def calling_by_name(self, name: str) -> FileSet:
+        """The files that call something by this last name."""
+        return FileSet(self.universe, self._called.get(name, 0))
 
     @cached_property
-    def _calling(self) -> dict[str, int]:
+    def _called(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for number, path in enumerate(self.universe.paths):
-            for name in self.skim(path).called | self.skim(path).renamed:
+            # The index takes the place of the names: both together would take much memory.
+            for name in self.skim(path).hand_over("called"):
+                found[name] = found.get(name, 0) | 1 << number
+        return found
+
+    @cached_property
+    def _renamed(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for number, path in enumerate(self.universe.paths):
+            for name in self.skim(path).renamed:
                 found[name] = found.get(name, 0) | 1 << number
         return found
 

@@ -66,15 +66,12 @@ class Tracer:
     def __init__(self, project: Project, calls: Calls) -> None:
         self.project = project
         self.calls = calls
-        self._uses: dict[str, _Uses] = {}
         self._holders: dict[tuple[str, str], frozenset[str]] = {}
         self._sites: dict[tuple[str, Slot], list[Site]] = {}
 
     def uses(self, path: str) -> _Uses:
         """The facts of a file, by place."""
-        if path not in self._uses:
-            self._uses[path] = _Uses(self.project.flow(path))
-        return self._uses[path]
+        return self.project.drawn(path, _Uses)
 
     def sites(self, path: str, position: str) -> list[Site]:
         """Every loop over the loader that the call at ``line:column`` of a file makes."""

@@ -21,7 +21,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MOST = 300
-_KEPT = 300_000
+_KEPT = 150_000
 """How many bytes of text the trees that are kept may have together: each costs some hundred bytes of memory."""
 
 _Definition = nodes.ClassDef | nodes.FunctionDef

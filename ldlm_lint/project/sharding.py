@@ -26,7 +26,7 @@ def shards_with_fsdp(project: Project, path: str, entries: str) -> bool:
     else:
         starts = [found for entry in entries.split("|") if (found := _entry(project, path, entry))]
     flow = project.reach_of_all(starts)
-    shards = any(not _SHARDS.isdisjoint(project.skim(one).called) for one in flow)
+    shards = any(project.calling_by_name(name) & flow for name in _SHARDS)
     return shards and not any(_NEEDS_ORDER.search(without_comments(project.data(one))) for one in flow)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.patterns import lazily
@@ -13,6 +14,7 @@ from ldlm_lint.python.flow import Callee, Function
 from ldlm_lint.python.rarity import names_evaluation
 
 _DEPTH = 4
+_LINE = re.compile(rb"[^\n]*(?:\n|\Z)")
 _STEP_FUNCTION = lazily(
     r"^_*(forward|forward_step|training_step|(train|training)_(step|batch|iter|iteration)\w*"
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
@@ -45,7 +47,7 @@ class Steps:
         self._calls = calls
         self._project = calls.project
         self._often = often
-        self._lines: dict[str, list[bytes]] = {}
+        self._lines: dict[str, array[int]] = {}
         self._may_be: dict[tuple[str, str, int], bool] = {}
         self._found: dict[tuple[str, str, tuple[int, ...], int], Place | None] = {}
 
@@ -131,9 +133,11 @@ class Steps:
 
     def _line(self, path: str, number: int) -> bytes:
         if path not in self._lines:
-            self._lines[path] = self._project.data(path).split(b"\n")
-        lines = self._lines[path]
-        return lines[number - 1] if 0 < number <= len(lines) else b""
+            self._lines[path] = array("L", (one.end() for one in _LINE.finditer(self._project.data(path))))
+        ends = self._lines[path]
+        if not 0 < number <= len(ends):
+            return b""
+        return self._project.data(path)[ends[number - 2] if number > 1 else 0 : ends[number - 1]].removesuffix(b"\n")
 
     def _happens_once(self, path: str, number: int) -> bool:
         """Whether a line stands under a test for one certain step or epoch."""

@@ -66,6 +66,12 @@ class Skim:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
+    def hand_over(self, fact: str) -> frozenset[str]:
+        """A fact for somebody who keeps it, so that it is not kept here; who asks once more has it found again."""
+        found: frozenset[str] = getattr(self, fact)
+        vars(self).pop(fact)
+        return found
+
     @property
     def _code(self) -> bytes:
         return without_comments(self._data)
@@ -184,8 +190,8 @@ class Recalled(Skim):
     """The facts of a file that is read only where one is asked that is not kept, and whose bytes are not held."""
 
     def __init__(self, known: Kept, read: Callable[[], bytes]) -> None:
-        self._known = known
         self._read = read
+        self._bound, self._defined, self._methods = known.bound, known.defined, known.methods
         # What stands here is found before the property of the same name is asked.
         vars(self).update(
             renamed=known.renamed, called=known.called, imports=known.imports, trains=known.trains
@@ -194,17 +200,17 @@ class Recalled(Skim):
     @property
     def bound(self) -> tuple[str, ...]:
         """Those of its imports that are bound to a name."""
-        return self._known.bound
+        return self._bound
 
     @property
     def defined(self) -> frozenset[str]:
         """The names of its functions and classes, nested ones included."""
-        return self._known.defined
+        return self._defined
 
     @property
     def methods(self) -> Mapping[str, int]:
         """How many functions of a name stand inside of others or of classes."""
-        return dict(self._known.methods)
+        return dict(self._methods)
 
     @property
     def _data(self) -> bytes:  # type: ignore[override]

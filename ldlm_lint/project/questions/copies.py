@@ -70,7 +70,7 @@ def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    for other in project.universe.of(one for one in project.plain if name in project.skim(one).called):
+    for other in project.calling_by_name(name) & project.plain:
         for call in project.flow(other).calls:
             made = call.callee.name.rpartition(".")[2] == name and _resolves_to(context, other, call.callee, (path, name))
             if made:

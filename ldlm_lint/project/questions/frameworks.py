@@ -98,7 +98,7 @@ def _made_optimizer_trains_on_cuda(context: Context, _finding: Finding, _optimiz
     project = context.project
     if uses_lightning(project):
         return Verdict(False)
-    makers = [one for one in project.files if not project.is_test(one) and {"instantiate", "get_class"} & project.skim(one).called]
+    makers = project.universe.joined(*map(project.calling_by_name, ("instantiate", "get_class"))) & project.plain
     for maker in makers:
         for trainer in project.trainers_of(maker):
             reach = project.reach(trainer)

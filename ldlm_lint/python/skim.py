@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -43,11 +43,13 @@ _OTHER_FILES = lazily(
     rb"|[\"'][^\"'{}*%]*\.\w+[\"']",
     re.I,
 )
-_ROTATION = lazily(
-    rb"save_total_limit|total_limit|max_keep|keep_last|keep_latest|max_to_keep|keep_checkpoint|keep_n\b|num_to_keep|save_top_k"
-    rb"|max_checkpoints|checkpoint_history|rotate_checkpoint|cleanup_checkpoint|cleanup_old|remove_old|delete_old|prune_checkpoint|n_saved"
-    rb"|clean_checkpoint|num_keep|save_last_n|keep_every"
+# Twenty words are found sooner one by one than as one pattern.
+_ROTATION = (
+    *(b"total_limit", b"max_keep", b"keep_last", b"keep_latest", b"max_to_keep", b"keep_checkpoint", b"num_to_keep", b"save_top_k"),
+    *(b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint", b"cleanup_checkpoint", b"cleanup_old", b"remove_old"),
+    *(b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"num_keep", b"save_last_n", b"keep_every"),
 )
+_KEEP_N = lazily(rb"keep_n\b")
 _ROTATION_WORDS = (
     *(b"keep", b"total_limit", b"save_top_k", b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint"),
     *(b"cleanup_", b"remove_old", b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"save_last_n"),
@@ -56,7 +58,7 @@ _ROTATION_WORDS = (
 _OWN_ROTATION = lazily(
     rb"^def _keep_last\(path, before, after, keep=\d+\):\r?\n(?:[ \t]+[^\n]*\n|[ \t\r]*\n)*", re.M
 )
-_REPLACES_LOAD = lazily(rb"\b(?:torch|th)\.load[ \t]*=(?!=)")
+_REPLACES_LOAD = tuple(lazily(rb"%s\.load(?<!\w%s\.load)[ \t]*=(?!=)" % (one, one)) for one in (b"torch", b"th"))
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
 
@@ -158,13 +160,13 @@ class Skim:
             return False
         code, own = _OWN_ROTATION.subn(b"", self._code) if b"def _keep_last(" in self._data else (self._code, 0)
         code = code.replace(b"_keep_last(", b"(") if own else code
-        rotates = holds_any(code, _ROTATION_WORDS) and _ROTATION.search(code) is not None
+        rotates = holds_any(code, _ROTATION_WORDS) and (holds_any(code, _ROTATION) or _KEEP_N.search(code) is not None)
         return rotates or _removes_checkpoints(code)
 
     @cached_property
     def replaces_load(self) -> bool:
         """Whether it puts a function of its own in the place of ``torch.load``."""
-        return b".load" in self._data and _REPLACES_LOAD.search(self._code) is not None
+        return b".load" in self._data and any(one.search(self._code) for one in _REPLACES_LOAD)
 
 
 class Kept(NamedTuple):
@@ -239,12 +241,19 @@ def reads_variable(data: bytes, name: str) -> bool:
 
 def _removes_checkpoints(data: bytes) -> bool:
     """Whether a deletion of anything but a lock, log or temporary file stands a few lines from a word about checkpoints."""
-    if not holds_any(data, _REMOVAL_WORDS):
-        return False
-    lines = data.split(b"\n")
-    for number, line in enumerate(lines):
-        if _REMOVAL.search(line) and not _OTHER_FILES.search(line):
+    numbers = {data.count(b"\n", 0, at) for word in _REMOVAL_WORDS for at in _places(data, word)}
+    lines = data.split(b"\n") if numbers else []
+    for number in numbers:
+        if _REMOVAL.search(lines[number]) and not _OTHER_FILES.search(lines[number]):
             near = lines[max(number - _LINES_BEFORE, 0) : number + _LINES_AFTER]
             if any(map(_CHECKPOINT_WORD.search, near)):
                 return True
     return False
+
+
+def _places(data: bytes, word: bytes) -> Iterator[int]:
+    """Where a word stands in a text."""
+    at = data.find(word)
+    while at >= 0:
+        yield at
+        at = data.find(word, at + 1)

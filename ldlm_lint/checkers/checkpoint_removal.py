@@ -44,10 +44,18 @@ def _earlier_calls(node: nodes.NodeNG) -> Iterator[nodes.Call]:
             if isinstance(block, list) and child in block:
                 for statement in reversed(block[: block.index(child)]):
                     if not isinstance(statement, (nodes.FunctionDef, nodes.ClassDef)):
-                        yield from statement.nodes_of_class(nodes.Call, skip_klass=(nodes.FunctionDef, nodes.Lambda))
+                        yield from _made_at_once(statement)
         if isinstance(child.parent, (*_LOOPS, nodes.FunctionDef, nodes.Module, nodes.ClassDef)):
             return
         child = child.parent
+
+
+def _made_at_once(statement: nodes.NodeNG) -> Iterator[nodes.Call]:
+    """The calls of a statement, those of functions that it defines left out."""
+    later = (nodes.FunctionDef, nodes.Lambda)
+    if next(iter(nodes_of(statement, later)), None) is None:
+        return nodes_of(statement, nodes.Call)
+    return statement.nodes_of_class(nodes.Call, skip_klass=later)
 
 
 def _removes(function: nodes.NodeNG) -> bool:

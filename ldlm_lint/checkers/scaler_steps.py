@@ -38,9 +38,10 @@ def scaled_clips(events: Sequence[Event]) -> Iterator[ScaledClip]:
     """The clippings before a scaler's step that no unscaling precedes."""
     found: dict[nodes.Call, list[Event]] = {}
     steps: dict[nodes.Call, Event] = {}
-    for event in events:
-        step = next((one for one in events if one.kind is Kind.SCALED_STEP and one.follows(event)), None)
-        if event.kind is not Kind.CLIP or step is None or not _in_one_pass(event, step, events):
+    scaled = [one for one in events if one.kind is Kind.SCALED_STEP]
+    for event in (one for one in events if one.kind is Kind.CLIP):
+        step = next((one for one in scaled if one.follows(event)), None)
+        if step is None or not _in_one_pass(event, step, events):
             continue
         if not any(_unscales(one, event, step, events) for one in events):
             found.setdefault(step.node, []).append(event)

@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.checkers.step_calls import StepCalls
 from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
 from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step
 from ldlm_lint.checkers.step_names import last_name
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.walks import nodes_of
 
@@ -64,7 +66,7 @@ def events_of(function: nodes.NodeNG) -> list[Event]:
     """The events of a function or module in the order in which they happen."""
     known: list[Event] | None = function.__dict__.get(_EVENTS)
     if known is None:
-        walk = _Walk(acting_functions(function.root()))
+        walk = _Walk(function.root())
         walk.suite(function.body)
         known = function.__dict__[_EVENTS] = walk.events if len(walk.events) <= _MOST_EVENTS else []
     return known
@@ -93,9 +95,10 @@ def acting_functions(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]
 class _Walk:
     """One pass through a function, in the order of execution."""
 
-    def __init__(self, acting: dict[str, list[nodes.FunctionDef]]) -> None:
+    def __init__(self, module: nodes.NodeNG) -> None:
         self.events: list[Event] = []
-        self._acting = acting
+        self._acting = acting = acting_functions(module)
+        self._calls = remembered(module, ("step calls",), lambda: StepCalls(module, lambda name: name in acting or may_act(name)))
         self._conditions: list[frozenset[Condition]] = []
         self._guards: list[tuple[nodes.If, bool]] = []
         self._loops: list[nodes.NodeNG] = []
@@ -173,11 +176,12 @@ class _Walk:
 
     def _expression(self, node: nodes.NodeNG) -> None:
         """The calls of an expression or simple statement; most have none, or nothing that chooses or repeats them."""
+        idle = self._calls.idle(node)
+        if idle is not None:
+            self._budget -= idle
+            return
         found = list(nodes_of(node, _PARTS))
         if all(one.__class__ is nodes.Call for one in found):
-            if not any(self._acts(last_name(one.func)) for one in found):
-                self._budget -= len(found)
-                return
             for call in _finished(found):
                 self._call(call)
         else:
@@ -204,7 +208,7 @@ class _Walk:
     def _call(self, call: nodes.Call) -> None:
         self._budget -= 1
         name = last_name(call.func)
-        if self._budget < 0 or not self._acts(name):
+        if self._budget < 0 or not (name in self._acting or may_act(name)):
             return
         found = kind_of(call)
         if found is not None:
@@ -220,9 +224,6 @@ class _Walk:
             self._add(Kind.MAYBE, call, call.func)
         elif may_schedule(call):
             self._add(Kind.MAY_SCHEDULE, call, call.func)
-
-    def _acts(self, name: str) -> bool:
-        return name in self._acting or may_act(name)
 
     def _target(self, call: nodes.Call) -> nodes.FunctionDef | None:
         """The function of the file that a call goes to; None where it does nothing of a step, or is followed already."""

@@ -1,0 +1,33 @@
+"""The calls of a file that may do something of a training step, by their places: most statements have none."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+
+from astroid import nodes
+
+from ldlm_lint.checkers.step_names import last_name
+from ldlm_lint.python.walks import preorder
+
+
+class StepCalls:
+    """Which statements and expressions of a module may be passed over; ``acts`` tells by the last name of a call."""
+
+    def __init__(self, module: nodes.NodeNG, acts: Callable[[str], bool]) -> None:
+        order = preorder(module)
+        self._calls = order.places(nodes.Call)
+        self._acting = [place for place in self._calls if acts(last_name(order.nodes[place].func))]
+        self._later = order.places(nodes.Lambda)
+
+    def idle(self, node: nodes.NodeNG) -> int | None:
+        """How many calls a node makes, if none of them acts and none is left to a ``lambda``; else None."""
+        if _between(self._acting, node) or _between(self._later, node):
+            return None
+        return _between(self._calls, node)
+
+
+def _between(places: list[int], node: nodes.NodeNG) -> int:
+    """How many of some places, in order, stand in a node."""
+    first = bisect_left(places, node._ldlm_start)
+    return bisect_left(places, node._ldlm_end, first) - first

@@ -77,3 +77,12 @@ def test_names_and_functions_may_lead_back_to_themselves(source: str, held: bool
     for name in ("nothing", "c", "b", "a", "c"):
         expected = held and name in ("a", "b")
         assert homes.may_be_device(ast.parse(name, mode="eval").body, first) is expected, name
+
+
+def test_many_words_are_found_as_few_are():
+    """Beyond some number words are taken from an index of the file: with the same lines, in a file of any size."""
+    text = "".join(f"word{i} = other{i} + word{i}x\n" for i in range(3000)) + "last = 1\r\nlast = last0 = 2"
+    few, many = (Outline(ast.parse(text), text.encode()).places for _ in range(2))
+    words = [*(f"{kind}{i}" for i in range(3000) for kind in ("word", "other", "x")), "last"]
+    assert len(many.lines_with(words)) == 3002
+    assert all(many.lines_with((word,)) == list(few._find(word.encode(), parts=False)) for word in [*words[::97], "last", "word2x", "absent"])

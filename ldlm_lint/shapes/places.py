@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
@@ -31,6 +31,9 @@ if hasattr(ast, "TryStar"):
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")
 # A number may stand right in front of it.
 _FOR = lazily(rb"for(?!\w)(?<![A-Za-z_]for)")
+# So many words are looked for one by one; a search of the text for each of more would take it too long.
+_MANY = 200
+_RUN = lazily(rb"\w+")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _Owner = TypeVar("_Owner")
 Lines = tuple[int, int]
@@ -91,9 +94,11 @@ class Places(Generic[_Owner]):
         """The text of some lines."""
         return self._data[slice(*self._bounds(lines))]
 
-    def lines_in(self, lines: Lines, words: Iterable[str]) -> set[int]:
-        """Those of some lines that hold one of some words, as parts of longer ones at least."""
+    def lines_in(self, lines: Lines, words: Collection[str]) -> set[int]:
+        """Those of some lines that hold one of some words, as parts of longer ones at least; of many words all lines may."""
         start, end = self._bounds(lines)
+        if len(words) > _MANY:
+            return set(range(lines[0], lines[1] + 1))
         return {line for word in words for line in self._find(word.encode(), True, start, end)}
 
     def _bounds(self, lines: Lines) -> tuple[int, int]:
@@ -119,8 +124,21 @@ class Places(Generic[_Owner]):
     def _lines_with(self, word: str, parts: bool) -> list[int]:
         key = (word, parts)
         if key not in self._lines:
-            self._lines[key] = list(self._find(word.encode(), parts))
+            if len(self._lines) < _MANY or parts:
+                self._lines[key] = list(self._find(word.encode(), parts))
+            else:
+                self._lines[key] = self._words.get(word.encode(), [])
         return self._lines[key]
+
+    @cached_property
+    def _words(self) -> dict[bytes, list[int]]:
+        """The lines of every word of the file."""
+        found: dict[bytes, list[int]] = {}
+        for one in _RUN.finditer(self._data):
+            lines, line = found.setdefault(one[0], []), bisect_right(self._starts, one.start())
+            if not lines or lines[-1] != line:
+                lines.append(line)
+        return found
 
     def _find(self, word: bytes, parts: bool, start: int = 0, end: int | None = None) -> Iterator[int]:
         data, size = self._data, len(word)

@@ -106,7 +106,7 @@ def may_keep_graph(outline: Outline) -> bool:
     """Whether what a step differentiates may be added to, or put into, something that outlives the step."""
     passes = outline.places.lines_with(_PASS_WORDS, parts=True)
     helpers = {one.name for one in outline.owners if one.name and outline.holds_line(one.node, passes)}
-    lines = outline.places.lines_with((*_PASS_WORDS, *helpers), parts=True)
+    lines = sorted({*passes, *outline.places.lines_with(helpers)})
     losses: set[str] | None = None
     for owner in outline.owners if lines else ():
         if not outline.holds_line(owner.node, lines):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _ASK_OF_FLOW = frozenset({
     *("call-makes-loader", "callee-saves", "dataset-works-per-item", "ddp-model-is-called"),
     *("evaluation-records-gradients", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
-    *("runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
+    *("runs-in-each-training-step", "runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })
 _Callback = Callable[[nodes.NodeNG], None]
 _Method = Callable[[Any, nodes.NodeNG], None]

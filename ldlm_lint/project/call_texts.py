@@ -1,4 +1,4 @@
-"""Whether the calls in a text may give a parameter, before anything of it is parsed: by its name, its place or a star."""
+"""Whether the calls in a text may give a parameter a value from elsewhere, before anything of it is parsed: by name, place or star."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ _TOKEN = lazily(
     rb"[()\[\]{},*]|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?'''|\"(?:\\[\s\S]|[^\"\\\n])*\"|'(?:\\[\s\S]|[^'\\\n])*'|#[^\n]*"
 )
 _OPENS = lazily(rb"(?:[ \t\r\n]|\\\r?\n)*\(")
-_IMPORTED = lazily(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+[\w, \t]*")
+_IMPORTED = lazily(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:[\w, \t]*|\([\w, \t\r\n]*)")
+# A number or a word of the language is read from nowhere.
+_WRITTEN_OUT = rb"(?<!\w)%s\s*=\s*(?:\d+|None|True|False)\s*[,)]"
 _RENAMED = lazily(rb"[ \t]*(?:as\b|\\|\()")
 
 
-def may_give(data: bytes, names: Iterable[str], parameter: str, position: int | None) -> bool:
-    """Whether a call of a function may give a parameter; ``position`` counts the parameters in front of it, if it has a place.
+def may_hand_on(data: bytes, names: Iterable[str], parameter: str, position: int | None) -> bool:
+    """Whether a call of a function may give a parameter what it has read; ``position`` is the parameter's place, if it has one.
 
     Where one of the names stands for anything but a call or an import, it may be called from anywhere.
     """
@@ -33,7 +35,8 @@ def may_give(data: bytes, names: Iterable[str], parameter: str, position: int | 
 
 def _is_imported(data: bytes, start: int, end: int) -> bool:
     """Whether a name is taken out of a module under this very name."""
-    before = data[data.rfind(b"\n", 0, start) + 1 : start]
+    statement = max(data.rfind(b"\nfrom", 0, start), data.rfind(b" from ", 0, start))
+    before = data[data.rfind(b"\n", 0, statement + 1) + 1 : start]
     return _IMPORTED.fullmatch(before) is not None and _RENAMED.match(data, end) is None
 
 
@@ -48,7 +51,8 @@ def _arguments_may_give(data: bytes, opens: int, parameter: bytes, position: int
         elif token in (b")", b"]", b"}"):
             depth -= 1
             if depth == 0:
-                return parameter in data[opens : match.start()]
+                given = data[opens : match.end()]
+                return given.count(parameter) > len(re.findall(_WRITTEN_OUT % re.escape(parameter), given))
         elif token == b"," and depth == 1:
             commas += 1
             if position is not None and commas >= position:

@@ -15,7 +15,7 @@ from astroid import nodes
 
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.patterns import lazily
-from ldlm_lint.project.call_texts import may_give
+from ldlm_lint.project.call_texts import may_hand_on
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import CLASS_KEYS, Home
 from ldlm_lint.project.index import Project
@@ -75,7 +75,7 @@ class ConfigReads:
     def sinks(self, names: frozenset[str], parameter: str = "", positional: tuple[str, ...] = ()) -> tuple[Sink, ...]:
         """The calls of functions with these qualified names, tests left out.
 
-        With a parameter, files in which no such call can give it are left out, too.
+        With a parameter, files in which no such call can give it a value that is read are left out, too.
         """
         key = names, parameter
         if key not in self._sinks:
@@ -90,7 +90,7 @@ class ConfigReads:
             data = self._project.data(path)
             if self._project.is_test(path) or not any(word in data for word in words):
                 continue
-            if parameter and not may_give(data, last, parameter, position):
+            if parameter and not may_hand_on(data, last, parameter, position):
                 continue
             tree = self.tree(path)
             for node in nodes_of(tree, nodes.Call) if tree is not None else ():

@@ -128,13 +128,13 @@ def _possible(at_risk: frozenset[str], source: Source) -> frozenset[str]:
     syntax = syntax_of(source) if at_risk else None
     if syntax is None:
         return at_risk
-    return possible(at_risk - COSTLY, syntax, source.text.encode()) | (at_risk & COSTLY)
+    return possible(at_risk - COSTLY, syntax, source.utf8) | (at_risk & COSTLY)
 
 
 def _possible_at_cost(at_risk: frozenset[str], source: Source) -> frozenset[str]:
     """As `_possible`, for conditions that cost much."""
     syntax = syntax_of(source) if at_risk else None
-    return at_risk if syntax is None else possible(at_risk, syntax, source.text.encode())
+    return at_risk if syntax is None else possible(at_risk, syntax, source.utf8)
 
 
 def _at_stake(at_risk: frozenset[str], source: Source, holds: Holds | None, ruled_out: list[RuledOut]) -> frozenset[str]:
@@ -158,7 +158,7 @@ def _left(
     syntax = syntax_of(source) if asked else None
     if syntax is None:
         return at_risk
-    text = source.text.encode()
+    text = source.utf8
     functions = {symbol: found for symbol in asked if (found := prospects[symbol](syntax, text)) is not None}
     return _held(functions, source, holds, ruled_out) | (at_risk - functions.keys())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import cached_property
 
 import pytest
@@ -191,3 +192,22 @@ def test_what_is_kept_needs_no_reading() -> None:
     assert all(getattr(again, name) is not None for name in Kept._fields)
     with pytest.raises(AssertionError, match="read"):
         again.cuda  # noqa: B018
+
+
+def test_deletions_are_looked_for_line_by_line() -> None:
+    """Twelve lines above the deletion and two below it are near; many deletions take no longer than their text is long."""
+    above, below = b"checkpoint = 1\n", b"\n".join((b"", b"x", b"checkpoint"))
+    assert Skim(above + b"\n" * 11 + b"os.remove(path)").prunes
+    assert not Skim(above + b"\n" * 12 + b"os.remove(path)").prunes
+    assert Skim(b"os.remove(path)" + below).prunes
+    assert not Skim(b"os.remove(path)\n" + below).prunes
+    start = time.process_time()
+    assert not Skim(b"f.remove(x)\n" * 100_000 + b"f.remove(x) " * 100_000).prunes
+    assert time.process_time() - start < 10
+
+
+def test_definitions_behind_each_other_on_a_line_are_none_and_cost_no_more_than_others() -> None:
+    start = time.process_time()
+    skim = Skim(b"def a def b\n  class C def d\n\tasync def e\nx def f\n" + b"def g " * 300_000)
+    assert (skim.defined, skim.methods) == ({"a", "C", "e", "g"}, {"e": 1})
+    assert time.process_time() - start < 10

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.python.skim import headers
 
 Place = tuple[str, str]
 """A file and the dotted name of a function in it; empty for the module."""
@@ -29,9 +30,6 @@ class _Definition(NamedTuple):
     is_class: bool
 
 
-# A word is found ten times as fast as the beginning of a line.
-_DEFINITIONS = tuple(re.compile(rb"%s[ \t]+(\w+)" % word) for word in (b"def", b"class"))
-_BEFORE = lazily(rb"([ \t]*)(?:async[ \t]+)?")
 _HEADER_ENDS = lazily(rb":[ \t]*(?:#[^\n]*)?\r?\n")
 _CLOSES = (b'"""', b"'''", b")", b"]", b"}", b"\\")
 _MOST = 4000
@@ -111,7 +109,8 @@ class Sketch:
             starts: list[int] = []
             found: list[_Definition] = []
             around: list[_Definition] = []
-            for begin, indent, name, is_class in sorted(_headers(self._project.data(path))):
+            for begin, blanks, name, is_class in sorted(headers(self._project.data(path))):
+                indent = len(blanks.expandtabs())
                 while around and around[-1].indent >= indent:
                     around.pop()
                 around.append(_Definition(indent, f"{around[-1].scope}.{name}" if around else name, is_class))
@@ -154,16 +153,6 @@ class Sketch:
             outside = _outside(definitions[number].indent).search(data, first)
             self._bodies[key] = first, outside.start() if outside else len(data)
         return self._bodies[key]
-
-
-def _headers(data: bytes) -> Iterator[tuple[int, int, str, bool]]:
-    """Where the lines of definitions begin, the columns they are indented by, the names, and whether each is of a class."""
-    for pattern in _DEFINITIONS:
-        for match in pattern.finditer(data):
-            begin = data.rfind(b"\n", 0, match.start()) + 1
-            before = _BEFORE.fullmatch(data, begin, match.start())
-            if before is not None:
-                yield begin, len(before[1].expandtabs()), match[1].decode(), pattern is _DEFINITIONS[1]
 
 
 def _defines(data: bytes, at: int) -> bool:

@@ -22,7 +22,7 @@ from ldlm_lint.python.imports import Imported, imports_of
 # In a text that is read backwards a call begins with its parenthesis, which is found ten times as fast as a name.
 _CALLED_BACKWARDS = lazily(rb"\([ \t]*(\w+)(?!\w)(?! fed(?!\w))(?! ssalc(?!\w))")
 _DEFINES = tuple(re.compile(rb"%s[ \t]+([A-Za-z_]\w*)" % word) for word in (b"def", b"class"))
-_BEFORE_DEFINITION = lazily(rb"[ \t]*(?:async[ \t]+)?")
+_BEFORE_DEFINITION = lazily(rb"([ \t]*)(?:async[ \t]+)?")
 _READ = (
     r"""(?:environ(?:\.get)?[ \t]*[\[(]|getenv[ \t]*\()[ \t\n]*(?:key[ \t]*=[ \t]*)?["']%s["'](?![ \t]*\][ \t]*=[^=])"""
     r"""|["']%s["'][ \t]+(?:not[ \t]+)?in[ \t]+(?:os\.)?environ\b"""
@@ -116,16 +116,11 @@ class Skim:
 
     @cached_property
     def _definitions(self) -> tuple[frozenset[str], Mapping[str, int]]:
-        data, found, inside = self._data, set(), Counter[str]()
-        for pattern in _DEFINES:
-            for one in pattern.finditer(data):
-                before = _line_before(data, one.start())
-                if _BEFORE_DEFINITION.fullmatch(before) is None:
-                    continue
-                name = sys.intern(one[1].decode())
-                found.add(name)
-                if before[:1] in (b" ", b"\t") and pattern is _DEFINES[0]:
-                    inside[name] += 1
+        found, inside = set(), Counter[str]()
+        for _, indent, name, is_class in headers(self._data):
+            found.add(name)
+            if indent and not is_class:
+                inside[name] += 1
         return frozenset(found), dict(inside)
 
     @cached_property
@@ -224,9 +219,17 @@ def holds_any(data: bytes, words: Iterable[bytes]) -> bool:
     return any(word in data for word in words)
 
 
-def _line_before(data: bytes, at: int) -> bytes:
-    """What stands on the line of a place in front of it."""
-    return data[data.rfind(b"\n", 0, at) + 1 : at]
+def headers(data: bytes) -> Iterator[tuple[int, bytes, str, bool]]:
+    """Where the lines of definitions begin, their indentations, the names, and whether each is of a class; functions first."""
+    for pattern in _DEFINES:
+        end = 0
+        for match in pattern.finditer(data):
+            newline = data.rfind(b"\n", end, match.start())
+            # Behind another one on its line it is no header, and looking back no further keeps a long line cheap.
+            before = _BEFORE_DEFINITION.fullmatch(data, newline + 1, match.start()) if newline >= 0 or not end else None
+            end = match.end()
+            if before is not None:
+                yield newline + 1, before[1], sys.intern(match[1].decode()), pattern is _DEFINES[1]
 
 
 def without_comments(data: bytes) -> bytes:
@@ -241,19 +244,24 @@ def reads_variable(data: bytes, name: str) -> bool:
 
 def _removes_checkpoints(data: bytes) -> bool:
     """Whether a deletion of anything but a lock, log or temporary file stands a few lines from a word about checkpoints."""
-    numbers = {data.count(b"\n", 0, at) for word in _REMOVAL_WORDS for at in _places(data, word)}
-    lines = data.split(b"\n") if numbers else []
-    for number in numbers:
-        if _REMOVAL.search(lines[number]) and not _OTHER_FILES.search(lines[number]):
-            near = lines[max(number - _LINES_BEFORE, 0) : number + _LINES_AFTER]
-            if any(map(_CHECKPOINT_WORD.search, near)):
+    for begin, end in {line for word in _REMOVAL_WORDS for line in _lines_with(data, word)}:
+        line = data[begin:end]
+        if _REMOVAL.search(line) and not _OTHER_FILES.search(line):
+            for _ in range(_LINES_BEFORE):
+                begin = data.rfind(b"\n", 0, max(begin - 1, 0)) + 1
+            for _ in range(_LINES_AFTER - 1):
+                end = data.find(b"\n", end + 1) if 0 <= end < len(data) else -1
+            if _CHECKPOINT_WORD.search(data, begin, end if end >= 0 else len(data)):
                 return True
     return False
 
 
-def _places(data: bytes, word: bytes) -> Iterator[int]:
-    """Where a word stands in a text."""
-    at = data.find(word)
+def _lines_with(data: bytes, word: bytes) -> Iterator[tuple[int, int]]:
+    """Where the lines that hold a word begin and end; each line is looked at once, however often it holds the word."""
+    end, at = 0, data.find(word)
     while at >= 0:
-        yield at
-        at = data.find(word, at + 1)
+        begin = data.rfind(b"\n", end, at) + 1 or end
+        end = data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        yield begin, end
+        at = data.find(word, end)

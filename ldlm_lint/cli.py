@@ -20,13 +20,10 @@ from typing import NamedTuple
 from ldlm_lint import __version__
 from ldlm_lint.arguments import UsageError
 from ldlm_lint.cache.replay import replayed
+from ldlm_lint.collector import PACE
 from ldlm_lint.commands.output import FAILURE, INTERRUPTED, OK, PROGRAM, USAGE, fail
 from ldlm_lint.parsing import Example, Parser, did_you_mean, parsed, with_examples
 from ldlm_lint.refusals import refuses, unwritten
-
-# Syntax trees are many small objects that point at each other, taken apart when they are done with: the collector finds
-# next to nothing, and at its own pace costs a third of a run.
-_COLLECTOR = (500_000, 20, 50)
 
 
 class Command(NamedTuple):
@@ -63,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if isinstance(stream, io.TextIOWrapper):
                 # A legacy Windows code page cannot encode source text, and no encoding a broken file name.
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        gc.set_threshold(*_COLLECTOR)
+        gc.set_threshold(*PACE)
         code = _ended(list(sys.argv[1:] if argv is None else argv))
         if sys.stdout is not None:
             sys.stdout.flush()

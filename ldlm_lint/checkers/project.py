@@ -23,6 +23,7 @@ from ldlm_lint.cache.memory import Memory
 from ldlm_lint.cache.session import opened
 from ldlm_lint.checkers import symbols_of
 from ldlm_lint.checkers.messages import add_message, message_definitions
+from ldlm_lint.collector import at_our_pace
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.linting import Overlay, lint_file, source_of
@@ -69,7 +70,8 @@ class ProjectChecker(BaseChecker):
     def leave_module(self, node: nodes.Module) -> None:
         """Report what the file tells by itself; a failure of ours is a message, since it would cost all others of the file."""
         try:
-            self._take(node)
+            with at_our_pace():
+                self._take(node)
         except Exception as error:
             failure = {"error": f"leave_module: {type(error).__name__}: {error}"}
             self.linter.add_message(INTERNAL_ERROR.symbol, line=1, col_offset=0, args=failure)
@@ -115,8 +117,9 @@ class ProjectChecker(BaseChecker):
             files[project_root(Path.cwd())] = {}
         # The state of the last module would answer for the lines of every other file.
         self.linter.file_state = FileState("", self.linter.msgs_store, is_base_filestate=True)
-        for root in sorted(files):
-            self._report_project(root, files[root])
+        with at_our_pace():
+            for root in sorted(files):
+                self._report_project(root, files[root])
 
     def _report_project(self, root: Path, visited: Mapping[str, _Visit]) -> None:
         project = self._project(root)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import gc
 import os
+import weakref
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,8 @@ from ldlm_lint.projects import Projects
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL
 from ldlm_lint.shapes import CONDITIONS, possible
+from ldlm_lint.shapes.outline import outline_of
+from ldlm_lint.shapes.prospects import BROAD_PROSPECTS, PROSPECTS
 from ldlm_lint.shapes.tests import _OUTSIDE_TESTS, _OUTSIDE_UNIT_TESTS, silent_in
 from ldlm_lint.source import Kind, Source
 
@@ -481,3 +486,45 @@ def test_the_conditions_hide_nothing_in_real_repositories(select: tuple[str, ...
             patch.setattr(linting, "silent_in", lambda path, data: frozenset())
             patch.setattr(Projects, "may_hold", lambda *_: True)
             assert engine.run([root], config, base=root).findings == spared, root
+
+
+TRAINS_AND_EVALUATES = """import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def __init__(self):
+        self.blocks = nn.ModuleList([nn.TransformerEncoderLayer(8, 1) for _ in range(4)])
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return x
+def evaluate(model, loader):
+    model.eval()
+    for batch in loader:
+        print(model(batch).item())
+def train(model, loader, optimizer):
+    model.train()
+    for batch in loader:
+        loss = model(batch).mean()
+        loss.backward()
+        optimizer.step()
+        print(float(loss))
+"""
+
+
+def test_a_tree_goes_without_the_collector():
+    text = TRAINS_AND_EVALUATES.encode()
+    gc.collect()
+    gc.disable()
+    try:
+        module = ast.parse(text)
+        gone = weakref.ref(outline_of(module, text))
+        found = possible(frozenset(CONDITIONS), module, text)
+        assert {"evaluation-with-gradients", "host-sync-in-training-loop"} <= found
+        for prospect in (*PROSPECTS.values(), *BROAD_PROSPECTS.values()):
+            prospect(module, text)
+        # Only the file at hand is kept, until the next one comes.
+        outline_of(ast.parse(""), b"")
+        del module
+        assert gone() is None
+    finally:
+        gc.enable()

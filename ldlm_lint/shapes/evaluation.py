@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import weakref
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
@@ -52,9 +53,17 @@ class _File:
     """What is asked of a file for several of its functions."""
 
     def __init__(self, outline: Outline) -> None:
-        self.outline = outline
+        # It is kept with the outline: the tree goes with them, and does not wait for the collector.
+        self._outline = weakref.ref(outline)
         self.switched = any(word in outline.data for word in (b".eval(", b"train(False", b"train(mode"))
         self._run: dict[tuple[ast.ClassDef, str], tuple[str, ...]] = {}
+
+    @property
+    def outline(self) -> Outline:
+        """The outline of the file, which whoever asks holds."""
+        outline = self._outline()
+        assert outline is not None
+        return outline
 
     @cached_property
     def modes(self) -> Modes:
@@ -97,7 +106,8 @@ def evaluating_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | N
 
     What it has to add stands before each dotted name: see `MODE` and `REPETITION`.
     """
-    file, found = _file_of(outline_of(module, data)), []
+    outline = outline_of(module, data)
+    file, found = _file_of(outline), []
     for owner, asked in _evaluations(file):
         if owner not in file.outline.looping:
             # A function that learns evaluates in loops alone.

@@ -26,7 +26,6 @@ class Modes:
     """The switches of the functions of one file."""
 
     def __init__(self, outline: Outline) -> None:
-        self._outline = outline
         self._switches: dict[Owner, list[Switch]] = {}
         for owner, nodes in outline.places.near(("eval", "train")):
             for one in nodes:

@@ -17,6 +17,7 @@ from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.project.training import is_tutorial, runs_many_ranks, trains_on_cuda
 from ldlm_lint.project.traits import Trait
 
+_SAMPLER = Trait(re.compile(rb"DistributedSampler"), (b"DistributedSampler",))
 
 def _is_no_test(context: Context, path: str) -> bool:
     return not context.project.is_test(path)
@@ -47,13 +48,11 @@ def _may_evaluate(context: Context, path: str) -> bool:
 
 
 def _optimizes_on_cuda(context: Context, path: str) -> bool:
+    """As the question, whatever engines there are: finding out which of them run a file reads all launches."""
     project = context.project
     if not _feeds(context, path) or b"torch_xla" in project.data(path):
         return False
     return any(project.any_skim(project.reach(one), "cuda") for one in project.trainers_of(path))
-
-
-_SAMPLER = Trait(re.compile(rb"DistributedSampler"), (b"DistributedSampler",))
 
 
 def _makes_sampler(context: Context, path: str) -> bool:
@@ -61,6 +60,7 @@ def _makes_sampler(context: Context, path: str) -> bool:
 
 
 def _knows_sampler(context: Context, _path: str) -> bool:
+    """Whose loader a loop goes through is a matter of values; somebody has to name a sampler."""
     return context.project.any_shows(context.project.plain, _SAMPLER)
 
 

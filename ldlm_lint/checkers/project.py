@@ -28,9 +28,10 @@ from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.linting import Overlay, lint_file, source_of
 from ldlm_lint.model import FileResult, Finding, Report, Severity
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import dotted_name
 from ldlm_lint.rules import ALL, by_symbol
-from ldlm_lint.rules.linter import INTERNAL_ERROR, RULES, UNPARSABLE_FILE, UNREADABLE_FILE
+from ldlm_lint.rules.linter import INTERNAL_ERROR, RULES, UNPARSABLE_FILE, UNREADABLE_FILE, UNUSED_SUPPRESSION
 from ldlm_lint.select import Layer
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.suppress import suppressions
@@ -38,6 +39,8 @@ from ldlm_lint.suppress import suppressions
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
+# ``# pylint: enable=NAME``, which has a rule speak in one file that is off elsewhere.
+_ENABLES = lazily(rb"pylint:[^\n]*enable")
 _BROKEN = {UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol}
 
 
@@ -106,7 +109,7 @@ class ProjectChecker(BaseChecker):
 
     def _project(self, root: Path) -> _Linted:
         if root not in self._projects:
-            self._projects[root] = _Linted(root)
+            self._projects[root] = _Linted(root, tuple(one for one in by_symbol if self.linter.is_message_enabled(one)))
         return self._projects[root]
 
     def _report_projects(self, visited: Mapping[str, _Visit]) -> None:
@@ -152,30 +155,47 @@ class ProjectChecker(BaseChecker):
 
 
 class _Visit(NamedTuple):
-    """What a file gave when it had a ``content``; ``new`` if no earlier run has left it."""
+    """What a file gave when it had a ``content``; ``new`` if no earlier run has left it, ``wide`` if all rules were asked."""
 
     result: FileResult
     content: str
     new: bool
+    wide: bool
+
+
+def _enables(path: str, texts: Overlay) -> bool:
+    """Whether a comment of a file may switch on rules there; one that cannot be read says so elsewhere."""
+    try:
+        return _ENABLES.search(texts[path] if path in texts else Path(path).read_bytes()) is not None
+    except OSError:
+        return False
 
 
 class _Linted:
-    """A project under pylint: all rules, since pylint selects, and what earlier runs have left of its files."""
+    """A project under pylint, and what earlier runs have left of its files.
 
-    def __init__(self, root: Path) -> None:
+    pylint selects: of the rules that are off in it only those are asked that a comment may switch on, and all where somebody
+    wants to know which comments silence nothing.
+    """
+
+    def __init__(self, root: Path, enabled: tuple[str, ...]) -> None:
         self.config = Config.load(root)
         self._root = root
-        self._everything = replace(
+        everything = replace(
             self.config, select=("ALL",), extend_select=(), ignore=(), overrides=Layer(), exclude=(), level=Severity.INFO
         )
-        self._key = config_key(self._everything)
+        narrow = everything if UNUSED_SUPPRESSION.symbol in enabled else replace(everything, select=enabled)
+        self._configs = {False: narrow, True: everything}
+        self._keys = {wide: config_key(config) for wide, config in self._configs.items()}
         self._session = opened(root) or Memory()
 
     def visit(self, path: str, texts: Overlay) -> _Visit:
         """What a Python file gives, from its text where ``texts`` hold one."""
         content = self._session.content(path)
-        known = self._session.result(path, Kind.PYTHON, self._key) if path not in texts else None
-        return _Visit(known or lint_file(Path(path), Kind.PYTHON, self._everything, texts, {}), content, known is None)
+        wide = _enables(path, texts)
+        known = self._session.result(path, Kind.PYTHON, self._keys[wide]) if path not in texts else None
+        result = known or lint_file(Path(path), Kind.PYTHON, self._configs[wide], texts, {})
+        return _Visit(result, content, known is None, wide)
 
     def certain(self, result: FileResult, texts: Overlay) -> Iterator[tuple[Finding, Source]]:
         """The findings that wait for no other file, unless the file or the configuration silences them."""
@@ -192,9 +212,10 @@ class _Linted:
         for path, visit in visited.items():
             # Another process may have read what is no longer there.
             if visit.new and path not in texts and may_be_kept(visit.result) and self._session.content(path) == visit.content:
-                self._session.keep(Kind.PYTHON, self._key, visit.result)
+                self._session.keep(Kind.PYTHON, self._keys[visit.wide], visit.result)
         paths = [Path(path) for path in sorted({*visited, *others})]
+        config = self._configs[any(visit.wide for visit in visited.values())]
         try:
-            return engine.run(paths, self._everything, base=self._root, overlay=texts, session=self._session)
+            return engine.run(paths, config, base=self._root, overlay=texts, session=self._session)
         finally:
             self._session.close()

@@ -528,3 +528,19 @@ def test_a_tree_goes_without_the_collector():
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_the_tree_of_a_file_goes_with_the_next_outline() -> None:
+    """The outline at hand knows what knows it: were they not parted, each file's tree would wait for the collector."""
+    text = b"def train(model, data):\n    for batch in data:\n        model(batch).backward()\n        print(batch.item())\n"
+    module = ast.parse(text)
+    assert outline_of(module, text) is outline_of(module, text)
+    possible(frozenset(rule.symbol for rule in ALL), module, text)
+    gone = weakref.ref(module)
+    gc.disable()
+    try:
+        del module
+        outline_of(ast.parse("x = 1\n"), b"x = 1\n")
+        assert gone() is None
+    finally:
+        gc.enable()

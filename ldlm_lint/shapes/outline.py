@@ -6,7 +6,6 @@ Going through the statements alone costs a fiftieth of parsing; expressions are 
 from __future__ import annotations
 
 import ast
-import functools
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -51,6 +50,10 @@ class Outline:
         self._own_texts: dict[Owner, bytes] = {}
         self._own: dict[Owner, Kinds] = {}
         self._collect()
+
+    def part(self) -> None:
+        """Let go of what knows this outline in turn, so that its tree goes with it, and not when the collector comes by."""
+        self.standing = self.homes = self.evaluations = None
 
     def _collect(self) -> None:
         """Note the statements in their order; blocks wait on a stack, since branches stand inside of one another by the thousand."""
@@ -242,10 +245,18 @@ def _binds(node: Any, name: str) -> bool:
     return kind in _NAMED and node.name == name
 
 
-@functools.lru_cache(maxsize=1)
+_AT_HAND: list[Outline] = []
+
+
 def outline_of(module: ast.Module, data: bytes) -> Outline:
     """The outline of the file at hand, which several ask for."""
-    return Outline(module, data)
+    known = next((one for one in _AT_HAND if one.module is module and one.data == data), None)
+    if known is None:
+        for one in _AT_HAND:
+            one.part()
+        known = Outline(module, data)
+        _AT_HAND[:] = [known]
+    return known
 
 
 def has_any(text: bytes, words: tuple[bytes, ...]) -> bool:

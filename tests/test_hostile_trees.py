@@ -45,7 +45,7 @@ root, *arguments = sys.argv[1:]
 inside = tuple(os.path.realpath(one) + os.sep for one in (root, sys.prefix, sys.base_prefix, os.path.dirname(ldlm_lint.__file__), *sys.path) if one)
 writes = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.chmod", "os.link", "os.symlink")
 def watch(event, args):
-    if event == "open" and isinstance(args[0], (str, bytes)):
+    if event == "open" and isinstance(args[0], (str, bytes)) and args[0]:
         path = os.path.realpath(os.fsdecode(args[0]))
         mode, flags = args[1] or "", args[2] or 0
         if not path.startswith(inside) and os.path.exists(path):

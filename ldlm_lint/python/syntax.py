@@ -24,6 +24,7 @@ def parses(source: Source) -> bool:
         return True
     try:
         with _without_warnings():
+            # For the line of its message the compiler opens the file of this name; the empty one is none, wherever it runs.
             compile(f"{_STOP}{source.text}\n", "", "exec", dont_inherit=True)
     except SyntaxError as error:
         if error.msg == _STOPPED:

@@ -193,15 +193,19 @@ class TestTerminal:
 
     def start(self, project: Path) -> tuple[subprocess.Popen[bytes], int]:
         import pty
+        import termios
 
         ours, theirs = pty.openpty()
+        modes = termios.tcgetattr(theirs)
+        # Else Linux throws away, a moment after the signal of Ctrl-C, what the process has written by then.
+        modes[3] |= termios.NOFLSH
+        termios.tcsetattr(theirs, termios.TCSANOW, modes)
         command = [sys.executable, "-m", "ldlm_lint", *COMMAND, "."]
         environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
         environment.pop("NO_COLOR", None)
 
         def own_terminal() -> None:
             import fcntl
-            import termios
 
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)

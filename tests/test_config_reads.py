@@ -15,6 +15,7 @@ from ldlm_lint.discover import kind_of_name
 from ldlm_lint.model import Finding, Span
 from ldlm_lint.project import QUESTIONS, Project, Verdict
 from ldlm_lint.project.configured import TOPICS
+from ldlm_lint.project.dead_keys import dead_paths
 from ldlm_lint.project.questions import Context
 from ldlm_lint.python.key_reads import reads_of
 from ldlm_lint.source import Kind
@@ -376,6 +377,9 @@ READER = """
         pytest.param("build(config['model'])", False, id="section-handed-on"),
         pytest.param("print(config['model'])", True, id="section-printed"),
         pytest.param("build(**config['model'])", False, id="section-spread"),
+        pytest.param("build(**config.model)", False, id="section-spread-as-an-attribute"),
+        pytest.param("build(** model)", False, id="section-spread-by-its-name"),
+        pytest.param("build(**model.parts, **submodel, **modeled)", True, id="something-else-spread"),
         pytest.param("for name in config['model'].items(): print(name)", False, id="section-gone-through"),
         pytest.param("model = config['model']\nmodel[name]", False, id="any-key-looked-up"),
         pytest.param("for name in config: setattr(args, name, config[name])", False, id="taken-over-by-name"),
@@ -385,6 +389,20 @@ def test_a_key_is_dead_where_no_code_speaks_of_it(code: str, dead: bool) -> None
     text = READER.replace("{}", code.replace("\n", "\n    "))
     files = {"train.py": text, "train.yaml": "run_name: x\nmodel:\n  width: 3\n  streams: 2\n"}
     assert ask("configuration-key-is-dead", "", files, "train.yaml", "model", "streams").holds is dead
+
+
+@pytest.mark.parametrize("first", ["train", "other"])
+def test_what_one_program_hands_on_another_may_not(first: str) -> None:
+    text = "run_name: x\nmodel:\n  width: 3\n  streams: 2\n"
+    files = {"train.py": READER.format(""), "train.yaml": text, "other.yaml": text}
+    files["other.py"] = READER.format("build(config['model'])").replace("train.yaml", "other.yaml")
+    about = context(files)
+    dead = {}
+    for name in sorted(("train", "other"), key=lambda name: name != first):
+        document = about.project.document(f"{ROOT}/{name}.yaml")
+        assert document is not None
+        dead[name] = ("model", "streams") in dead_paths(about, document)
+    assert dead == {"train": True, "other": False}
 
 
 @pytest.mark.parametrize(

@@ -235,14 +235,11 @@ class Homes:
             self._words[entry] = frozenset().union(*(self._words_in(one) for one in self._project.reach(entry)))
         return self._words[entry]
 
-    def words_of_programs(self, homes: Iterable[Home], document: Document) -> frozenset[bytes]:
-        """The names in the text of the programs that read a file, the classes that it names among it."""
-        found: set[bytes] = set()
+    def words_of_programs(self, homes: Iterable[Home], document: Document) -> Iterator[frozenset[bytes]]:
+        """The names in the text of the programs that read a file, the classes that it names among it, in several sets."""
         for home in homes:
-            found.update(self._words_of(home.entry))
-            for file in self._named_classes(document, home.entry):
-                found.update(self._words_in(file))
-        return frozenset(found)
+            yield self._words_of(home.entry)
+            yield from map(self._words_in, self._named_classes(document, home.entry))
 
     def _words_in(self, file: str) -> frozenset[bytes]:
         if file not in self._words_by_file:

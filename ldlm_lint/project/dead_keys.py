@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.configs.document import Document, Entry, Path, Shape
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.config_homes import Home
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.key_reads import is_whole
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.source import Kind
@@ -23,12 +24,20 @@ _WORD = lazily(rb"[A-Za-z_]\w*")
 _NAME = lazily(r"[A-Za-z]\w{2,}")
 _INTERPOLATION = lazily(rb"\$\{([^{}]*)")
 # Frameworks that read their settings by names which the project's own code does not hold.
-_FRAMEWORKS = lazily(
-    rb"HfArgumentParser|TrlParser|LightningCLI|jsonargparse|TrainingArguments|import fairseq|from fairseq|mmengine|mmcv|detectron2|nemo\b"
-    # Attributes by a name that is no literal: any key may become one.
-    rb"|torchtune|ray\.tune|\bcomposer\b"
-    rb"|setattr\((?:self|\w*(?:args?|cfg|config|conf|opts?|params|namespace|settings))[ \t]*,[ \t]*(?![\"'])"
-    rb"|__dict__(?:\.update|\[)|\bglobals\(\)|\.update\((?:yaml|json|OmegaConf)"
+_FRAMEWORKS = Trait(
+    lazily(
+        rb"HfArgumentParser|TrlParser|LightningCLI|jsonargparse|TrainingArguments|import fairseq|from fairseq|mmengine|mmcv|detectron2|nemo\b"
+        # Attributes by a name that is no literal: any key may become one.
+        rb"|torchtune|ray\.tune|\bcomposer\b"
+        rb"|setattr\((?:self|\w*(?:args?|cfg|config|conf|opts?|params|namespace|settings))[ \t]*,[ \t]*(?![\"'])"
+        rb"|__dict__(?:\.update|\[)|\bglobals\(\)|\.update\((?:yaml|json|OmegaConf)"
+    ),
+    (
+        *(b"HfArgumentParser", b"TrlParser", b"LightningCLI", b"jsonargparse", b"TrainingArguments", b"fairseq", b"mmengine", b"mmcv"),
+        *(b"detectron2", b"nemo", b"torchtune", b"ray.tune", b"composer", b"setattr(", b"__dict__", b"globals()"),
+        *(b".update(yaml", b".update(json", b".update(OmegaConf"),
+    ),
+    code=True,
 )
 # Of DeepSpeed's own files.
 _FRAMEWORK_KEYS = {"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu", "zero_allow_untested_optimizer"}
@@ -74,62 +83,74 @@ def _is_of_hydra(context: Context, home: Home, path: str) -> bool:
 
 
 class _Text:
-    """What the text of the project says that bears on its configurations."""
+    """What the text of the project says that bears on its configurations; each file is asked once for each section."""
 
     def __init__(self, context: Context, homes: list[Home], document: Document) -> None:
-        project = context.project
-        self.words = context.words | context.homes.words_of_programs(homes, document)
-        reach: set[str] = set().union(*(context.homes.reach_of(one, document) for one in homes))
-        self.reach = [without_comments(project.data(file)) for file in sorted(reach)]
-        self.of_a_framework = any(_FRAMEWORKS.search(data) for data in self.reach)
-        spread = {name.rpartition(b".")[2].decode() for data in self.reach for name in _SPREAD.findall(data)}
-        self.spread = spread
-        self.spreads_any = any(is_whole(name) for name in spread)
-        self._whole: dict[str, bool] = {}
+        self._project = context.project
+        self._words = (context.words, *context.homes.words_of_programs(homes, document))
+        self._reach = context.project.universe.joined(*(context.homes.reach_of(one, document) for one in homes))
         self.prefixes = {one.prefix for one in homes}
+
+    def names(self, word: bytes) -> bool:
+        """Whether a name stands anywhere in the text."""
+        return any(word in words for words in self._words)
+
+    @property
+    def of_a_framework(self) -> bool:
+        """Whether the keys are read by names that the project's own code does not hold."""
+        return self._project.any_shows(self._reach, _FRAMEWORKS)
+
+    @property
+    def spreads_any(self) -> bool:
+        """Whether a configuration is spread as a whole."""
+        return self._project.any_that(self._reach, "spreads a configuration", lambda file: _spreads_any(self._project.data(file)))
 
     def takes_whole(self, section: str) -> bool:
         """Whether the code hands a section on, spreads it or goes through it, so that its keys may be read by any name."""
-        if section not in self._whole:
-            self._whole[section] = self._finds_whole(section.encode())
-        return self._whole[section]
-
-    def _finds_whole(self, section: bytes) -> bool:
-        name = re.escape(section)
-        used = re.compile(
-            rb"(?:\.%s|\[[\"']%s[\"']\]|get\([\"']%s[\"'][^()]*\))(?![\w\"'])[ \t]*(?![\w \t.\[=(:]|\.get)" % ((name,) * 3)
-        )
-        iterated = re.compile(
-            rb"(?:\.%s|[\"']%s[\"']\])\.(?:items|keys|values)\(|\bin[ \t]+[\w.]*\b%s\b[ \t]*:"
-            # A subscript that is no literal looks up any key.
-            rb"|\b%s(?:[\"']\])?\[(?![\"'])|\b%s(?:[\"']\])?\.get\((?![\"'])" % ((name,) * 5)
-        )
-        if section.decode() in self.spread:
-            return True
-        return any(iterated.search(data) for data in self.reach) or any(
-            self._hands_on(data, match.start()) for data in self.reach for match in used.finditer(data)
+        return self._project.any_that(
+            self._reach, f"takes {section} whole", lambda file: _takes_whole(self._project.data(file), section.encode())
         )
 
-    @staticmethod
-    def _hands_on(data: bytes, at: int) -> bool:
-        """Whether a use of a section as a whole hands it to code that may read any key; to print it is not to read it."""
-        line = data[data.rfind(b"\n", 0, at) + 1 : at]
-        called = re.search(rb"([\w.]+)\([^()]*$", line)
-        if called is not None:
-            return _LOGGING.search(called[1]) is None
-        assigned = _ASSIGNED.match(line)
-        if assigned is None:
-            return True
-        # What becomes of the variable: keys that are read from it by literals are words of the text anyway.
-        name = re.escape(assigned[1])
-        return re.search(rb"(?<![\w.\"'])%s(?:[ \t]*[,)]|\[(?![\"'])|\.(?:items|keys|values)\(|\.get\((?![\"']))" % name, data) is not None
+
+def _spreads_any(data: bytes) -> bool:
+    return b"**" in data and any(is_whole(name.rpartition(b".")[2].decode()) for name in _SPREAD.findall(without_comments(data)))
+
+
+def _takes_whole(text: bytes, section: bytes) -> bool:
+    if section not in text:
+        return False
+    name, data = re.escape(section), without_comments(text)
+    spread = rb"\*\*[ \t]*(?:[\w.]*\.)?%s(?![\w.])" % name
+    iterated = (
+        rb"(?:\.%s|[\"']%s[\"']\])\.(?:items|keys|values)\(|\bin[ \t]+[\w.]*\b%s\b[ \t]*:"
+        # A subscript that is no literal looks up any key.
+        rb"|\b%s(?:[\"']\])?\[(?![\"'])|\b%s(?:[\"']\])?\.get\((?![\"'])" % ((name,) * 5)
+    )
+    used = rb"(?:\.%s|\[[\"']%s[\"']\]|get\([\"']%s[\"'][^()]*\))(?![\w\"'])[ \t]*(?![\w \t.\[=(:]|\.get)" % ((name,) * 3)
+    if re.search(spread, data) or re.search(iterated, data):
+        return True
+    return any(_hands_on(data, match.start()) for match in re.finditer(used, data))
+
+
+def _hands_on(data: bytes, at: int) -> bool:
+    """Whether a use of a section as a whole hands it to code that may read any key; to print it is not to read it."""
+    line = data[data.rfind(b"\n", 0, at) + 1 : at]
+    called = re.search(rb"([\w.]+)\([^()]*$", line)
+    if called is not None:
+        return _LOGGING.search(called[1]) is None
+    assigned = _ASSIGNED.match(line)
+    if assigned is None:
+        return True
+    # What becomes of the variable: keys that are read from it by literals are words of the text anyway.
+    name = re.escape(assigned[1])
+    return re.search(rb"(?<![\w.\"'])%s(?:[ \t]*[,)]|\[(?![\"'])|\.(?:items|keys|values)\(|\.get\((?![\"']))" % name, data) is not None
 
 
 def _is_alive(text: _Text, document: Document, entry: Entry) -> bool:
     path = entry.path
     if any(not isinstance(key, str) or not _NAME.fullmatch(key) or key.startswith("_") for key in path) or path[0] in _OWN_KEYS:
         return True
-    if entry.name in _OWN_KEYS or entry.name.encode() in text.words:
+    if entry.name in _OWN_KEYS or text.names(entry.name.encode()):
         return True
     if entry.shape is not Shape.SCALAR and any(_is_alive(text, document, one) for one in document.children(*path)):
         return True

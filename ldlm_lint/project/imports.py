@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 
@@ -25,9 +26,9 @@ class Imports:
         self._universe = universe
         self._files = universe.numbers.keys()
         self._skim = skim
-        self._resolved: dict[tuple[str, str], Defined | None] = {}
+        self._resolved: defaultdict[str, dict[str, Defined | None]] = defaultdict(dict)
         self._places: dict[tuple[str, str, bool], Defined | None] = {}
-        self._folders: dict[str, tuple[str, ...]] = {}
+        self._folders: dict[tuple[str, str], tuple[str, ...]] = {}
         self._imported: dict[str, FileSet] = {}
         self._modules: dict[str, bool] = {}
         self._by_name: dict[str, Mapping[str, tuple[str, ...]]] = {}
@@ -40,11 +41,13 @@ class Imports:
         """
         if not name.startswith(".") and name.partition(".")[0] not in self._heads:
             return None
-        key = (importer, name)
-        if key not in self._resolved:
-            self._resolved[key] = None
-            self._resolved[key] = self._resolve(importer, name)
-        return self._resolved[key]
+        # A name means the same to all files of a folder, and these mostly import the same.
+        folder = importer.rpartition("/")[0]
+        known = self._resolved[folder]
+        if name not in known:
+            known[name] = None
+            known[name] = self._resolve(folder, name)
+        return known[name]
 
     @cached_property
     def _entries(self) -> frozenset[str]:
@@ -62,11 +65,10 @@ class Imports:
         """The names with which the dotted name of a module of the project may begin."""
         return frozenset(entry.rpartition("/")[2] for entry in self._entries)
 
-    def _resolve(self, importer: str, name: str) -> Defined | None:
+    def _resolve(self, folder: str, name: str) -> Defined | None:
         bare = name.lstrip(".")
         level = len(name) - len(bare)
-        folder = posixpath.dirname(importer)
-        for one in self._above(folder, level) if level else self._upwards(folder):
+        for one in self._above(folder, level) if level else self._upwards(folder, bare.partition(".")[0]):
             found = self._below(one, bare, package=level > 0)
             if found is not None:
                 return self._defining(*found)
@@ -77,15 +79,17 @@ class Imports:
             folder = posixpath.dirname(folder)
         yield folder
 
-    def _upwards(self, folder: str) -> tuple[str, ...]:
-        """The folders in which an absolute import of a file in this one is looked up."""
-        if folder not in self._folders:
+    def _upwards(self, folder: str, head: str) -> tuple[str, ...]:
+        """The folders in which an absolute import of a file in this one is looked up, and which hold its first name."""
+        key = (folder, head)
+        if key not in self._folders:
             found, one = [], folder
             while one.startswith(self._root) and one != self._root:
                 found.append(one)
                 one = posixpath.dirname(one)
-            self._folders[folder] = (*found, self._root, posixpath.join(self._root, "src"))
-        return self._folders[folder]
+            found += [self._root, posixpath.join(self._root, "src")]
+            self._folders[key] = tuple(one for one in found if f"{one.rstrip('/')}/{head}" in self._entries)
+        return self._folders[key]
 
     def _below(self, folder: str, name: str, *, package: bool) -> Defined | None:
         """The file of a module below a folder; for a relative import also the folder's own ``__init__.py``."""

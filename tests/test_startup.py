@@ -38,6 +38,10 @@ def test_what_a_check_loads(tmp_path: Path, warm: bool, monkeypatch: pytest.Monk
     assert modules.isdisjoint(HEAVY)
 
 
+def test_what_is_asked_before_there_is_a_tree_loads_no_trees() -> None:
+    assert loaded("import ldlm_lint.project.outlook, ldlm_lint.linting").isdisjoint({"astroid", "ldlm_lint.python.flow", *HEAVY})
+
+
 def test_every_question_is_in_its_room() -> None:
     for room, kinds in questions._ROOMS.items():
         assert set(importlib.import_module(f"{questions.__name__}.{room}").QUESTIONS) == set(kinds)

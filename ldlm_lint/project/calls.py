@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.sketch import Sketch
 from ldlm_lint.project.training import BACKWARD
-from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
+
+if TYPE_CHECKING:
+    from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
 
 _DEPTH = 5
 _TAKEN = (re.compile(rb"\.([A-Z]\w*)"), re.compile(rb"\"([A-Z]\w*)\""), re.compile(rb"'([A-Z]\w*)'"))

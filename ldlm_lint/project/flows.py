@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from ldlm_lint.python.flow import CallSite, Function, ModuleFlow
+if TYPE_CHECKING:
+    from ldlm_lint.python.flow import CallSite, Function, ModuleFlow
 
 _MOST = 10_000
 """How many calls and moves are kept ready to be asked, at about a kilobyte each."""

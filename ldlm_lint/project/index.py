@@ -13,10 +13,7 @@ from ldlm_lint.project.flows import Facts, Flows
 from ldlm_lint.project.imports import Imports
 from ldlm_lint.project.texts import Texts
 from ldlm_lint.project.traits import Trait, Traits
-from ldlm_lint.python.flow import CallSite, Function, ModuleFlow, summarize
 from ldlm_lint.python.skim import Recalled, Skim, kept
-from ldlm_lint.python.tree import parse
-from ldlm_lint.python.walks import release
 from ldlm_lint.source import Kind, Source, UnreadableError
 from ldlm_lint.testfiles import is_test
 
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 
     from ldlm_lint.cache.session import Session
     from ldlm_lint.configs.document import Document
+    from ldlm_lint.python.flow import CallSite, Function, ModuleFlow
     from ldlm_lint.shell.script import Script
 
     T = TypeVar("T")
@@ -160,6 +158,10 @@ class Project:
         return known
 
     def _summarize(self, path: str) -> ModuleFlow:
+        from ldlm_lint.python.flow import ModuleFlow, summarize
+        from ldlm_lint.python.tree import parse
+        from ldlm_lint.python.walks import release
+
         try:
             source = Source.from_bytes(path, self.data(path), Kind.PYTHON)
         except UnreadableError:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.python.flow import Callee, Function
-from ldlm_lint.python.rarity import names_evaluation
+from ldlm_lint.python.evaluation_names import names_evaluation
+
+if TYPE_CHECKING:
+    from ldlm_lint.python.flow import Callee, Function
 
 _DEPTH = 4
 _LINE = re.compile(rb"[^\n]*(?:\n|\Z)")

@@ -7,6 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
@@ -39,11 +40,6 @@ _TIME = lazily(
     r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
 )
 _BEST = lazily(r"(^|_)(best|patience)", re.I)
-_EVALUATION = re.compile(
-    r"^_*(eval\w*|valid(?!ate_(tensor|loss|grad|input|batch|output|shape|value))\w*|val(_\w+)?|test(_\w+)?|infer\w*"
-    r"|predict\w*|generate\w*|sample|benchmark\w*|visuali[sz]e\w*|plot\w*|export\w*|save\w*|load\w*)$"
-)
-_EVALUATOR = re.compile(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
 _EXITS = {"exit", "_exit", "abort", "quit"}
 _CACHE = "_ldlm_rare"
 _OWNERS = {nodes.FunctionDef, nodes.AsyncFunctionDef, nodes.ClassDef, nodes.Module}
@@ -89,14 +85,9 @@ def in_evaluation(node: nodes.NodeNG) -> bool:
         return False
     known: bool | None = node.__dict__.get(_EVALUATES)
     if known is None:
-        name = _EVALUATOR if isinstance(node, nodes.ClassDef) else _EVALUATION
+        name = EVALUATOR if isinstance(node, nodes.ClassDef) else EVALUATION
         known = node.__dict__[_EVALUATES] = name.search(node.name) is not None or in_evaluation(node.parent)
     return known
-
-
-def names_evaluation(scope: str) -> bool:
-    """Whether a dotted name of functions and classes says that it evaluates, predicts, plots or saves."""
-    return any(_EVALUATION.search(part) or _EVALUATOR.search(part) for part in scope.split("."))
 
 
 def _guards(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
@@ -278,4 +269,4 @@ def _is_evaluation_data(iterable: nodes.NodeNG) -> bool:
     )
 
 
-__all__ = ["in_evaluation", "is_rare", "names_evaluation"]
+__all__ = ["in_evaluation", "is_rare"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ldlm_lint.model import Finding
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.rotation import may_go
 
 
 def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -25,6 +24,8 @@ def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
 
 def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verdict:
     """Always true; the fix, which deletes old files behind these saves, stays where the ways to all of them allow it."""
+    from ldlm_lint.project.rotation import may_go
+
     path = finding.span.path
     wanted = finding.fix is not None and all(
         may_go(context.calls, context.ranks, context.trees, path, position) for position in positions.split()

@@ -7,9 +7,7 @@ from collections.abc import Callable
 
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
-from ldlm_lint.project.activation_fix import checkpoint_fix
 from ldlm_lint.project.engines import checkpoints_activations
-from ldlm_lint.project.hub_models import enabling_fix
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
@@ -60,6 +58,9 @@ def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
 
 def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
     """Always true: the fix for the classes of these names, where they run their blocks in a way that is known."""
+    from ldlm_lint.project.activation_fix import checkpoint_fix
+    from ldlm_lint.project.hub_models import enabling_fix
+
     project, models, path = context.project, context.models, finding.span.path
     classes = names.split()
     fix = checkpoint_fix(project, models, path, classes, lambda name: _class_attends(context, finding, name).holds)

@@ -1,0 +1,16 @@
+"""Names of functions and classes that evaluate."""
+
+from __future__ import annotations
+
+from ldlm_lint.patterns import lazily
+
+EVALUATION = lazily(
+    r"^_*(eval\w*|valid(?!ate_(tensor|loss|grad|input|batch|output|shape|value))\w*|val(_\w+)?|test(_\w+)?|infer\w*"
+    r"|predict\w*|generate\w*|sample|benchmark\w*|visuali[sz]e\w*|plot\w*|export\w*|save\w*|load\w*)$"
+)
+EVALUATOR = lazily(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
+
+
+def names_evaluation(scope: str) -> bool:
+    """Whether a dotted name of functions and classes says that it evaluates, predicts, plots or saves."""
+    return any(EVALUATION.search(part) or EVALUATOR.search(part) for part in scope.split("."))

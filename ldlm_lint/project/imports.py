@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from ldlm_lint.project.components import components
@@ -27,7 +27,6 @@ class Imports:
         self._files = universe.numbers.keys()
         self._skim = skim
         self._resolved: defaultdict[str, dict[str, Defined | None]] = defaultdict(dict)
-        self._places: dict[tuple[str, str, bool], Defined | None] = {}
         self._folders: dict[tuple[str, str], tuple[str, ...]] = {}
         self._imported: dict[str, FileSet] = {}
         self._modules: dict[str, bool] = {}
@@ -71,7 +70,7 @@ class Imports:
         for one in self._above(folder, level) if level else self._upwards(folder, bare.partition(".")[0]):
             found = self._below(one, bare, package=level > 0)
             if found is not None:
-                return self._defining(*found)
+                return self._defining(found)
         return None
 
     def _above(self, folder: str, level: int) -> Iterator[str]:
@@ -93,12 +92,6 @@ class Imports:
 
     def _below(self, folder: str, name: str, *, package: bool) -> Defined | None:
         """The file of a module below a folder; for a relative import also the folder's own ``__init__.py``."""
-        key = (folder, name, package)
-        if key not in self._places:
-            self._places[key] = self._find_below(folder, name, package)
-        return self._places[key]
-
-    def _find_below(self, folder: str, name: str, package: bool) -> Defined | None:
         base = folder.rstrip("/")
         parts = name.split(".") if name else []
         if parts and f"{base}/{parts[0]}" in self._entries:
@@ -110,23 +103,20 @@ class Imports:
         own = f"{base}/__init__.py"
         return (own, name) if package and own in self._files else None
 
-    def _defining(self, path: str, name: str) -> Defined:
+    def _defining(self, place: Defined) -> Defined:
+        path, name = place
         first = name.partition(".")[0]
         if first in ("", "*") or first in self._skim(path).defined:
-            return path, name
+            return place
         for imported in self._imports_of(path).get(first, ()):
             if (found := self.resolve(path, imported)) and found[0] != path:
                 return found[0], found[1] + name[len(first) :]
-        return self._behind_star(path, name) or (path, name)
+        return self._behind_star(path, name) or place
 
     def _imports_of(self, path: str) -> Mapping[str, tuple[str, ...]]:
-        """What a file imports, by the last name."""
+        """What a file imports, by the last name; kept of those that others take names from, which are few."""
         if path not in self._by_name:
-            found: dict[str, tuple[str, ...]] = {}
-            for imported in self._skim(path).imports:
-                last = sys.intern(imported.rpartition(".")[2])
-                found[last] = (*found.get(last, ()), imported)
-            self._by_name[path] = found
+            self._by_name[path] = _by_last_name(self._skim(path).imports)
         return self._by_name[path]
 
     def _behind_star(self, path: str, name: str) -> Defined | None:
@@ -149,7 +139,7 @@ class Imports:
         """The files, as bits, that import a name under this very name."""
         found: dict[Defined, int] = {}
         for number, importer in enumerate(self._universe.paths):
-            for last, imported in self._imports_of(importer).items():
+            for last, imported in _by_last_name(self._skim(importer).imports).items():
                 names = {self.resolve(importer, one) for one in imported} if last != "*" else {_ANYTHING}
                 for one in names:
                     if one is not None and (one == _ANYTHING or one[1] == last):
@@ -205,3 +195,11 @@ class Imports:
                 up[target] |= up[number]
         sets = [[FileSet(self._universe, bits) for bits in side] for side in (down, up)]
         return [sets[0][group_of[one]] for one in range(len(paths))], [sets[1][group_of[one]] for one in range(len(paths))]
+
+
+def _by_last_name(imports: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for imported in imports:
+        last = sys.intern(imported.rpartition(".")[2])
+        found[last] = (*found.get(last, ()), imported)
+    return found

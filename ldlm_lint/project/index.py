@@ -169,6 +169,8 @@ class Project:
         parsed = parse(source, dotted_name(path, self.root))
         if parsed.module is None:
             return ModuleFlow(path, (), (), (), (), complete=False)
+        # With the source goes the tree of the standard library, which takes as much memory as the other one.
+        del source
         try:
             return summarize(parsed.module, path, complete=not parsed.error_line)
         finally:

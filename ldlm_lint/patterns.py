@@ -11,11 +11,12 @@ class _Lazy:
 
     def __init__(self, pattern: str | bytes, flags: int) -> None:
         self.pattern = pattern
-        self._flags = flags
+        # As they were given: to know them nothing is compiled.
+        self.flags = flags
 
     def __getattr__(self, name: str) -> Any:
         if name == "_compiled":
-            self._compiled = re.compile(self.pattern, self._flags)
+            self._compiled = re.compile(self.pattern, self.flags)
             return self._compiled
         if name.startswith("__"):
             raise AttributeError(name)

@@ -11,6 +11,7 @@ import pytest
 
 import ldlm_lint
 from ldlm_lint.patterns import lazily
+from ldlm_lint.project.traits import Trait
 
 ROOT = Path(ldlm_lint.__file__).parent
 ROOMS = sorted(path for path in ROOT.rglob("*.py") if "import lazily" in path.read_text(encoding="utf-8"))
@@ -45,6 +46,8 @@ def test_every_late_pattern_compiles_and_is_only_asked_through_its_methods() -> 
         for name in names:
             assert getattr(module, name).groups >= 0
             found += 1
+        for trait in vars(module).values():
+            assert not isinstance(trait, Trait) or trait.pattern.groups >= 0
     assert found > 500
 
 

@@ -30,21 +30,21 @@ _CONFIG_PATH = lazily(r"\bconfig_path\s*=\s*((?:[^(),=]|\((?:[^()]|\((?:[^()]|\(
 _FIRST = lazily(r"\s*([\"'][^\"'\n]+[\"'])")
 _CONFIG_NAME = lazily(rb"config_name[ \t]*=[ \t]*[\"']([^\"'\n]+)[\"']")
 _PACKAGE = lazily(rb"^#[ \t]*@package[ \t]+(\S+)[ \t]*\r?$", re.M)
-_LITERAL = re.compile(rb"[\"']([\w./ -]*?[\w-]+\.(?:ya?ml|json|toml))[\"']")
-_LOADS = re.compile(
-    rb"yaml\.\w*load\w*\(|OmegaConf\.load|json\.load\(|toml\w*\.load\w*\(|parse_(?:yaml|json)_file|parse_args_into_dataclasses"
-    rb"|HfArgumentParser"
-    rb"|\bdraccus\b|\btyro\b|\bpyrallis\b|\bjsonargparse\b|YAML\(|Config\.fromfile|yacs"
-)
 _OPENS = Trait(
-    _LOADS,
+    lazily(
+        rb"yaml\.\w*load\w*\(|OmegaConf\.load|json\.load\(|toml\w*\.load\w*\(|parse_(?:yaml|json)_file|parse_args_into_dataclasses"
+        rb"|HfArgumentParser"
+        rb"|\bdraccus\b|\btyro\b|\bpyrallis\b|\bjsonargparse\b|YAML\(|Config\.fromfile|yacs"
+    ),
     (
         *(b"yaml.", b"OmegaConf.load", b"json.load(", b"toml", b"parse_yaml_file", b"parse_json_file", b"parse_args_into_dataclasses"),
         *(b"HfArgumentParser", b"draccus", b"tyro", b"pyrallis", b"jsonargparse", b"YAML(", b"Config.fromfile", b"yacs"),
     ),
 )
-_STARTS = Trait(re.compile(rb"^if[ \t]+__name__[ \t]*==|^@hydra\.main", re.M), (b"__name__", b"@hydra.main"))
-_NAMES_FILES = Trait(_LITERAL, (b".yaml", b".yml", b".json", b".toml"))
+_STARTS = Trait(lazily(rb"^if[ \t]+__name__[ \t]*==|^@hydra\.main", re.M), (b"__name__", b"@hydra.main"))
+_NAMES_FILES = Trait(
+    lazily(rb"[\"']([\w./ -]*?[\w-]+\.(?:ya?ml|json|toml))[\"']"), (b".yaml", b".yml", b".json", b".toml")
+)
 # Folders of what a run has written down, or of what is not this project's own training.
 _RECORDED = lazily(
     r"(?:^|/)(?:results?|outputs?|wandb|runs|logs?|archived?|old|backups?|multirun|\.hydra|checkpoints?|ckpts?|artifacts"
@@ -168,7 +168,7 @@ class Homes:
         """The paths in the text of the files that open configurations, by the name of the file that they lead to."""
         found: dict[str, list[tuple[str, str, Span]]] = {}
         for file in sorted(self._project.showing(_NAMES_FILES) & self._project.plain):
-            literals = list(_LITERAL.finditer(self._project.data(file)))
+            literals = list(_NAMES_FILES.pattern.finditer(self._project.data(file)))
             if not self._loaders.isdisjoint(self._project.reach(file)):
                 for one in literals:
                     literal = one[1].decode(errors="replace")

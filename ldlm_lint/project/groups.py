@@ -15,7 +15,7 @@ _JOINING = (
     *(b"init_process_group", b"DistributedDataParallel", b"FullyShardedDataParallel", b"fully_shard", b"init_device_mesh"),
     *(b"horovod", b"Accelerator", b"deepspeed", b"init_distributed", b"init_dist", b"setup_distributed", b"idr_torch", b"Trainer"),
 )
-_JOINS = Trait(re.compile(b"|".join(_JOINING)), _JOINING)
+_JOINS = Trait(lazily(b"|".join(_JOINING)), _JOINING)
 
 
 def names_trainer(project: Project, path: str) -> bool:

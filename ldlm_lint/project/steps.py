@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ldlm_lint.python.flow import Callee, Function
 
 _DEPTH = 4
-_LINE = re.compile(rb"[^\n]*(?:\n|\Z)")
+_LINE = lazily(rb"[^\n]*(?:\n|\Z)")
 _STEP_FUNCTION = lazily(
     r"^_*(forward|forward_step|training_step|(train|training)_(step|batch|iter|iteration)\w*"
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
@@ -28,7 +28,7 @@ _EPOCHS = lazily(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 _ONCE = lazily(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
 _ACCUMULATION = lazily(rb"accum|micro", re.I)
 _DISTRIBUTED = Trait(
-    re.compile(
+    lazily(
         rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|init_process_group|\bAccelerator\b"
         rb"|deepspeed|lightning|colossalai|horovod|\bTrainer\("
     ),

@@ -11,7 +11,7 @@ from ldlm_lint.project.traits import Trait
 
 _TUTORIAL = lazily(r"(?:^|[/_-])(?:tutorials?|toys?|demos?|dummy|mock|quickstart)(?:[/_.-]|$)", re.I)
 _MANY_RANKS = Trait(
-    re.compile(
+    lazily(
         rb"init_process_group|DistributedDataParallel|FullyShardedDataParallel|\bAccelerator\(|deepspeed\.init|init_distributed"
         rb"|(?:import|from)[ \t]+(?:pytorch_)?lightning"
     ),
@@ -22,15 +22,15 @@ _MANY_RANKS = Trait(
 )
 # What `ldlm_lint.python.flow.is_backward` takes for a mark of a training step, as text.
 BACKWARD = Trait(
-    re.compile(
+    lazily(
         rb"(?:\.\s*(?:backward|manual_backward|zero_grad|train_batch)"
         rb"|train(?:ing)?_(?:step|batch|iter|iteration|epoch|one_epoch|one_step)(?:_fn)?|optimize_parameters)\s*\("
     ),
     (b"backward", b"zero_grad", b"train_", b"training_", b"optimize_parameters"),
 )
-ON_TPU = Trait(re.compile(rb"torch_xla"), (b"torch_xla",))
+ON_TPU = Trait(lazily(rb"torch_xla"), (b"torch_xla",))
 _DIVIDES_ACCUMULATION = Trait(
-    re.compile(
+    lazily(
         rb"accum\w*[\"'\]]*\s*(?://?=|=[^\n=]*/[^\n]*(?:world|gpus|device_count|num_processes|num_devices))", re.I
     ),
     (b"accum",),

@@ -12,4 +12,4 @@ COUNTER = lazily(
 COUNTING = {"range", "trange", "count", "enumerate"}
 SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
 SAVE_HELPER = lazily(r"(^|_)save(_|$)|snapshot$")
-SMALL = re.compile(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)
+SMALL = lazily(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)

@@ -15,7 +15,7 @@ from ldlm_lint.python.walks import nodes_of
 
 _ACCUMULATION = lazily(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
 _STEPS = {"step", "backward", "manual_backward", "zero_grad"}
-_RARE_NAME = re.compile(
+_RARE_NAME = lazily(
     r"(^|_)(should|time_to|do|is|need|needs|will|to|if)_(be_)?(log|print|report|save|eval|valid|vis|plot|sample|summar"
     r"|display|record|checkpoint|val|test)|(log|print|report|save|eval|vis|plot|record)_(now|this|step|iter|flag)"
     r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
@@ -28,7 +28,7 @@ _TROUBLE = lazily(
     re.I,
 )
 _FINITE = lazily(r"finite|valid($|_)|is_ok|healthy", re.I)
-_EVALUATION_WORD = re.compile(
+_EVALUATION_WORD = lazily(
     r"(^|_)(eval\w*|val|valid|validation|validate|validating|test|testing|infer\w*|predict)(_|$)", re.I
 )
 _TRAINING_WORD = lazily(r"^(is_)?train(ing|_mode)?$")
@@ -206,7 +206,7 @@ def _is_trouble(name: str) -> bool:
 
 
 def _named_rare(name: str) -> bool:
-    return _is_trouble(name) or any(one.search(name) for one in (_RARE_NAME, _EVALUATION_WORD))
+    return _is_trouble(name) or bool(_RARE_NAME.search(name) or _EVALUATION_WORD.search(name))
 
 
 def _values_of(name: nodes.Name) -> list[nodes.NodeNG]:

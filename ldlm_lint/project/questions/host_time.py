@@ -15,7 +15,7 @@ from ldlm_lint.project.traits import Trait
 from ldlm_lint.rules.roles import is_diagnostic
 
 _DEVICE = Trait(
-    re.compile(
+    lazily(
         rb"cuda|torch\.accelerator|\bAccelerator\(|lightning|transformers|deepspeed|accelerate|\.to\(.*device"
         rb"|\b(?:xpu|npu|mps)\b"
     ),

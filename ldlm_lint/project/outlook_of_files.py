@@ -19,6 +19,7 @@ from ldlm_lint.project.traits import Trait
 
 _SAMPLER = Trait(re.compile(rb"DistributedSampler"), (b"DistributedSampler",))
 
+
 def _is_no_test(context: Context, path: str) -> bool:
     return not context.project.is_test(path)
 

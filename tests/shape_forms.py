@@ -1,0 +1,370 @@
+"""Forms of code: what checkers find, however oddly it is spelled, and what looks like it and cannot be it."""
+
+from __future__ import annotations
+
+CHECKPOINTING = "missing-activation-checkpointing"
+BLOCK = "import torch.nn as nn\nclass Block(nn.Module):\n    def __init__(self):\n        self.attn = nn.MultiheadAttention(8, 1)\n"
+
+# Each is found by its checker before the project is asked: an odd spelling must not hide it.
+FOUND = {
+    "evaluation: a name of an evaluation": (
+        "evaluation-with-gradients",
+        "import torch\ndef evaluate(model, data):\n    for x in data:\n        y = model(x)\n",
+    ),
+    "evaluation: blanks and a continued line": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(net, data):\n    net . eval ()\n    for x in data:\n        y = net \\\n            (x)\n",
+    ),
+    "evaluation: a comment inside of brackets": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(net, data):\n    (net # eval\n     .eval())\n    return [net(x) for x in data]\n",
+    ),
+    "evaluation: through forward": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(net, data):\n    net.eval()\n    while data:\n        net.module.forward(data.pop())\n",
+    ),
+    "evaluation: several models, one loop": (
+        "evaluation-with-gradients",
+        "import torch\ndef run(a, b, data):\n    for m in (a, b):\n        m.eval()\n    for x in data:\n        a(b(x))\n",
+    ),
+    "evaluation: no_grad over another statement only": (
+        "evaluation-with-gradients",
+        "import torch\ndef validate(model, data):\n    with torch.no_grad():\n        print(1)\n    for x in data:\n        model(x)\n",
+    ),
+    "evaluation: switched by another method": (
+        "evaluation-with-gradients",
+        "import torch\nclass Scorer:\n    def __init__(self, net):\n        self.net = net\n        self.net.eval()\n"
+        "    def run(self, data):\n        return [self.net.module(x) for x in data]\n",
+    ),
+    "evaluation: switched by the module": (
+        "evaluation-with-gradients",
+        "import torch\nnet = make().to('cuda').eval()\ndef run(data):\n    return [net(x) for x in data]\n",
+    ),
+    "evaluation: between two phases of a training": (
+        "evaluation-with-gradients",
+        "import torch\ndef fit(model, data, held, optimizer):\n    for epoch in range(3):\n        model.train()\n        for x in data:\n"
+        "            model(x).backward()\n            optimizer.step()\n        model.train(mode=False)\n        for x in held:\n            model(x)\n",
+    ),
+    "evaluation: through a method": (
+        "evaluation-with-gradients",
+        "import torch\nclass Runner:\n    def once(self, x):\n        return self.model(x)\n    def evaluate(self, data):\n"
+        "        self.model.eval()\n        for x in data:\n            self.once(x)\n",
+    ),
+    "evaluation: in a case": (
+        "evaluation-with-gradients",
+        "import torch\nmatch mode:\n    case 1:\n        def evaluate(model, data):\n            for x in data:\n                model(x)\n",
+    ),
+    "checkpointing: a list of blocks": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([Block() for _ in range(n)])\n",
+    ),
+    "checkpointing: appended, by a helper": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def build_layers(self, n):\n        self.layers = nn.ModuleList()\n        for _ in range(n):\n            self.layers.append(Block())\n",
+    ),
+    "checkpointing: a list with a name": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        blocks = [Block() for _ in range(n)]\n"
+        "        self.layers = nn.Sequential(*blocks)\n",
+    ),
+    "checkpointing: an encoder of torch under another name": (
+        CHECKPOINTING,
+        "import torch.nn as nn\nfrom torch.nn import TransformerEncoder as Enc\nclass Net(nn.Module):\n"
+        "    def __init__(self, layer):\n        self.body = Enc(layer, 12)\n",
+    ),
+    "checkpointing: a class by default": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n, kind=Block):\n        self.layers = nn.ModuleList([kind() for _ in range(n)])\n",
+    ),
+    "checkpointing: copies, in a class of a class": (
+        CHECKPOINTING,
+        "import copy as c\n" + BLOCK + "class Base(nn.Module):\n    pass\nclass Net(Base):\n    def __init__(self, n):\n"
+        "        block = Block()\n        self.layers = nn.ModuleList(c.deepcopy(block) for _ in range(n))\n",
+    ),
+    "checkpointing: another package's class with a name of its own": (
+        CHECKPOINTING,
+        "import torch\nimport vit_pytorch as zoo\nMaker = zoo.ViT\nnet = Maker(depth=12)\nnet(1).backward()\n",
+    ),
+    "checkpointing: a pretrained model that learns": (
+        CHECKPOINTING,
+        "import transformers as tr\nnet = tr.AutoModelForCausalLM.from_pretrained('a')\noptimizer = make(net . parameters())\n"
+        "net(1).backward()\n",
+    ),
+    "load: under another name": (
+        "checkpoint-load-unspecified",
+        "from torch import load as restore\nrestore('a.pt')\n",
+    ),
+    "load: a module under another name, bound to a variable": (
+        "checkpoint-load-unspecified",
+        "import torch as th\nreader = th.load\nstate = reader('a.pt')\n",
+    ),
+    "load: by getattr": ("checkpoint-load-unspecified", "import torch\ngetattr(torch, 'load')('a.pt')\n"),
+    "load: partial": (
+        "checkpoint-load-unspecified",
+        "import torch\nfrom functools import partial as p\nread = p(torch.load)\nread('a.pt')\n",
+    ),
+    "load: an attribute of the class": (
+        "checkpoint-load-unspecified",
+        "import torch\nclass A:\n    read = torch.load\n    def go(self):\n        return self.read('a.pt')\n",
+    ),
+    "save: a table": (
+        "checkpoint-saved-by-every-rank",
+        "import torch\nSAVERS = {'pt': torch.save}\ndef save(model, path):\n    SAVERS['pt'](model.state_dict(), path)\n",
+    ),
+    "save: one of two": (
+        "checkpoint-saved-by-every-rank",
+        "import torch\ndef keep(model, path, fast):\n    (torch . save if fast else torch.save)(model.state_dict(), path)\n",
+    ),
+    "save: a model that saves itself": (
+        "checkpoint-saved-by-every-rank",
+        "def keep(model, path):\n    model . save_pretrained (path)\n",
+    ),
+    "numbered: a formatted string": (
+        "unbounded-checkpoints",
+        "import torch\ndef keep(model, step):\n    torch.save(model, f'{step}.pt')\n",
+    ),
+    "numbered: a loop's own variable": (
+        "unbounded-checkpoints",
+        "import torch\ndef keep(model):\n    for k in range(9):\n        torch.save(model, 'a%d.pt' % k)\n",
+    ),
+    "numbered: a helper and a path with a name": (
+        "unbounded-checkpoints",
+        "def keep(model, epoch):\n    path = 'a{}.pt'.format(epoch)\n    save_weights(model, path)\n",
+    ),
+    "numbered: a Trainer's arguments under another name": (
+        "unbounded-checkpoints",
+        "from transformers import TrainingArguments as TA\nTA('out', save_strategy='steps')\n",
+    ),
+    "kept state: the best of a loop": (
+        "checkpoint-saves-live-state",
+        "def fit(model, data):\n    for x in data:\n        model(x).backward()\n        if x:\n            best = model.state_dict()\n"
+        "    model.load_state_dict(best)\n",
+    ),
+    "kept state: a thread": (
+        "checkpoint-saves-live-state",
+        "import threading as t\nimport torch\ndef keep(model):\n    t.Thread(target=torch.save, args=(model.state_dict(), 'a')).start()\n",
+    ),
+    "schedule: blanks": (
+        "scheduler-before-optimizer",
+        "import torch\ndef fit(optimizer, scheduler, data):\n    for x in data:\n        x.backward()\n        scheduler . step( )\n"
+        "        optimizer.step()\n    scheduler.step()\n",
+    ),
+    "schedule: a method of a model": (
+        "scheduler-before-optimizer",
+        "import torch\ndef fit(model, optimizer, data):\n    for x in data:\n        x.backward()\n        model.update_learning_rate()\n"
+        "        optimizer.step()\n",
+    ),
+    "loss: bounded through names": (
+        "clamped-loss",
+        "import torch\nfrom torch import clamp as limit\nfrom torch.nn.functional import cross_entropy as ce\n"
+        "def step(x, y, a):\n    value = ce(x, y)\n    total = value.mean()\n    out = limit(total, max=a)\n    out.backward()\n",
+    ),
+    "loss: the lesser of two": (
+        "clamped-loss",
+        "import torch\ndef step(outputs):\n    out = min(10.0, outputs['loss'])\n    out.backward()\n",
+    ),
+    "units: divided by a norm with a name": (
+        "mse-on-unit-vectors",
+        "import torch\nimport torch.nn.functional as F\ndef loss(a, b):\n    n = a.norm(dim=-1, keepdim=True).clamp(min=1e-6)\n"
+        "    b /= torch.linalg.vector_norm(b)\n    return F.mse_loss(a / n, b)\n",
+    ),
+    "units: by a function of another name": (
+        "mse-on-unit-vectors",
+        "import torch\nfrom torch.nn.functional import normalize as unit\ndef loss(a, b):\n"
+        "    a, b = map(unit, (a, b))\n    return (a - b).pow(2).mean()\n",
+    ),
+    "skip: a flag": (
+        "rank-local-skip",
+        "import torch\ndef fit(model, data):\n    for x in data:\n        loss = model(x)\n        bad = torch.isnan(loss).any()\n"
+        "        if bad:\n            continue\n        loss.backward()\n",
+    ),
+    "skip: a loss that is not itself": (
+        "rank-local-skip",
+        "def fit(model, data):\n    for x in data:\n        loss = model(x)\n        if loss != loss:\n            continue\n"
+        "        loss.backward()\n",
+    ),
+    "skip: an error": (
+        "rank-local-skip",
+        "def fit(model, optimizer, data):\n    for x in data:\n        try:\n            model(x).backward()\n            optimizer.step()\n"
+        "        except RuntimeError:\n            continue\n",
+    ),
+    "skip: a step of Lightning": (
+        "rank-local-skip",
+        "import pytorch_lightning as pl\nclass Net(pl.LightningModule):\n    def training_step(self, batch, index):\n"
+        "        loss = self(batch)\n        if loss.isnan():\n            return None\n        return loss\n"
+        "    def on_backward(self): pass\n",
+    ),
+    "graph: an element of a list": (
+        "loss-graph-accumulation",
+        "def fit(model, data):\n    losses = {'a': []}\n    for x in data:\n        out = model(x)\n        out.backward()\n"
+        "        losses['a'].append(out)\n",
+    ),
+    "graph: by a helper of the file": (
+        "loss-graph-accumulation",
+        "def step(model, x):\n    loss = model(x)\n    loss.backward()\n    return loss\n"
+        "def fit(model, data):\n    total = 0\n    for x in data:\n        total += step(model, x)\n    return total\n",
+    ),
+    "graph: an attribute, without a loop": (
+        "loss-graph-accumulation",
+        "class Net:\n    def optimize(self, x):\n        self.out = self.net(x)\n        self.out.backward()\n"
+        "        self.total = self.out.mean() + self.total\n",
+    ),
+    "toggled: by a helper": (
+        "requires-grad-toggled-per-step",
+        "def switch(net, on):\n    for p in net.parameters():\n        p.requires_grad = on\n"
+        "def step(self, x):\n    switch(self.encoder, False)\n    self.optimizer.step()\n",
+    ),
+    "toggled: by a name that another file gives": (
+        "requires-grad-toggled-per-step",
+        "from helpers import freeze_all as freeze_all\ndef step(self, x):\n    freeze_all(self.net)\n    self.optimizer.step()\n",
+    ),
+    "toggled: made here, in a loop": (
+        "requires-grad-toggled-per-step",
+        "def run(data):\n    net = make()\n    for x in data:\n        net.requires_grad_(False)\n        net(x)\n        optimizer.step()\n",
+    ),
+    "frozen behind a wrapper of another function": (
+        "parameters-frozen-after-wrap",
+        "def freeze(model):\n    model . module . encoder.requires_grad_(False)\n",
+    ),
+    "segments: under another name": (
+        "checkpoint-without-use-reentrant",
+        "from torch.utils import checkpoint as ck\nrun = ck.checkpoint_sequential\ndef forward(self, x):\n    return run(self.parts, 2, x)\n",
+    ),
+    "segments: a keyword": (
+        "reentrant-checkpoint-misuse",
+        "from torch.utils.checkpoint import checkpoint as ck\ndef forward(self, x):\n    return ck(self.f, x, use_reentrant=True, scale=2)\n",
+    ),
+    "compile: in a handler's try": (
+        "compile-guarded-by-try",
+        "import re, torch\nbuild = torch.compile\nword = re.compile('a')\ntry:\n    net = build(net)\nexcept Exception:\n    pass\n",
+    ),
+    "copy: a device with a name": (
+        "unsynchronized-copy-to-host",
+        "import torch\nHOST = 'cpu'\ndef read(x):\n    y = x.to(non_blocking=True, device=HOST)\n    return y.numpy()\n",
+    ),
+    "removed: by a function with another name": (
+        "checkpoint-removed-before-replacement",
+        "import torch\nfrom os import remove as drop\ndef keep(model, path, kept):\n    kept.remove(path)\n    drop(path)\n    torch.save(model.state_dict(), path)\n",
+    ),
+    "optimizer: handed on by a module of the project": (
+        "optimizer-not-fused",
+        "from .common import AdamW\ndef make(model):\n    return AdamW(model.parameters())\n",
+    ),
+    "optimizer: under another name": (
+        "optimizer-not-fused",
+        "import torch\nfrom torch.optim import SGD as sgd\ndef make(model):\n    return sgd(model.parameters(), 0.1)\n",
+    ),
+    "optimizer: one of a table": (
+        "optimizer-not-fused",
+        "import torch\nMAKES = torch.optim.Adam\ndef make(model):\n    return MAKES(model.parameters())\n",
+    ),
+    "fused: a class without it, of a module": (
+        "fused-conflict",
+        "import torch.optim as o\ndef make(model):\n    return o.LBFGS(model.parameters(), fused=True)\n",
+    ),
+    "steps: an augmented key": (
+        "batch-size-drift",
+        "def setup(cfg, world_size):\n    cfg['gradient_accumulation_steps'] //= world_size\n",
+    ),
+}
+
+# A condition that let everything pass would cost time and spare none.
+SPARED = {
+    "evaluation: no_grad around it": (
+        "evaluation-with-gradients",
+        "import torch\ndef evaluate(model, data):\n    for x in data:\n        with torch.no_grad():\n            model(x)\n",
+    ),
+    "evaluation: a decorator": (
+        "evaluation-with-gradients",
+        "import torch\n@torch.no_grad()\ndef evaluate(model, data):\n    for x in data:\n        model(x)\n",
+    ),
+    "evaluation: a model's own forward": (
+        "evaluation-with-gradients",
+        "from torch import nn\nclass Net(nn.Module):\n    def forward(self, x):\n        for _ in range(3):\n            x = self.encoder(x)\n",
+    ),
+    "evaluation: a training": (
+        "evaluation-with-gradients",
+        "import torch\ndef fit(model, data, optimizer):\n    model.train()\n    for x in data:\n        model(x).backward()\n        optimizer.step()\n",
+    ),
+    "evaluation: a decoder that is a model itself": (
+        "evaluation-with-gradients",
+        "import torch\nfrom .base import ConfigMixin, ModelMixin\nclass Tiles(ModelMixin, ConfigMixin):\n"
+        "    def tiles(self, z):\n        return [self.decoder(one) for one in z]\n",
+    ),
+    "checkpointing: a switch": (
+        CHECKPOINTING,
+        BLOCK + "class Net(nn.Module):\n    def __init__(self, n):\n        self.gradient_checkpointing = False\n"
+        "        self.layers = nn.ModuleList([Block() for _ in range(n)])\n",
+    ),
+    "checkpointing: layers of torch that attend to nothing": (
+        CHECKPOINTING,
+        "import torch.nn as nn\nclass Net(nn.Module):\n    def __init__(self, n):\n        self.layers = nn.ModuleList([nn.Linear(1, 1) for _ in range(n)])\n",
+    ),
+    "checkpointing: a pretrained model that learns nothing": (
+        CHECKPOINTING,
+        "import transformers as tr\nnet = tr.AutoModel.from_pretrained('a')\nother(net(1)).backward()\n",
+    ),
+    "checkpointing: blocks of convolutions": (
+        CHECKPOINTING,
+        BLOCK + "class Plain(nn.Module):\n    def __init__(self):\n        self.conv = nn.Conv2d(1, 1, 1)\n"
+        "class Net(nn.Module):\n    def __init__(self, n):\n        layers = [Plain() for _ in range(n)]\n        self.layers = nn.Sequential(*layers)\n",
+    ),
+    "load: of something else": ("checkpoint-load-unspecified", "import torch, json\njson.load(open('a'))\n"),
+    "load: with its word": ("checkpoint-load-unspecified", "import torch\ntorch.load('a', weights_only=True)\n"),
+    "save: an image": ("checkpoint-saved-by-every-rank", "def show(image):\n    image.save('a.png')\n"),
+    "numbered: a fixed path": ("unbounded-checkpoints", "def keep(model, epoch):\n    model.save_pretrained('last')\n"),
+    "schedule: a sampler's step": (
+        "scheduler-before-optimizer",
+        "import torch\ndef sample(scheduler, x):\n    mark_step()\n    return scheduler.step(x)\n",
+    ),
+    "loss: bounded from below": ("clamped-loss", "def step(loss):\n    return loss.clamp(min=0)\n"),
+    "loss: a number is bounded": ("clamped-loss", "def step(x, loss):\n    x = x.clamp(0, 1)\n    return loss\n"),
+    "units: a layer that is called norm": (
+        "mse-on-unit-vectors",
+        "import torch\ndef forward(self, x):\n    x = self.norm(x) / 2\n    return (x ** 2).mean()\n",
+    ),
+    "skip: a number of steps": (
+        "rank-local-skip",
+        "def fit(model, data, args):\n    for i, x in enumerate(data):\n        if args.inference:\n            continue\n"
+        "        model(x).backward()\n        if i > args.steps:\n            break\n",
+    ),
+    "graph: a number": (
+        "loss-graph-accumulation",
+        "def fit(model, data):\n    total = 0\n    for x in data:\n        loss = model(x)\n        loss.backward()\n        total += loss.item()\n",
+    ),
+    "toggled: a network that is new": (
+        "requires-grad-toggled-per-step",
+        "def build():\n    net = Net()\n    net.requires_grad_(False)\n    return net.eval()\n",
+    ),
+    "toggled: an input": (
+        "requires-grad-toggled-per-step",
+        "def penalty(x):\n    x.requires_grad = True\n    return x\n",
+    ),
+    "frozen before any wrapper": (
+        "parameters-frozen-after-wrap",
+        "def build(net):\n    net.requires_grad_(False)\n",
+    ),
+    "segments: an import alone": ("checkpoint-keyword-only-callee", "import torch.utils.checkpoint\ncheckpoint = load('a')\n"),
+    "compile: not in a try": (
+        "compile-guarded-by-try",
+        "import torch\nnet = torch.compile(net)\ntry:\n    net(1)\nexcept Exception:\n    pass\n",
+    ),
+    "copy: to the device": (
+        "unsynchronized-copy-to-host",
+        "import torch\ndef read(x, device):\n    return x.to(device, non_blocking=True).numpy()\n",
+    ),
+    "optimizer: one of our own": (
+        "optimizer-not-fused",
+        "from torch.optim import Optimizer\nclass AdamW(Optimizer):\n    def step(self):\n        pass\nNAMES = {'adamw': AdamW}\n",
+    ),
+    "fused: for attention": (
+        "fused-conflict",
+        "import torch\nclass Attention(torch.nn.Module):\n    fused = True\n    def forward(self, optim):\n        return SGDLike(optim, fused=self.fused)\n",
+    ),
+    "fused: a longer word": ("fused-conflict", "from torch.optim import SGD\nfused_attn = SGD(params, lr=1)\n"),
+    "steps: given": ("batch-size-drift", "grad_accum_steps = args.accum_steps\nrate = lr // grad_accum_steps\n"),
+    "memory: a file that trains nothing": (
+        "cache-emptied-in-training-loop",
+        "import torch\ndef free():\n    torch.cuda.empty_cache()\n",
+    ),
+}

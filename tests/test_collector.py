@@ -1,14 +1,16 @@
-"""The collector's pace is ours for as long as we lint, and no longer."""
+"""The collector's pace is ours for as long as we lint, and what has settled is set aside for as long as pylint runs."""
 
 from __future__ import annotations
 
 import gc
+import weakref
+from collections.abc import Iterator
 
 import pytest
 from pylint.lint import PyLinter
 
 from ldlm_lint.checkers.project import ProjectChecker
-from ldlm_lint.collector import PACE, at_our_pace
+from ldlm_lint.collector import PACE, Settled, at_our_pace
 
 
 def test_the_pace_is_given_back_also_after_a_failure() -> None:
@@ -36,3 +38,71 @@ def test_a_failure_of_ours_is_one_message_of_the_file(monkeypatch: pytest.Monkey
     monkeypatch.setattr(linter, "add_message", lambda symbol, **kwargs: told.append((symbol, kwargs["args"]["error"])))
     ProjectChecker(linter).leave_module(None)  # type: ignore[arg-type]
     assert told == [("ldlm-internal-error", "leave_module: ValueError: of ours")]
+
+
+@pytest.fixture
+def settled() -> Iterator[Settled]:
+    one = Settled()
+    yield one
+    one.end()
+
+
+class _Ring:
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_what_outlives_a_full_collection_is_set_aside_until_the_end(settled: Settled) -> None:
+    settled.begin()
+    kept = _Ring()
+    before = gc.get_freeze_count()
+    gc.collect()
+    assert gc.get_freeze_count() > before > 0
+    assert not any(one is kept for one in gc.get_objects())
+    settled.end()
+    assert gc.get_freeze_count() == 0
+    assert any(one is kept for one in gc.get_objects())
+
+
+def test_what_comes_and_goes_is_collected_all_the_same(settled: Settled) -> None:
+    settled.begin()
+    gone = weakref.ref(_Ring())
+    gc.collect()
+    assert gone() is None
+    aside = _Ring()
+    gc.collect()
+    late = weakref.ref(aside)
+    del aside
+    gc.collect()
+    assert late() is not None
+    settled.end()
+    gc.collect()
+    assert late() is None
+
+
+def test_what_others_have_set_aside_is_theirs() -> None:
+    mine = Settled()
+    gc.freeze()
+    try:
+        mine.begin()
+        mine.end()
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
+
+
+@pytest.mark.parametrize(("jobs", "aside"), [(1, True), (2, False)])
+def test_pylint_in_one_process_sets_aside_what_it_keeps(monkeypatch: pytest.MonkeyPatch, jobs: int, aside: bool) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("at the end")
+
+    linter = PyLinter()
+    linter.config.jobs = jobs
+    checker = ProjectChecker(linter)
+    monkeypatch.setattr(ProjectChecker, "_report_projects", fail)
+    checker.open()
+    assert (gc.get_freeze_count() > 0) is aside
+    if aside:
+        with pytest.raises(ValueError, match="at the end"):
+            checker.close()
+    assert gc.get_freeze_count() == 0

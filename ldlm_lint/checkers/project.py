@@ -23,7 +23,7 @@ from ldlm_lint.cache.memory import Memory
 from ldlm_lint.cache.session import opened
 from ldlm_lint.checkers import symbols_of
 from ldlm_lint.checkers.messages import add_message, message_definitions
-from ldlm_lint.collector import at_our_pace
+from ldlm_lint.collector import Settled, at_our_pace
 from ldlm_lint.config import Config, project_root
 from ldlm_lint.discover import discover
 from ldlm_lint.linting import Overlay, lint_file, source_of
@@ -69,6 +69,12 @@ class ProjectChecker(BaseChecker):
         self._visited: dict[str, _Visit] = {}
         self._texts: dict[str, bytes] = {}
         self._projects: dict[Path, _Linted] = {}
+        self._settled = Settled()
+
+    def open(self) -> None:
+        """Called once for a run in one process, before pylint makes its trees; with workers this is called per file."""
+        if self.linter.config.jobs == 1:
+            self._settled.begin()
 
     def leave_module(self, node: nodes.Module) -> None:
         """Report what the file tells by itself; a failure of ours is a message, since it would cost all others of the file."""
@@ -96,7 +102,10 @@ class ProjectChecker(BaseChecker):
     def close(self) -> None:
         """Report at the end of a run in one process; with workers this is called per file."""
         if self.linter.config.jobs == 1:
-            self._report_projects(self._visited)
+            try:
+                self._report_projects(self._visited)
+            finally:
+                self._settled.end()
 
     def get_map_data(self) -> list[_Visit]:
         """What the files have given that this worker has visited since it was last asked."""

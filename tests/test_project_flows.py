@@ -5,7 +5,10 @@ from snippets import ROOT, context
 
 from ldlm_lint.project import flows
 from ldlm_lint.project.flows import Flows
-from ldlm_lint.python.flow import ModuleFlow
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.trees import tree_of
+from ldlm_lint.python.flow import ModuleFlow, summarize
+from ldlm_lint.python.gradients import NO_FACTS
 
 MODULE = {"model.py": "def work():\n    pass\n\n\ndef train(model):\n    for batch in model:\n        work()\n"}
 
@@ -37,6 +40,39 @@ def test_a_flow_takes_the_place_of_a_packed_one(monkeypatch: pytest.MonkeyPatch)
     facts = known.get("a.py")
     assert facts is not None
     assert facts.flow == new
+
+
+SAVES = """import torch
+
+
+def main(rank, model, loader):
+    with torch.no_grad():
+        model(loader)
+    if rank == 0:
+        torch.save(model, "a.pt")
+    elif loader:
+        model.finish()
+"""
+
+
+def test_parts_that_a_flow_leaves_out_are_found_when_they_are_asked_for() -> None:
+    project = context({"save.py": SAVES, "broken.py": "def :"}).project
+    path = f"{ROOT}/save.py"
+    flow = project.flow(path)
+    assert flow.guards is None and flow.gradients is None
+    assert project.guards(path) == {"8:8": ("*",), "10:8": ("*", "loader")}
+    assert project.gradients(path).unrecorded == {"5:9", "6:8"}
+    whole = summarize(tree_of(project, path), path)
+    assert whole == flow._replace(guards=project.guards(path), gradients=project.gradients(path))
+    assert project.guards(f"{ROOT}/broken.py") == {} and project.gradients(f"{ROOT}/broken.py") == NO_FACTS
+
+
+def test_parts_that_a_flow_has_are_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = f"{ROOT}/save.py"
+    whole = summarize(tree_of(context({"save.py": SAVES}).project, path), path)
+    project = Project(ROOT, [path], {path: SAVES.encode()}, Flows({path: whole}))
+    monkeypatch.setattr(Project, "_of_tree", None)
+    assert project.guards(path) is whole.guards and project.gradients(path) is whole.gradients
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def settings_of(module: nodes.Module, source: Source) -> list[Setting]:
     found = []
     for node in nodes_of(module, (nodes.Assign, nodes.Call)):
         pairs = _assigned(node) if isinstance(node, nodes.Assign) else _passed(node)
-        found += [_setting(source, pair) for pair in pairs if is_relevant(pair.name)]
+        found += [_setting(source, pair) for pair in pairs]
     return found
 
 
@@ -114,27 +114,37 @@ def _scene(source: Source) -> Scene:
 
 def _assigned(node: nodes.Assign) -> Iterator[_Pair]:
     for target in node.targets:
-        if isinstance(target, nodes.Subscript) and qualified(target.value) == _ENVIRON:
-            name = constant(target.slice)
-            if isinstance(name, str):
-                yield _Pair(node, target.slice, name, node.value)
+        name = constant(target.slice) if isinstance(target, nodes.Subscript) else None
+        if isinstance(name, str) and is_relevant(name) and qualified(target.value) == _ENVIRON:
+            yield _Pair(node, target.slice, name, node.value)
 
 
 def _passed(node: nodes.Call) -> Iterator[_Pair]:
-    names = qualified(node.func)
-    if len(names) != 1:
-        return
-    setter = next(iter(names))
-    if setter in _SETTERS and len(node.args) == 2 and isinstance(name := constant(node.args[0]), str):
-        yield _Pair(node, node.args[0], name, node.args[1], _SETTERS[setter])
-    elif setter == "os.environ.update":
-        items = node.args[0].items if node.args and isinstance(node.args[0], nodes.Dict) else ()
-        for key, value in items:
-            if isinstance(name := constant(key), str):
-                yield _Pair(node, key, name, value, part=(key, value))
-        for keyword in node.keywords:
-            if keyword.arg is not None:
-                yield _Pair(node, None, keyword.arg, keyword.value, part=(keyword, keyword))
+    # Names are resolved last: few calls hand on what may be a variable of interest.
+    pairs = [pair for pair in (*_listed(node), *_given(node)) if is_relevant(pair.name)]
+    names = qualified(node.func) if pairs else frozenset()
+    setter = next(iter(names)) if len(names) == 1 else ""
+    for pair in pairs:
+        if pair.part is None and setter in _SETTERS:
+            yield pair._replace(origin=_SETTERS[setter])
+        elif pair.part is not None and setter == "os.environ.update":
+            yield pair
+
+
+def _given(node: nodes.Call) -> Iterator[_Pair]:
+    """What ``putenv(name, value)`` sets."""
+    if len(node.args) == 2 and isinstance(name := constant(node.args[0]), str):
+        yield _Pair(node, node.args[0], name, node.args[1])
+
+
+def _listed(node: nodes.Call) -> Iterator[_Pair]:
+    """What ``update({name: value}, name=value)`` sets."""
+    for key, value in node.args[0].items if node.args and isinstance(node.args[0], nodes.Dict) else ():
+        if isinstance(name := constant(key), str):
+            yield _Pair(node, key, name, value, part=(key, value))
+    for keyword in node.keywords:
+        if keyword.arg is not None:
+            yield _Pair(node, None, keyword.arg, keyword.value, part=(keyword, keyword))
 
 
 def _setting(source: Source, pair: _Pair) -> Setting:

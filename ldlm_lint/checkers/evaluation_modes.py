@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.gradients import computes_gradients, dotted, mode_of
 from ldlm_lint.python.names import scope_of
 from ldlm_lint.python.places import function_of
@@ -15,9 +15,15 @@ from ldlm_lint.python.walks import nodes_of
 
 _SWITCHES = "_ldlm_switches"
 _COMPUTES = "_ldlm_computes"
-# One of these stands in all that `is_frozen` looks for; patterns take a while for each name.
-_FREEZING = ("requires_grad", "freeze", "optimize_for_inference", "init_inference", "onnxruntime", "optimum.")
-_FOR_INFERENCE = r"optimize_for_inference|init_inference|jit\.freeze|onnxruntime|optimum\."
+# What freezes a model: ``for p in model.parameters(): p.requires_grad = False`` and the like, by the last part of its name.
+_SWITCHED = ".requires_grad_(False)"
+_LOOP = lazily(
+    r"in (\w+)(?=(?:\.module)?\.(?:named_)?parameters\(\)\s*:\s*(?:#[^\n]*\s*)?[^\n]*requires_grad(?:_\(|\s*=\s*)False)"
+)
+_METHOD = lazily(r"(\w+)(?=(?:\.module)?(?:(?:\.eval\(\))?\.requires_grad_\(False\)|\.freeze\(\)))")
+_FUNCTION = lazily(r"freeze\w*\(\s*(\w+)(?:\.module)?\s*\)")
+_TARGET = lazily(r"([\w.]+)\s*=(?=.*\.requires_grad_\(False\))")
+_FOR_INFERENCE = ("optimize_for_inference", "init_inference", "jit.freeze", "onnxruntime", "optimum.")
 
 
 def switches(owner: nodes.NodeNG) -> list[tuple[nodes.Call, str, bool]]:
@@ -103,13 +109,29 @@ def _computes(place: nodes.NodeNG) -> bool:
     return known
 
 
-@functools.lru_cache(32)
 def is_frozen(root: str, text: str) -> bool:
     """Whether a file's text freezes all parameters of a model of this name, or optimizes them for inference."""
-    if not any(word in text for word in _FREEZING):
-        return False
-    name = rf"\b{re.escape(root.rpartition('.')[2] or root)}\b(?:\.module)?"
-    loop = rf"in {name}\.(?:named_)?parameters\(\)\s*:\s*(?:#[^\n]*\s*)?[^\n]*requires_grad(?:_\(|\s*=\s*)False"
-    chained = rf"\b{re.escape(root)}\s*=[^\n]*\.requires_grad_\(False\)"
-    whole = rf"{name}(?:\.eval\(\))?\.requires_grad_\(False\)|{name}\.freeze\(\)|freeze\w*\(\s*{name}\s*\)"
-    return re.search(rf"{loop}|{chained}|{whole}|{_FOR_INFERENCE}", text) is not None
+    if any(word in text for word in _FOR_INFERENCE):
+        return True
+    names, targets = _frozen(text)
+    return root in targets or root.rpartition(".")[2] in names
+
+
+@functools.lru_cache(4)
+def _frozen(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """What a text freezes, for all models at once: by their last names, and by what a frozen one is assigned to."""
+    names: list[str] = _LOOP.findall(text) if "requires_grad" in text else []
+    names += _FUNCTION.findall(text) if "freeze" in text else []
+    targets: list[str] = []
+    for line in text.split("\n") if _SWITCHED in text or ".freeze()" in text else ():
+        if _SWITCHED in line or ".freeze()" in line:
+            names += _METHOD.findall(line)
+            targets += _TARGET.findall(line)
+    return frozenset(names), frozenset(ending for one in targets for ending in _endings(one))
+
+
+def _endings(dotted_name: str) -> Iterator[str]:
+    """``a.b.c``, ``b.c`` and ``c``."""
+    while dotted_name:
+        yield dotted_name
+        dotted_name = dotted_name.partition(".")[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from astroid import nodes
@@ -14,7 +14,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.gradients import dotted, is_held, is_quiet, root_of, switches_off
 from ldlm_lint.python.model_names import BUILDS, NO_FORWARD, RUNS, looks_like_model, names_evaluation, words_of
 from ldlm_lint.python.names import bindings, last_name, qualified
-from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+from ldlm_lint.python.places import by_function, loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 
 _DIFFERENTIATES = lazily(
@@ -75,17 +75,15 @@ def runs_of(module: nodes.Module, text: str) -> Iterator[Run]:
     """The runs of models in a file that record gradients although nothing in their function computes any."""
     # Where no mode is ever switched, only a loop shows an evaluation.
     switched = any(word in text for word in (".eval(", "train(False", "train(mode"))
-    calls: dict[nodes.NodeNG, list[nodes.Call]] = {}
-    for call in nodes_of(module, nodes.Call):
-        owner = function_of(call)
-        if isinstance(owner, nodes.Module) and switches_off(call):
-            return
-        calls.setdefault(owner, []).append(call)
+    calls = by_function(module, nodes_of(module, (nodes.FunctionDef, nodes.Call)))
+    if any(map(switches_off, calls[module])):
+        return
     for owner, inner in calls.items():
-        if not _may_evaluate(owner) or any(map(switches_off, inner)):
+        possible = [call for call in inner if (call.args or call.keywords) and (switched or loops_around(call))]
+        if not possible or not _may_evaluate(owner) or any(map(switches_off, inner)):
             continue
-        possible = [call for call in inner if switched or loops_around(call)]
-        candidates = [(call, *model) for call in possible for model in _models(call, owner)]
+        evaluated = frozenset(one for _, one, mode in switches(owner) if not mode)
+        candidates = [(call, *model) for call in possible for model in _models(call, owner, evaluated)]
         if not candidates:
             continue
         learns = any(map(learns_at, nodes_of(owner, COMPUTING)))
@@ -161,13 +159,10 @@ def _returns_nothing(owner: nodes.NodeNG) -> bool:
     return isinstance(owner, nodes.FunctionDef) and not any(one.value is not None for one in returns)
 
 
-def _models(call: nodes.Call, owner: nodes.NodeNG) -> Iterator[tuple[str, bool]]:
-    """The models that a call may run, and whether it does so for certain."""
-    if not call.args and not call.keywords:
-        return
+def _models(call: nodes.Call, owner: nodes.NodeNG, evaluated: Collection[str]) -> Iterator[tuple[str, bool]]:
+    """The models that a call with arguments may run, and whether it does so for certain; some are ``evaluated``."""
     root = root_of(call.func)
     owned, _, name = root.rpartition(".")
-    evaluated = {one for _, one, mode in switches(owner) if not mode}
     if owned == "self" and (method := _method(owner, root)) is not None:
         yield from ((one, False) for one in _run_by(method))
     elif root and (root in evaluated or looks_like_model(name)) and _is_variable(call.func):

@@ -18,7 +18,7 @@ from ldlm_lint.checkers import checkers_of
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
 from ldlm_lint.python.bound_names import BoundNames
-from ldlm_lint.python.flow import ModuleFlow, summarize
+from ldlm_lint.python.flow import GRADIENTS, GUARDS, ModuleFlow, summarize
 from ldlm_lint.python.tree import Parsed, parse
 from ldlm_lint.python.walks import preorder, release
 from ldlm_lint.rules.linter import UNPARSABLE_FILE
@@ -35,6 +35,11 @@ _ASK_OF_FLOW = frozenset({
     *("evaluation-records-gradients", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
     *("runs-in-each-training-step", "runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })
+# What questions ask of a flow that takes long to find; others ask it seldom.
+_ASK_OF_PARTS = {
+    **dict.fromkeys(("every-rank-saves", "old-checkpoints-may-go"), GUARDS),
+    **dict.fromkeys(("evaluation-records-gradients", "meter-keeps-graphs"), GRADIENTS),
+}
 _Callback = Callable[[nodes.NodeNG], None]
 _Method = Callable[[Any, nodes.NodeNG], None]
 
@@ -80,18 +85,20 @@ def lint(
     if parsed.error_line:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
-    asked = any(claim.kind in _ASK_OF_FLOW for one in findings for claim in one.claims)
-    flow, failures = _flow(parsed, source) if asked and parsed.module is not None else (None, ())
+    claimed = {claim.kind for one in findings for claim in one.claims}
+    asked = parsed.module is not None and not claimed.isdisjoint(_ASK_OF_FLOW)
+    flow, failures = _flow(parsed, source, claimed) if asked else (None, ())
     scopes = scopes_of(parsed.module, source) if findings and parsed.module is not None and not parsed.error_line else None
     if parsed.module is not None:
         release(parsed.module)
     return FileResult(source.path, (*findings, *failures), flow=flow, scopes=scopes)
 
 
-def _flow(parsed: Parsed, source: Source) -> tuple[ModuleFlow | None, tuple[Finding, ...]]:
+def _flow(parsed: Parsed, source: Source, claimed: Collection[str]) -> tuple[ModuleFlow | None, tuple[Finding, ...]]:
     """Where the values of a file go, for questions to the project; a failure costs these, not the findings."""
+    parts = frozenset(_ASK_OF_PARTS[kind] for kind in claimed if kind in _ASK_OF_PARTS)
     try:
-        return summarize(parsed.module, source.path, complete=not parsed.error_line), ()
+        return summarize(parsed.module, source.path, not parsed.error_line, parts), ()
     except Exception as error:
         return None, (internal_error(source.span(0, 0), error, "flow"),)
 

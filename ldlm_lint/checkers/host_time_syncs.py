@@ -25,7 +25,7 @@ _FINITE_TESTS = lazily(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
 _NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
 _TAKES_HOST_VALUES = {"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"}
 _MODULE = lazily(r"model|net|module|encoder|decoder|discriminator|generator", re.I)
-_NO_PREDICATES = (nodes.Attribute, nodes.Subscript, nodes.Const)
+_NO_TENSORS = (nodes.Const, nodes.Starred, nodes.JoinedStr, nodes.Dict, nodes.List, nodes.Tuple)
 _PLACES = (nodes.Call, nodes.FormattedValue, nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
 _WEIGHTS = lazily(r"state_dict|(^|[._])(model|module|ema|net|parameters|param|weights?)$|named_parameters")
 
@@ -82,9 +82,11 @@ class Syncs:
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
 
     def _may_wait(self, node: nodes.NodeNG) -> bool:
-        """Whether a place is no call, or one of something that reads or converts."""
+        """Whether a place formats a value, tests a predicate, or calls something that reads or converts."""
+        if isinstance(node, nodes.FormattedValue):
+            return not isinstance(node.value, _NO_TENSORS)
         if not isinstance(node, nodes.Call):
-            return True
+            return any(map(_is_predicate, _operands(node.test)))
         named = last_name(node.func) in _WAITING
         return named or bool(self._tests and node.args and all(map(_FINITE_TESTS.search, qualified(node.func))))
 
@@ -137,17 +139,12 @@ class Syncs:
         return False
 
     def _is_shown_tensor(self, node: nodes.NodeNG) -> bool:
-        if isinstance(node, (nodes.Const, nodes.Starred, nodes.JoinedStr, nodes.Dict, nodes.List, nodes.Tuple)):
-            return False
-        return self._homes.of(node) is DEVICE
+        return not isinstance(node, _NO_TENSORS) and self._homes.of(node) is DEVICE
 
     def _decides(self, node: nodes.NodeNG) -> bool:
         """A comparison of a tensor, or a predicate over one, as a condition of Python."""
-        if isinstance(node, _NO_PREDICATES):
-            return False
-        if self._homes.of(node) is not DEVICE and not _is_sync_predicate(node, self._homes):
-            return False
-        return _is_predicate(node)
+        # Of most conditions the form alone says no.
+        return _is_predicate(node) and (self._homes.of(node) is DEVICE or _is_sync_predicate(node, self._homes))
 
 
 def _operands(test: nodes.NodeNG) -> Iterator[nodes.NodeNG]:

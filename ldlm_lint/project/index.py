@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.project.filesets import FileSet, Universe
@@ -20,9 +20,12 @@ from ldlm_lint.testfiles import is_test
 if TYPE_CHECKING:
     from typing import TypeVar
 
+    from astroid import nodes
+
     from ldlm_lint.cache.session import Session
     from ldlm_lint.configs.document import Document
-    from ldlm_lint.python.flow import CallSite, Function, ModuleFlow
+    from ldlm_lint.python.flow import CallSite, Function, Guards, ModuleFlow
+    from ldlm_lint.python.gradients import GradientFacts
     from ldlm_lint.shell.script import Script
 
     T = TypeVar("T")
@@ -70,6 +73,7 @@ class Project:
         self._skims: dict[str, Skim] = {}
         self._learned = flows or Flows()
         self._flows = Flows()
+        self._parts: dict[str, dict[str, object]] = {}
         self._tests: dict[str, bool] = {}
         self._trainings: dict[int, FileSet] = {}
         self._holding: dict[str, FileSet] = {}
@@ -146,6 +150,30 @@ class Project:
         """The functions of a file by their dotted names."""
         return self._known(path).functions
 
+    def guards(self, path: str) -> Guards:
+        """The conditions that may choose one process for the calls of a file, by the positions of the calls."""
+        from ldlm_lint.python.flow import GUARDS, guards_in
+
+        return self._part(path, GUARDS, guards_in, {})
+
+    def gradients(self, path: str) -> GradientFacts:
+        """What the functions of a file do with gradients."""
+        from ldlm_lint.python.flow import GRADIENTS
+        from ldlm_lint.python.gradients import NO_FACTS, gradient_facts
+
+        return self._part(path, GRADIENTS, gradient_facts, NO_FACTS)
+
+    def _part(self, path: str, name: str, find: Callable[[nodes.Module], T], nothing: T) -> T:
+        """A part of the flow of a file that few questions ask for; where it was left out, the tree is made once more."""
+        found: T | None = getattr(self.flow(path), name)
+        if found is None:
+            parts = self._parts.setdefault(name, {})
+            if path not in parts:
+                made = self._fact(name, path, lambda one: self._of_tree(one, lambda module, _: find(module)))
+                parts[path] = nothing if made is None else made
+            found = cast("T", parts[path])
+        return found
+
     def calls_in(self, path: str, scope: str) -> tuple[CallSite, ...]:
         """The calls of a function, those of functions inside it left out; of a module for the empty scope."""
         return self._known(path).calls.get(scope, ())
@@ -159,20 +187,26 @@ class Project:
 
     def _summarize(self, path: str) -> ModuleFlow:
         from ldlm_lint.python.flow import ModuleFlow, summarize
+
+        found = self._of_tree(path, lambda module, complete: summarize(module, path, complete, parts=()))
+        return ModuleFlow(path, (), (), (), (), complete=False) if found is None else found
+
+    def _of_tree(self, path: str, find: Callable[[nodes.Module, bool], T]) -> T | None:
+        """What is found in the tree of a file, which ends or not at a syntax error; None where nothing parses."""
         from ldlm_lint.python.tree import parse
         from ldlm_lint.python.walks import release
 
         try:
             source = Source.from_bytes(path, self.data(path), Kind.PYTHON)
         except UnreadableError:
-            return ModuleFlow(path, (), (), (), (), complete=False)
+            return None
         parsed = parse(source, dotted_name(path, self.root))
         if parsed.module is None:
-            return ModuleFlow(path, (), (), (), (), complete=False)
+            return None
         # With the source goes the tree of the standard library, which takes as much memory as the other one.
         del source
         try:
-            return summarize(parsed.module, path, complete=not parsed.error_line)
+            return find(parsed.module, not parsed.error_line)
         finally:
             # The facts are all that is kept: the trees of a large project would fill the memory.
             release(parsed.module)

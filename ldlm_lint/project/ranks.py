@@ -115,7 +115,7 @@ class Ranks:
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
         """The ways on which every process of a training's group comes to a call."""
-        if self.guarded(path, call.guards):
+        if self.guarded(path, call):
             return
         for way in self._up((path, call.scope), None, frozenset()):
             if self._trains_in_group(way.start):
@@ -130,7 +130,7 @@ class Ranks:
             return
         callers = list(self._calls.callers(path, scope, self._project.plain))
         for caller, call in callers:
-            if not self.guarded(caller, call.guards):
+            if not self.guarded(caller, call):
                 yield from self._up((caller, call.scope), last or (caller, call), seen | {place})
         if (not callers and scope in _ENTRIES) or self._is_spawned(place):
             yield Way(place, last)
@@ -145,8 +145,9 @@ class Ranks:
         # Most texts only define and call it, which is found out in no time.
         return any(_pattern(_PASSED, word).search(data) and _pattern(_SPAWNS, word).search(data) for data in users)
 
-    def guarded(self, path: str, guards: Iterable[str]) -> bool:
+    def guarded(self, path: str, call: CallSite) -> bool:
         """Whether one of the conditions on a call of a file singles a process out."""
+        guards = self._project.guards(path).get(call.position, ())
         return any(guard == RANK or self._means_rank(path, guard) for guard in guards)
 
     def _means_rank(self, path: str, name: str) -> bool:

@@ -40,7 +40,7 @@ class Recording:
 
     def _is_open(self, path: str, call: CallSite, depth: int) -> bool:
         """Whether a call happens while gradients are recorded."""
-        if call.position in self._project.flow(path).gradients.unrecorded:
+        if call.position in self._project.gradients(path).unrecorded:
             return False
         module = self._facts(path, "")
         return not (module is not None and module.held) and not self.is_off(path, call.scope, depth + 1)
@@ -107,10 +107,10 @@ class Recording:
         return bool(facts.evaluates) or (loops and names_evaluation(name))
 
     def _runs_inside(self, path: str, scope: str, names: set[str], depth: int) -> bool:
-        flow = self._project.flow(path)
         if depth >= 2:
             return False
-        inner = (one for one in flow.calls if one.scope == scope and one.position not in flow.gradients.unrecorded)
+        unrecorded = self._project.gradients(path).unrecorded
+        inner = (one for one in self._project.flow(path).calls if one.scope == scope and one.position not in unrecorded)
         return any(self._hands_over(path, call, name, depth + 1) for call in inner for name in names)
 
     def caller_that(self, path: str, scope: str, needs: set[str]) -> tuple[str, int] | None:
@@ -134,7 +134,7 @@ class Recording:
         return self._calls.in_training_loop(caller, call.scope, call.loops) is None
 
     def _facts(self, path: str, scope: str) -> FunctionGradients | None:
-        return self._project.flow(path).gradients.of(scope)
+        return self._project.gradients(path).of(scope)
 
 
 def _names(slot: Slot, root: str) -> bool:

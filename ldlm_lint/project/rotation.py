@@ -69,7 +69,7 @@ def _is_chosen(trees: Trees, place: Place) -> bool:
 
 def _is_of_one_rank(calls: Calls, ranks: Ranks, place: Place, depth: int = 0) -> bool:
     path, call = place
-    if ranks.guarded(path, call.guards):
+    if ranks.guarded(path, call):
         return True
     callers = _callers(calls, place) if depth < _DEPTH else []
     return bool(callers) and all(_is_of_one_rank(calls, ranks, one, depth + 1) for one in callers)

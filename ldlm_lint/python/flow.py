@@ -13,7 +13,8 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.gradients import NO_FACTS, GradientFacts, gradient_facts, owned
+from ldlm_lint.python.gradients import GradientFacts, gradient_facts, owned
+from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.sites import site_of
@@ -39,6 +40,9 @@ _PROPERTIES = {"property", "cached_property"}
 _BOUND = "_ldlm_bound"
 _MADE = ("new", "out")
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
+GUARDS, GRADIENTS = PARTS = ("guards", "gradients")
+Guards = Mapping[str, tuple[str, ...]]
+"""The conditions that may choose one process for a call, by its position; none for a call without any."""
 _FACTS = (nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call)
 
 
@@ -63,8 +67,8 @@ class Passed(NamedTuple):
 class CallSite(NamedTuple):
     """A call, the function it stands in and the lines of the loops of that function around it.
 
-    ``guards`` are the conditions that may choose one process for it; see `ldlm_lint.python.guards`. A ``rare`` one runs
-    far less often than the code around it: under an interval, once, after a failure; see `ldlm_lint.python.rarity`.
+    A ``rare`` one runs far less often than the code around it: under an interval, once, after a failure; see
+    `ldlm_lint.python.rarity`.
     """
 
     callee: Callee
@@ -72,7 +76,6 @@ class CallSite(NamedTuple):
     position: str
     loops: tuple[int, ...]
     passed: tuple[Passed, ...]
-    guards: tuple[str, ...] = ()
     rare: bool = False
 
 
@@ -107,7 +110,10 @@ class Function(NamedTuple):
 
 
 class ModuleFlow(NamedTuple):
-    """The facts of one file; not ``complete`` where a syntax error hides the rest of it."""
+    """The facts of one file; not ``complete`` where a syntax error hides the rest of it.
+
+    Few questions ask for ``guards`` and ``gradients``, which take long to find: where they are None, nobody has looked.
+    """
 
     path: str
     functions: tuple[Function, ...]
@@ -115,11 +121,15 @@ class ModuleFlow(NamedTuple):
     moves: tuple[tuple[Slot, Slot], ...]
     iterations: tuple[Iteration, ...]
     complete: bool = True
-    gradients: GradientFacts = NO_FACTS
+    guards: Guards | None = None
+    gradients: GradientFacts | None = None
 
 
-def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleFlow:
-    """The facts of a parsed file; ``complete`` is False where the tree ends at a syntax error."""
+def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Collection[str] = PARTS) -> ModuleFlow:
+    """The facts of a parsed file; ``complete`` is False where the tree ends at a syntax error.
+
+    ``parts`` are those of the facts that take long which are to be found, of `PARTS`.
+    """
     moves: list[tuple[Slot, Slot]] = []
     iterations: list[Iteration] = []
     calls: list[CallSite] = []
@@ -141,8 +151,14 @@ def summarize(module: nodes.Module, path: str, complete: bool = True) -> ModuleF
         moves.extend(_record_moves(record))
     owners = owned(module)
     functions = (*_functions(owners), *map(_constructor, records))
-    gradients = gradient_facts(module, owners)
-    return ModuleFlow(path, functions, tuple(calls), tuple(moves), tuple(iterations), complete, gradients)
+    guards = guards_in(module) if GUARDS in parts else None
+    gradients = gradient_facts(module, owners) if GRADIENTS in parts else None
+    return ModuleFlow(path, functions, tuple(calls), tuple(moves), tuple(iterations), complete, guards, gradients)
+
+
+def guards_in(module: nodes.Module) -> Guards:
+    """The guards of the calls of a file, by their positions; see `ldlm_lint.python.guards`."""
+    return {position_of(call): guards for call in nodes_of(module, nodes.Call) if (guards := guards_of(call))}
 
 
 def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
@@ -290,7 +306,7 @@ def _call_site(call: nodes.Call) -> CallSite:
         key, node = keyword.arg or MAPPING, keyword.value
         passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
     callee = callee_of(call) or _NOBODY
-    return CallSite(callee, site.scope, position_of(call), site.lines, tuple(passed), site.guards, site.rare)
+    return CallSite(callee, site.scope, position_of(call), site.lines, tuple(passed), site.rare)
 
 
 def _class_of_self(node: nodes.NodeNG) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.python.guards import block_of, guards_of
+from ldlm_lint.python.guards import block_of
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.rarity import is_rare
 
@@ -37,12 +37,11 @@ _DECIDING = {nodes.If, nodes.Assert}
 
 
 class Site(NamedTuple):
-    """The dotted name of the function, the loops around (innermost first) and their lines; see `CallSite` for the rest."""
+    """The dotted name of the function, the loops around (innermost first) and their lines; `CallSite` says what is rare."""
 
     scope: str
     loops: tuple[nodes.NodeNG, ...]
     lines: tuple[int, ...]
-    guards: tuple[str, ...]
     rare: bool
 
 
@@ -82,4 +81,4 @@ def _plain_statement(node: nodes.NodeNG) -> nodes.NodeNG | None:
 def _found(node: nodes.NodeNG) -> Site:
     loops = tuple(loops_around(node))
     lines = tuple(loop.lineno or 0 for loop in loops)
-    return Site(scope_name(function_of(node)), loops, lines, guards_of(node), is_rare(node))
+    return Site(scope_name(function_of(node)), loops, lines, is_rare(node))

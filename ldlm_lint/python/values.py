@@ -70,6 +70,8 @@ def _cast_of(call: nodes.Call) -> Callable[[object], object] | None:
 
 def constant(node: nodes.NodeNG | None) -> object | None:
     """The one constant that an expression is for certain, else None (which a literal None also gives)."""
+    if isinstance(node, nodes.Const):
+        return node.value if is_printable(node.value) else None
     values = evaluate(node) if node is not None else None
     return values[0] if values is not None and len({(type(value), value) for value in values}) == 1 else None
 

@@ -25,7 +25,7 @@ def _meter_keeps_graphs(context: Context, finding: Finding, subject: str) -> Ver
     resolved = (path, name[1:]) if name.startswith(".") and _defines(context, path, name[1:]) else None
     where, scope = resolved or project.resolve(path, name) or ("", "")
     function = context.calls.function(where, scope) if scope else None
-    facts = project.flow(where).gradients.of(scope) if function is not None else None
+    facts = project.gradients(where).of(scope) if function is not None else None
     if function is None or facts is None:
         return Verdict(False)
     index = int(position) + (function.params[:1] == ("self",))

@@ -1,0 +1,42 @@
+"""What a text freezes: a model whose parameters need no gradients is evaluated for nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from ldlm_lint.checkers.evaluation_modes import is_frozen
+
+
+@pytest.mark.parametrize(
+    ("text", "root", "frozen"),
+    [
+        ("for p in vae.parameters():\n    p.requires_grad = False\n", "vae", True),
+        ("for p in vae.parameters():\n    p.requires_grad = False\n", "self.vae", True),
+        ("for p in vae.module.named_parameters():  # all\n    p.requires_grad_(False)\n", "vae", True),
+        ("for p in self.vae.parameters():\n    p.requires_grad = False\n", "vae", False),
+        ("for p in vae.parameters():\n    p.requires_grad = True\n", "vae", False),
+        ("for p in vae.parameters():\n    names.append(p)\np.requires_grad = False\n", "vae", False),
+        ("for p in a.parameters(): b.parameters(); p.requires_grad=False\n", "b", False),
+        ("[x for p in a.parameters(): for q in b.parameters(): q.requires_grad=False]", "b", True),
+        ("self.vae.requires_grad_(False)\n", "model.vae", True),
+        ("vae.module.eval().requires_grad_(False)\n", "vae", True),
+        ("vae.module.eval().requires_grad_(False)\n", "module", True),
+        ("vae.requires_grad_(True)\n", "vae", False),
+        ("vae_2.requires_grad_(False)\n", "vae", False),
+        ("self.vae = load(path).to(device).requires_grad_(False)\n", "vae", True),
+        ("self.vae = load(path).to(device).requires_grad_(False)\n", "self.vae", True),
+        ("self.vae = load(path).to(device).requires_grad_(False)\n", "other.vae", False),
+        ("a = b = load().requires_grad_(False)\n", "b", True),
+        ("a = load()\nb.c.requires_grad_(False)\n", "a", False),
+        ("vae.freeze()\n", "vae", True),
+        ("vae.freeze_encoder()\n", "vae", False),
+        ("freeze_model(vae.module)\n", "vae", True),
+        ("freeze(self.vae)\n", "vae", False),
+        ("freeze(vae, True)\n", "vae", False),
+        ("import onnxruntime\n", "anything", True),
+        ("model = torch.jit.freeze(model)\n", "anything", True),
+        ("", "vae", False),
+    ],
+)
+def test_is_frozen(text: str, root: str, frozen: bool) -> None:
+    assert is_frozen(root, text) is frozen

@@ -34,7 +34,7 @@ class Projects:
         self._config = config
         self._overlay = overlay
         self._session = session
-        self._roots: dict[Path, str] = {}
+        self._roots: dict[str, str] = {}
         self._clocks: dict[str, Clock] = defaultdict(Clock)
         self._flows: Flows | None = None
         self._contexts: dict[str, Context] = {}
@@ -70,7 +70,7 @@ class Projects:
 
     def of(self, path: str) -> Context:
         """The project that a file belongs to."""
-        root = self._root_of(Path(path))
+        root = self._root_of(path)
         if root not in self._contexts:
             self._contexts[root] = self._context(root)
         return self._contexts[root]
@@ -82,12 +82,12 @@ class Projects:
         """
         from ldlm_lint.project.outlook import warm
 
-        if len({self._root_of(Path(path)) for path in self._linted}) == 1:
+        if len({self._root_of(path) for path in self._linted}) == 1:
             warm(self.of(self._linted[0]))
 
     def clock(self, path: str) -> Clock:
         """The time for questions to the project of a file."""
-        return self._clocks[self._root_of(Path(path))]
+        return self._clocks[self._root_of(path)]
 
     def may_hold(self, symbol: str, path: str, functions: Sequence[str]) -> bool:
         """Whether a rule has a chance at one of some functions of a file; so it has where that cannot be told."""
@@ -102,11 +102,12 @@ class Projects:
                 # What fails here fails again, and is reported, where the project is asked about a finding.
                 return True
 
-    def _root_of(self, path: Path) -> str:
-        if path.parent not in self._roots:
-            found = project_root(path) if self._session is None else project_root(path, self._session.note)
-            self._roots[path.parent] = found.as_posix()
-        return self._roots[path.parent]
+    def _root_of(self, path: str) -> str:
+        folder = path.rpartition("/")[0]
+        if folder not in self._roots:
+            found = project_root(Path(path)) if self._session is None else project_root(Path(path), self._session.note)
+            self._roots[folder] = found.as_posix()
+        return self._roots[folder]
 
     def _context(self, root: str) -> Context:
         """The project at a root: all its files as context, and those linted below it although they are ignored."""

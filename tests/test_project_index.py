@@ -237,5 +237,5 @@ def test_no_more_of_the_texts_is_held_than_may_be(tmp_path: Path, monkeypatch: p
         assert {path: project.data(path) for path in texts} == texts
         assert project._texts.held <= 1000
     skims = [project.skim(path) for path in texts]
-    assert all(one.called == frozenset() and not one.cuda for one in skims)
+    assert all(not one.called.names and not one.cuda for one in skims)
     assert project._texts.held <= 1000

@@ -67,7 +67,7 @@ def test_facts_of_files_that_are_read_again(tmp_path: Path, paths: list[str]) ->
     assert [Path(one).name for one in project.calling_by_name("other")] == ["c.py"]
     assert not project.calling_by_name("a")
     # The index has taken the names over; whoever asks the file finds them again.
-    assert project.skim((tmp_path / "c.py").as_posix()).called == {"other", "thing"}
+    assert project.skim((tmp_path / "c.py").as_posix()).called.names == {"other", "thing"}
 
 
 def test_what_is_drawn_from_a_flow_is_drawn_once() -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 import pytest
 
 from ldlm_lint.cache.values import decode, encode
+from ldlm_lint.python.called import calls_of
 from ldlm_lint.python.skim import Kept, Recalled, Skim, kept, reads_variable, without_comments
 
 
@@ -54,13 +55,41 @@ def test_renamed(code: str, expected: set[str]) -> None:
 
 def test_called_and_defined() -> None:
     skim = Skim(b"a(b(1), c.d (2))  # e(3)\nclass F(G): ...\n  async def h(self): ...\n# def i(): ...\n")
-    assert skim.called == {"a", "b", "d"}
+    assert skim.called.names == {"a", "b", "d"}
     assert skim.defined == {"F", "h"}
+
+
+@pytest.mark.parametrize(
+    "code, members, spaced",
+    [
+        pytest.param("a(1)", set(), set(), id="plain"),
+        pytest.param("x.a(1)", {"a"}, set(), id="member"),
+        pytest.param("x.a (1)", {"a"}, {"a"}, id="member-with-a-blank"),
+        pytest.param("a(1) + x.a(2)", {"a"}, set(), id="both"),
+        pytest.param("a\t (1)", set(), {"a"}, id="tab"),
+        pytest.param("x = y if (a) else 1.(2)", set(), set(), id="no-call"),
+        pytest.param("@x.a(1)\ndef b (c): ...", {"a"}, set(), id="definition"),
+    ],
+)
+def test_how_names_are_called(code: str, members: set[str], spaced: set[str]) -> None:
+    called = Skim(code.encode()).called
+    assert (called.members, called.spaced) == (members, spaced)
+    assert called.members | called.spaced <= called.names
+
+
+@pytest.mark.parametrize("code", ["a(1)", "x.a(1)", "b(a(1))", "a (1)", "ba(1) or a\t(1)", "@a(1)"])
+def test_places_of_calls(code: str) -> None:
+    spaced = "a" in Skim(code.encode()).called.spaced
+    assert [code[at:].strip("a \t") for at in calls_of(code.encode(), "a", spaced)] == [code[code.rindex("a") + 1 :].strip(" \t")]
+
+
+def test_a_longer_name_is_no_place_of_a_call() -> None:
+    assert list(calls_of(b"ba(1); a_(2); a; a2 (3)", "a", True)) == []
 
 
 def test_bytes_that_are_no_text_are_no_error() -> None:
     skim = Skim(b"\xff\xfe\x00import \xe9\nfrom \xe9 import b\nd\xe9f(1)\n")
-    assert all(isinstance(name, str) for name in (*skim.imports, *skim.called, *skim.defined))
+    assert all(isinstance(name, str) for name in (*skim.imports, *skim.called.names, *skim.defined))
 
 
 def test_without_comments() -> None:

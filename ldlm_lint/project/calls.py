@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 _DEPTH = 5
 _TAKEN = (re.compile(rb"\.([A-Z]\w*)"), re.compile(rb"\"([A-Z]\w*)\""), re.compile(rb"'([A-Z]\w*)'"))
+_CLASS = re.compile(rb"class[ \t\f\\]+([\w\x80-\xff]+)")
 _CANDIDATES = 3
+_FEW = 8
 _COMMON_METHODS = {
     "forward",
     "get",
@@ -58,7 +60,7 @@ class Calls:
         self._trains: dict[tuple[str, str], bool] = {}
         self._loops: dict[tuple[str, str, frozenset[int]], bool] = {}
         self._callers: dict[tuple[str, str], FileSet] = {}
-        self._members: dict[str, FileSet] = {}
+        self._classes: dict[str, frozenset[bytes]] = {}
         self._held: dict[str, Mapping[str, int]] = {}
         self._calls_between: dict[tuple[str, str, str], tuple[CallSite, ...]] = {}
         self._targets: dict[tuple[str, Callee], tuple[tuple[str, Function], ...]] = {}
@@ -147,7 +149,7 @@ class Calls:
         by_name = callers & (project.importing(path, head) | {path})
         rest = callers - by_name
         if not inside:
-            return project.universe.joined(by_name, filter(project.imports_modules, rest & self._called_as_member(wanted)))
+            return project.universe.joined(by_name, filter(project.imports_modules, rest & project.calling_member(wanted)))
         by_method = rest & FileSet(project.universe, self._called_methods(wanted).get(path, 0))
         # ``module.Class.method(…)``
         by_module = filter(project.imports_modules, self._taking(path, head, rest - by_method))
@@ -155,13 +157,19 @@ class Calls:
 
     def _taking(self, path: str, name: str, among: FileSet) -> Collection[str]:
         """Those files that may take a class of a file out of its module: ``module.Class``."""
-        word, data = name.encode(), self.project.data
-        if b"class" not in data(path) or not re.search(rb"class[ \t\f\\]+%s\b" % word, data(path)):
+        word = name.encode()
+        if word not in self._classes_of(path):
             # What stands inside a function is no attribute of it.
             return ()
-        if name[0].isupper():
+        if name[0].isupper() and len(among) > _FEW:
             return among & FileSet(self.project.universe, self._taken.get(word, 0))
-        return [other for other in among if word in data(other)]
+        return [other for other in among if word in self.project.data(other)]
+
+    def _classes_of(self, path: str) -> frozenset[bytes]:
+        """The names of the classes that a file defines."""
+        if path not in self._classes:
+            self._classes[path] = frozenset(_CLASS.findall(self.project.data(path)))
+        return self._classes[path]
 
     @cached_property
     def _taken(self) -> dict[bytes, int]:
@@ -172,15 +180,6 @@ class Calls:
             for name in {one for pattern in _TAKEN for one in pattern.findall(data)}:
                 found[name] = found.get(name, 0) | 1 << number
         return found
-
-    def _called_as_member(self, name: str) -> FileSet:
-        """The files that call something by way of a module or an object: ``module.function(…)``."""
-        if name not in self._members:
-            word = f".{name}".encode()
-            called = re.compile(re.escape(word) + rb"[ \t]*\(")
-            texts = ((path, self.project.data(path)) for path in self.project.calling(name))
-            self._members[name] = self.project.universe.of([path for path, data in texts if word in data and called.search(data)])
-        return self._members[name]
 
     def _called_methods(self, name: str) -> Mapping[str, int]:
         """The files that a method call by name alone may go to, with those, as bits, that it may come from."""

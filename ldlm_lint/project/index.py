@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, cast
 
 from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.project.called_names import CalledNames, called_names
 from ldlm_lint.project.filesets import FileSet, Universe
 from ldlm_lint.project.flows import Facts, Flows
 from ldlm_lint.project.imports import Imports
@@ -259,10 +260,12 @@ class Project:
 
     def reach_of_all(self, paths: Iterable[str]) -> FileSet:
         """Every file that one of these is or imports, directly or through others."""
-        bits = 0
+        bits, numbers = 0, self.universe.numbers
         for path in paths:
-            reached = self.reach(path)
-            bits |= reached.bits if isinstance(reached, FileSet) else 0
+            number = numbers.get(path)
+            # What a file that is among them imports is among them too.
+            if number is not None and not bits >> number & 1:
+                bits |= self._imports.reach(path).bits
         return FileSet(self.universe, bits)
 
     @cached_property
@@ -286,22 +289,30 @@ class Project:
             self._trainings[trainers.bits] = self.reach_of_all(trainers)
         return self._trainings[trainers.bits]
 
+    def around(self, path: str) -> FileSet:
+        """What a file imports, itself among that, and all files of the trainings that use it."""
+        return self.universe.joined(self.trainings_of(path), self.reach(path))
+
     def calling(self, name: str) -> FileSet:
         """The files that call something by this last name, or import it under another one."""
-        return FileSet(self.universe, self._called.get(name, 0) | self._renamed.get(name, 0))
+        return FileSet(self.universe, self._called.names.get(name, 0) | self._renamed.get(name, 0))
 
     def calling_by_name(self, name: str) -> FileSet:
         """The files that call something by this last name."""
-        return FileSet(self.universe, self._called.get(name, 0))
+        return FileSet(self.universe, self._called.names.get(name, 0))
+
+    def calling_member(self, name: str) -> FileSet:
+        """The files that call something by way of a module or an object: ``module.function(…)``."""
+        return FileSet(self.universe, self._called.members.get(name, 0))
+
+    def calls_spaced(self, path: str, name: str) -> bool:
+        """Whether a file may leave a blank between a name that it calls and the parenthesis."""
+        return path in FileSet(self.universe, self._called.spaced.get(name, 0))
 
     @cached_property
-    def _called(self) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for number, path in enumerate(self.universe.paths):
-            # The index takes the place of the names: both together would take much memory.
-            for name in self.skim(path).hand_over("called"):
-                found[name] = found.get(name, 0) | 1 << number
-        return found
+    def _called(self) -> CalledNames:
+        # The index takes the place of the names: both together would take much memory.
+        return called_names(self.skim(path).hand_over_called() for path in self.universe.paths)
 
     @cached_property
     def _renamed(self) -> dict[str, int]:

@@ -56,7 +56,7 @@ def may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
         place = waiting.pop()
         if ranks.may_start(place):
             return True
-        fresh = {one for one in sketch.callers(place) if not context.project.is_test(one[0])} - seen
+        fresh = sketch.callers(place, tests=False) - seen
         seen |= fresh
         waiting.extend(fresh)
     return bool(waiting)
@@ -65,6 +65,5 @@ def may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
 def may_be_evaluated(context: Context, path: str, asked: str) -> bool:
     """Whether a function has a caller that may add what its evaluation needs."""
     need, _, scope = asked.partition(" ")
-    callers = {one for one, inner in context.calls.sketch.callers((path, scope)) if (one, inner) != (path, scope)}
-    callers = {one for one in callers if not context.project.is_test(one)}
+    callers = {one for one, inner in context.calls.sketch.callers((path, scope), tests=False) if (one, inner) != (path, scope)}
     return context.project.any_shows(callers, _SWITCHES) if need == MODE else bool(callers)

@@ -14,8 +14,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.python.called import calls_of
 from ldlm_lint.python.skim import headers
 
 Place = tuple[str, str]
@@ -38,13 +40,13 @@ _MOST = 4000
 class Sketch:
     """Answers which functions may call which, and which may come to a text that somebody looks for."""
 
-    def __init__(self, project: Project, may_call: Callable[[str, str], tuple[str, ...]]) -> None:
+    def __init__(self, project: Project, may_call: Callable[[str, str], FileSet]) -> None:
         """``may_call`` tells the files that may call a function of a file."""
         self._project = project
         self._may_call = may_call
         self._definitions: dict[str, tuple[list[int], list[_Definition]]] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
-        self._callers: dict[Place, frozenset[Place]] = {}
+        self._callers: dict[tuple[Place, bool], frozenset[Place]] = {}
         self._calls: dict[tuple[str, str], frozenset[str]] = {}
         self._leading: dict[Trait, frozenset[Place] | None] = {}
 
@@ -75,15 +77,17 @@ class Sketch:
             waiting.extend(fresh)
         return frozenset(seen)
 
-    def callers(self, place: Place) -> frozenset[Place]:
-        """The functions that may call a function."""
-        if place not in self._callers:
-            self._callers[place] = frozenset(self._find_callers(*place)) if place[1] else frozenset()
-        return self._callers[place]
+    def callers(self, place: Place, tests: bool = True) -> frozenset[Place]:
+        """The functions that may call a function; without ``tests`` those of test suites are left out."""
+        key = (place, tests)
+        if key not in self._callers:
+            self._callers[key] = frozenset(self._find_callers(*place, tests)) if place[1] else frozenset()
+        return self._callers[key]
 
-    def _find_callers(self, path: str, scope: str) -> Iterator[Place]:
+    def _find_callers(self, path: str, scope: str, tests: bool) -> Iterator[Place]:
         name = scope.removesuffix(".__init__").rpartition(".")[2]
-        for other in self._may_call(path, scope):
+        files = self._may_call(path, scope)
+        for other in files if tests else files & self._project.plain:
             yield from ((other, one) for one in self._calling(other, name))
 
     def _calling(self, path: str, name: str) -> frozenset[str]:
@@ -99,9 +103,9 @@ class Sketch:
             yield from ("", *(inner.scope for inner in self._of(path)[1]))
             return
         data = self._project.data(path)
-        for match in _call_of(name).finditer(data):
-            if not _defines(data, match.start()):
-                yield from self._scopes(path, match.start())
+        for at in calls_of(data, name, self._project.calls_spaced(path, name)):
+            if not _defines(data, at):
+                yield from self._scopes(path, at)
 
     def _of(self, path: str) -> tuple[list[int], list[_Definition]]:
         """Where the definitions of a file begin, and what they are."""
@@ -167,11 +171,6 @@ def _indent(data: bytes, begin: int, at: int) -> int | None:
     if data[begin + len(line) - len(text) :].startswith(_CLOSES):
         return None
     return len(line.expandtabs()) - len(text.expandtabs())
-
-
-@lru_cache(maxsize=1024)
-def _call_of(name: str) -> re.Pattern[bytes]:
-    return re.compile(rb"%s(?<!\w%s)[ \t]*\(" % (name.encode(), name.encode()))
 
 
 @lru_cache(maxsize=64)

@@ -76,8 +76,8 @@ class Steps:
 
     def _sketched(self, place: tuple[str, str]) -> Iterator[tuple[str, str]]:
         """The functions that may call a function and count, by their text."""
-        for path, scope in self._calls.sketch.callers(place):
-            if not (self._often and (names_evaluation(scope) or self._project.is_test(path))):
+        for path, scope in self._calls.sketch.callers(place, tests=not self._often):
+            if not (self._often and names_evaluation(scope)):
                 yield path, scope
 
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
 
@@ -24,37 +25,87 @@ _TORCHS = lazily(
     re.M,
 )
 _USED = rb"(?<![\w.])%s(?:\.\w+)?[ \t]*\(|[(,=][ \t]*%s(?:\.checkpoint)?[ \t]*,"
-# What the first pattern finds begins with one of these.
-_BEGINNINGS = (
-    *(b"gradient_c", b"grad_c", b"activation_c", b"act_ckpt", b"GradientCheckpoint", b"ActivationCheckpoint", b"checkpoint_"),
-    *(b"use_checkpoint", b"use_ckpt", b"enable_checkpoint", b"use_reentrant", b"recompute_", b"remat(", b"use_remat", b"checkpoint("),
-    *(b"prepare_model_for_", b"with_cp", b"deepspeed.checkpointing", b"apply_ac("),
+# What the first pattern finds begins with one of these; by what stands in all of those that are looked for together.
+_CHECKPOINTS = (
+    *(b"gradient_c", b"grad_c", b"activation_c", b"GradientCheckpoint", b"ActivationCheckpoint", b"checkpoint_"),
+    *(b"use_checkpoint", b"enable_checkpoint", b"checkpoint(", b"deepspeed.checkpointing"),
 )
+_BEGINNINGS = {
+    b"heckpoint": _CHECKPOINTS,
+    b"ckpt": (b"gradient_c", b"grad_c", b"activation_c", b"act_ckpt", b"use_ckpt"),
+    b"remat": (b"remat(", b"use_remat"),
+    **{word: (word,) for word in (b"use_reentrant", b"recompute_", b"prepare_model_for_", b"with_cp", b"apply_ac(")},
+}
 _COMMENT = lazily(rb"#[^\n]*")
-_DOCSTRING = lazily(rb"^[ \t]*[rR]?(?:\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')", re.M)
+_QUOTES = (b'"""', b"'''")
+_BEFORE_DOCSTRING = lazily(rb"[ \t]*[rR]?")
 
 
 def knows_checkpointing(data: bytes) -> bool:
     """Whether a file's text, comments and docstrings left out, switches activation checkpointing on or offers to."""
-    imports = b"torch.utils" in data
-    if not (imports or _speaks(data)):
+    imports = b"torch.utils" in data and b"checkpoint" in data
+    if not (imports or any(True for _ in _spoken(data))):
         return False
-    code = _DOCSTRING.sub(b"", _COMMENT.sub(b"", data))
-    body = _IMPORT.sub(b"", code)
-    if _speaks(body):
+    code = _without_docstrings(_COMMENT.sub(b"", data))
+    if _speaks_outside_imports(code):
         return True
-    if not imports:
-        return False
-    found = (next(filter(None, reversed(names))) for names in _TORCHS.findall(code))
+    found = [next(filter(None, reversed(names))) for names in _TORCHS.findall(code)] if imports else []
+    body = _IMPORT.sub(b"", code) if found else b""
     return any(re.search(_USED % (name, name), body) is not None for name in map(re.escape, found))
 
 
-def _speaks(text: bytes) -> bool:
-    """Whether one of the words is found; each is looked for where it may begin, which takes a tenth of the time."""
-    for beginning in _BEGINNINGS:
-        at = text.find(beginning)
-        while at >= 0:
-            if _WORDS.match(text, at):
+def _spoken(text: bytes) -> Iterator[int]:
+    """Where the words stand; each is looked for where it may begin, which takes a tenth of the time."""
+    for core, beginnings in _BEGINNINGS.items():
+        for beginning in beginnings if core in text else ():
+            at = text.find(beginning)
+            while at >= 0:
+                if _WORDS.match(text, at):
+                    yield at
+                at = text.find(beginning, at + 1)
+
+
+def _speaks_outside_imports(code: bytes) -> bool:
+    past = 0
+    for at in sorted(_spoken(code)):
+        if at >= past:
+            statement = _import_around(code, at)
+            if statement is None:
                 return True
-            at = text.find(beginning, at + 1)
+            past = statement.end()
     return False
+
+
+def _import_around(code: bytes, at: int) -> re.Match[bytes] | None:
+    """The import statement that a place stands in, if any."""
+    statement = _IMPORT.match(code, code.rfind(b"\n", 0, at) + 1)
+    if statement is None:
+        # One over several lines: its parenthesis is still open.
+        statement = _IMPORT.match(code, code.rfind(b"\n", 0, max(code.rfind(b"import", 0, at), 0)) + 1)
+    return statement if statement is not None and at < statement.end() else None
+
+
+def _without_docstrings(code: bytes) -> bytes:
+    """The text without what begins with three quotes at the beginning of a line, up to the next ones."""
+    kept, done = [], 0
+    for begin, quotes in _openings(code):
+        end = code.find(quotes, begin + 3) if begin >= done else -1
+        if end >= 0:
+            kept.append(code[done:begin])
+            done = end + 3
+    return b"".join((*kept, code[done:]))
+
+
+def _openings(code: bytes) -> list[tuple[int, bytes]]:
+    """Where three quotes stand with nothing but blanks before them on their lines, and which."""
+    found = []
+    for quotes in _QUOTES:
+        last, at = 0, code.find(quotes)
+        while at >= 0:
+            line = code.rfind(b"\n", last, at)
+            # Behind others on its line it opens nothing, and looking back no further keeps a long line cheap.
+            if (line >= 0 or not last) and _BEFORE_DOCSTRING.fullmatch(code, line + 1, at):
+                found.append((at, quotes))
+            last = at + 3
+            at = code.find(quotes, last)
+    return sorted(found)

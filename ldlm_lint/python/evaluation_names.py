@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ldlm_lint.patterns import lazily
 
 EVALUATION = lazily(
@@ -11,6 +13,7 @@ EVALUATION = lazily(
 EVALUATOR = lazily(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
 
 
+@functools.lru_cache(4096)
 def names_evaluation(scope: str) -> bool:
     """Whether a dotted name of functions and classes says that it evaluates, predicts, plots or saves."""
     return any(EVALUATION.search(part) or EVALUATOR.search(part) for part in scope.split("."))

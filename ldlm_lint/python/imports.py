@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
@@ -23,6 +24,9 @@ _RENAMED = lazily(rb"(\w+)[ \t]+as[ \t]+\w+")
 
 _Statement = tuple[bytes, bytes, bytes]
 """The module of ``from module import names`` with its names, or both empty and what stands behind ``import``."""
+
+
+_NONE: frozenset[str] = frozenset()
 
 
 class Imported(NamedTuple):
@@ -44,11 +48,12 @@ def imports_of(data: bytes) -> Imported:
     statements = _statements(data)
     if statements is None:
         statements = _IMPORT.findall(_CONTINUED.sub(b" ", _COMMENT.sub(b"", data)))
-    renamed = (part for _, names, plain in statements for part in _RENAMED.findall(names or plain))
-    # Most files of a project import the same.
-    names = tuple((sys.intern(name), is_bound) for name, is_bound in _names(statements))
-    bound = tuple(name for name, is_bound in names if is_bound)
-    return Imported(tuple(name for name, _ in names), bound, frozenset(name.decode() for name in renamed))
+    found = [_read(*one) for one in statements]
+    return Imported(
+        tuple(chain.from_iterable(one.names for one in found)),
+        tuple(chain.from_iterable(one.bound for one in found)),
+        frozenset().union(*(one.renamed for one in found if one.renamed)),
+    )
 
 
 def _statements(data: bytes) -> list[_Statement] | None:
@@ -75,16 +80,17 @@ def _statements(data: bytes) -> list[_Statement] | None:
     return found
 
 
-def _names(statements: Iterable[_Statement]) -> Iterator[tuple[str, bool]]:
-    """The names in import statements, and whether each is bound in the file."""
-    for module, names, plain in statements:
-        if plain:
-            parts = (part.strip().split(b" ")[0] for part in plain.split(b",") if part.strip())
-            yield from ((part.decode(errors="replace"), True) for part in parts)
-            continue
-        base = module.decode(errors="replace")
-        yield base, False
-        for part in names.strip(b"() \t\r\n").split(b","):
-            match = _NAME.match(part.strip())
-            if match:
-                yield base + ("" if base.endswith(".") else ".") + match.group().decode(), True
+# Most files of a project import the same.
+@functools.lru_cache(2048)
+def _read(module: bytes, names: bytes, plain: bytes) -> Imported:
+    """What one statement imports."""
+    renamed = frozenset(part.decode() for part in _RENAMED.findall(names or plain)) if b"as" in (names or plain) else _NONE
+    if plain:
+        parts = (part.strip().split(b" ")[0] for part in plain.split(b",") if part.strip())
+        found = tuple(sys.intern(part.decode(errors="replace")) for part in parts)
+        return Imported(found, found, renamed)
+    base = module.decode(errors="replace")
+    within = base if base.endswith(".") else f"{base}."
+    matches = (_NAME.match(part.strip()) for part in names.strip(b"() \t\r\n").split(b","))
+    bound = tuple(sys.intern(within + match.group().decode()) for match in matches if match)
+    return Imported((sys.intern(base), *bound), bound, renamed)

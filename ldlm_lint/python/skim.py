@@ -16,11 +16,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.called import Called, called_in
 from ldlm_lint.python.checkpointing import knows_checkpointing
 from ldlm_lint.python.imports import Imported, imports_of
 
-# In a text that is read backwards a call begins with its parenthesis, which is found ten times as fast as a name.
-_CALLED_BACKWARDS = lazily(rb"\([ \t]*(\w+)(?!\w)(?! fed(?!\w))(?! ssalc(?!\w))")
 _DEFINES = tuple(re.compile(rb"%s[ \t]+([A-Za-z_]\w*)" % word) for word in (b"def", b"class"))
 _BEFORE_DEFINITION = lazily(rb"([ \t]*)(?:async[ \t]+)?")
 _READ = (
@@ -32,6 +31,7 @@ _CUDA = lazily(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
 _CUDA_WORDS = (b"cuda", b"torch.accelerator", b"Accelerator(", b"accelerator=")
 _CHECKPOINT_WORD = lazily(rb"ckpt|checkpoint|snapshot", re.I)
 _STEPS = (b".backward(", b".zero_grad(", b".manual_backward(", b".train_batch(")
+_STEP_NAMES = frozenset({"backward", "zero_grad", "manual_backward", "train_batch", "fit"})
 _TRAINING_STEP = lazily(rb"def training_step\((?<!\wdef training_step\()")
 _OWN_TRAINER = lazily(rb"trainer\.fit\((?<!\wtrainer\.fit\()")
 _TRAINING_WORDS = (*_STEPS, b"Trainer(", b"trainer.fit(", b"def training_step(")
@@ -68,10 +68,10 @@ class Skim:
     def __init__(self, data: bytes) -> None:
         self._data = data
 
-    def hand_over(self, fact: str) -> frozenset[str]:
-        """A fact for somebody who keeps it, so that it is not kept here; who asks once more has it found again."""
-        found: frozenset[str] = getattr(self, fact)
-        vars(self).pop(fact)
+    def hand_over_called(self) -> Called:
+        """What is called for somebody who keeps it, so that it is not kept here; who asks once more has it found again."""
+        found = self.called
+        vars(self).pop("called")
         return found
 
     @property
@@ -98,11 +98,9 @@ class Skim:
         return imports_of(self._data)
 
     @cached_property
-    def called(self) -> frozenset[str]:
+    def called(self) -> Called:
         """The last names of what the file calls."""
-        names = (name[::-1].decode() for name in set(_CALLED_BACKWARDS.findall(self._code[::-1])))
-        # The same names are called in most files of a project.
-        return frozenset(sys.intern(name) for name in names if not name[0].isdecimal())
+        return called_in(self._code)
 
     @property
     def defined(self) -> frozenset[str]:
@@ -170,7 +168,7 @@ class Kept(NamedTuple):
     imports: tuple[str, ...]
     bound: tuple[str, ...]
     renamed: frozenset[str]
-    called: frozenset[str]
+    called: Called
     defined: frozenset[str]
     methods: tuple[tuple[str, int], ...]
     trains: bool
@@ -180,7 +178,14 @@ def kept(data: bytes) -> Kept:
     """What is worth remembering of a file's bytes."""
     skim = Skim(data)
     methods = tuple(skim.methods.items())
-    return Kept(skim.imports, skim.bound, skim.renamed, skim.called, skim.defined, methods, skim.trains)
+    # What a training calls is looked for in the text only where the names speak of it.
+    trains = _may_train(skim.called, skim.defined) and skim.trains
+    return Kept(skim.imports, skim.bound, skim.renamed, skim.called, skim.defined, methods, trains)
+
+
+def _may_train(called: Called, defined: frozenset[str]) -> bool:
+    """What `Skim.trains` takes, by the names alone."""
+    return not called.members.isdisjoint(_STEP_NAMES) or "training_step" in defined or any(one.endswith("Trainer") for one in called.names)
 
 
 class Recalled(Skim):

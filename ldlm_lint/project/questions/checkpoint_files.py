@@ -13,7 +13,7 @@ def _nothing_prunes(context: Context, finding: Finding, _subject: str) -> Verdic
 
 def nothing_prunes(project: Project, path: str) -> bool:
     """Whether neither a file, nor what it imports, nor the training files that use it delete or rotate checkpoints."""
-    return not project.any_skim(project.reach_of_all((path, *project.trainers_of(path))), "prunes")
+    return not project.any_skim(project.around(path), "prunes")
 
 
 def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:

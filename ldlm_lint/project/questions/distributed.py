@@ -50,7 +50,7 @@ def _wrapped_model_trains(context: Context, finding: Finding, _subject: str) -> 
 def _gradients_stay_attached(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Nothing near the training detaches gradients in place, which a view does not allow, or keeps them elsewhere."""
     project, path = context.project, finding.span.path
-    near = project.reach_of_all((path, *project.trainers_of(path)))
+    near = project.around(path)
     return Verdict(not project.any_shows(near, _DETACHES_GRADIENTS))
 
 

@@ -34,7 +34,7 @@ def may_lack_checkpointing(context: Context, path: str, origins: str = "") -> bo
     speaking = trainers | {path, *(found[0] for found in resolved if found is not None)}
     if project.any_skim(speaking, "checkpoints_activations"):
         return False
-    if project.any_that(project.reach_of_all((path, *trainers)), "no-model-checkpoints", _speaks_for_all(project)):
+    if project.any_that(project.around(path), "no-model-checkpoints", _speaks_for_all(project)):
         return False
     if not any(map(checkpoints_activations, context.engines.configs.values())):
         # Which programs run under which file is asked only where it matters: that reads all launches.

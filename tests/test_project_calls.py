@@ -6,6 +6,7 @@ import pytest
 from snippets import ROOT, context
 
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.python.flow import Callee, CallSite, Function
 
 
@@ -177,3 +178,26 @@ def test_saves(body: str, expected: bool) -> None:
     helper = f"import torch\ndef save(x):\n    {body}\ndef inner(x):\n    torch.save(x, 'y')\n"
     index = calls({"train.py": "from helper import save\nsave(1)", "helper.py": helper})
     assert index.saves(f"{ROOT}/train.py", Callee("import", "helper.save")) is expected
+
+
+STEP = "class Engine:\n    def __init__(self, loss):\n        loss.backward()\n    def show(self): ...\n    def run(self): Engine(1)\ndef idle(): ...\n"
+
+
+@pytest.mark.parametrize(
+    "text, callee, expected",
+    [
+        pytest.param("import data", Callee("import", "data.Engine"), True, id="constructor"),
+        pytest.param("import data", Callee("import", "data.Engine.run"), True, id="through-another"),
+        pytest.param("import data", Callee("method", "run"), True, id="method-by-name"),
+        pytest.param("import data\nclass T(data.Engine): ...", Callee("self", "T.run"), True, id="inherited"),
+        pytest.param("import data", Callee("method", "__init__"), True, id="base-constructor"),
+        pytest.param("from data import Engine as E\ndef f(): E(1)", Callee("def", "f"), True, id="renamed"),
+        pytest.param("import data", Callee("import", "data.idle"), False, id="idle-function"),
+        pytest.param("import data", Callee("method", "show"), False, id="idle-method"),
+        pytest.param("import torch", Callee("import", "torch.run"), False, id="another-package"),
+        pytest.param("def run(): ...", Callee("def", "run"), False, id="of-the-same-name"),
+    ],
+)
+def test_calls_that_may_lead_to_a_backward_pass_are_told_by_text(text: str, callee: Callee, expected: bool) -> None:
+    found = calls({"train.py": text, "data.py": STEP})
+    assert found.may_lead(f"{ROOT}/train.py", callee, BACKWARD) is expected

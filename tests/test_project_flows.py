@@ -4,11 +4,13 @@ import pytest
 from snippets import ROOT, context
 
 from ldlm_lint.project import flows
+from ldlm_lint.project.flow_packing import packed, unpacked
 from ldlm_lint.project.flows import Flows
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.flow import ModuleFlow, summarize
 from ldlm_lint.python.gradients import NO_FACTS
+from ldlm_lint.python.slots import Slot
 
 MODULE = {"model.py": "def work():\n    pass\n\n\ndef train(model):\n    for batch in model:\n        work()\n"}
 
@@ -29,6 +31,41 @@ def test_packed_flows_are_what_they_were(monkeypatch: pytest.MonkeyPatch) -> Non
         assert set(facts.functions) == {"", "work", "train"}
         assert [call.callee.name for call in facts.calls["train"]] == ["work"]
     assert known.get("4.py") is None
+
+
+def test_packing_keeps_every_fact() -> None:
+    text = """
+    from typing import NamedTuple
+    import torch
+    class Pair(NamedTuple):
+        left: int
+    @torch.no_grad()
+    def show(model, *rows, **more):
+        model.eval()
+        for step, row in enumerate(rows):
+            if rank == 0 and step % 10 == 0:
+                print(model(row), row[0], key=row, **more)
+            yield row
+    def train(loader):
+        it = iter(loader)
+        while True:
+            loss = step(next(it))
+            loss.backward()
+    """
+    found = context({"model.py": text}).project
+    module = tree_of(found, f"{ROOT}/model.py")
+    assert module is not None
+    flow = summarize(module, "model.py")
+    assert all((flow.functions, flow.calls, flow.moves, flow.iterations, flow.guards, flow.gradients))
+    assert any(call.passed and call.loops and call.rare for call in flow.calls)
+    again = unpacked(packed(flow))
+    assert again == flow
+    assert unpacked(packed(_flow())) == _flow()
+    assert (type(again.gradients), _flow().gradients) == (type(flow.gradients), None)
+    assert [type(one) for one in (*again.calls, *again.iterations, *again.functions)] == [
+        type(one) for one in (*flow.calls, *flow.iterations, *flow.functions)
+    ]
+    assert {type(slot) for move in again.moves for slot in move} == {Slot}
 
 
 def test_a_flow_takes_the_place_of_a_packed_one(monkeypatch: pytest.MonkeyPatch) -> None:

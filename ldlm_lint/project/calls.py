@@ -13,6 +13,7 @@ from ldlm_lint.project.sketch import Sketch
 from ldlm_lint.project.training import BACKWARD
 
 if TYPE_CHECKING:
+    from ldlm_lint.project.traits import Trait
     from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow
 
 _DEPTH = 5
@@ -94,6 +95,18 @@ class Calls:
                 yield resolved[0], function
         elif callee.name not in _COMMON_METHODS:
             yield from self._methods(path, callee.name)
+
+    def may_lead(self, path: str, callee: Callee, trait: Trait) -> bool:
+        """Whether one of the `targets` of a call may come to what a trait's pattern finds, by the texts: none of them is parsed."""
+        sketch, name = self.sketch, callee.name.rpartition(".")[2]
+        if callee.kind == "import":
+            resolved = self.project.resolve(path, callee.name)
+            return resolved is not None and sketch.any_may_come_to(resolved[0], resolved[1].rpartition(".")[2], trait)
+        if callee.kind in ("def", "self") and sketch.any_may_come_to(path, name, trait):
+            return True
+        if callee.kind == "def" or (callee.kind == "method" and name in _COMMON_METHODS):
+            return False
+        return any(sketch.any_may_come_to(one, name, trait) for one in self._method_holders(path, name))
 
     def _methods(self, path: str, name: str) -> Iterator[tuple[str, Function]]:
         """The methods of that name in the files that a file imports; silent where there are too many to tell."""
@@ -243,6 +256,7 @@ class Calls:
         return any(
             self.trains(where, function.scope, depth + 1)
             for call in calls
+            if self.may_lead(path, call.callee, BACKWARD)
             for where, function in self.targets(path, call.callee)
         )
 

@@ -71,7 +71,9 @@ class Flows:
         if found is not None:
             self._ready[path] = found
         elif path in self._packed:
-            found = Facts(_unpacked(self._packed[path]))
+            from ldlm_lint.project.flow_packing import unpacked
+
+            found = Facts(unpacked(self._packed[path]))
             self._keep(path, found)
         return found
 
@@ -83,19 +85,7 @@ class Flows:
             gone = self._ready.pop(oldest)
             self._size -= gone.size
             if oldest not in self._packed:
-                self._packed[oldest] = _packed(gone.flow)
+                from ldlm_lint.project.flow_packing import packed
 
+                self._packed[oldest] = packed(gone.flow)
 
-def _packed(flow: ModuleFlow) -> bytes:
-    import pickle
-    import zlib
-
-    return zlib.compress(pickle.dumps(flow, pickle.HIGHEST_PROTOCOL), 1)
-
-
-def _unpacked(data: bytes) -> ModuleFlow:
-    import pickle
-    import zlib
-
-    # Packed by this very process: nothing foreign is unpickled.
-    return pickle.loads(zlib.decompress(data))

@@ -49,13 +49,26 @@ class Sketch:
         self._callers: dict[tuple[Place, bool], frozenset[Place]] = {}
         self._calls: dict[tuple[str, str], frozenset[str]] = {}
         self._leading: dict[Trait, frozenset[Place] | None] = {}
+        self._names: dict[Trait, frozenset[Place] | None] = {}
 
     def may_come_to(self, place: Place, trait: Trait) -> bool:
         """Whether a function may call, itself or through others, what the trait's pattern finds in a text."""
+        leading = self._leading_to(trait)
+        return leading is None or place in leading or not self._knows(*place)
+
+    def any_may_come_to(self, path: str, name: str, trait: Trait) -> bool:
+        """As `may_come_to`, for the functions and classes of a file that have this last name, whatever they stand in."""
+        if trait not in self._names:
+            leading = self._leading_to(trait)
+            self._names[trait] = None if leading is None else frozenset((one, _called_as(scope)) for one, scope in leading)
+        names = self._names[trait]
+        # ``super().__init__()`` names no class.
+        return names is None or name == "__init__" or (path, name) in names
+
+    def _leading_to(self, trait: Trait) -> frozenset[Place] | None:
         if trait not in self._leading:
             self._leading[trait] = self._lead_to(trait)
-        leading = self._leading[trait]
-        return leading is None or place in leading or not self._knows(*place)
+        return self._leading[trait]
 
     def _knows(self, path: str, scope: str) -> bool:
         """Whether a function goes by the same name here as in the facts of its file: one below an ``if`` may not."""
@@ -85,7 +98,7 @@ class Sketch:
         return self._callers[key]
 
     def _find_callers(self, path: str, scope: str, tests: bool) -> Iterator[Place]:
-        name = scope.removesuffix(".__init__").rpartition(".")[2]
+        name = _called_as(scope)
         files = self._may_call(path, scope)
         for other in files if tests else files & self._project.plain:
             yield from ((other, one) for one in self._calling(other, name))
@@ -157,6 +170,11 @@ class Sketch:
             outside = _outside(definitions[number].indent).search(data, first)
             self._bodies[key] = first, outside.start() if outside else len(data)
         return self._bodies[key]
+
+
+def _called_as(scope: str) -> str:
+    """The last name by which a function is called; a constructor by that of its class."""
+    return scope.removesuffix(".__init__").rpartition(".")[2]
 
 
 def _defines(data: bytes, at: int) -> bool:

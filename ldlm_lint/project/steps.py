@@ -118,6 +118,8 @@ class Steps:
         )
 
     def _takes_a_step(self, path: str, callee: Callee, depth: int = 0) -> bool:
+        if not self._calls.may_lead(path, callee, BACKWARD):
+            return False
         for where, function in self._calls.targets(path, callee):
             if any(self._repeats_nothing(where, loops) for loops in _backward_passes(function)):
                 return True

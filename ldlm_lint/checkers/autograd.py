@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
@@ -37,6 +37,7 @@ class AutogradChecker(LdlmChecker):
     """Graphs that are kept, and checks of autograd that are left on."""
 
     rules = RULES
+    finds: ClassVar = {"visit_call": (ANOMALY_DETECTION_LEFT_ON, GRAPH_RETAINED_ON_BACKWARD)}
 
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)
@@ -48,7 +49,7 @@ class AutogradChecker(LdlmChecker):
         self._possible = {
             rule
             for rule in RULES
-            if all(any(trigger in data for trigger in group) for group in (rule.triggers, *rule.requires))
+            if self.may_break(rule) and all(any(trigger in data for trigger in group) for group in (rule.triggers, *rule.requires))
         }
         if LOSS_GRAPH_ACCUMULATION in self._possible:
             for found in kept_graphs(node):

@@ -49,6 +49,8 @@ class LdlmChecker:
     """A checker of the ``rules`` of one room, which are all of one family: pylint refuses a class with two."""
 
     rules: ClassVar[tuple[Rule, ...]] = ()
+    finds: ClassVar[Mapping[str, tuple[Rule, ...]]] = {}
+    """The rules that a visitor looks for, by its name; one that is not named here looks for all rules of the room."""
 
     def __init__(self, linter: Host) -> None:
         self.linter = linter
@@ -70,6 +72,11 @@ class LdlmChecker:
         """Whether the file's bytes leave it open that one of these rules of the room is broken."""
         at_risk = self.linter.ldlm_at_risk
         return at_risk is None or any(rule.symbol in at_risk for rule in rules)
+
+    def is_idle(self, visitor: str) -> bool:
+        """Whether a visitor has nothing to look for in the file, since none of its rules can be broken there."""
+        rules = self.finds.get(visitor)
+        return rules is not None and not self.may_break(*rules)
 
     def option(self, name: str) -> Any:
         """The value of a rule option for the file that is being visited."""

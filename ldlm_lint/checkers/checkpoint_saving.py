@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
@@ -44,14 +44,18 @@ class CheckpointSavingChecker(LdlmChecker):
     """How checkpoints are written."""
 
     rules = RULES
+    finds: ClassVar = {
+        "visit_module": (CHECKPOINT_SAVES_LIVE_STATE,),
+        "visit_call": (CHECKPOINT_SAVED_BY_EVERY_RANK, CHECKPOINT_REMOVED_BEFORE_REPLACEMENT, NON_ATOMIC_CHECKPOINT),
+        "leave_module": (CHECKPOINT_SAVED_BY_EVERY_RANK,),
+    }
 
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._blocks: dict[int, list[Save]] = {}
 
     def visit_module(self, node: nodes.Module) -> None:
-        """Start a file, and look for states that a training changes while they wait."""
-        self._blocks = {}
+        """Look for states that a training changes while they wait."""
         for found in live_states(node) if b"state_dict(" in self.source.data else ():
             self._report_live_state(found)
 

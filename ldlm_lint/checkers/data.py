@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
@@ -53,6 +53,7 @@ class DataChecker(LdlmChecker):
     """How data loaders are made."""
 
     rules = RULES
+    finds: ClassVar = dict.fromkeys(("visit_assign", "visit_annassign"), (DATALOADER_TOO_MANY_WORKERS,))
 
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)

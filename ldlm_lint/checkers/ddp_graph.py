@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from astroid import nodes
 
 from ldlm_lint.autofix.keywords import remove_arguments
@@ -40,6 +42,14 @@ class DdpGraphChecker(LdlmChecker):
     """What DDP allows a model and its parameters to do."""
 
     rules = RULES
+    finds: ClassVar = {
+        "visit_module": (PARAMETERS_FROZEN_AFTER_WRAP,),
+        "visit_call": (
+            FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
+            STATIC_GRAPH_WITH_DYNAMIC_MODEL,
+            STATIC_GRAPH_WITH_NO_SYNC,
+        ),
+    }
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the places that freeze or unfreeze parts of wrapped models."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
@@ -51,6 +51,10 @@ _ROOMS = (
     *(environment_connections, environment_debugging, environment_error_handling, environment_order),
     *(environment_tuning, environment_values, launch),
 )
+_OF_CALLS = (*collectives.RULES, *ddp.RULES, *environment_order.RULES)
+_OF_ENVIRONMENT = tuple(
+    rule for room in _ROOMS if room not in (accumulation, collectives, ddp, environment_order) for rule in room.RULES
+)
 _STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
 
@@ -58,18 +62,23 @@ class DistributedChecker(LdlmChecker):
     """Process groups, DDP and the environment; registers the rules of launch scripts too, which the shell front end finds."""
 
     rules = tuple(rule for room in _ROOMS for rule in room.RULES)
+    finds: ClassVar = {
+        "visit_annassign": collectives.RULES,
+        "visit_call": (*accumulation.RULES, *_OF_CALLS),
+    }
 
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._accumulating: set[nodes.NodeNG] = set()
         self._passing_back: frozenset[str] = frozenset()
+        self._accumulates, self._looks_at_calls = self.may_break(*accumulation.RULES), self.may_break(*_OF_CALLS)
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the environment variables that the file sets."""
-        self._accumulating = set()
-        self._passing_back = backward_names(node) if self.may_break(ACCUMULATION_WITHOUT_NO_SYNC) else frozenset()
-        for finding in findings_of(node, self.source, self.option):
-            self.record(finding)
+        self._passing_back = backward_names(node) if self._accumulates else frozenset()
+        if self.may_break(*_OF_ENVIRONMENT):
+            for finding in findings_of(node, self.source, self.option):
+                self.record(finding)
 
     def visit_annassign(self, node: nodes.AnnAssign) -> None:
         """Look at the defaults that a project gives to fields of TrainingArguments."""
@@ -77,9 +86,9 @@ class DistributedChecker(LdlmChecker):
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at process groups, DDP wrappers and backward passes."""
-        if last_name(node.func) in self._passing_back or takes_guard(node):
+        if self._accumulates and (last_name(node.func) in self._passing_back or takes_guard(node)):
             self._check_accumulation(node)
-        names = meant(node.func)
+        names = meant(node.func) if self._looks_at_calls else ()
         if len(names) != 1:
             return
         name = next(iter(names))

@@ -9,12 +9,14 @@ from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.gradient_scaling_fixes import divide_fix, unscale_fix
 from ldlm_lint.checkers.scaled_loss import is_scaled
 from ldlm_lint.checkers.scaler_steps import ScaledClip, is_scaled_somewhere, may_scale, scaled_clips
-from ldlm_lint.checkers.step_events import Event, acting_functions, events_of
+from ldlm_lint.checkers.step_events import Event, Kind, events_of
 from ldlm_lint.checkers.step_names import last_name
+from ldlm_lint.checkers.step_roots import STEPS, roots_of
 from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.rules.gradient_scaling import ACCUMULATION_LOSS_NOT_SCALED, CLIP_BEFORE_UNSCALE, RULES
 
+_CLIPS, _SCALED, _BACKWARD = (frozenset({kind}) for kind in (Kind.CLIP, Kind.SCALED_STEP, Kind.BACKWARD))
 _TRAINING = Claim("stands-outside-tests")
 
 
@@ -30,13 +32,14 @@ class GradientScalingChecker(LdlmChecker):
             return
         clips: dict[nodes.Call, tuple[ScaledClip, list[Event]]] = {}
         losses: dict[tuple[nodes.NodeNG, str], dict[nodes.Call, MicroBatches]] = {}
-        for root in [node, *(one for group in acting_functions(node).values() for one in group)]:
+        for root in roots_of(node, _CLIPS, _SCALED) if self.may_break(CLIP_BEFORE_UNSCALE) else ():
             events = events_of(root)
             for found in scaled_clips(events):
                 known = clips.get(found.clips[0].node)
                 if known is None or (found.step.site is found.step.node and known[0].step.site is not known[0].step.node):
                     clips[found.clips[0].node] = (found, events)
-            for micro in micro_batches(events):
+        for root in roots_of(node, _BACKWARD, STEPS) if self.may_break(ACCUMULATION_LOSS_NOT_SCALED) else ():
+            for micro in micro_batches(events_of(root)):
                 place = micro.backward.loops[-1] if micro.backward.loops else micro.step.node.scope()
                 losses.setdefault((place, micro.count.as_string()), {}).setdefault(micro.backward.node, micro)
         for found, events in clips.values():

@@ -110,6 +110,8 @@ def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = Non
     for kind in checkers_of(at_risk):
         checker = kind(host)  # type: ignore[arg-type]
         for event, node_name, method in _events(kind):
+            if checker.is_idle(f"{event}_{node_name}"):
+                continue
             (visits if event == "visit" else leaves)[node_name].append(functools.partial(method, checker))
     order = preorder(module)
     names = {kind: kind.__name__.lower() for kind in order.kinds}

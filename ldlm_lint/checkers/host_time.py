@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
 
 from astroid import nodes
 
@@ -57,20 +58,20 @@ class HostTimeChecker(LdlmChecker):
     """What a training step makes the host wait for."""
 
     rules = RULES
+    finds: ClassVar = {
+        "visit_module": (HOST_SYNC_IN_TRAINING_LOOP,),
+        "visit_call": (CACHE_EMPTIED_IN_TRAINING_LOOP, DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP),
+    }
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look at all places of a file together: those that one edit would mend are one finding."""
         data = self.source.data
-        if self.may_break(HOST_SYNC_IN_TRAINING_LOOP) and any(
-            trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers
-        ):
+        if any(trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers):
             for group in Syncs(node, data).groups():
                 self._report_group(group)
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at calls that empty the allocator's cache or wait for the device outright."""
-        if not self.may_break(CACHE_EMPTIED_IN_TRAINING_LOOP, DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP):
-            return
         names = qualified(node.func)
         if names <= _EMPTIES:
             self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node)

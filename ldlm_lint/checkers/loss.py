@@ -33,7 +33,7 @@ class LossChecker(LdlmChecker):
     def visit_module(self, _node: nodes.Module) -> None:
         """Tell which rules a file can break at all: every call of the others would be looked at for nothing."""
         data = self.source.data
-        self._possible = {rule for rule in RULES if any(trigger in data for trigger in rule.triggers)}
+        self._possible = {rule for rule in RULES if self.may_break(rule) and any(trigger in data for trigger in rule.triggers)}
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at every call that may bound a loss, or compare two vectors."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
@@ -40,15 +40,20 @@ class MemoryChecker(LdlmChecker):
     """What a step keeps on the device: activations, and parameters that are frozen and unfrozen."""
 
     rules = RULES
+    finds: ClassVar = {
+        "visit_module": (REQUIRES_GRAD_TOGGLED_PER_STEP,),
+        "visit_classdef": (MISSING_ACTIVATION_CHECKPOINTING,),
+        "leave_module": (MISSING_ACTIVATION_CHECKPOINTING,),
+        "visit_call": (CHECKPOINT_WITHOUT_USE_REENTRANT, MISSING_ACTIVATION_CHECKPOINTING),
+    }
 
     def __init__(self, linter: Host) -> None:
         super().__init__(linter)
         self._models: list[tuple[nodes.ClassDef, Stack]] = []
 
     def visit_module(self, node: nodes.Module) -> None:
-        """Start a file, and look at the places that freeze and unfreeze parameters."""
-        self._models = []
-        if self.may_break(REQUIRES_GRAD_TOGGLED_PER_STEP) and any(trigger in self.source.data for trigger in REQUIRES_GRAD_TOGGLED_PER_STEP.triggers):
+        """Look at the places that freeze and unfreeze parameters."""
+        if any(trigger in self.source.data for trigger in REQUIRES_GRAD_TOGGLED_PER_STEP.triggers):
             self._check_toggles(node)
 
     def _check_toggles(self, node: nodes.Module) -> None:
@@ -63,8 +68,6 @@ class MemoryChecker(LdlmChecker):
 
     def visit_classdef(self, node: nodes.ClassDef) -> None:
         """Look at every module class that builds a stack of transformer blocks."""
-        if not self.may_break(MISSING_ACTIVATION_CHECKPOINTING):
-            return
         if is_module_class(node) and not _PART.search(node.name) and (stack := next(stacks_of(node), None)) is not None:
             self._models.append((node, stack))
 

@@ -6,14 +6,16 @@ from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.schedule_fixes import move_behind, move_into
-from ldlm_lint.checkers.step_events import Event, Kind, acting_functions, events_of
+from ldlm_lint.checkers.step_events import Event, Kind, events_of
 from ldlm_lint.checkers.step_names import Schedule, schedule_of
 from ldlm_lint.checkers.step_order import Early, Frequent, early_schedules, frequent_schedules
+from ldlm_lint.checkers.step_roots import roots_of
 from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.python.places import position_of, scope_name
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.rules.schedule import RULES, SCHEDULER_BEFORE_OPTIMIZER, SCHEDULER_PER_MICRO_BATCH
 
+_SCHEDULES = frozenset({Kind.SCHEDULE, Kind.MAY_SCHEDULE})
 _TRAINING = Claim("stands-outside-tests")
 
 
@@ -27,9 +29,8 @@ class ScheduleChecker(LdlmChecker):
         data = self.source.data
         if not any(trigger in data for rule in RULES for trigger in rule.triggers):
             return
-        roots = [node, *(one for group in acting_functions(node).values() for one in group)]
         found: dict[nodes.Call, tuple[nodes.NodeNG, Early | Frequent]] = {}
-        for root in roots:
+        for root in roots_of(node, _SCHEDULES):
             for one in _misplaced(root):
                 known = found.get(one.schedule.node)
                 if known is None or _rank(one) < _rank(known[1]):
@@ -76,7 +77,7 @@ class ScheduleChecker(LdlmChecker):
 
 def _misplaced(root: nodes.NodeNG) -> list[Early | Frequent]:
     events = events_of(root)
-    if not any(one.kind in (Kind.SCHEDULE, Kind.MAY_SCHEDULE) for one in events):
+    if not any(one.kind in _SCHEDULES for one in events):
         return []
     frequent = list(frequent_schedules(events))
     # One that steps too often is mended by a move behind the optimizer, too.

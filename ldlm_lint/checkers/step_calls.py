@@ -10,6 +10,8 @@ from astroid import nodes
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.python.walks import preorder
 
+LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
+
 
 class StepCalls:
     """Which statements and expressions of a module may be passed over; ``acts`` tells by the last name of a call."""
@@ -19,12 +21,17 @@ class StepCalls:
         self._calls = order.places(nodes.Call)
         self._acting = [place for place in self._calls if acts(last_name(order.nodes[place].func))]
         self._later = order.places(nodes.Lambda)
+        self._deciding = order.places((*LEAVES, nodes.FunctionDef, nodes.ClassDef))
 
     def idle(self, node: nodes.NodeNG) -> int | None:
         """How many calls a node makes, if none of them acts and none is left to a ``lambda``; else None."""
         if _between(self._acting, node) or _between(self._later, node):
             return None
         return _between(self._calls, node)
+
+    def idle_block(self, node: nodes.NodeNG) -> int | None:
+        """As `idle`, for a statement with blocks, which may also leave the block around it, or define what is called later."""
+        return None if _between(self._deciding, node) else self.idle(node)
 
 
 def _between(places: list[int], node: nodes.NodeNG) -> int:

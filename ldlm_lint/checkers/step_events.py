@@ -12,21 +12,21 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.checkers.step_calls import StepCalls
+from ldlm_lint.checkers.step_calls import LEAVES, StepCalls
 from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
 from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step
 from ldlm_lint.checkers.step_names import last_name
+from ldlm_lint.checkers.step_roots import acting_functions
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.walks import nodes_of
 
-_LEAVES = (nodes.Continue, nodes.Break, nodes.Return, nodes.Raise)
+_BLOCKS = {nodes.If, nodes.For, nodes.AsyncFor, nodes.While, nodes.With, nodes.AsyncWith, nodes.Try}
 _PARTS = (nodes.Call, nodes.IfExp, nodes.Lambda, nodes.ComprehensionScope)
 _DEPTH = 3
 _BUDGET = 4000
 # Events are compared with each other; what does so many things in a step was not written by hand, and nothing is said of it.
 _MOST_EVENTS = 500
-_CACHE = "_ldlm_acting"
 _EVENTS = "_ldlm_events"
 
 
@@ -72,26 +72,6 @@ def events_of(function: nodes.NodeNG) -> list[Event]:
     return known
 
 
-def acting_functions(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]:
-    """The functions of a file, by name, that do something of a step, themselves or through each other."""
-    known: dict[str, list[nodes.FunctionDef]] | None = module.__dict__.get(_CACHE)
-    if known is not None:
-        return known
-    functions = list(nodes_of(module, nodes.FunctionDef))
-    calls = {one: list(nodes_of(one, nodes.Call)) for one in functions}
-    acting = {one for one in functions if any(kind_of(call) or may_schedule(call) for call in calls[one])}
-    called = {one: {last_name(call.func) for call in calls[one]} for one in functions}
-    for _ in range(_DEPTH):
-        names = {one.name for one in acting}
-        acting |= {one for one in functions if not called[one].isdisjoint(names)}
-    found: dict[str, list[nodes.FunctionDef]] = {}
-    for one in functions:
-        if one in acting:
-            found.setdefault(one.name, []).append(one)
-    module.__dict__[_CACHE] = found
-    return found
-
-
 class _Walk:
     """One pass through a function, in the order of execution."""
 
@@ -122,7 +102,9 @@ class _Walk:
     def _statement(self, node: nodes.NodeNG) -> None:
         if isinstance(node, (nodes.FunctionDef, nodes.ClassDef)):
             return
-        if isinstance(node, nodes.If):
+        if node.__class__ in _BLOCKS and (idle := self._calls.idle_block(node)) is not None:
+            self._budget -= idle
+        elif isinstance(node, nodes.If):
             self._branch(node)
         elif isinstance(node, (nodes.For, nodes.While)):
             self._expression(node.iter if isinstance(node, nodes.For) else node.test)
@@ -285,7 +267,7 @@ def _finished(calls: Iterable[nodes.Call]) -> Iterator[nodes.Call]:
 
 
 def _leaves(block: list[nodes.NodeNG]) -> bool:
-    return bool(block) and isinstance(block[-1], _LEAVES)
+    return bool(block) and isinstance(block[-1], LEAVES)
 
 
 def _closures(call: nodes.Call) -> Iterator[nodes.FunctionDef]:
@@ -306,4 +288,4 @@ def _classes_of(call: nodes.Call) -> list[nodes.ClassDef]:
     return found
 
 
-__all__ = ["Event", "Kind", "acting_functions", "events_of"]
+__all__ = ["Event", "Kind", "events_of"]

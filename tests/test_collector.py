@@ -92,7 +92,9 @@ def test_what_others_have_set_aside_is_theirs() -> None:
 
 
 @pytest.mark.parametrize(("jobs", "aside"), [(1, True), (2, False)])
-def test_pylint_in_one_process_sets_aside_what_it_keeps(monkeypatch: pytest.MonkeyPatch, jobs: int, aside: bool) -> None:
+def test_pylint_in_one_process_sets_aside_what_it_keeps(
+    monkeypatch: pytest.MonkeyPatch, jobs: int, aside: bool
+) -> None:
     def fail(*_: object) -> None:
         raise ValueError("at the end")
 

@@ -29,7 +29,7 @@ def test_what_a_check_loads(tmp_path: Path, warm: bool, monkeypatch: pytest.Monk
     monkeypatch.setenv("LDLM_LINT_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "plain.py").write_text(PLAIN)
     run = "sys.stdout = io.StringIO()\nfrom ldlm_lint.entry import run\nrun()"
-    words = ("--format", "concise", str(tmp_path / "plain.py"))
+    words = (str(tmp_path / "plain.py"),)
     modules = loaded(run, *words)
     assert "ldlm_lint.engine" in modules
     if warm:

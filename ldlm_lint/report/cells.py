@@ -31,9 +31,20 @@ def clean(text: str) -> str:
 
 def width(text: str) -> int:
     """How many cells the cleaned text takes."""
+    if text.isascii() and text.isprintable():
+        return len(text)
     from rich.cells import cell_len
 
     return cell_len(clean(text))
+
+
+def cut(text: str, cells: int) -> str:
+    """A cleaned text in exactly so many cells: its beginning, or the whole with blanks behind it."""
+    if text.isascii():
+        return f"{text[:cells]:{cells}}"
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, cells)
 
 
 def _visible(letter: str) -> str:

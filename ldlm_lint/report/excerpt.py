@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rich.cells import set_cell_size
-
 from ldlm_lint.model import Span
-from ldlm_lint.report.cells import clean, width
+from ldlm_lint.report.cells import clean, cut, width
 from ldlm_lint.source import Source
 
 MOST_LINES = 6
@@ -69,7 +67,7 @@ def _block(lines: tuple[str, ...], first: int, start: int, last: int, end: int) 
 
 def _cut(line: str) -> str:
     shown = clean(line)
-    return shown if width(shown) <= LONGEST else set_cell_size(shown, LONGEST - 1) + "…"
+    return shown if width(shown) <= LONGEST else cut(shown, LONGEST - 1) + "…"
 
 
 def _window(line: str, start: int, end: int) -> tuple[str, int, int]:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from rich.text import Text
-
 from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import positions, shown_path, source_of
 from ldlm_lint.report.console import console_of
+from ldlm_lint.report.lines import Line, line, styled
 from ldlm_lint.report.text import finding_lines
 
 _LEVELS = {
@@ -39,34 +38,34 @@ def write_fix(
     console = console_of(stream)
     lines = [
         *finding_lines(report, first, base=base, rules=rules),
-        Text.assemble((f"{title}: ", "bold cyan"), clean(fix.title)),
+        line((f"{title}: ", "bold cyan"), clean(fix.title)),
         _level(fix),
         *_sharing(report, findings[1:], base),
         *_diff(report, after, base),
     ]
-    console.print(Text("\n").join(lines), soft_wrap=True)
+    console.print(styled(lines), soft_wrap=True)
 
 
-def _level(fix: Fix) -> Text:
+def _level(fix: Fix) -> Line:
     label, style = _LEVELS[fix.applicability]
-    return Text.assemble((label, f"bold {style}"), f": {clean(fix.reason)}" if fix.reason else "")
+    return line((label, f"bold {style}"), f": {clean(fix.reason)}" if fix.reason else "")
 
 
-def _sharing(report: Report, others: Sequence[Finding], base: Path) -> Iterator[Text]:
+def _sharing(report: Report, others: Sequence[Finding], base: Path) -> Iterator[Line]:
     for one in others:
-        (line, column), _ = positions(report, one.span)
-        place = f"{clean(shown_path(one.span.path, base))}:{line}:{column}"
-        yield Text.assemble(("also for: ", "bold"), f"{one.code} {one.rule} at {place}")
+        (number, column), _ = positions(report, one.span)
+        place = f"{clean(shown_path(one.span.path, base))}:{number}:{column}"
+        yield line(("also for: ", "bold"), f"{one.code} {one.rule} at {place}")
 
 
-def _diff(report: Report, after: Mapping[str, bytes], base: Path) -> Iterator[Text]:
+def _diff(report: Report, after: Mapping[str, bytes], base: Path) -> Iterator[Line]:
     top = patch_base(base)
     for path in sorted(after):
         source = source_of(report, path)
         if source is None:
             continue
         patch = unified_diff(top, {path: source.data}, {path: after[path]}).split(b"\n")[1:-1]
-        for number, line in enumerate(patch):
-            text = clean(line.decode(source.encoding, errors="replace").removesuffix("\r"))
+        for number, row in enumerate(patch):
+            text = clean(row.decode(source.encoding, errors="replace").removesuffix("\r"))
             style = "bold" if number < 2 else _STYLES.get(text[:1], "")
-            yield Text(text, style)
+            yield line((text, style))

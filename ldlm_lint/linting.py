@@ -14,6 +14,7 @@ from ldlm_lint.prefilter import rules_at_risk
 from ldlm_lint.python.syntax import parses, syntax_of
 from ldlm_lint.rules import ALL, checkpoint_loading, linter
 from ldlm_lint.shapes import COSTLY, possible
+from ldlm_lint.shapes.drafts import possible_by_text
 from ldlm_lint.shapes.prospects import ANYWHERE, BROAD_PROSPECTS, CLAIMS, PROSPECTS, Prospect
 from ldlm_lint.shapes.tests import silent_in
 from ldlm_lint.source import Kind, Source, UnreadableError
@@ -71,6 +72,7 @@ def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: H
     if source.kind is Kind.PYTHON:
         at_risk -= silent_in(source.path, source.data)
         at_risk = _held(dict.fromkeys(at_risk & CLAIMS.keys(), ANYWHERE), source, holds, ruled_out) | (at_risk - CLAIMS.keys())
+        at_risk = possible_by_text(at_risk, source.utf8)
     if _is_whole(source, at_risk):
         at_risk = at_risk if source.kind is not Kind.PYTHON else _at_stake(at_risk, source, holds, ruled_out)
         if not at_risk:

@@ -16,6 +16,7 @@ from ldlm_lint.projects import Projects
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.rules import ALL
 from ldlm_lint.shapes import CONDITIONS, possible
+from ldlm_lint.shapes.drafts import DRAFTS, TEXTS, possible_by_text
 from ldlm_lint.shapes.tests import _OUTSIDE_TESTS, _OUTSIDE_UNIT_TESTS, silent_in
 from ldlm_lint.source import Kind, Source
 
@@ -27,7 +28,8 @@ def passes(text: str, symbol: str) -> bool:
     source = Source.from_bytes("/p/module.py", text.encode(), Kind.PYTHON)
     syntax = syntax_of(source)
     assert syntax is not None
-    return symbol in rules_at_risk(source.data, Kind.PYTHON) and symbol in possible({symbol}, syntax, source.data)
+    at_risk = possible_by_text(rules_at_risk(source.data, Kind.PYTHON) & {symbol}, source.data)
+    return symbol in possible(at_risk, syntax, source.data)
 
 
 def candidates(text: str) -> set[str]:
@@ -68,7 +70,7 @@ def test_long_chains_end(text: str) -> None:
 
 
 def test_conditions_are_of_rules() -> None:
-    assert {*CONDITIONS, *_OUTSIDE_TESTS, *_OUTSIDE_UNIT_TESTS} <= {rule.symbol for rule in ALL}
+    assert {*CONDITIONS, *TEXTS, *DRAFTS, *_OUTSIDE_TESTS, *_OUTSIDE_UNIT_TESTS} <= {rule.symbol for rule in ALL}
 
 
 @pytest.mark.parametrize("symbol", sorted(_OUTSIDE_TESTS))
@@ -79,6 +81,7 @@ def test_rules_that_tests_silence_find_nothing_there(symbol: str, tmp_path: Path
         (tmp_path / f"test_{number}.py").write_bytes(path.read_bytes())
     (tmp_path / "pyproject.toml").write_text("")
     monkeypatch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
+    monkeypatch.setattr(linting, "possible_by_text", lambda at_risk, text: at_risk)
     monkeypatch.setattr(linting, "silent_in", lambda path, data: frozenset())
     monkeypatch.setattr(Projects, "may_hold", lambda *_: True)
     config = Config.load(tmp_path)
@@ -111,6 +114,7 @@ def test_the_conditions_hide_nothing_in_real_repositories(select: tuple[str, ...
         with monkeypatch.context() as patch:
             patch.setattr(linting, "rules_at_risk", lambda data, kind: everything)
             patch.setattr(linting, "_possible", lambda at_risk, source: at_risk)
+            patch.setattr(linting, "possible_by_text", lambda at_risk, text: at_risk)
             patch.setattr(linting, "silent_in", lambda path, data: frozenset())
             patch.setattr(Projects, "may_hold", lambda *_: True)
             assert engine.run([root], config, base=root).findings == spared, root

@@ -26,7 +26,6 @@ from ldlm_lint.shapes.memory import may_lack_checkpointing
 from ldlm_lint.shapes.optimizers import may_fuse, may_leave_fusing
 from ldlm_lint.shapes.outline import Outline, outline_of
 from ldlm_lint.shapes.steps import may_keep_graph, may_skip
-from ldlm_lint.shapes.training import may_schedule, trains
 
 CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "evaluation-with-gradients": may_evaluate,
@@ -34,10 +33,7 @@ CONDITIONS: dict[str, Callable[[Outline], bool]] = {
     "checkpoint-saved-by-every-rank": may_save,
     "checkpoint-saves-live-state": may_keep_state,
     "unbounded-checkpoints": may_number_saves,
-    "cache-emptied-in-training-loop": trains,
-    "device-synchronized-in-training-loop": trains,
     "host-sync-in-training-loop": may_wait,
-    "scheduler-before-optimizer": may_schedule,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "batch-size-drift": may_round,
     "checkpoint-keyword-only-callee": may_checkpoint,

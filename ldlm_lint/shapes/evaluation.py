@@ -27,8 +27,8 @@ from ldlm_lint.shapes.walks import FIELDS
 
 _CALLED_BACKWARDS = lazily(rb"\(([ \t\r\n\f\\]*)(\w+)(?!\w)")
 # A comment between a name and its call: no name can be told then.
-_BROKEN_CALL = lazily(rb"#[^\n]*\n[ \t\r\n\f]*\(")
-_PASSED_ON = frozenset({"forward", "module", "__call__"})
+BROKEN_CALL = lazily(rb"#[^\n]*\n[ \t\r\n\f]*\(")
+PASSED_ON = frozenset({"forward", "module", "__call__"})
 MODE, REPETITION = "mode", "repetition"
 """What a caller has to do besides calling: put the model into evaluation mode, or run a loop of its own."""
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
@@ -73,11 +73,11 @@ class _File:
     @cached_property
     def called(self) -> dict[Owner, list[ast.Call]]:
         """The calls in loops of something named like a model, and those of ``forward`` and the like, by function."""
-        if _BROKEN_CALL.search(self.outline.data):
+        if BROKEN_CALL.search(self.outline.data):
             return {owner: self.outline.calls(owner) for owner in self.outline.owners}
         found: dict[Owner, list[ast.Call]] = {}
         places = self.outline.places
-        lines = {line for loop in places.loops for line in places.lines_in(loop, set(_model_calls(places.text(loop))))}
+        lines = {line for loop in places.loops for line in places.lines_in(loop, set(model_calls(places.text(loop))))}
         for owner, nodes in places.on(sorted(lines), places.looping):
             found.setdefault(owner, []).extend(one for one in nodes if isinstance(one, ast.Call))
         return found
@@ -201,14 +201,14 @@ def _parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> frozenset[str]:
     return frozenset(one.arg for one in (*every.posonlyargs, *every.args, *every.kwonlyargs, every.vararg, every.kwarg) if one)
 
 
-def _model_calls(data: bytes) -> Iterator[str]:
+def model_calls(data: bytes) -> Iterator[str]:
     """What calls of something named like a model begin with, those of ``forward`` and the like among them.
 
     The text is read backwards, where a call begins with its parenthesis, which is found faster than a name.
     """
     for gap, word in set(_CALLED_BACKWARDS.findall(data[::-1])):
         name = word[::-1].decode(errors="replace")
-        if looks_like_model(name) or name in _PASSED_ON:
+        if looks_like_model(name) or name in PASSED_ON:
             yield name if gap else f"{name}("
 
 
@@ -281,6 +281,6 @@ def _run_by(outline: Outline, holder: ast.ClassDef, name: str) -> Iterator[str]:
 
 
 def _root_of(function: ast.expr) -> str:
-    while isinstance(function, ast.Attribute) and function.attr in _PASSED_ON:
+    while isinstance(function, ast.Attribute) and function.attr in PASSED_ON:
         function = function.value
     return dotted(function)

@@ -1,4 +1,4 @@
-"""What findings about a training step need: a file that trains, or a call that moves a learning rate on."""
+"""What findings about a training step need of a text: a file that trains, or a call that moves a learning rate on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import Skim
-from ldlm_lint.shapes.outline import GAP, Outline
+from ldlm_lint.shapes.outline import GAP
 
 _STEPS = lazily(rb"step" + GAP + rb"\(" + GAP + rb"\)")
 # As the checkers have it for the name of a method, here in a text; each begins with letters, which a search finds fastest by themselves.
@@ -17,14 +17,13 @@ _SCHEDULES = (
 _LETTER = lazily(rb"\w")
 
 
-def trains(outline: Outline) -> bool:
+def trains(data: bytes) -> bool:
     """Whether the project would count the file among those that train."""
-    return Skim(outline.data).trains
+    return Skim(data).trains
 
 
-def may_schedule(outline: Outline) -> bool:
+def may_schedule(data: bytes) -> bool:
     """Whether something is stepped, or a method by its name moves learning rates on."""
-    data = outline.data
     if any(not _LETTER.match(data, one.start() - 1) for one in _STEPS.finditer(data)):
         return True
     return any(one.search(data) for one in _SCHEDULES)

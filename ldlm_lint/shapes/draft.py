@@ -1,0 +1,229 @@
+"""The functions of a Python file by its text alone, before it is parsed: where they may begin and end, and what they take.
+
+Whoever asks gets too many functions for a place, never too few: one function too few is a finding lost. What a text leaves
+open counts as everything that it may be, and a text that is written in a way that leaves much open has no draft.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.python.skim import headers
+from ldlm_lint.shapes.draft_bodies import Body, body_of
+
+# A definition whose name is not right behind its word, or not in ASCII; blanks that are no columns.
+_ODD = tuple(lazily(rb"%s(?:[ \t]*\\|[ \t]+\w*[\x80-\xff])" % one) for one in (b"def", b"class", b"async"))
+# Whatever begins one of these ends somewhere, so that the search never goes back.
+_STRINGS = lazily(
+    rb"#[^\n]*|(\"\"\"|''')(?:[^\\\"']+|\\.?|(?!\1)[\"'])*(?:\1|\Z)|\"(?:[^\"\\\n]+|\\.?)*\"?|'(?:[^'\\\n]+|\\.?)*'?", re.S
+)
+_TRIPLES = (b'"""', b"'''")
+_FORMATS = (b"f", b"F", b"t", b"T")
+_UNPLAIN = (*_TRIPLES, b"\\\n")
+_SHORT_STRING = lazily(rb"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
+_NAME = lazily(rb"[\w\x80-\xff]+")
+_COMMENT = lazily(rb"#[^\n]*")
+_HEADER_ENDS = lazily(rb":[ \t]*(?:#[^\n]*)?\n")
+_DECORATOR = lazily(rb"[ \t]*@[ \t]*(?:\w+\.)*(\w+)(?:\([^()\"'#\\\n]*\))?[ \t]*(?:#[^\n\"']*)?")
+_BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
+
+
+WORD = bytes((*b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *range(0x80, 0x100)))
+"""The bytes of names."""
+_MODELS = frozenset({b"Module", b"LightningModule", b"PreTrainedModel", b"ModelMixin"})
+_BASES = lazily(rb"[ \t]*class[ \t]+\w+[ \t]*\(([^():]*)\)[ \t]*:")
+_ATTRIBUTE = lazily(rb"(\w+)\.(?:\w+\.)*(\w+)")
+_BRINGS = lazily(rb"import[ \t]*\([^()]*\)|import[^\n;(]*|class[ \t]+\w+[ \t]*\([^():]*\)[ \t]*:")
+
+
+class Header(NamedTuple):
+    """The line on which a function or class begins, the columns it is indented by, and its name."""
+
+    start: int
+    indent: int
+    name: str
+    is_class: bool
+
+
+class Draft:
+    """The definitions of one text, which is in UTF-8 and ends its lines as Unix does."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._heads: dict[int, frozenset[bytes]] = {}
+        self._bodies: dict[int, Body] = {}
+        self._models: dict[int, int] = {}
+
+    @cached_property
+    def headers(self) -> list[Header]:
+        """The definitions in the order of the text; what stands in texts over several lines is none."""
+        found = [Header(at, len(blanks.expandtabs()), name, is_class) for at, blanks, name, is_class in sorted(headers(self.data))]
+        return [one for one in found if not self.is_text(one.start)]
+
+    @cached_property
+    def _texts(self) -> list[tuple[int, int]]:
+        return _long_texts(self.data)
+
+    def is_text(self, at: int) -> bool:
+        """Whether a place is in a text over several lines, for certain; not in one that expressions may stand in."""
+        number = bisect_right(self._texts, (at, at)) - 1
+        return number >= 0 and at < self._texts[number][1]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [one.start for one in self.headers]
+
+    def around(self, at: int) -> Iterator[int]:
+        """The numbers of the headers of which a place may stand in the definition, innermost first."""
+        number = bisect_right(self._starts, at) - 1
+        # A decorator stands above the function that it runs with.
+        if number + 1 < len(self.headers) and self.data.find(b"@", self._starts[number] if number >= 0 else 0, at) >= 0:
+            yield number + 1
+        yield from self.chain(number)
+
+    def chain(self, number: int) -> Iterator[int]:
+        """A header and those above that are indented less each, which it may stand in."""
+        indent = 1 << 30
+        for one in range(number, -1, -1):
+            if self.headers[one].indent < indent:
+                indent = self.headers[one].indent
+                yield one
+            if not indent:
+                return
+
+    def end(self, number: int) -> int:
+        """Where a definition has ended at the latest."""
+        indent = self.headers[number].indent
+        rest = range(number + 1, len(self.headers))
+        return next((self.headers[one].start for one in rest if self.headers[one].indent <= indent), len(self.data))
+
+    def head(self, number: int) -> bytes:
+        """The text of a header up to its colon, or more."""
+        start, data = self.headers[number].start, self.data
+        for match in _HEADER_ENDS.finditer(data, start):
+            text = data[start : match.end()]
+            plain = _COMMENT.sub(b"", _SHORT_STRING.sub(b"", text))
+            if all(plain.count(opening) <= plain.count(closing) for opening, closing in _BRACKETS):
+                return data[start:] if any(one in text for one in _UNPLAIN) else text
+        return data[start:]
+
+    def may_take(self, number: int, name: bytes) -> bool:
+        """Whether a function may have a parameter of some name."""
+        if number not in self._heads:
+            self._heads[number] = frozenset(_NAME.findall(self.head(number).partition(b"(")[2]))
+        return name in self._heads[number]
+
+    def body(self, number: int) -> Body:
+        """What a definition holds, as far as its text tells."""
+        if number not in self._bodies:
+            start = self.headers[number].start
+            self._bodies[number] = body_of(self._masked(start, self.end(number)), start)
+        return self._bodies[number]
+
+    def _masked(self, start: int, end: int) -> bytes:
+        """A stretch of the text that begins outside of any text, with blanks for what stands in texts over several lines."""
+        parts, at = [], start
+        for first, last in self._texts[bisect_right(self._texts, (start, start)) :]:
+            if first >= end:
+                break
+            parts += [self.data[at:first], b" " * (last - first)]
+            at = last
+        return b"".join([*parts, self.data[at:end]])[: end - start]
+
+    def is_model(self, number: int) -> bool:
+        """Whether a function is for certain a method of a class that is for certain a model, by the bases of that class itself."""
+        holder = next((one for one in self.chain(number) if one != number), None)
+        if holder is None or not self.headers[holder].is_class:
+            return False
+        if holder not in self._models:
+            self._models[holder] = self._own_end(holder) if self._derives(holder) else -1
+        return self.headers[number].start < self._models[holder]
+
+    def _own_end(self, number: int) -> int:
+        """The end of what is a definition's own for certain."""
+        header = _HEADER_ENDS.search(self.data, self.headers[number].start)
+        outside = _outside(self.headers[number].indent).search(self.data, header.end()) if header else None
+        return outside.start() if outside else len(self.data)
+
+    def _derives(self, number: int) -> bool:
+        match = _BASES.match(self.data, self.headers[number].start)
+        return match is not None and any(map(self._is_model, map(bytes.strip, match[1].split(b","))))
+
+    def _is_model(self, base: bytes) -> bool:
+        match = _ATTRIBUTE.fullmatch(base)
+        root, name = match.groups() if match else (base, base)
+        if name not in _MODELS or any(one.is_class and one.name.encode() == root for one in self.headers):
+            return False
+        if re.search(rb"\bas\s+(?:Module|LightningModule|PreTrainedModel|ModelMixin)\b", self.data):
+            return False
+        return match is not None or re.search(rb"(?<![.\w`])%s(?!\w)" % name, _BRINGS.sub(b"", self.data)) is None
+
+    def decoration(self, number: int) -> bytes:
+        """The lines above a header as far as the next blank one, if a decorator is among them."""
+        start = self.headers[number].start
+        begin = max(self.data.rfind(b"\n\n", 0, start), 0)
+        lines = self.data[begin:start]
+        return lines if b"@" in lines else b""
+
+    def decorators(self, number: int) -> Iterator[str]:
+        """The last names of decorators that a definition has for certain."""
+        end = self.headers[number].start
+        while end:
+            start = self.data.rfind(b"\n", 0, end - 1) + 1
+            line = self.data[start : end - 1]
+            match = _DECORATOR.fullmatch(line)
+            if match is None:
+                text = line.strip()
+                if any(one in text for one in _TRIPLES) or not (text.startswith(b"#") or not text):
+                    return
+            elif self.data[start - 2 : start - 1] == b"\\":
+                return
+            else:
+                yield match[1].decode(errors="replace")
+            end = start
+
+
+def draft_of(data: bytes) -> Draft | None:
+    """The draft of a text in UTF-8; None for one that leaves too much open."""
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"\f" in data or any(one.search(data) for one in _ODD):
+        return None
+    return Draft(data)
+
+
+@lru_cache(maxsize=64)
+def _outside(indent: int) -> re.Pattern[bytes]:
+    """The next line that may not be part of a body whose header is indented by some columns."""
+    return re.compile(rb"^[ \t]{0,%d}[^ \t\n#)\]}]" % min(indent, 1000), re.M)
+
+
+def _long_texts(data: bytes) -> list[tuple[int, int]]:
+    """Where texts over several lines begin and end."""
+    found = _paired(data)
+    if found is None:
+        found = [one.span() for one in _STRINGS.finditer(data) if one[1]]
+    # ``f"""{model(x)}"""``
+    return [one for one in found if data[one[0] - 1 : one[0]] not in _FORMATS and data[one[0] - 2 : one[0] - 1] not in _FORMATS]
+
+
+def _paired(data: bytes) -> list[tuple[int, int]] | None:
+    """As `_long_texts`, where quotes follow one another so plainly that nothing else need be looked at; None where not."""
+    quotes = _TRIPLES[0]
+    if _TRIPLES[1] in data or b"\\\n" in data or b'\\"""' in data:
+        return None
+    found, end, at = [], 0, data.find(quotes)
+    while at >= 0:
+        before = data[max(end, data.rfind(b"\n", 0, at) + 1) : at]
+        close = data.find(quotes, at + 3)
+        if b"#" in before or b"'" in before or b'"' in before or close < 0:
+            return None
+        end = close + 3
+        found.append((at, end))
+        at = data.find(quotes, end)
+    return found

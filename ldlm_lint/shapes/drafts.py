@@ -1,0 +1,31 @@
+"""Necessary conditions of rules on the text of a Python file, asked before it is parsed: most files that hold a rule's words
+can be told by more of their text not to break it.
+
+As the conditions on trees (`ldlm_lint.shapes`), they may say yes too often, never no where the checker would report something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ldlm_lint.shapes.draft import Draft, draft_of
+from ldlm_lint.shapes.evaluation_draft import may_evaluate
+from ldlm_lint.shapes.training import may_schedule, trains
+
+TEXTS: dict[str, Callable[[bytes], bool]] = {
+    "cache-emptied-in-training-loop": trains,
+    "device-synchronized-in-training-loop": trains,
+    "scheduler-before-optimizer": may_schedule,
+}
+"""What the words of a text have to be."""
+
+DRAFTS: dict[str, Callable[[Draft], bool]] = {"evaluation-with-gradients": may_evaluate}
+"""What the functions of a text have to be."""
+
+
+def possible_by_text(symbols: Iterable[str], data: bytes) -> frozenset[str]:
+    """Of the rules whose words a file holds those that it may break by its text (in UTF-8)."""
+    left = {symbol for symbol in symbols if symbol not in TEXTS or TEXTS[symbol](data)}
+    asked = left & DRAFTS.keys()
+    draft = draft_of(data) if asked else None
+    return frozenset(left if draft is None else {symbol for symbol in left if symbol not in asked or DRAFTS[symbol](draft)})

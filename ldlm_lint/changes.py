@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Mapping
@@ -69,6 +68,8 @@ def between(before: bytes, after: bytes) -> FileChanges:
 def _moved(changes: FileChanges, before: bytes, after: bytes) -> FileChanges:
     if changes == WHOLE or before == after:
         return changes
+    import difflib
+
     added: list[tuple[int, int]] = []
     removed: list[int] = []
     matcher = difflib.SequenceMatcher(None, before.split(b"\n"), after.split(b"\n"), autojunk=False)

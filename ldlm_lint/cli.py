@@ -134,14 +134,15 @@ def _is_usage(error: Exception) -> bool:
 
 
 def parser_of(named: Collection[str]) -> argparse.ArgumentParser:
-    """The parser of the command line, with the arguments of the commands that are named."""
+    """The parser of the command line, with the commands that are named and their arguments; none named: all, by name alone."""
     parser = _Root(prog=PROGRAM)
     parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
-    for command in COMMANDS:
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser, prog=PROGRAM)
+    known = [command for command in COMMANDS if command.name in named]
+    for command in known or COMMANDS:
         said = f"{command.help[0].upper()}{command.help[1:]}."
         sub = subparsers.add_parser(command.name, help=command.help, description=said)
-        if command.name in named:
+        if known:
             command.room.configure(sub)
             sub.epilog = with_examples(command.examples, sub.epilog, PROGRAM)
         sub.set_defaults(command=command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.model import Finding, Span
@@ -16,6 +15,8 @@ def failed(span: Span, reason: str) -> Finding:
 
 def internal_error(span: Span, error: Exception, who: str = "") -> Finding:
     """The failure of ``who`` (the symbol of a rule, a room of rules) at a place."""
+    import traceback
+
     where = traceback.extract_tb(error.__traceback__)[-1].name
     return failed(span, f"{who + ': ' if who else ''}{where}: {type(error).__name__}: {error}")
 

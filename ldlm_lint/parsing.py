@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -14,6 +17,7 @@ Example = tuple[str, str]
 """A command line without the program's name, and what it does."""
 WIDEST = 100
 _HELP_COLUMN = 28
+_NARROW = 80
 _CLOSE = 0.6
 _CHOICE = lazily(r"invalid choice: '(?P<word>.*?)' \(choose from (?P<words>.*)\)")
 
@@ -22,10 +26,7 @@ class Help(argparse.HelpFormatter):
     """Help at most `WIDEST` wide; in descriptions and epilogs a paragraph with an indented line stays as it is."""
 
     def __init__(self, prog: str) -> None:
-        import shutil
-
-        columns = shutil.get_terminal_size((80, 24)).columns
-        super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(columns, WIDEST) - 2)
+        super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(_columns(), WIDEST) - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap
@@ -34,6 +35,17 @@ class Help(argparse.HelpFormatter):
             part if re.search(r"(?m)^ ", part) else textwrap.fill(part, width, break_long_words=False)
             for part in text.split("\n\n")
         )
+
+
+def _columns() -> int:
+    """The width of the terminal, as `shutil.get_terminal_size` tells it; that module loads what unpacks archives."""
+    with contextlib.suppress(ValueError):
+        if (told := int(os.environ.get("COLUMNS", ""))) > 0:
+            return told
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _NARROW
+    except (AttributeError, ValueError, OSError):
+        return _NARROW
 
 
 class Parser(argparse.ArgumentParser):

@@ -7,13 +7,13 @@ for a while before it (git's way with *racy* entries); otherwise the file is rea
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 import time
 from collections.abc import Callable, Mapping
 
 from ldlm_lint.cache import stored
+from ldlm_lint.cache.stamp import blake2b
 
 MARGIN_NS = 2_000_000_000
 """How long a file must have been left alone: FAT counts in steps of two seconds."""
@@ -78,7 +78,7 @@ class Index:
 
 def digest_of(data: bytes) -> str:
     """The name of a content."""
-    return hashlib.blake2b(data, digest_size=16).hexdigest()
+    return blake2b(data, digest_size=16).hexdigest()
 
 
 def _signature(status: os.stat_result) -> list[int]:

@@ -15,6 +15,7 @@ from ldlm_lint.linting import lint_file
 from ldlm_lint.model import Report, RuledOut
 from ldlm_lint.project import outlook
 from ldlm_lint.projects import Projects
+from ldlm_lint.shapes.prospects import ANYWHERE
 from ldlm_lint.source import Kind, Source
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -57,9 +58,17 @@ def linted(project: Path) -> tuple[RuledOut, ...]:
     return lint_file(path, Kind.PYTHON, config, {}, {}, projects.may_hold).ruled_out
 
 
-def test_a_function_that_no_step_calls_is_named_and_left(project: Path) -> None:
-    assert linted(project) == ((RULE, ("", "norm")),)
+def test_a_file_whose_functions_no_step_calls_is_left(project: Path) -> None:
+    assert linted(project) == ((RULE, ANYWHERE),)
     assert not waits(check(project))
+
+
+def test_functions_that_no_step_calls_are_named_and_left_where_only_the_tree_tells_them(project: Path) -> None:
+    (project / "metrics.py").write_text(METRICS + "# \f\n")
+    assert linted(project) == ((RULE, ("", "norm")),)
+    (project / "train.py").write_text(CALLS)
+    assert linted(project) == ()
+    assert waits(check(project)) == ["metrics.py"]
 
 
 def test_a_function_that_a_step_calls_in_another_file_is_looked_at(project: Path) -> None:
@@ -142,7 +151,7 @@ def test_other_processes_ask_too(project: Path, monkeypatch: pytest.MonkeyPatch)
     plain = Projects.may_hold
     monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked[2]) or plain(self, *asked))
     assert check(project, jobs=2).findings == check(project).findings
-    assert ("", "norm") in seen
+    assert ANYWHERE in seen
 
 
 @pytest.mark.skipif(not available(), reason="time of a process is not counted here")

@@ -20,7 +20,7 @@ from ldlm_lint.project.questions import QUESTIONS
 from ldlm_lint.projects import Projects
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.rules import ALL
-from ldlm_lint.shapes.prospects import ANYWHERE, CLAIMS, PROSPECTS, Variant
+from ldlm_lint.shapes.prospects import ANYWHERE, BY_FUNCTIONS, CLAIMS, PROSPECTS, Variant
 from ldlm_lint.source import Kind, Source
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -107,7 +107,29 @@ def helped(symbol: str, inside: str = "pass", behind: str = "pass", imports: str
 @pytest.mark.parametrize("symbol", sorted(PROSPECTS))
 def test_functions_that_nobody_calls_are_left(symbol: str, tmp_path: Path) -> None:
     found = ruled_out(made(tmp_path, helped(symbol)), "helpers.py")
-    assert found[symbol] in (("help",), ("mode help",), ("", "help"))
+    assert found[symbol] == (ANYWHERE if symbol in BY_FUNCTIONS else ("mode help",))
+
+
+@pytest.mark.parametrize("symbol", sorted(BY_FUNCTIONS))
+def test_functions_that_only_the_tree_tells_are_named(symbol: str, tmp_path: Path) -> None:
+    files = helped(symbol)
+    files["helpers.py"] += "# \f\n"
+    assert ruled_out(made(tmp_path, files), "helpers.py")[symbol] in (("help",), ("", "help"))
+
+
+@pytest.mark.parametrize(
+    "symbol, text",
+    [
+        ("host-sync-in-training-loop", "class Scale(torch.autograd.Function):\n    def backward(ctx, x):\n        return x\n"),
+        ("unbounded-checkpoints", "from transformers import TrainingArguments\n\nARGUMENTS = TrainingArguments('out', save_strategy='steps')\n"),
+    ],
+)
+def test_what_is_no_matter_of_functions_is_looked_at(symbol: str, text: str, tmp_path: Path) -> None:
+    files = helped(symbol)
+    assert ruled_out(made(tmp_path, files), "helpers.py")[symbol] == ANYWHERE
+    files["helpers.py"] += "\n\n" + text
+    files["train.py"] = files["train.py"].replace("import torch\n", "import torch\nimport helpers\n", 1)
+    assert symbol not in ruled_out(made(tmp_path, files), "helpers.py")
 
 
 @pytest.mark.parametrize("symbol", sorted(PROSPECTS))

@@ -19,14 +19,26 @@ from ldlm_lint.project.questions import Context
 from ldlm_lint.project.questions.host_time import may_train_on_device
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
 from ldlm_lint.python.skim import holds_any
-from ldlm_lint.shapes.prospects import ANYWHERE, CLAIMS, Variant
+from ldlm_lint.shapes.prospects import ANYWHERE, BY_FUNCTIONS, CLAIMS, Variant
 
 
 def may_hold(context: Context, symbol: str, path: str, functions: Sequence[str]) -> bool:
     """Whether a rule (its symbol) may hold for one of some functions of a file, as `ldlm_lint.shapes.prospects` names them."""
     if tuple(functions) == ANYWHERE:
-        return any(_may_stand(context, path, one) for one in CLAIMS[symbol])
+        return any(_may_stand(context, path, one) for one in CLAIMS[symbol]) and _may_hold_somewhere(context, symbol, path)
     return any(_OUTLOOKS[symbol](context, path, one) for one in functions)
+
+
+def _may_hold_somewhere(context: Context, symbol: str, path: str) -> bool:
+    """Whether a rule may hold for one of the functions that the text of a file defines, or its module.
+
+    So it may where the text does not tell what they are called, or holds what makes their callers matter no more.
+    """
+    apart = BY_FUNCTIONS.get(symbol)
+    if apart is None or any(one.search(context.project.data(path)) for one in apart):
+        return True
+    scopes = context.calls.sketch.functions(path)
+    return scopes is None or any(_OUTLOOKS[symbol](context, path, one) for one in ("", *sorted(scopes)))
 
 
 def _may_stand(context: Context, path: str, variant: Variant) -> bool:

@@ -50,15 +50,19 @@ def may_stand_in_training_loop(context: Context, path: str, scope: str) -> bool:
 def may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
     """Whether a way may lead to a function from where processes of a group start that train."""
     sketch, ranks = context.calls.sketch, context.ranks
-    seen: set[Place] = {(path, scope)}
-    waiting = [(path, scope)]
+    known = ranks.unreached
+    waiting: list[Place] = [(path, scope)] if (path, scope) not in known else []
+    seen = set(waiting)
     while waiting and len(seen) < _WAYS:
         place = waiting.pop()
         if ranks.may_start(place):
             return True
-        fresh = sketch.callers(place, tests=False) - seen
+        fresh = sketch.callers(place, tests=False) - seen - known
         seen |= fresh
         waiting.extend(fresh)
+    if not waiting:
+        # Every way to what was passed has been gone.
+        known |= seen
     return bool(waiting)
 
 

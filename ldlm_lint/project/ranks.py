@@ -112,6 +112,8 @@ class Ranks:
         self._calls = calls
         self._project = calls.project
         self._in_group: dict[Place, bool] = {}
+        self.unreached: set[Place] = set()
+        """Places to which no way leads from where processes of a group may start, by their texts."""
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
         """The ways on which every process of a training's group comes to a call."""

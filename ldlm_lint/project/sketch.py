@@ -7,10 +7,8 @@ that is not indented more: that one may begin a statement of the surroundings, o
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import lru_cache
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
@@ -18,6 +16,7 @@ from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.called import calls_of
+from ldlm_lint.python.definitions import outside_of, tells_definitions
 from ldlm_lint.python.skim import headers
 
 Place = tuple[str, str]
@@ -45,6 +44,7 @@ class Sketch:
         self._project = project
         self._may_call = may_call
         self._definitions: dict[str, tuple[list[int], list[_Definition]]] = {}
+        self._functions: dict[str, frozenset[str] | None] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._callers: dict[tuple[Place, bool], frozenset[Place]] = {}
         self._calls: dict[tuple[str, str], frozenset[str]] = {}
@@ -89,6 +89,14 @@ class Sketch:
             seen |= fresh
             waiting.extend(fresh)
         return frozenset(seen)
+
+    def functions(self, path: str) -> frozenset[str] | None:
+        """The dotted names of a file's functions and classes; None where its text leaves open what one of them is called."""
+        if path not in self._functions:
+            starts, definitions = self._of(path)
+            told = tells_definitions(self._project.data(path), starts, [one.indent for one in definitions])
+            self._functions[path] = frozenset(one.scope for one in definitions) if told else None
+        return self._functions[path]
 
     def callers(self, place: Place, tests: bool = True) -> frozenset[Place]:
         """The functions that may call a function; without ``tests`` those of test suites are left out."""
@@ -167,7 +175,7 @@ class Sketch:
             data = self._project.data(path)
             header = _HEADER_ENDS.search(data, starts[number])
             first = header.end() if header else len(data)
-            outside = _outside(definitions[number].indent).search(data, first)
+            outside = outside_of(definitions[number].indent).search(data, first)
             self._bodies[key] = first, outside.start() if outside else len(data)
         return self._bodies[key]
 
@@ -189,9 +197,3 @@ def _indent(data: bytes, begin: int, at: int) -> int | None:
     if data[begin + len(line) - len(text) :].startswith(_CLOSES):
         return None
     return len(line.expandtabs()) - len(text.expandtabs())
-
-
-@lru_cache(maxsize=64)
-def _outside(indent: int) -> re.Pattern[bytes]:
-    """The next line that may not be part of a body whose header is indented by some columns."""
-    return re.compile(rb"^[ \t]{0,%d}[^ \t\r\n#)\]}]" % min(indent, 1000), re.M)

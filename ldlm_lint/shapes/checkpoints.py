@@ -15,6 +15,8 @@ from ldlm_lint.shapes.walks import nodes_below
 _LOADS = frozenset({"load"})
 _SAVES = frozenset({"save", "save_file", "save_model"})
 _TRAINING_ARGUMENTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
+FRAMEWORK = (lazily(rb"TrainingArguments"), lazily(rb"ModelCheckpoint"))
+"""What the text of a file shows that may tell a framework how many checkpoints to keep."""
 _LIGHTNINGS = ("lightning", "pytorch_lightning")
 _LEARNING_WORDS = ("backward", "zero_grad", "train", "optimize_parameters")
 _IDENTIFIER = lazily(rb"[A-Za-z_]\w*")

@@ -15,7 +15,8 @@ from ldlm_lint.shapes.owners import Owner
 _PLACES = (ast.Call, ast.FormattedValue, ast.If, ast.While, ast.IfExp, ast.Assert)
 _WHOLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.Dict, ast.List, ast.Tuple)
 _FINITE_TESTS = frozenset({"isnan", "isinf", "isfinite"})
-_BACKWARD = lazily(rb"backward" + GAP + rb"\(")
+OWN_STEPS = lazily(rb"backward" + GAP + rb"\(")
+"""What a file with steps of its own shows: who calls its functions does not tell whether they run in one."""
 _COMPARES = frozenset({"equal", "allclose"})
 
 
@@ -26,14 +27,14 @@ def may_wait(outline: Outline) -> bool:
 
 def waiting_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
     """The dotted names of the functions that may wait, as `waiting` finds them; None for a file with steps of its own."""
-    if _BACKWARD.search(data):
+    if OWN_STEPS.search(data):
         return None
     return tuple(sorted({owner.scope for owner in waiting(outline_of(module, data))}))
 
 
 def every_function(module: ast.Module, data: bytes) -> tuple[str, ...] | None:
     """The dotted names of all functions, and the module's; None for a file with steps of its own."""
-    if _BACKWARD.search(data):
+    if OWN_STEPS.search(data):
         return None
     return tuple(sorted({owner.scope for owner in outline_of(module, data).owners}))
 

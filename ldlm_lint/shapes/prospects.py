@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ldlm_lint.shapes.checkpoints import numbering_functions, saving_functions
+from ldlm_lint.shapes.checkpoints import FRAMEWORK, numbering_functions, saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
-from ldlm_lint.shapes.host_time import every_function, waiting_functions
+from ldlm_lint.shapes.host_time import OWN_STEPS, every_function, waiting_functions
 
 Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
 """Takes the tree of a file and its text in UTF-8."""
@@ -87,3 +88,11 @@ PROSPECTS: dict[str, Prospect] = {
 
 BROAD_PROSPECTS: dict[str, Prospect] = {"host-sync-in-training-loop": every_function}
 """As `PROSPECTS`, of more functions than the rule may be about, where the outline of the file is all that it takes."""
+
+BY_FUNCTIONS: dict[str, tuple[re.Pattern[bytes], ...]] = {
+    "checkpoint-saved-by-every-rank": (),
+    "host-sync-in-training-loop": (OWN_STEPS,),
+    "requires-grad-toggled-per-step": (),
+    "unbounded-checkpoints": FRAMEWORK,
+}
+"""The rules of `PROSPECTS` that have no chance in a file where no function has one, and what a text shows (any of it) where none is asked."""

@@ -1,0 +1,81 @@
+"""What a text alone tells of the functions and classes that a file defines: whether it names them as its tree does."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ldlm_lint.patterns import lazily
+
+_WORDS = (b"def", b"class", b"async")
+_CONTINUED = lazily(rb"\\[ \t]*\r?\n")
+_FOREIGN = tuple(lazily(word + rb"[ \t]+\w*[^\x00-\x7f]") for word in (b"def", b"class"))
+_QUOTES = (b'"""', b"'''")
+
+
+def tells_definitions(data: bytes, starts: Sequence[int], indents: Sequence[int]) -> bool:
+    """Whether the definitions of a text are those of its tree, and each stands in the one above it that is indented less.
+
+    ``starts`` are where their lines begin, in order, ``indents`` the columns of these lines. A definition may stand in a
+    string, its header be written in a way that nobody looks for, or the one above it have ended before.
+    """
+    if not _is_plain(data):
+        return False
+    quotes = [_places(data, one) for one in _QUOTES]
+    if any(_inside(quotes, start) for start in starts):
+        return False
+    around: list[tuple[int, int]] = []
+    ends: dict[int, int] = {}
+    for start, indent in zip(starts, indents, strict=True):
+        while around and around[-1][0] >= indent:
+            around.pop()
+        if around:
+            above, begin = around[-1]
+            if begin not in ends:
+                ends[begin] = _end(data, begin, above, quotes)
+            if ends[begin] <= start:
+                return False
+        around.append((indent, start))
+    return True
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether every line ends as most do, and no header goes on in the next line or names what is not ASCII."""
+    if b"\f" in data or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
+        return False
+    if any(data[max(one.start() - 12, 0) : one.start()].rstrip(b" \t").endswith(_WORDS) for one in _CONTINUED.finditer(data)):
+        return False
+    return data.isascii() or not any(one.search(data) for one in _FOREIGN)
+
+
+def _places(data: bytes, word: bytes) -> list[int]:
+    found, at = [], data.find(word)
+    while at >= 0:
+        found.append(at)
+        at = data.find(word, at + len(word))
+    return found
+
+
+def _inside(quotes: Sequence[Sequence[int]], at: int) -> bool:
+    """Whether a place may stand in a string over several lines: behind an odd number of quotes of a kind."""
+    return any(bisect_right(one, at) % 2 for one in quotes)
+
+
+def _end(data: bytes, start: int, indent: int, quotes: Sequence[Sequence[int]]) -> int:
+    """Where the body of a definition ends at the earliest."""
+    at = data.find(b"\n", start) + 1 or len(data)
+    for one in outside_of(indent).finditer(data, at):
+        if not _inside(quotes, one.start()):
+            return one.start()
+    return len(data)
+
+
+@lru_cache(maxsize=64)
+def outside_of(indent: int) -> re.Pattern[bytes]:
+    """The next line that may not be part of a body whose header is indented by some columns."""
+    return re.compile(rb"^[ \t]{0,%d}[^ \t\r\n#)\]}]" % min(indent, 1000), re.M)
+
+
+__all__ = ["outside_of", "tells_definitions"]

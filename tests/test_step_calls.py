@@ -64,12 +64,15 @@ HELPERS = """
 def model_step(loss):
     loss.backward()
 
-def update(optimizer, closure):
+def closure():
+    pass
+
+def update(optimizer):
     optimizer.step(closure)
 
 def once(loss, optimizer):
     model_step(loss)
-    update(optimizer, None)
+    update(optimizer)
 
 def adjust(scheduler):
     scheduler.step()

@@ -26,6 +26,7 @@ from ldlm_lint.python.host_names import (
     TAKES_APART,
     TORCH_HOST,
 )
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
@@ -132,7 +133,8 @@ class Homes:
         name = node.attrname
         if name in HOST_ATTRIBUTES or all(one.partition(".")[0] in HOST_MODULES for one in qualified(node)):
             return HOST
-        if node.as_string() in self._trained_in(function_of(node)):
+        run_backward = self._trained_in(function_of(node))
+        if run_backward and node.as_string() in run_backward:
             return DEVICE
         base = self.of(node.expr, depth)
         if name in PARTS and base is not HOST:
@@ -160,7 +162,7 @@ class Homes:
             target = target.parent
         owner = target.parent
         if isinstance(owner, nodes.Arguments):
-            return _of_parameter(owner, binding)
+            return remembered(binding, ("home",), lambda: _of_parameter(owner, binding))
         if isinstance(owner, (nodes.For, nodes.Comprehension)):
             return self._of_loop(owner, binding, index, depth)
         value = getattr(owner, "value", None)

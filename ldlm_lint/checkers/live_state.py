@@ -50,8 +50,8 @@ def live_states(module: nodes.Module) -> Iterator[LiveState]:
 
 def _handed_on(call: nodes.Call) -> list[nodes.NodeNG]:
     """The arguments that a thread gets."""
-    if qualified(call.func) <= _THREADS:
-        passed = [keyword.value for keyword in call.keywords if keyword.arg in ("args", "kwargs")]
+    passed = [keyword.value for keyword in call.keywords if keyword.arg in ("args", "kwargs")]
+    if passed and qualified(call.func) <= _THREADS:
         return [part for value in passed for part in _parts(value)]
     if isinstance(call.func, nodes.Attribute) and call.func.attrname in _SUBMITS and _is_executor(call.func.expr):
         rest = [*call.args[1:], *(keyword.value for keyword in call.keywords)]

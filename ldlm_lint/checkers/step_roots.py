@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable
 
 from astroid import nodes
 
 from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_schedule
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.python.memo import remembered
-from ldlm_lint.python.places import by_function
+from ldlm_lint.python.places import by_function, function_of
 from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 3
@@ -23,9 +24,9 @@ def acting_functions(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]
 
 def _acting(module: nodes.NodeNG) -> dict[str, list[nodes.FunctionDef]]:
     functions = list(nodes_of(module, nodes.FunctionDef))
-    calls = {one: list(nodes_of(one, nodes.Call)) for one in functions}
-    acting = {one for one in functions if any(kind_of(call) or may_schedule(call) for call in calls[one])}
-    called = {one: _called(calls[one]) for one in functions}
+    events = _events(module)
+    acting = {one for one in functions if events.within(one)}
+    called = {one: _called(nodes_of(one, nodes.Call)) for one in functions}
     for _ in range(_DEPTH):
         names = {one.name for one in acting}
         acting |= {one for one in functions if not called[one].isdisjoint(names)}
@@ -41,21 +42,24 @@ def roots_of(module: nodes.NodeNG, *wanted: frozenset[Kind]) -> list[nodes.NodeN
 
     Too many at times, never too few: whatever a function holds or is handed counts, and all functions of a name do.
     """
-    kinds = remembered(module, ("kinds of events",), lambda: _reached(module))
+    every = frozenset(_events(module).kinds)
+    if any(every.isdisjoint(one) for one in wanted):
+        return []
+    kinds = remembered(module, ("kinds of events",), lambda: _reached(module, every))
     return [root for root, found in kinds.items() if not any(found.isdisjoint(one) for one in wanted)]
 
 
-def _reached(module: nodes.NodeNG) -> dict[nodes.NodeNG, frozenset[Kind]]:
-    acting = acting_functions(module)
-    calls: dict[nodes.NodeNG, list[nodes.Call]] = {module: by_function(module, nodes_of(module, (nodes.FunctionDef, nodes.Call)))[module]}
-    calls |= {one: list(nodes_of(one, nodes.Call)) for group in acting.values() for one in group}
-    kinds = {root: frozenset(_kinds(made)) for root, made in calls.items()}
-    every = frozenset(_kinds(nodes_of(module, nodes.Call)))
-    for root, made in calls.items():
-        # A closure that is handed to the step of an optimizer may be any function.
-        if any(call.args or call.keywords for call in made if (found := kind_of(call)) is not None and found[0].steps):
-            kinds[root] = every
-    called = {root: _called(made) & acting.keys() for root, made in calls.items()}
+def _reached(module: nodes.NodeNG, every: frozenset[Kind]) -> dict[nodes.NodeNG, frozenset[Kind]]:
+    events, acting = _events(module), acting_functions(module)
+    kinds: dict[nodes.NodeNG, frozenset[Kind]] = {module: frozenset()}
+    called = {module: _called(by_function(module, nodes_of(module, (nodes.FunctionDef, nodes.Call)))[module]) & acting.keys()}
+    for root in (one for group in acting.values() for one in group):
+        called[root] = _called(nodes_of(root, nodes.Call)) & acting.keys()
+        kinds[root] = frozenset(events.within(root))
+    kinds[module] = frozenset(kind for kind, call in zip(events.kinds, events.calls, strict=True) if function_of(call) is module)
+    for root, found in kinds.items():
+        # What is handed to the step of an optimizer is called there.
+        kinds[root] = every if not found.isdisjoint(STEPS) and events.hands_over else found
     while True:
         wider = {root: found.union(*(kinds[one] for name in called[root] for one in acting[name])) for root, found in kinds.items()}
         if wider == kinds:
@@ -63,13 +67,35 @@ def _reached(module: nodes.NodeNG) -> dict[nodes.NodeNG, frozenset[Kind]]:
         kinds = wider
 
 
-def _kinds(calls: Iterable[nodes.Call]) -> Iterator[Kind]:
-    for call in calls:
-        known = kind_of(call)
-        if known is not None:
-            yield known[0]
-        elif may_schedule(call):
-            yield Kind.MAY_SCHEDULE
+class _Events:
+    """The calls of a file that do something of a step by themselves, in preorder, and what each does."""
+
+    def __init__(self, module: nodes.NodeNG) -> None:
+        found = [(call, kind) for call in nodes_of(module, nodes.Call) if (kind := _kind(call)) is not None]
+        self.calls = [call for call, _ in found]
+        self.kinds = [kind for _, kind in found]
+        functions = {one.name for one in nodes_of(module, nodes.FunctionDef)}
+        steps = [call for call, kind in found if kind in STEPS]
+        given = (one for call in steps for one in (*call.args, *(keyword.value for keyword in call.keywords)))
+        self.hands_over = any(isinstance(one, nodes.Name) and one.name in functions for one in given)
+
+    def within(self, node: nodes.NodeNG) -> list[Kind]:
+        """What the calls inside a node do."""
+        first = bisect_left(self.calls, node._ldlm_start, key=_start)
+        return self.kinds[first : bisect_left(self.calls, node._ldlm_end, first, key=_start)]
+
+
+def _start(node: nodes.NodeNG) -> int:
+    return node._ldlm_start
+
+
+def _events(module: nodes.NodeNG) -> _Events:
+    return remembered(module, ("events of steps",), lambda: _Events(module))
+
+
+def _kind(call: nodes.Call) -> Kind | None:
+    known = kind_of(call)
+    return known[0] if known is not None else Kind.MAY_SCHEDULE if may_schedule(call) else None
 
 
 def _called(calls: Iterable[nodes.Call]) -> set[str]:

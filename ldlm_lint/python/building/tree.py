@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from astroid import nodes
@@ -120,24 +120,23 @@ def placed(kind: type, raw: Any, parent: nodes.NodeNG, tree: Growing, *values: A
 
 def children_of(raws: list[Any], node: nodes.NodeNG, tree: Growing) -> list[Any]:
     """Children of a node, in their order; None stands for itself."""
-    return [None if raw is None else BUILD[raw.__class__](raw, node, tree) for raw in raws]
+    return [None if raw is None else BUILD[type(raw)](raw, node, tree) for raw in raws]
 
 
 def child_of(raw: Any, node: nodes.NodeNG, tree: Growing) -> Any:
     """A child of a node, or None where it has none."""
-    return None if raw is None else BUILD[raw.__class__](raw, node, tree)
+    return None if raw is None else BUILD[type(raw)](raw, node, tree)
 
 
 def _other(raw: ast.AST, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
     return tree.rest.build(raw, parent, tree)
 
 
-class _Builders(dict[type, Build]):
-    """The function for each kind of Python's nodes; astroid's builder for one that is not known here."""
-
-    def __missing__(self, kind: type) -> Build:
-        self[kind] = _other
-        return _other
+def _kinds(kind: type) -> Iterator[type]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds(one)
 
 
-BUILD: dict[type, Build] = _Builders()
+BUILD: dict[type, Build] = dict.fromkeys(_kinds(ast.AST), _other)
+"""The function for each kind of Python's nodes; astroid's builder for one that is not known here."""

@@ -12,6 +12,7 @@ from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.loaders import Site, Tracer
 from ldlm_lint.project.text import call_text, class_text
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.slots import Slot
 
@@ -29,10 +30,13 @@ _SETS_OTHERWISE = (
 )
 _SET_EPOCH = b"set_epoch"
 # Accelerate and Lightning call set_epoch on the samplers of the loaders that they are given.
-_TAKES_OVER = lazily(
-    rb"\bAccelerator\(|setup_dataloaders\(|StatefulDataLoader|prepare_dataloader\("
-    rb"|^[ \t]*(?:import|from)[ \t]+(?:pytorch_lightning|lightning|composer|colossalai)\b",
-    re.M,
+_TAKES_OVER = Trait(
+    lazily(
+        rb"\bAccelerator\(|setup_dataloaders\(|StatefulDataLoader|prepare_dataloader\("
+        rb"|^[ \t]*(?:import|from)[ \t]+(?:pytorch_lightning|lightning|composer|colossalai)\b",
+        re.M,
+    ),
+    (b"Accelerator(", b"setup_dataloaders(", b"StatefulDataLoader", b"prepare_dataloader(", b"lightning", b"composer", b"colossalai"),
 )
 _STEPS = 200
 
@@ -65,7 +69,6 @@ class Samplers:
         self._calls = calls
         self._tracer = tracer
         self._told: dict[str, bool] = {}
-        self._taken_over: dict[str, bool] = {}
 
     @cached_property
     def neglected(self) -> tuple[Neglect, ...]:
@@ -150,14 +153,9 @@ class Samplers:
 
     def _is_told(self, entry: str, sampler: str, site: Site) -> bool:
         """Whether a training sets the epoch anywhere in its files, or leaves it to a framework."""
-        if any(self._takes_over(one) for one in {entry, sampler, site.path}):
+        if self._project.any_shows({entry, sampler, site.path}, _TAKES_OVER):
             return True
         return any(self._sets_epoch(one) for one in self._project.reach(entry))
-
-    def _takes_over(self, path: str) -> bool:
-        if path not in self._taken_over:
-            self._taken_over[path] = _TAKES_OVER.search(self._project.data(path)) is not None
-        return self._taken_over[path]
 
     def _sets_epoch(self, path: str) -> bool:
         if path not in self._told:

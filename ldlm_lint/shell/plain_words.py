@@ -29,10 +29,12 @@ _TILDE = rf"~[\w.-]*(?:/(?:{_BARE}|{_NAME})*)?"
 _QUOTED_DEFAULT = r'\$\{\w+:?[-=](?:[^"\\`$}\n]|\$(?!\{))*\}'
 _WHOLE = rf'"(?:[^"\\`$\n]|\\[^\n]|{_NAME}|{_QUOTED_DEFAULT})*"'
 _WORD = lazily(
-    rf"(?:(?P<hard>'[^'\n]*')|(?P<blank>\\ )|(?P<whole>{_WHOLE})|(?P<mixed>{_MIXED}|{_TILDE}))(?=[ \t)]|\Z)", re.ASCII
+    rf"(?:(?P<hard>'[^'\n]*')|(?P<blank>\\ )|(?P<whole>{_WHOLE})|(?P<mixed>{_MIXED}|{_TILDE}))(?=[ \t)<>]|\Z)", re.ASCII
 )
 # A blank comes first: without one bashlex counts the continued line's end to the word.
 _GAP = lazily(r"[ \t](?:[ \t]|\\\n)*")
+# A redirection in front of its target; digits before it would be a part of it.
+_REDIRECTION = lazily(r"(?<!\d)[<>](?![<>&|(])(?:[ \t](?:[ \t]|\\\n)*)?")
 _LETTERS = lazily("[a-z]+")
 _ASSIGNMENT = lazily(r"[A-Za-z_]\w*\+?=", re.ASCII)
 _AS_WRITTEN = lazily(_KEPT, re.ASCII)
@@ -59,7 +61,7 @@ class PlainWord(NamedTuple):
 
 
 def plain_words(text: str) -> tuple[PlainWord, ...] | None:
-    """The words of a simple command, none where it is no command; None where that is for bashlex to tell."""
+    """The words of a simple command, without redirections, none where it is no command; None where that is for bashlex to tell."""
     found: list[PlainWord] = []
     position = 0
     while position < len(text):
@@ -68,12 +70,29 @@ def plain_words(text: str) -> tuple[PlainWord, ...] | None:
             return None
         assigns = (not found or found[-1].assigns) and _ASSIGNMENT.match(match.group()) is not None
         found.append(PlainWord(match.start(), match.end(), _unquoted(match), _is_literal(match), assigns))
-        gap = _GAP.match(text, match.end())
-        position = gap.end() if gap is not None else match.end()
+        position = _behind(text, match.end())
+        while text[position : position + 1] in ("<", ">"):
+            target = _redirected(text, position) if not found[-1].assigns else None
+            if target is None:
+                return None
+            position = _behind(text, target)
         if text[position : position + 1] == ")":
             return ()
     # bashlex looks for a word behind a continued line.
     return tuple(found) if found and not text.endswith("\n") else None
+
+
+def _behind(text: str, end: int) -> int:
+    """Where what follows a word begins."""
+    gap = _GAP.match(text, end)
+    return gap.end() if gap is not None else end
+
+
+def _redirected(text: str, position: int) -> int | None:
+    """The end of a redirection into or out of a plain word; None where it is of another kind."""
+    redirection = _REDIRECTION.match(text, position)
+    target = _WORD.match(text, redirection.end()) if redirection is not None else None
+    return target.end() if target is not None and not _is_reserved(target.group()) else None
 
 
 def _is_reserved(raw: str) -> bool:

@@ -216,6 +216,10 @@ def _literal_word(raw: str) -> Literal | None:
         return None
     if "$" in raw and "'" not in raw and "\\" not in raw:
         return None
+    plain = _plain(f"x {raw}")
+    if plain is not None:
+        fits = len(plain) == 2 and plain[1].literal and plain[1].end == 2 + len(raw)
+        return Literal(plain[1].text, 0, len(raw)) if fits else None
     tree = _parse(f"x {raw}")
     if tree is None or tree.kind != "command" or len(tree.parts) != 2:
         return None

@@ -94,7 +94,7 @@ def test_a_long_command_is_read_in_one_pass(part: str) -> None:
 
 @pytest.mark.parametrize(
     ("raw", "text"),
-    [('"[\\"a\\", \\"b\\"]"', '["a", "b"]'), ('"\\"4x1\\""', '"4x1"'), ("a'b c'", "ab c"), ("~/data", None), ('"a" b', None), ("a\\ b", None)],
+    [('"[\\"a\\", \\"b\\"]"', '["a", "b"]'), ('"\\"4x1\\""', '"4x1"'), ("a'b c'", "ab c"), ("~/data", None), ('"a" b', None), ("a\\ b", "a b")],
 )
 def test_the_value_of_a_plain_word_is_what_bashlex_makes_of_it(raw: str, text: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     found = words.read_value(raw)

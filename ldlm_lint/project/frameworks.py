@@ -9,17 +9,23 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules.batch_size import is_world_size
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
+    from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Given, Launches, Program
 
-_TRAINER = lazily(
-    rb"\b(?:Seq2Seq)?TrainingArguments\b|\b(?:Hf|H4)ArgumentParser\b|\bTrlParser\b"
-    rb"|\bfrom[ \t]+trl\b[^\n]*\b(?:SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward)Config\b"
+_TRAINER = Trait(
+    lazily(
+        rb"\b(?:Seq2Seq)?TrainingArguments\b|\b(?:Hf|H4)ArgumentParser\b|\bTrlParser\b"
+        rb"|\bfrom[ \t]+trl\b[^\n]*\b(?:SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward)Config\b"
+    ),
+    (b"TrainingArguments", b"HfArgumentParser", b"H4ArgumentParser", b"TrlParser", b"trl"),
+    code=True,
 )
 # Programs that hand a file to the Trainer of transformers, by the name they are started under.
 _TOOLS = lazily(rb"\b(?:llamafactory-cli|lmf)[ \t]+train\b|\btrl[ \t]+(?:sft|dpo|grpo|kto|orpo|reward|rloo)\b|\baxolotl\b|\bswift[ \t]+(?:sft|rlhf|pt)\b")
@@ -43,12 +49,9 @@ class Trainers:
         self._launches = launches
 
     @cached_property
-    def _speaking(self) -> frozenset[str]:
+    def _speaking(self) -> FileSet:
         """The Python files that take arguments as those of the Trainer; no tests."""
-        project = self._project
-        return frozenset(
-            one for one in project.files if _TRAINER.search(without_comments(project.data(one))) and not project.is_test(one)
-        )
+        return self._project.showing(_TRAINER) & self._project.plain
 
     @cached_property
     def _tool_is_started(self) -> bool:
@@ -76,7 +79,7 @@ class Trainers:
     def _nearest_speak(self, path: str) -> bool:
         """Whether the Trainer is spoken of below the nearest folder around a file that has a training below it."""
         folder, root = posixpath.dirname(path), self._project.root
-        trainings = self._speaking | self._project.training_files
+        trainings = self._project.universe.joined(self._speaking, self._project.training_files)
         while folder.startswith(root):
             below = [one for one in trainings if one.startswith(f"{folder}/")]
             if below or folder == root:

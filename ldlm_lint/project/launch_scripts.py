@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ class Scripts:
 
     project: Project
     paths: Paths
+    _started: dict[str, tuple[Started, ...]] = field(default_factory=dict)
 
     def started(self) -> Iterator[Started]:
         """Every launch of every script, once for each way in which its script is called, and those of containers."""
@@ -58,10 +59,13 @@ class Scripts:
         for path, (own, *strings) in launch_containers.codes(self.project):
             yield from self._launches(Frame(own, path), strings)
 
-    def started_by(self, path: str) -> Iterator[Started]:
+    def started_by(self, path: str) -> tuple[Started, ...]:
         """The launches of one script, once for each way in which it is called."""
-        if not self._may_launch(path):
-            return
+        if path not in self._started:
+            self._started[path] = tuple(self._find_started(path)) if self._may_launch(path) else ()
+        return self._started[path]
+
+    def _find_started(self, path: str) -> Iterator[Started]:
         seen: set[tuple[object, ...]] = set()
         for frame in self._frames(path, ()):
             for one in self._launches(frame, self.codes(path)[1:]):

@@ -19,6 +19,7 @@ from ldlm_lint.python.slots import Slot
 SAMPLER = "torch.utils.data.DistributedSampler"
 _KEYS: frozenset[int | str] = frozenset({"sampler", 3, "batch_sampler", 4})
 _WORD = b"DistributedSampler"
+_CLASS = lazily(rb"^class[ \t]+(\w+)\b([^:]*)", re.M)
 _UNSHUFFLED = lazily(rb"\bshuffle\s*=\s*False\b")
 # A sampler of the project that counts its epochs itself, or that has only one.
 _COUNTS_ITSELF = lazily(rb"self\.(?:_?epoch|_?pass|_?round)\w*[ \t]*\+=|while[ \t]+True|super\(\)\.set_epoch|def set_epoch|shuffle[ \t]*=[ \t]*False")
@@ -69,6 +70,7 @@ class Samplers:
         self._calls = calls
         self._tracer = tracer
         self._told: dict[str, bool] = {}
+        self._classes: dict[str, frozenset[str]] = {}
 
     @cached_property
     def neglected(self) -> tuple[Neglect, ...]:
@@ -107,11 +109,18 @@ class Samplers:
             found: tuple[str, str] | None = (path, call.callee.name)
         else:
             found = self._project.resolve(path, call.callee.name) if call.callee.name.endswith("Sampler") else None
-        if found is None or not found[1] or _WORD not in self._project.data(found[0]):
+        if found is None or found[1] not in self._classes_of(found[0]):
             return False
         text = class_text(self._project.data(found[0]), found[1])
         header = text.partition(b":")[0]
         return _WORD in header.partition(b"(")[2] and not _COUNTS_ITSELF.search(text)
+
+    def _classes_of(self, path: str) -> frozenset[str]:
+        """The classes of a file whose headers name torch's sampler."""
+        if path not in self._classes:
+            headers = _CLASS.finditer(self._project.data(path)) if _WORD in self._project.data(path) else ()
+            self._classes[path] = frozenset(one[1].decode() for one in headers if _WORD in one[2])
+        return self._classes[path]
 
     def _neglect(self, path: str, call: CallSite) -> Neglect | None:
         told, untold = False, []

@@ -69,9 +69,12 @@ def _takes_rank_as_argument(context: Context, entry: str) -> bool:
 
 def _may_take_rank_as_argument(context: Context) -> bool:
     """Whether there is such a program at all, started or not: it is a file that leads to the option by its imports."""
-    project = context.project
-    programs = {one for path in project.showing(_RANK_OPTION) for one in project.importers(path)}
-    return any(_takes_rank_as_argument(context, one) for one in sorted(programs))
+    key = ("takes-rank-as-argument", "")
+    if key not in context.answers:
+        project = context.project
+        programs = {one for path in project.showing(_RANK_OPTION) for one in project.importers(path)}
+        context.answers[key] = any(_takes_rank_as_argument(context, one) for one in sorted(programs))
+    return context.answers[key]
 
 
 QUESTIONS: dict[str, Question] = {

@@ -121,6 +121,11 @@ def test_parts_that_a_flow_has_are_not_looked_for_again(monkeypatch: pytest.Monk
         ("def main(\n    made=work(),\n):\n    pass\n", {"main", ""}),
         ("def main():\n    text = \"\"\"\nunindented\n    \"\"\"\n    work()\n", {"main", ""}),
         ("def outer():\n    def inner():\n        pass\n    work()\n", {"outer"}),
+        ("# work()\n>>> work()\n'made by work()'\n", set()),
+        ("def main():\n    print(\n        'a' + work(),\n        f'{work()}',\n    )\n", {"main"}),
+        ("def main():\n    return f\"\"\"\n        >>> {work()}\n    \"\"\"\n", {"main"}),
+        ("def main():\n    return 'a \\\n        >>> ' + work()\n", {"main"}),
+        ("def main():\n    return \"\"\"\n        >>> b\"\"\" + work()\n", {"main"}),
         ("def work_hard():\n    pass\n\n\ndef homework(\n): pass\n", set()),
     ],
 )

@@ -209,7 +209,9 @@ class Calls:
         key = (other, path, scope)
         if key not in self._calls_between:
             wanted = scope.removesuffix(".__init__").rpartition(".")[2]
-            named = (call for call in self.project.flow(other).calls if call.callee.name.rpartition(".")[2] == wanted)
+            # Many a file speaks of a call in its documentation alone: that is told before it is parsed.
+            calls = self.project.flow(other).calls if self.sketch.may_call_in(other, wanted) else ()
+            named = (call for call in calls if call.callee.name.rpartition(".")[2] == wanted)
             self._calls_between[key] = tuple(call for call in named if self._goes_to(other, call, path, scope))
         return self._calls_between[key]
 

@@ -168,6 +168,11 @@ class Ranks:
         """Whether one of these variables and functions, in the trainings of a file, holds the rank."""
         return any(self._is_named_by_rank(path, name) for name in names)
 
+    def named_by_rank_here(self, path: str, names: Iterable[str]) -> bool:
+        """As `named_by_rank`, by the text of the file alone."""
+        data = self._project.data(path)
+        return any(word in data and _names_by_rank(data, word) for word in map(str.encode, names))
+
     def _is_named_by_rank(self, path: str, name: str) -> bool:
         word = name.encode()
 

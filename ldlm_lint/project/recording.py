@@ -124,12 +124,15 @@ class Recording:
         return None
 
     def _supplies(self, path: str, scope: str, needs: set[str], caller: str, call: CallSite) -> bool:
-        facts = self._facts(caller, call.scope)
-        if facts is None or "repetition" in needs:
-            return facts is not None and self._calls.repeated(path, scope)
+        if "repetition" in needs:
+            return self._calls.repeated(path, scope) and self._facts(caller, call.scope) is not None
+        # What a caller does with gradients takes longest to find.
+        facts = self._facts(caller, call.scope) if bool(call.loops) == ("loop" in needs) else None
+        if facts is None:
+            return False
         # A caller that evaluates in a loop of its own is reported itself.
         evaluates = any(line < int(call.position.partition(":")[0]) for line in facts.evaluates)
-        if evaluates != ("mode" in needs) or bool(call.loops) != ("loop" in needs) or facts.differentiates:
+        if evaluates != ("mode" in needs) or facts.differentiates:
             return False
         return self._calls.in_training_loop(caller, call.scope, call.loops) is None
 

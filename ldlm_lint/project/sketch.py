@@ -80,7 +80,8 @@ class Sketch:
         for path in self._project.showing(trait):
             data = self._project.data(path)
             for match in trait.pattern.finditer(data):
-                waiting.extend((path, scope) for scope in self._scopes(path, match.start()))
+                if not _is_no_code(data, match.start()):
+                    waiting.extend((path, scope) for scope in self._scopes(path, match.start()))
         seen = set(waiting)
         while waiting:
             if len(seen) > _MOST:
@@ -105,6 +106,10 @@ class Sketch:
             self._callers[key] = frozenset(self._find_callers(*place, tests)) if place[1] else frozenset()
         return self._callers[key]
 
+    def may_call_in(self, path: str, name: str) -> bool:
+        """Whether a file may call something by its last name: examples in its documentation and what it prints do not."""
+        return bool(self._calling(path, name))
+
     def _find_callers(self, path: str, scope: str, tests: bool) -> Iterator[Place]:
         name = _called_as(scope)
         files = self._may_call(path, scope)
@@ -125,7 +130,7 @@ class Sketch:
             return
         data = self._project.data(path)
         for at in calls_of(data, name, self._project.calls_spaced(path, name)):
-            if not _defines(data, at):
+            if not (_defines(data, at) or _is_no_code(data, at)):
                 yield from self._scopes(path, at)
 
     def _of(self, path: str) -> tuple[list[int], list[_Definition]]:
@@ -188,6 +193,19 @@ def _called_as(scope: str) -> str:
 def _defines(data: bytes, at: int) -> bool:
     """Whether a name with a parenthesis behind it is that of a definition."""
     return data[max(at - 12, 0) : at].rstrip(b" \t").endswith((b"def", b"class")) and data[at - 1 : at] in (b" ", b"\t")
+
+
+def _is_no_code(data: bytes, at: int) -> bool:
+    """Whether a place stands in a comment, an example or a plain text that begins its line.
+
+    What may end such a text before the place, or put a call into it, makes it code.
+    """
+    begin = data.rfind(b"\n", 0, at) + 1
+    line = data[begin:at].lstrip(b" \t")
+    if b"{" in line or b'"""' in line or b"'''" in line or b"\\" in data[max(begin - 3, 0) : begin]:
+        return False
+    mark = line[:1]
+    return line.startswith((b"#", b">>>")) or (mark in (b'"', b"'") and mark not in line[1:])
 
 
 def _indent(data: bytes, begin: int, at: int) -> int | None:

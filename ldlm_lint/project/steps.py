@@ -137,21 +137,26 @@ class Steps:
         return all(_ACCUMULATION.search(self._line(path, line)) for line in loops)
 
     def _line(self, path: str, number: int) -> bytes:
-        if path not in self._lines:
-            self._lines[path] = array("L", (one.end() for one in _LINE.finditer(self._project.data(path))))
-        ends = self._lines[path]
+        ends = self._ends(path)
         if not 0 < number <= len(ends):
             return b""
         return self._project.data(path)[ends[number - 2] if number > 1 else 0 : ends[number - 1]].removesuffix(b"\n")
 
+    def _ends(self, path: str) -> array[int]:
+        """Where the lines of a file end."""
+        if path not in self._lines:
+            self._lines[path] = array("L", (one.end() for one in _LINE.finditer(self._project.data(path))))
+        return self._lines[path]
+
     def _happens_once(self, path: str, number: int) -> bool:
         """Whether a line stands under a test for one certain step or epoch."""
         indent = _indent(self._line(path, number))
-        while number > 1 and indent > 0:
+        data, ends = self._project.data(path), self._ends(path)
+        while 1 < number <= len(ends) and indent > 0:
             number -= 1
-            line = self._line(path, number)
-            if line.strip() and _indent(line) < indent:
-                indent = _indent(line)
+            line = data[ends[number - 2] if number > 1 else 0 : ends[number - 1]]
+            if (text := line.lstrip()) and len(line) - len(text) < indent:
+                indent = len(line) - len(text)
                 if _ONCE.search(line):
                     return True
         return False

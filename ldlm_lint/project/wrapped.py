@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
-from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.flow import CallSite, ModuleFlow
 from ldlm_lint.python.slots import Slot
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
@@ -53,12 +53,10 @@ class Wraps:
 
     def _made_by(self, path: str, slot: Slot) -> Iterator[CallSite]:
         if slot.kind == "out" and slot.index == "":
-            yield from (call for call in self._project.flow(path).calls if call.position == slot.name)
+            yield from self._project.drawn(path, _calls).get(slot.name, ())
 
     def _sources(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
-        for source, target in self._project.flow(path).moves:
-            if (target.kind, target.scope, target.name) != (slot.kind, slot.scope, slot.name):
-                continue
+        for source, target in self._project.drawn(path, _moves).get(slot[:3], ()):
             if target.index == slot.index:
                 yield path, source
             elif target.index == source.index == "":
@@ -70,9 +68,7 @@ class Wraps:
 
     def _results(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot]]:
         """What the functions of the project return that a call may go to."""
-        for call in self._project.flow(path).calls:
-            if call.position != slot.name:
-                continue
+        for call in self._project.drawn(path, _calls).get(slot.name, ()):
             for where, function in self._calls.targets(path, call.callee):
                 yield where, Slot("ret", function.scope, "", slot.index)
             if call.callee.name in _TRANSPARENT:
@@ -87,3 +83,19 @@ class Wraps:
             for passed in call.passed:
                 if self._calls.parameter(function, call, passed.key) == slot.name:
                     yield caller, passed.slot
+
+
+def _moves(flow: ModuleFlow) -> Mapping[tuple[str, str, str], list[tuple[Slot, Slot]]]:
+    """The moves of a file by where they lead, its index left out."""
+    found: dict[tuple[str, str, str], list[tuple[Slot, Slot]]] = {}
+    for move in flow.moves:
+        found.setdefault(move[1][:3], []).append(move)
+    return found
+
+
+def _calls(flow: ModuleFlow) -> Mapping[str, list[CallSite]]:
+    """The calls of a file by their positions."""
+    found: dict[str, list[CallSite]] = {}
+    for call in flow.calls:
+        found.setdefault(call.position, []).append(call)
+    return found

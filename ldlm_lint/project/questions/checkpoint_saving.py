@@ -14,9 +14,12 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
     if call is None or context.project.is_test(path):
         return Verdict(False)
     ranks = context.ranks
-    if ranks.named_by_rank(path, names.split()):
+    if ranks.named_by_rank_here(path, names.split()):
         return Verdict(False)
     for way in ranks.ways(path, call):
+        # The texts of all trainings are read for this: to most saves no way leads.
+        if ranks.named_by_rank(path, names.split()):
+            return Verdict(False)
         if way.last is None:
             return Verdict(True, args=(("where", _name(path)),))
         caller, last = way.last

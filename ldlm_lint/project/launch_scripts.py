@@ -155,7 +155,7 @@ class Scripts:
         own = frame.code
         through = list(through_variables(own))
         # The string of such a variable is not run once more by itself.
-        taken = {word.span.start for launch in through for word in list(written_words(own, launch))[:1]}
+        taken = {word.span.start for launch in through for word in written_words(own, launch)[:1]}
         for code in (own, *strings):
             launches = [*code.script.launches, *(through if code is own else ())]
             for launch in sorted(launches, key=lambda one: one.span):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
 from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
@@ -26,6 +26,9 @@ _WIDTH = 2
 _DEPTH = 5
 # Bytes between an option and its value; farther apart they come from different variables.
 _NEAR = 100
+_OPTION = lazily(r"--?[A-Za-z][\w.-]*")
+_NO_VALUE = lazily(r"-[A-Za-z-]")
+T = TypeVar("T")
 
 
 class Argument(NamedTuple):
@@ -53,12 +56,30 @@ class Known(NamedTuple):
     value_span: Span | None = None
 
 
-def arguments(script: Code, launch: Launch) -> Iterator[Argument]:
+def arguments(script: Code, launch: Launch) -> tuple[Argument, ...]:
     """The arguments of a launch that have a value: ``--name value``, ``--name=value``, ``group.name=value``.
 
     ``script`` is the whole script, which sets the variables, also where the launch stands in a string of it.
     """
-    written = list(written_words(script, launch))
+    return _once(script, launch, _arguments)
+
+
+def written_words(script: Code, launch: Launch) -> tuple[Word, ...]:
+    """The words of a launch; one that is a variable full of arguments is replaced by them."""
+    return _once(script, launch, _written_words)
+
+
+def _once(script: Code, launch: Launch, find: Callable[[Code, Launch], Iterator[T]]) -> tuple[T, ...]:
+    """What is found out about a launch, for all the rules that ask."""
+    key = find.__name__, id(launch.words)
+    known = script.told.get(key)
+    if known is None or known[0] is not launch.words:
+        known = script.told[key] = launch.words, tuple(find(script, launch))
+    return known[1]
+
+
+def _arguments(script: Code, launch: Launch) -> Iterator[Argument]:
+    written = written_words(script, launch)
     for index, word in enumerate(written):
         if match := _ASSIGNED.fullmatch(word.text.lstrip("-")):
             name = word.text[: len(word.text) - len(match[0])] + match[1]
@@ -66,22 +87,21 @@ def arguments(script: Code, launch: Launch) -> Iterator[Argument]:
             plain = word.span.end - word.span.start == len(word.text.encode())
             value = Span(word.span.path, word.span.end - length, word.span.end, word.span.cell) if plain else None
             yield Argument(name, match[2], word.span, value)
-        elif re.fullmatch(r"--?[A-Za-z][\w.-]*", word.text) and index + 1 < len(written):
+        elif _OPTION.fullmatch(word.text) and index + 1 < len(written):
             following = written[index + 1]
-            if not re.match(r"-[A-Za-z-]", following.text):
+            if not _NO_VALUE.match(following.text):
                 span = Span(word.span.path, word.span.start, following.span.end, word.span.cell)
                 apart = not 0 < following.span.start - word.span.end < _NEAR
                 yield Argument(word.text, following.text, word.span if apart else span, following.span)
 
 
-def written_words(script: Code, launch: Launch) -> Iterator[Word]:
-    """The words of a launch; one that is a variable full of arguments is replaced by them."""
+def _written_words(script: Code, launch: Launch) -> Iterator[Word]:
     for word in launch.words:
         yield from _spread(script, word, 0)
 
 
 def _spread(script: Code, word: Word, depth: int) -> Iterator[Word]:
-    match = _WHOLE.fullmatch(word.text)
+    match = _WHOLE.fullmatch(word.text) if "$" in word.text else None
     held = list(_held(script, match[1] or match[2], word.span.start)) if match and depth < _DEPTH else []
     if any(len(one) >= _WIDTH or (one and one[0].text.startswith("-")) for one in held):
         for inner in (inner for one in held for inner in one):

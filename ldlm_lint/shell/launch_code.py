@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tree_sitter import Node
 
@@ -45,6 +46,11 @@ class Code:
     def assigned(self, name: str) -> list[Assignment]:
         """The assignments of a variable, in their order."""
         return [one for one in self.script.assignments if one.name == name]
+
+    @functools.cached_property
+    def told(self) -> dict[tuple[str, int], tuple[object, Any]]:
+        """What was found out about launches, by what it is and the identity of their words, beside these words."""
+        return {}
 
     @functools.cached_property
     def moves(self) -> tuple[tuple[int, str], ...]:

@@ -35,7 +35,7 @@ def through_variables(code: Code) -> Iterator[Launch]:
         if not found or not _WHOLE.fullmatch(re.sub(r"\[[@*]\]", "", found[0].text)):
             continue
         launch = Launch("", code.text.span(node.start_byte, node.end_byte), found)
-        full = list(written_words(code, launch))
+        full = written_words(code, launch)
         if [one.text for one in full[:1]] != [found[0].text]:
             yield launch
             continue

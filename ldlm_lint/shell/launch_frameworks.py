@@ -83,7 +83,7 @@ def trainer_settings(code: Code, script: Code, options: Mapping[str, object]) ->
 
 
 def _section(script: Code, launch: Launch) -> Section | None:
-    words = tuple(written_words(script, launch))
+    words = written_words(script, launch)
     settings = {**_switches(words), **{one.name: one for one in _given(script, launch)}}
     entry = entry_of(launch)
     known = vocabulary("transformers")

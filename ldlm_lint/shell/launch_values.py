@@ -46,7 +46,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
     """Accumulation steps above 1 that a launch fixes although its number of GPUs comes from outside."""
     reported: set[Span] = set()
     for launch in code.script.launches:
-        given = list(arguments(script, launch)) if trains(script, launch) else []
+        given = arguments(script, launch) if trains(script, launch) else ()
         world = [one for one in given if _is_world(launch, one) and _varies(script, one.value)]
         if not world or any(is_global_batch_size(one.name) for one in given):
             continue
@@ -63,7 +63,7 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
 
 def trains(script: Code, launch: Launch) -> bool:
     """Whether a launch runs a training; its launcher may stand in a variable: ``python $DISTRIBUTED train.py``."""
-    return is_training(launch) or is_training(launch._replace(words=tuple(written_words(script, launch))))
+    return is_training(launch) or is_training(launch._replace(words=written_words(script, launch)))
 
 
 def _is_world(launch: Launch, argument: Argument) -> bool:

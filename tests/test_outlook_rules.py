@@ -14,8 +14,8 @@ from ldlm_lint import engine
 from ldlm_lint.checkers.host import lint as lint_python
 from ldlm_lint.config import Config
 from ldlm_lint.linting import idle_rules, lint_file
-from ldlm_lint.project import outlook
 from ldlm_lint.project.outlook_of_files import CONDITIONS
+from ldlm_lint.project.outlook_of_functions import OUTLOOKS
 from ldlm_lint.project.questions import QUESTIONS
 from ldlm_lint.projects import Projects
 from ldlm_lint.requirements import TorchRange
@@ -29,7 +29,7 @@ EVERY_RULE = frozenset(rule.symbol for rule in ALL)
 
 def test_tables_speak_of_what_there_is() -> None:
     assert CLAIMS.keys() <= EVERY_RULE
-    assert PROSPECTS.keys() == outlook._OUTLOOKS.keys() <= CLAIMS.keys()
+    assert PROSPECTS.keys() == OUTLOOKS.keys() <= CLAIMS.keys()
     assert CONDITIONS.keys() <= {kind for variants in CLAIMS.values() for one in variants for kind in one.claims} <= QUESTIONS.keys()
 
 

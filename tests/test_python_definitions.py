@@ -14,7 +14,8 @@ from ldlm_lint.shapes.outline import outline_of
 
 def told(text: str) -> frozenset[str] | None:
     """The names by the text alone."""
-    return context({"a.py": text}).calls.sketch.functions(f"{ROOT}/a.py")
+    path, sketch = f"{ROOT}/a.py", context({"a.py": text}).calls.sketch
+    return frozenset(sketch.functions(path)) if sketch.tells_functions(path) else None
 
 
 def named(text: str) -> set[str]:

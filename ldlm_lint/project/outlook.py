@@ -5,16 +5,10 @@ Each answer is a necessary condition of what the questions behind the claims of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ldlm_lint.project.outlook_of_files import CONDITIONS
-from ldlm_lint.project.outlook_of_functions import (
-    may_be_evaluated,
-    may_be_step,
-    may_be_step_of_ranks,
-    may_save_on_every_rank,
-    may_stand_in_training_loop,
-)
+from ldlm_lint.project.outlook_of_functions import OUTLOOKS
 from ldlm_lint.project.questions import Context
 from ldlm_lint.project.questions.host_time import may_train_on_device
 from ldlm_lint.project.questions.memory import may_lack_checkpointing
@@ -26,7 +20,7 @@ def may_hold(context: Context, symbol: str, path: str, functions: Sequence[str])
     """Whether a rule (its symbol) may hold for one of some functions of a file, as `ldlm_lint.shapes.prospects` names them."""
     if tuple(functions) == ANYWHERE:
         return any(_may_stand(context, path, one) for one in CLAIMS[symbol]) and _may_hold_somewhere(context, symbol, path)
-    return any(_OUTLOOKS[symbol](context, path, one) for one in functions)
+    return OUTLOOKS[symbol](context, path, functions)
 
 
 def _may_hold_somewhere(context: Context, symbol: str, path: str) -> bool:
@@ -37,8 +31,9 @@ def _may_hold_somewhere(context: Context, symbol: str, path: str) -> bool:
     apart = BY_FUNCTIONS.get(symbol)
     if apart is None or any(one.search(context.project.data(path)) for one in apart):
         return True
-    scopes = context.calls.sketch.functions(path)
-    return scopes is None or any(_OUTLOOKS[symbol](context, path, one) for one in ("", *sorted(scopes)))
+    sketch = context.calls.sketch
+    # Whether the text tells all of them is found out last: that takes longer than most answers.
+    return OUTLOOKS[symbol](context, path, ("", *sketch.functions(path))) or not sketch.tells_functions(path)
 
 
 def _may_stand(context: Context, path: str, variant: Variant) -> bool:
@@ -64,12 +59,3 @@ def warm(context: Context) -> None:
         may_train_on_device(context, path)
         may_lack_checkpointing(context, path)
         context.often.may_be_step(path, "")
-
-
-_OUTLOOKS: dict[str, Callable[[Context, str, str], bool]] = {
-    "checkpoint-saved-by-every-rank": may_save_on_every_rank,
-    "evaluation-with-gradients": may_be_evaluated,
-    "host-sync-in-training-loop": may_be_step,
-    "requires-grad-toggled-per-step": may_be_step_of_ranks,
-    "unbounded-checkpoints": may_stand_in_training_loop,
-}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 
 from ldlm_lint.project.questions.base import Context
 from ldlm_lint.project.questions.host_time import is_loss
@@ -22,17 +23,25 @@ _SWITCHES = Trait(
 )
 
 
-def may_be_step(context: Context, path: str, scope: str) -> bool:
+Outlook = Callable[[Context, str, Sequence[str]], bool]
+"""Whether a rule may hold for one of some functions of a file, by their dotted names."""
+
+
+def _each(of_one: Callable[[Context, str, str], bool]) -> Outlook:
+    return lambda context, path, scopes: any(of_one(context, path, one) for one in scopes)
+
+
+def _may_be_step(context: Context, path: str, scopes: Sequence[str]) -> bool:
     """Whether a training step may come to a function."""
-    return is_loss(scope) or context.often.may_be_step(path, scope)
+    return any(map(is_loss, scopes)) or context.often.any_may_be_step([(path, one) for one in scopes])
 
 
-def may_be_step_of_ranks(context: Context, path: str, scope: str) -> bool:
-    """As `may_be_step`, calls that happen now and then among those that count."""
-    return context.steps.may_be_step(path, scope)
+def _may_be_step_of_ranks(context: Context, path: str, scopes: Sequence[str]) -> bool:
+    """As `_may_be_step`, calls that happen now and then among those that count."""
+    return context.steps.any_may_be_step([(path, one) for one in scopes])
 
 
-def may_stand_in_training_loop(context: Context, path: str, scope: str) -> bool:
+def _may_stand_in_training_loop(context: Context, path: str, scope: str) -> bool:
     """Whether a function, or one of its callers, may hold a loop that trains, or a framework may call it in one."""
     sketch, project = context.calls.sketch, context.project
     seen = {(path, scope)}
@@ -47,7 +56,7 @@ def may_stand_in_training_loop(context: Context, path: str, scope: str) -> bool:
     return False
 
 
-def may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
+def _may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
     """Whether a way may lead to a function from where processes of a group start that train."""
     sketch, ranks = context.calls.sketch, context.ranks
     known = ranks.unreached
@@ -66,8 +75,18 @@ def may_save_on_every_rank(context: Context, path: str, scope: str) -> bool:
     return bool(waiting)
 
 
-def may_be_evaluated(context: Context, path: str, asked: str) -> bool:
+def _may_be_evaluated(context: Context, path: str, asked: str) -> bool:
     """Whether a function has a caller that may add what its evaluation needs."""
     need, _, scope = asked.partition(" ")
     callers = {one for one, inner in context.calls.sketch.callers((path, scope), tests=False) if (one, inner) != (path, scope)}
     return context.project.any_shows(callers, _SWITCHES) if need == MODE else bool(callers)
+
+
+OUTLOOKS: dict[str, Outlook] = {
+    "checkpoint-saved-by-every-rank": _each(_may_save_on_every_rank),
+    "evaluation-with-gradients": _each(_may_be_evaluated),
+    "host-sync-in-training-loop": _may_be_step,
+    "requires-grad-toggled-per-step": _may_be_step_of_ranks,
+    "unbounded-checkpoints": _each(_may_stand_in_training_loop),
+}
+"""By the symbols of rules what their findings need of a function that they stand in."""

@@ -44,7 +44,7 @@ class Sketch:
         self._project = project
         self._may_call = may_call
         self._definitions: dict[str, tuple[list[int], list[_Definition]]] = {}
-        self._functions: dict[str, frozenset[str] | None] = {}
+        self._told: dict[str, bool] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._callers: dict[tuple[Place, bool], frozenset[Place]] = {}
         self._calls: dict[tuple[str, str], frozenset[str]] = {}
@@ -91,13 +91,16 @@ class Sketch:
             waiting.extend(fresh)
         return frozenset(seen)
 
-    def functions(self, path: str) -> frozenset[str] | None:
-        """The dotted names of a file's functions and classes; None where its text leaves open what one of them is called."""
-        if path not in self._functions:
+    def functions(self, path: str) -> list[str]:
+        """The dotted names of the functions that the text of a file defines."""
+        return sorted({one.scope for one in self._of(path)[1] if not one.is_class})
+
+    def tells_functions(self, path: str) -> bool:
+        """Whether these are all that the file has, and are called so."""
+        if path not in self._told:
             starts, definitions = self._of(path)
-            told = tells_definitions(self._project.data(path), starts, [one.indent for one in definitions])
-            self._functions[path] = frozenset(one.scope for one in definitions) if told else None
-        return self._functions[path]
+            self._told[path] = tells_definitions(self._project.data(path), starts, [one.indent for one in definitions])
+        return self._told[path]
 
     def callers(self, place: Place, tests: bool = True) -> frozenset[Place]:
         """The functions that may call a function; without ``tests`` those of test suites are left out."""
@@ -180,8 +183,8 @@ class Sketch:
             data = self._project.data(path)
             header = _HEADER_ENDS.search(data, starts[number])
             first = header.end() if header else len(data)
-            outside = outside_of(definitions[number].indent).search(data, first)
-            self._bodies[key] = first, outside.start() if outside else len(data)
+            outside = outside_of(definitions[number].indent).search(data, max(first - 1, 0))
+            self._bodies[key] = first, outside.start() + 1 if outside else len(data)
         return self._bodies[key]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
@@ -40,6 +40,8 @@ _DISTRIBUTED = Trait(
 
 Place = tuple[str, int]
 """A file and a line of it."""
+Sketched = tuple[str, str]
+"""A file and the dotted name of a function in it; empty for the module."""
 
 
 class Steps:
@@ -52,6 +54,8 @@ class Steps:
         self._often = often
         self._lines: dict[str, array[int]] = {}
         self._may_be: dict[tuple[str, str, int], bool] = {}
+        # Of the levels of callers above a function so many have no step.
+        self._levels_without: dict[Sketched, int] = {}
         self._found: dict[tuple[str, str, tuple[int, ...], int], Place | None] = {}
 
     def every_step(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> Place | None:
@@ -66,15 +70,34 @@ class Steps:
         """Whether a function, or one above it, has the name of a step or may come to a backward pass, by the text of both."""
         key = (path, scope, depth)
         if key not in self._may_be:
-            sketch = self._calls.sketch
-            self._may_be[key] = (
-                _is_step_function(scope)
-                or sketch.may_come_to((path, scope), BACKWARD)
-                or (depth < _DEPTH and any(self.may_be_step(*one, depth + 1) for one in self._sketched((path, scope))))
-            )
+            self._may_be[key] = self.any_may_be_step({(path, scope)}, depth)
         return self._may_be[key]
 
-    def _sketched(self, place: tuple[str, str]) -> Iterator[tuple[str, str]]:
+    def any_may_be_step(self, places: Collection[Sketched], depth: int = 0) -> bool:
+        """As `may_be_step`, for any of some functions: those that call them are looked at level by level."""
+        levels, seen = [list(places)], set(places)
+        if any(map(self._is_step_by_itself, places)):
+            return True
+        for left in range(_DEPTH - depth, 0, -1):
+            above: list[Sketched] = []
+            for one in levels[-1]:
+                if self._levels_without.get(one, 0) >= left:
+                    continue
+                fresh = set(self._sketched(one)) - seen
+                if any(map(self._is_step_by_itself, fresh)):
+                    return True
+                seen |= fresh
+                above += fresh
+            levels.append(above)
+        without = self._levels_without
+        for number, level in enumerate(levels):
+            without.update((one, max(without.get(one, 0), _DEPTH - depth - number)) for one in level)
+        return False
+
+    def _is_step_by_itself(self, place: Sketched) -> bool:
+        return _is_step_function(place[1]) or self._calls.sketch.may_come_to(place, BACKWARD)
+
+    def _sketched(self, place: Sketched) -> Iterator[Sketched]:
         """The functions that may call a function and count, by their text."""
         for path, scope in self._calls.sketch.callers(place, tests=not self._often):
             if not (self._often and names_evaluation(scope)):

@@ -65,17 +65,17 @@ def _inside(quotes: Sequence[Sequence[int]], at: int) -> bool:
 
 def _end(data: bytes, start: int, indent: int, quotes: Sequence[Sequence[int]]) -> int:
     """Where the body of a definition ends at the earliest."""
-    at = data.find(b"\n", start) + 1 or len(data)
-    for one in outside_of(indent).finditer(data, at):
-        if not _inside(quotes, one.start()):
-            return one.start()
+    at = data.find(b"\n", start)
+    for one in outside_of(indent).finditer(data, at) if at >= 0 else ():
+        if not _inside(quotes, one.start() + 1):
+            return one.start() + 1
     return len(data)
 
 
 @lru_cache(maxsize=64)
 def outside_of(indent: int) -> re.Pattern[bytes]:
-    """The next line that may not be part of a body whose header is indented by some columns."""
-    return re.compile(rb"^[ \t]{0,%d}[^ \t\r\n#)\]}]" % min(indent, 1000), re.M)
+    """The end of a line before one that may not be part of a body whose header is indented by some columns."""
+    return re.compile(rb"\n[ \t]{0,%d}[^ \t\r\n#)\]}]" % min(indent, 1000))
 
 
 __all__ = ["outside_of", "tells_definitions"]

@@ -252,6 +252,10 @@ def _is_made_anew(into: str, loop: nodes.NodeNG) -> bool:
 
 def is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
     """Whether the sum is differentiated itself, or goes into something that is."""
+    asked = [one.args[0] for one in nodes_of(owner, nodes.Call) if last_name(one.func) == "grad" and one.args]
+    values = [*(value for _, value in backward_passes(owner)), *asked]
+    if not values:
+        return False
     reached, before = {into.partition("[")[0]}, 0
     while len(reached) > before:
         before = len(reached)
@@ -259,8 +263,7 @@ def is_differentiated(into: str, owner: nodes.NodeNG) -> bool:
             if _mentions(statement.value, reached):
                 targets = statement.targets if isinstance(statement, nodes.Assign) else [statement.target]
                 reached |= {text_of(one).partition("[")[0] for one in targets}
-    asked = [one.args[0] for one in nodes_of(owner, nodes.Call) if last_name(one.func) == "grad" and one.args]
-    return any(_mentions(value, reached) for value in [*(value for _, value in backward_passes(owner)), *asked])
+    return any(_mentions(value, reached) for value in values)
 
 
 def _mentions(node: nodes.NodeNG, names: set[str]) -> bool:

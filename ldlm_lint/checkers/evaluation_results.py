@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from astroid import nodes
 
 from ldlm_lint.checkers.autograd_graphs import backward_passes, is_differentiated
 from ldlm_lint.python.gradients import text_of
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
@@ -15,8 +18,16 @@ def result_is_differentiated(function: nodes.NodeNG) -> bool:
     """Whether a call in the same file differentiates what a function returns, or something computed from it."""
     if not isinstance(function, nodes.FunctionDef):
         return False
-    calls = (one for one in nodes_of(function.root(), nodes.Call) if last_name(one.func) == function.name)
-    return any(_is_differentiated(one) for one in calls)
+    module = function.root()
+    calls = remembered(module, ("calls by name",), lambda: _by_name(nodes_of(module, nodes.Call)))
+    return any(_is_differentiated(one) for one in calls.get(function.name, ()))
+
+
+def _by_name(calls: Iterable[nodes.Call]) -> dict[str, list[nodes.Call]]:
+    found: dict[str, list[nodes.Call]] = {}
+    for call in calls:
+        found.setdefault(last_name(call.func), []).append(call)
+    return found
 
 
 def _is_differentiated(call: nodes.Call) -> bool:

@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
+from ldlm_lint.python.names import last_name as plain_name
 from ldlm_lint.python.walks import nodes_of
 
 _OPTIMIZER = lazily(r"optim|(^|_)opts?(_|\d|$)|adam|sgd", re.I)
@@ -42,11 +43,9 @@ class Schedule(enum.Enum):
 
 def last_name(node: nodes.NodeNG | None) -> str:
     """The last part of a dotted name, through subscripts; empty for other expressions."""
-    while isinstance(node, nodes.Subscript):
+    while node.__class__ is nodes.Subscript:
         node = node.value
-    if isinstance(node, (nodes.Attribute, nodes.AssignAttr)):
-        return node.attrname
-    return getattr(node, "name", "") or ""
+    return plain_name(node)
 
 
 def is_optimizer(node: nodes.NodeNG) -> bool:

@@ -198,12 +198,14 @@ def switches_off(call: nodes.Call) -> bool:
 
 def computes_gradients(node: nodes.NodeNG) -> bool:
     """Whether a node is one that computes gradients, asks for them or reads them."""
-    if isinstance(node, nodes.AssignAttr):
-        value = getattr(node.parent, "value", None)
-        return node.attrname == "requires_grad" and constant(value) is not False
-    if isinstance(node, nodes.Attribute):
+    kind = node.__class__
+    if kind is nodes.Call:
+        return _call_computes(node)
+    if kind is nodes.Attribute:
         return node.attrname == "grad" and not isinstance(node.parent, (nodes.Call, nodes.Attribute))
-    return isinstance(node, nodes.Call) and _call_computes(node)
+    if kind is not nodes.AssignAttr or node.attrname != "requires_grad":
+        return False
+    return constant(getattr(node.parent, "value", None)) is not False
 
 
 @functools.lru_cache(1 << 14)

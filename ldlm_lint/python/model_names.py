@@ -57,6 +57,7 @@ def names_evaluation(name: str) -> bool:
     return _EVALUATION.search(words) is not None and not _TRAINING.search(words)
 
 
+@functools.lru_cache(1 << 14)
 def names_training(name: str) -> bool:
     """Whether a function is called like one that trains: ``train``, ``run_train_epoch``; not ``train_loader``."""
     return _TRAINS.match(name) is not None

@@ -19,6 +19,7 @@ _DEPTH = 6
 _BINDINGS = 64
 # The expressions that may stand for a function or class; anything else is a value.
 _NAMING = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript, nodes.IfExp)
+_MEMBERS = frozenset({nodes.Attribute, nodes.AssignAttr})
 _CACHE = "_ldlm_qualified"
 _NAMES = "_ldlm_names"
 _MEANT = "_ldlm_meant"
@@ -70,7 +71,7 @@ def published(name: str) -> str:
 
 def last_name(node: nodes.NodeNG | None) -> str:
     """The last part of a dotted name, as the file writes it; empty for other expressions."""
-    return node.attrname if isinstance(node, (nodes.Attribute, nodes.AssignAttr)) else getattr(node, "name", "") or ""
+    return node.attrname if node.__class__ in _MEMBERS else getattr(node, "name", "") or ""
 
 
 def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:

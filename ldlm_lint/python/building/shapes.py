@@ -7,6 +7,7 @@ nothing is called for.
 from __future__ import annotations
 
 import ast
+import functools
 from types import FunctionType
 
 from astroid import nodes
@@ -97,13 +98,13 @@ _SCOPES = {
 
 
 def _bound_name(raw: ast.Name, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
-    node = _BY_SHAPE["AssignName" if raw.ctx.__class__ is ast.Store else "DelName"](raw, parent, tree)
+    node = _builder("AssignName" if raw.ctx.__class__ is ast.Store else "DelName")(raw, parent, tree)
     tree.bind(node.name, node)
     return node
 
 
 def _bound_attribute(raw: ast.Attribute, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
-    return _BY_SHAPE["AssignAttr" if raw.ctx.__class__ is ast.Store else "DelAttr"](raw, parent, tree)
+    return _builder("AssignAttr" if raw.ctx.__class__ is ast.Store else "DelAttr")(raw, parent, tree)
 
 
 # Kinds that stand for what is read; what builds those that bind or delete.
@@ -161,10 +162,23 @@ def _parameters(function: FunctionType) -> tuple[str, ...]:
     return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
 
 
-_BY_SHAPE = {shape[1]: _generated(shape) for shape in _SHAPES if hasattr(ast, shape[0]) and hasattr(nodes, shape[1])}
+_OF_KIND = {shape[1]: shape for shape in _SHAPES if hasattr(ast, shape[0]) and hasattr(nodes, shape[1])}
 
-BUILDERS: dict[type, Build] = {
-    **{getattr(ast, raw): _BY_SHAPE[kind] for raw, kind, _, _ in _SHAPES if kind in _BY_SHAPE},
-    ast.Attribute: _BY_SHAPE["Attribute"],
-    ast.Name: _BY_SHAPE["Name"],
-}
+
+@functools.cache
+def _builder(kind: str) -> Build:
+    return _generated(_OF_KIND[kind])
+
+
+def _when_met(raw: type, kind: str) -> Build:
+    """What makes the function for a kind of nodes when a file has the first of them: most files have half of the kinds."""
+
+    def build(first: ast.AST, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
+        made = BUILD[raw] = _builder(kind)
+        return made(first, parent, tree)
+
+    return build
+
+
+_READ = [shape for shape in _OF_KIND.values() if shape[0] not in _BOUND or shape[1] == shape[0]]
+BUILDERS: dict[type, Build] = {getattr(ast, raw): _when_met(getattr(ast, raw), kind) for raw, kind, _, _ in _READ}

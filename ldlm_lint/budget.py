@@ -34,19 +34,24 @@ _armed = False
 
 def available() -> bool:
     """Whether work of this thread can be limited."""
+    return _handler() in (signal.SIG_DFL, _expire)
+
+
+def _handler() -> object:
+    """What the signal of the timer runs; None where this thread has no timer."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        return False
-    return signal.getsignal(signal.SIGPROF) in (signal.SIG_DFL, _expire)
+        return None
+    return signal.getsignal(signal.SIGPROF)
 
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Iterator[None]:
     """Raise OverBudgetError if the work inside takes more processor seconds; inside of limited work the outer limit holds."""
     global _armed
-    if _armed or not available():
+    if _armed or (handler := _handler()) not in (signal.SIG_DFL, _expire):
         yield
         return
-    if signal.getsignal(signal.SIGPROF) is not _expire:
+    if handler is not _expire:
         signal.signal(signal.SIGPROF, _expire)
     try:
         try:

@@ -147,7 +147,7 @@ def _kind_of_head(path: Path, head: bytes) -> Kind | None:
 
 def kind_of_name(path: Path | str) -> Kind | None:
     """The front end for a file as far as its name tells."""
-    path = Path(path)
+    path = path if isinstance(path, Path) else Path(path)
     if path.suffix.lower() in PYTHON_SUFFIXES:
         return Kind.PYTHON
     return Kind.SHELL if is_shell(path, b"") else config_kind(path)

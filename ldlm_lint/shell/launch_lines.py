@@ -46,7 +46,7 @@ class _Line(NamedTuple):
     def of(cls, start: int, raw: str) -> _Line:
         """Take a line apart; quotes and escapes hide a ``#``."""
         text = raw.rstrip("\r\n")
-        match = _COMMENT.search(_HIDDEN.sub(lambda hidden: "_" * len(hidden[0]), text))
+        match = _COMMENT.search(_HIDDEN.sub(lambda hidden: "_" * len(hidden[0]), text)) if "#" in text else None
         cut = match.start() if match else len(text)
         return cls(start, text, raw[len(text) :], text[:cut].rstrip(" \t"), text[cut:])
 

@@ -10,9 +10,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from keyword import iskeyword
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.definitions import outside_of
 from ldlm_lint.python.skim import headers
 from ldlm_lint.shapes.draft_bodies import Body, body_of
 
@@ -35,6 +37,13 @@ _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
 
 WORD = bytes((*b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *range(0x80, 0x100)))
 """The bytes of names."""
+NAMELESS = b"."
+"""Stands before the attributes of an element, a text or the result of a call."""
+_BINDS = lazily(rb"(?:[ \t\n\\]|#[^\n]*\n)*(?:=(?!=)|:)")
+_CHAINED = bytes((*WORD, *b"."))
+_LETTERS = frozenset(bytes((one,)) for one in WORD)
+_LAST = lazily(rb"[\w\x80-\xff]+(?=[ \t\\]*\Z)")
+_BLANK = b" \t\\"
 _MODELS = frozenset({b"Module", b"LightningModule", b"PreTrainedModel", b"ModelMixin"})
 _BASES = lazily(rb"[ \t]*class[ \t]+\w+[ \t]*\(([^():]*)\)[ \t]*:")
 _ATTRIBUTE = lazily(rb"(\w+)\.(?:\w+\.)*(\w+)")
@@ -58,6 +67,7 @@ class Draft:
         self._heads: dict[int, frozenset[bytes]] = {}
         self._bodies: dict[int, Body] = {}
         self._models: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
 
     @cached_property
     def headers(self) -> list[Header]:
@@ -77,6 +87,52 @@ class Draft:
     @cached_property
     def _starts(self) -> list[int]:
         return [one.start for one in self.headers]
+
+    def words(self, word: bytes) -> Iterator[int]:
+        """Where a word may stand in the code of a text."""
+        data, at = self.data, self.data.find(word)
+        while at >= 0:
+            end = at + len(word)
+            whole = data[at - 1 : at] not in _LETTERS and data[end : end + 1] not in _LETTERS
+            if whole and not self.is_text(at) and not self.is_remark(at):
+                yield at
+            at = data.find(word, end)
+
+    def is_remark(self, at: int) -> bool:
+        """Whether a place is in a comment for certain."""
+        code, mark, _ = self.data[self.data.rfind(b"\n", 0, at) + 1 : at].partition(b"#")
+        return bool(mark) and b"'" not in code and b'"' not in code
+
+    def before(self, at: int) -> bytes | None:
+        """The names and dots before a name, as ``a.b.``; empty where it stands alone, `NAMELESS`, or None where that is open."""
+        begin = self.data.rfind(b"\n", 0, at) + 1
+        line = self.data[begin:at].rstrip(_CHAINED)
+        names, blank = self.data[begin + len(line) : at], line.rstrip(_BLANK)
+        if names.startswith(b".") or blank.endswith(b".") or (not blank and _goes_on(self.data, begin)):
+            return NAMELESS if _is_nameless(blank.removesuffix(b".").rstrip(_BLANK)) else None
+        return names
+
+    def imported_from(self, at: int) -> bytes | None:
+        """The text of an import in front of a name that may be imported by it; None where none may be."""
+        data = self.data
+        word = data.rfind(b"import", 0, at)
+        between = data[word:at].replace(b"\\\n", b"")
+        listed = between[len(b"import") :].lstrip(_BLANK).startswith(b"(") and b")" not in between
+        if word < 0 or (b"\n" in between and not listed):
+            return None
+        begin = data.rfind(b"\n", 0, word) + 1
+        while data[begin - 2 : begin] == b"\\\n":
+            begin = data.rfind(b"\n", 0, begin - 1) + 1
+        return data[begin:at]
+
+    def is_bound(self, at: int, name: bytes) -> bool:
+        """Whether a name may be given a value where it stands, by an assignment."""
+        return _BINDS.match(self.data, at + len(name)) is not None
+
+    def is_defined(self, at: int) -> bool:
+        """Whether a name is that of a definition."""
+        line = self.data[self.data.rfind(b"\n", 0, at) + 1 : at]
+        return line.rstrip(_BLANK).endswith((b"def", b"class")) and line[-1:] in b" \t"
 
     def around(self, at: int) -> Iterator[int]:
         """The numbers of the headers of which a place may stand in the definition, innermost first."""
@@ -112,17 +168,22 @@ class Draft:
                 return data[start:] if any(one in text for one in _UNPLAIN) else text
         return data[start:]
 
-    def may_take(self, number: int, name: bytes) -> bool:
-        """Whether a function may have a parameter of some name."""
+    def taken(self, number: int) -> frozenset[bytes]:
+        """The names in the parentheses of a header, those of parameters and of bases among them."""
         if number not in self._heads:
             self._heads[number] = frozenset(_NAME.findall(self.head(number).partition(b"(")[2]))
-        return name in self._heads[number]
+        return self._heads[number]
+
+    @cached_property
+    def whole(self) -> Body:
+        """All of the text as one body."""
+        return body_of(self._masked(0, len(self.data)), 0, -1)
 
     def body(self, number: int) -> Body:
         """What a definition holds, as far as its text tells."""
         if number not in self._bodies:
             start = self.headers[number].start
-            self._bodies[number] = body_of(self._masked(start, self.end(number)), start)
+            self._bodies[number] = body_of(self._masked(start, self.end(number)), start, self.headers[number].indent)
         return self._bodies[number]
 
     def _masked(self, start: int, end: int) -> bytes:
@@ -146,9 +207,13 @@ class Draft:
 
     def _own_end(self, number: int) -> int:
         """The end of what is a definition's own for certain."""
-        header = _HEADER_ENDS.search(self.data, self.headers[number].start)
-        outside = _outside(self.headers[number].indent).search(self.data, header.end()) if header else None
-        return outside.start() if outside else len(self.data)
+        if number not in self._ends:
+            # A header may end on its line, and its body too.
+            line = self.data.find(b"\n", self.headers[number].start)
+            outside = outside_of(self.headers[number].indent).finditer(self.data, line) if line >= 0 else iter(())
+            places = (one.start() + 1 for one in outside)
+            self._ends[number] = next((at for at in places if not self.is_text(at)), len(self.data))
+        return self._ends[number]
 
     def _derives(self, number: int) -> bool:
         match = _BASES.match(self.data, self.headers[number].start)
@@ -188,6 +253,7 @@ class Draft:
             end = start
 
 
+@lru_cache(maxsize=1)
 def draft_of(data: bytes) -> Draft | None:
     """The draft of a text in UTF-8; None for one that leaves too much open."""
     if b"\r" in data:
@@ -197,10 +263,26 @@ def draft_of(data: bytes) -> Draft | None:
     return Draft(data)
 
 
-@lru_cache(maxsize=64)
-def _outside(indent: int) -> re.Pattern[bytes]:
-    """The next line that may not be part of a body whose header is indented by some columns."""
-    return re.compile(rb"^[ \t]{0,%d}[^ \t\n#)\]}]" % min(indent, 1000), re.M)
+def _is_nameless(before: bytes) -> bool:
+    """Whether what has an attribute is an element, a text or the result of a call, and no name in parentheses."""
+    if not before.endswith(b")"):
+        return before.endswith((b"]", b"}", b'"', b"'"))
+    function = before[: before.rfind(b"(")] if b"(" in before else b""
+    caller = _LAST.search(function)
+    return function[-1:] in _LETTERS and caller is not None and not iskeyword(caller[0].decode(errors="replace"))
+
+
+def _goes_on(data: bytes, begin: int) -> bool:
+    """Whether the code above a line ends with a dot."""
+    while begin:
+        end, begin = begin, data.rfind(b"\n", 0, begin - 1) + 1
+        line = data[begin:end].strip()
+        if line and not line.startswith(b"#"):
+            code, *rest = line.split(b"#")
+            # In a text it begins no comment.
+            parts = [code, *(rest if b"'" in code or b'"' in code else rest[:-1])]
+            return any(one.rstrip(_BLANK).endswith(b".") for one in parts)
+    return False
 
 
 def _long_texts(data: bytes) -> list[tuple[int, int]]:

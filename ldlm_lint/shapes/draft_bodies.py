@@ -30,8 +30,8 @@ class Body(NamedTuple):
         return any(first <= at < last for first, last in self.loops)
 
 
-def body_of(text: bytes, start: int) -> Body:
-    """The body of the definition that a text begins with, indented as its header is; ``start`` is added to all places."""
+def body_of(text: bytes, start: int, indent: int) -> Body:
+    """The body of the definition that a text begins with, by the columns of its header; ``start`` is added to all places."""
     everything = Body(start + len(text), ((start, start + len(text)),))
     repeated: list[tuple[int, int]] = []
     if any(one in text for one in _LONG):
@@ -39,7 +39,7 @@ def body_of(text: bytes, start: int) -> Body:
     plain = _TEXT.sub(lambda one: _blanks(one, repeated), text).replace(b"\\\n", b"  ")
     if any(one in plain for one in _QUOTES):
         return everything
-    found = _loops(plain)
+    found = _loops(plain, indent)
     if found is None:
         return everything
     end, loops = found
@@ -54,18 +54,16 @@ def _blanks(match: re.Match[bytes], repeated: list[tuple[int, int]]) -> bytes:
     return b" " * (end - start)
 
 
-def _loops(plain: bytes) -> tuple[int, list[tuple[int, int]]] | None:
+def _loops(plain: bytes, lowest: int) -> tuple[int, list[tuple[int, int]]] | None:
     """Where a body ends, and its loops; None where the brackets do not add up.
 
     The statements of a loop end with the next that is indented no more than it; a loop in an expression repeats what its
     brackets hold.
     """
-    own = len(plain) - len(plain.lstrip(b" \t"))
-    lowest = _columns(plain[:own])
     open_loops: list[tuple[int, int]] = []
     found: list[tuple[int, int]] = []
     brackets: list[tuple[int, bool]] = []
-    indent, end = lowest, len(plain)
+    indent, end = max(lowest, 0), len(plain)
     for match in _TOKEN.finditer(plain):
         first, at = match[0][:1], match.start()
         if first == b"\n":

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ldlm_lint.shapes.checkpoints_draft import may_keep_state, may_number_saves, may_save
 from ldlm_lint.shapes.draft import Draft, draft_of
 from ldlm_lint.shapes.evaluation_draft import may_evaluate
+from ldlm_lint.shapes.memory_draft import may_lack_checkpointing
 from ldlm_lint.shapes.training import may_schedule, trains
 
 TEXTS: dict[str, Callable[[bytes], bool]] = {
@@ -19,7 +21,13 @@ TEXTS: dict[str, Callable[[bytes], bool]] = {
 }
 """What the words of a text have to be."""
 
-DRAFTS: dict[str, Callable[[Draft], bool]] = {"evaluation-with-gradients": may_evaluate}
+DRAFTS: dict[str, Callable[[Draft], bool]] = {
+    "checkpoint-saved-by-every-rank": may_save,
+    "checkpoint-saves-live-state": may_keep_state,
+    "evaluation-with-gradients": may_evaluate,
+    "missing-activation-checkpointing": may_lack_checkpointing,
+    "unbounded-checkpoints": may_number_saves,
+}
 """What the functions of a text have to be."""
 
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from keyword import iskeyword
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.model_names import RUNS, SPEAKS_OF_GRADIENTS, looks_like_model, names_evaluation
-from ldlm_lint.shapes.draft import WORD, Draft
+from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
 from ldlm_lint.shapes.evaluation import BROKEN_CALL, PASSED_ON, model_calls
 from ldlm_lint.shapes.outline import GAP
 
@@ -22,14 +21,11 @@ _SWITCHES = (
     lazily(rb"eval(?<=[.\s\\]eval)" + GAP + rb"\(" + GAP + rb"\)"),
     lazily(rb"train(?<=[.\s\\]train)(?<!def train)" + GAP + rb"\(" + GAP + rb"[^) \t\r\n\f\\#]"),
 )
-_CHAINED = bytes((*WORD, *b"."))
 _ASCII = frozenset(bytes((one,)) for one in WORD if one < 0x80)
-_LETTERS = frozenset(bytes((one,)) for one in WORD)
 # With something between the parentheses.
 _CALLS = lazily(rb"[ \t\r\n\f\\]*\([ \t]*(?!\))")
 _NAME = lazily(rb"[\w\x80-\xff]+")
 _LAST = lazily(rb"[\w\x80-\xff]+(?=[ \t\\]*\Z)")
-_BLANK = b" \t\\"
 
 
 def may_evaluate(draft: Draft) -> bool:
@@ -77,7 +73,7 @@ def _may_be_given(draft: Draft, at: int, root: bytes) -> bool:
     """Whether a place may stand in a loop of a function that takes a parameter, and may record gradients."""
     return any(
         not draft.headers[number].is_class
-        and draft.may_take(number, root)
+        and root in draft.taken(number)
         and not _is_held(draft, number)
         and (RUNS.search(draft.headers[number].name) is not None or not draft.is_model(number))
         and (at < draft.headers[number].start or draft.body(number).repeats(at))
@@ -100,45 +96,18 @@ def _called(draft: Draft) -> Iterator[tuple[int, bytes | None]]:
             end = at + len(name)
             # What is not in ASCII is a part of the name all the same.
             if data[at - 1 : at] not in _ASCII and _CALLS.match(data, end) and not draft.is_text(at):
-                root = _root(data, at, name)
+                root = _root(draft, at, name)
                 if root != b"":
                     yield at, root
             at = data.find(word, end)
 
 
-def _root(data: bytes, at: int, name: bytes) -> bytes | None:
+def _root(draft: Draft, at: int, name: bytes) -> bytes | None:
     """The first part of a dotted name that ends with ``name`` and is called like a model; empty for none, None if that is open."""
-    begin = data.rfind(b"\n", 0, at) + 1
-    before = data[begin:at].rstrip(_CHAINED)
-    chain = data[begin + len(before) : at] + name
-    blank = before.rstrip(_BLANK)
-    if chain.startswith(b".") or blank.endswith(b".") or (not blank and _goes_on(data, begin)):
-        return b"" if _is_nameless(blank.removesuffix(b".").rstrip(_BLANK)) else None
-    if blank.endswith((b"def", b"class")) and blank != before:
-        return b""
-    parts = chain.decode(errors="replace").split(".")
+    before = draft.before(at)
+    if before is None or before == NAMELESS or (not before and draft.is_defined(at)):
+        return None if before is None else b""
+    parts = (before + name).decode(errors="replace").split(".")
     while len(parts) > 1 and parts[-1] in PASSED_ON:
         parts.pop()
     return parts[0].encode() if looks_like_model(parts[-1]) else b""
-
-
-def _is_nameless(before: bytes) -> bool:
-    """Whether something is an attribute of an element, a text or the result of a call, and not of a name in parentheses."""
-    if not before.endswith(b")"):
-        return before.endswith((b"]", b"}", b'"', b"'"))
-    function = before[: before.rfind(b"(")] if b"(" in before else b""
-    caller = _LAST.search(function)
-    return function[-1:] in _LETTERS and caller is not None and not iskeyword(caller[0].decode(errors="replace"))
-
-
-def _goes_on(data: bytes, begin: int) -> bool:
-    """Whether the code above a line ends with a dot."""
-    while begin:
-        end, begin = begin, data.rfind(b"\n", 0, begin - 1) + 1
-        line = data[begin:end].strip()
-        if line and not line.startswith(b"#"):
-            code, *rest = line.split(b"#")
-            # In a text it begins no comment.
-            parts = [code, *(rest if b"'" in code or b'"' in code else rest[:-1])]
-            return any(one.rstrip(_BLANK).endswith(b".") for one in parts)
-    return False

@@ -1,0 +1,105 @@
+"""What findings about checkpoints need, by the text of a file: `ldlm_lint.shapes.checkpoints`, read generously.
+
+A function of a library stands in a text by its name: imported, behind what may be the library, or looked up by a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.python.checkpoint_words import SAVE_HELPER, SAVE_METHODS, SMALL
+from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
+from ldlm_lint.shapes.outline import GAP
+
+_SAVES = (b"save", b"save_file", b"save_model")
+_PACKAGES = (b"torch", b"safetensors")
+_FRAMEWORKS = (b"TrainingArguments", b"ModelCheckpoint")
+_CALLED = lazily(rb"\w+" + GAP + rb"\(")
+# ``(save)(x)`` calls it as well.
+_CALL = lazily(rb"(\w*)" + GAP + rb"(?:\)" + GAP + rb")*\(")
+_LEARNING_WORDS = (b"backward", b"zero_grad", b"train", b"optimize_parameters")
+_SAVING_WORDS = (b"save", b"snapshot")
+_LONGEST = 200
+_TAKES = lazily(GAP + rb"\([ \t]*(?!\))")
+_LOOKUPS = (b"getattr", b"attrgetter", b"methodcaller")
+_BRINGS_ALL = lazily(rb"import[ \t\\(]*\*")
+
+
+def may_save(draft: Draft) -> bool:
+    """Whether a state may be saved: by torch or safetensors, or by a Hugging Face model."""
+    return _BRINGS_ALL.search(draft.data) is not None or any(True for _ in _saves(draft))
+
+
+def may_number_saves(draft: Draft) -> bool:
+    """Whether something may be saved by a function that is called so, or a framework be told how much to keep."""
+    data = draft.data
+    if any(one in data for one in _FRAMEWORKS) or _BRINGS_ALL.search(data):
+        return True
+    if any(_CALLED.match(data, at) is None and _may_be_of_library(draft, at) for at in draft.words(b"save")):
+        return True
+    return any(_may_save_by_name(name) for word in _SAVING_WORDS for _, name in _calls(draft, word))
+
+
+def may_keep_state(draft: Draft) -> bool:
+    """Whether a state may be handed to a thread, or kept in a loop that trains."""
+    if b"Thread" in draft.data:
+        return True
+    return any(draft.whole.repeats(at) for word in _LEARNING_WORDS for at, _ in _calls(draft, word))
+
+
+def _calls(draft: Draft, part: bytes) -> Iterator[tuple[int, str]]:
+    """Where functions with a word in their names may be called, and the names."""
+    data, at = draft.data, draft.data.find(part)
+    while at >= 0:
+        match = _CALL.match(data, at)
+        if match is not None and not (draft.is_text(at) or draft.is_remark(at)):
+            begin = len(data[max(at - _LONGEST, 0) : at].rstrip(WORD)) + max(at - _LONGEST, 0)
+            if not draft.is_defined(begin):
+                yield at, data[begin : match.end(1)].decode(errors="replace")
+        at = data.find(part, at + len(part))
+
+
+def _may_save_by_name(name: str) -> bool:
+    return name == "save" or name in SAVE_METHODS or SAVE_HELPER.search(name) is not None
+
+
+def _saves(draft: Draft) -> Iterator[int]:
+    """Where a state may be saved, or what saves be named."""
+    yield from (at for word in _SAVES for at in draft.words(word) if _may_be_of_library(draft, at))
+    yield from (at for at in draft.words(b"save_pretrained") if _saves_itself(draft, at))
+
+
+def _saves_itself(draft: Draft, at: int) -> bool:
+    owner = draft.before(at)
+    if not owner or _TAKES.match(draft.data, at + len(b"save_pretrained")) is None:
+        return owner is None
+    return owner == NAMELESS or not SMALL.search(owner.decode(errors="replace").split(".")[-2])
+
+
+def _may_be_of_library(draft: Draft, at: int) -> bool:
+    """Whether a word may stand for a function of torch or safetensors."""
+    owner = draft.before(at)
+    if owner:
+        return owner == NAMELESS or _may_be_library(draft, owner.partition(b".")[0])
+    if owner is None or _is_imported(draft, at):
+        return True
+    quoted = draft.data[at - 1 : at] in (b"'", b'"')
+    return quoted and (draft.data[at - 2 : at - 1] == b"[" or any(one in draft.data for one in _LOOKUPS))
+
+
+def _may_be_library(draft: Draft, name: bytes) -> bool:
+    """Whether a name may stand for a library that saves: it is imported with it, or bound by an assignment or a class."""
+    if name in _PACKAGES:
+        return True
+    return any(
+        _is_imported(draft, at) or draft.is_bound(at, name) or draft.is_defined(at)
+        for at in draft.words(name)
+        if not draft.before(at)
+    )
+
+
+def _is_imported(draft: Draft, at: int) -> bool:
+    """Whether a place may stand in an import from a library that saves."""
+    text = draft.imported_from(at)
+    return text is not None and any(one in text for one in _PACKAGES)

@@ -174,7 +174,8 @@ class Calls:
         if word not in self._classes_of(path):
             # What stands inside a function is no attribute of it.
             return ()
-        if name[0].isupper() and len(among) > _FEW:
+        # For few files the index is not made.
+        if name[0].isupper() and (len(among) > _FEW or "_taken" in vars(self)):
             return among & FileSet(self.project.universe, self._taken.get(word, 0))
         return [other for other in among if word in self.project.data(other)]
 

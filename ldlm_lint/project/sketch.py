@@ -7,6 +7,7 @@ that is not indented more: that one may begin a statement of the surroundings, o
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -43,11 +44,10 @@ class Sketch:
         """``may_call`` tells the files that may call a function of a file."""
         self._project = project
         self._may_call = may_call
-        self._definitions: dict[str, tuple[list[int], list[_Definition]]] = {}
+        self._definitions: dict[str, tuple[array[int], list[_Definition]]] = {}
         self._told: dict[str, bool] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
-        self._callers: dict[tuple[Place, bool], frozenset[Place]] = {}
-        self._calls: dict[tuple[str, str], frozenset[str]] = {}
+        self._calls: dict[tuple[str, str], tuple[str, ...]] = {}
         self._leading: dict[Trait, frozenset[Place] | None] = {}
         self._names: dict[Trait, frozenset[Place] | None] = {}
 
@@ -104,10 +104,8 @@ class Sketch:
 
     def callers(self, place: Place, tests: bool = True) -> frozenset[Place]:
         """The functions that may call a function; without ``tests`` those of test suites are left out."""
-        key = (place, tests)
-        if key not in self._callers:
-            self._callers[key] = frozenset(self._find_callers(*place, tests)) if place[1] else frozenset()
-        return self._callers[key]
+        # Who asks remembers what came of it: the callers of all functions of a large project would fill the memory.
+        return frozenset(self._find_callers(*place, tests)) if place[1] else frozenset()
 
     def may_call_in(self, path: str, name: str) -> bool:
         """Whether a file may call something by its last name: examples in its documentation and what it prints do not."""
@@ -119,11 +117,11 @@ class Sketch:
         for other in files if tests else files & self._project.plain:
             yield from ((other, one) for one in self._calling(other, name))
 
-    def _calling(self, path: str, name: str) -> frozenset[str]:
+    def _calling(self, path: str, name: str) -> tuple[str, ...]:
         """The functions of a file that may call something by its last name."""
         key = (path, name)
         if key not in self._calls:
-            self._calls[key] = frozenset(self._find_calls(path, name))
+            self._calls[key] = tuple(dict.fromkeys(self._find_calls(path, name)))
         return self._calls[key]
 
     def _find_calls(self, path: str, name: str) -> Iterator[str]:
@@ -136,10 +134,10 @@ class Sketch:
             if not (_defines(data, at) or _is_no_code(data, at)):
                 yield from self._scopes(path, at)
 
-    def _of(self, path: str) -> tuple[list[int], list[_Definition]]:
+    def _of(self, path: str) -> tuple[array[int], list[_Definition]]:
         """Where the definitions of a file begin, and what they are."""
         if path not in self._definitions:
-            starts: list[int] = []
+            starts = array("Q")
             found: list[_Definition] = []
             around: list[_Definition] = []
             for begin, blanks, name, is_class in sorted(headers(self._project.data(path))):

@@ -12,8 +12,8 @@ from pathlib import Path
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.source import Kind, Source, UnreadableError, read_bytes
 
-_MOST = 6_000_000
-"""How many bytes are kept of the files that were asked for first: of most projects that is everything."""
+_MOST = 3_000_000
+"""How many bytes are kept of the files that were asked for first: of a small project that is everything."""
 _RECENT = 2_000_000
 """How many bytes are kept of the others, those asked for last."""
 

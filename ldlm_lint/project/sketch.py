@@ -7,9 +7,10 @@ that is not indented more: that one may begin a statement of the surroundings, o
 
 from __future__ import annotations
 
+import re
 from array import array
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
@@ -33,8 +34,10 @@ class _Definition(NamedTuple):
 
 
 _HEADER_ENDS = lazily(rb":[ \t]*(?:#[^\n]*)?\r?\n")
+_LOOP = lazily(rb"^([ \t\f]*)(?:async[ \t]+)?((?:for|while)\b)", re.M)
 _CLOSES = (b'"""', b"'''", b")", b"]", b"}", b"\\")
 _MOST = 4000
+_LOOPS = 64
 
 
 class Sketch:
@@ -48,6 +51,8 @@ class Sketch:
         self._told: dict[str, bool] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._calls: dict[tuple[str, str], tuple[str, ...]] = {}
+        self._repeating: dict[tuple[str, str], frozenset[str]] = {}
+        self._loops: dict[str, list[tuple[int, int]]] = {}
         self._leading: dict[Trait, frozenset[Place] | None] = {}
         self._names: dict[Trait, frozenset[Place] | None] = {}
 
@@ -111,6 +116,41 @@ class Sketch:
         """Whether a file may call something by its last name: examples in its documentation and what it prints do not."""
         return bool(self._calling(path, name))
 
+    def may_repeat(self, place: Place, callee: str) -> bool:
+        """Whether a function may call something, by its dotted name, in a ``for`` or ``while`` of its own."""
+        path, name = place[0], _called_as(callee)
+        key = (path, name)
+        if key not in self._repeating:
+            self._repeating[key] = frozenset(self._find_repeating(path, name))
+        return place[1] in self._repeating[key]
+
+    def _find_repeating(self, path: str, name: str) -> Iterator[str]:
+        if name in self._project.skim(path).renamed:
+            yield from self._calling(path, name)
+            return
+        loops, starts = self._loops_of(path), self._of(path)[0]
+        for at in self._calls_at(path, name) if loops else ():
+            around = list(self._around(path, at))
+            # Of all definitions that it may stand in, the outermost one.
+            first = min(starts[number] if number is not None else 0 for number in around)
+            low, high = bisect_left(loops, (first,)), bisect_left(loops, (at,))
+            if high - low > _LOOPS or self._may_stand_in(path, loops[low:high], at):
+                yield from self._named(path, around)
+
+    def _may_stand_in(self, path: str, loops: list[tuple[int, int]], at: int) -> bool:
+        """Whether one of these loops above a place may be around it: it is indented less, or stands on the same line."""
+        data = self._project.data(path)
+        begin = data.rfind(b"\n", 0, at) + 1
+        indent = _indent(data, begin, at)
+        return any(indent is None or own < indent or one >= begin for one, own in loops)
+
+    def _loops_of(self, path: str) -> list[tuple[int, int]]:
+        """Where the loops of a file begin, and the columns that they are indented by."""
+        if path not in self._loops:
+            found = _LOOP.finditer(self._project.data(path))
+            self._loops[path] = [(one.start(2), len(one[1].replace(b"\f", b"").expandtabs())) for one in found]
+        return self._loops[path]
+
     def _find_callers(self, path: str, scope: str, tests: bool) -> Iterator[Place]:
         name = _called_as(scope)
         files = self._may_call(path, scope)
@@ -129,10 +169,15 @@ class Sketch:
             # It goes by another name there.
             yield from ("", *(inner.scope for inner in self._of(path)[1]))
             return
+        for at in self._calls_at(path, name):
+            yield from self._scopes(path, at)
+
+    def _calls_at(self, path: str, name: str) -> Iterator[int]:
+        """Where a text may call something by its last name."""
         data = self._project.data(path)
         for at in calls_of(data, name, self._project.calls_spaced(path, name)):
             if not (_defines(data, at) or _is_no_code(data, at)):
-                yield from self._scopes(path, at)
+                yield at
 
     def _of(self, path: str) -> tuple[array[int], list[_Definition]]:
         """Where the definitions of a file begin, and what they are."""
@@ -152,26 +197,34 @@ class Sketch:
 
     def _scopes(self, path: str, at: int) -> set[str]:
         """The functions that a place of a text may stand in."""
+        return self._named(path, self._around(path, at))
+
+    def _named(self, path: str, numbers: Iterable[int | None]) -> set[str]:
+        """The dotted names of definitions by their numbers; None is the module."""
+        definitions = self._of(path)[1]
+        return {"" if number is None else definitions[number].scope for number in numbers}
+
+    def _around(self, path: str, at: int) -> Iterator[int | None]:
+        """The numbers of the definitions that a place of a text may stand in, the inner ones first; None for the module."""
         starts, definitions = self._of(path)
         data = self._project.data(path)
         begin = data.rfind(b"\n", 0, at) + 1
         indent = _indent(data, begin, at)
-        found: set[str] = set()
         lowest = None
         for number in range(bisect_right(starts, begin) - 1, -1, -1):
-            own, scope, is_class = definitions[number]
+            own, _, is_class = definitions[number]
             if lowest is not None and own >= lowest:
                 continue
             lowest = own
             first, last = self._body(path, number)
             inside = first <= begin < last
             if inside or indent is None or own < indent or starts[number] == begin:
-                found.add(scope)
+                yield number
             if inside and not is_class:
-                return found
+                return
             if own == 0:
                 break
-        return found | {""}
+        yield None
 
     def _body(self, path: str, number: int) -> tuple[int, int]:
         """The stretch of a text that is a definition's own for certain."""

@@ -53,7 +53,7 @@ class Steps:
         self._project = calls.project
         self._often = often
         self._lines: dict[str, array[int]] = {}
-        self._may_be: dict[tuple[str, str, int], bool] = {}
+        self._may_be: dict[tuple[str, str, int, bool], bool] = {}
         # Of the levels of callers above a function so many have no step.
         self._levels_without: dict[Sketched, int] = {}
         self._found: dict[tuple[str, str, tuple[int, ...], int], Place | None] = {}
@@ -66,26 +66,30 @@ class Steps:
             self._found[key] = self._every_step(*key)
         return self._found[key]
 
-    def may_be_step(self, path: str, scope: str, depth: int = 0) -> bool:
-        """Whether a function, or one above it, has the name of a step or may come to a backward pass, by the text of both."""
-        key = (path, scope, depth)
+    def may_be_step(self, path: str, scope: str, depth: int = 0, repeats: bool = True) -> bool:
+        """Whether a function, or one above it, has the name of a step or may come to a backward pass, by the text of both.
+
+        The backward pass counts only where it ``repeats`` what stands in the function, too: where a loop is around that.
+        """
+        key = (path, scope, depth, repeats)
         if key not in self._may_be:
-            self._may_be[key] = self.any_may_be_step({(path, scope)}, depth)
+            self._may_be[key] = self.any_may_be_step({(path, scope)}, depth, repeats)
         return self._may_be[key]
 
-    def any_may_be_step(self, places: Collection[Sketched], depth: int = 0) -> bool:
+    def any_may_be_step(self, places: Collection[Sketched], depth: int = 0, repeats: bool = True) -> bool:
         """As `may_be_step`, for any of some functions: those that call them are looked at level by level."""
         levels, seen = [list(places)], set(places)
-        if any(map(self._is_step_by_itself, places)):
+        if any(self._is_step_by_itself(one, repeats) for one in places):
             return True
         for left in range(_DEPTH - depth, 0, -1):
             above: list[Sketched] = []
             for one in levels[-1]:
                 if self._levels_without.get(one, 0) >= left:
                     continue
-                fresh = set(self._sketched(one)) - seen
-                if any(map(self._is_step_by_itself, fresh)):
+                callers = set(self._sketched(one))
+                if any(self._is_step_around(caller, one) for caller in callers):
                     return True
+                fresh = callers - seen
                 seen |= fresh
                 above += fresh
             levels.append(above)
@@ -94,8 +98,20 @@ class Steps:
             without.update((one, max(without.get(one, 0), _DEPTH - depth - number)) for one in level)
         return False
 
-    def _is_step_by_itself(self, place: Sketched) -> bool:
-        return _is_step_function(place[1]) or self._calls.sketch.may_come_to(place, BACKWARD)
+    def _is_step_by_itself(self, place: Sketched, repeats: bool = True) -> bool:
+        return _is_step_function(place[1]) or (repeats and self._calls.sketch.may_come_to(place, BACKWARD))
+
+    def _is_step_around(self, caller: Sketched, place: Sketched) -> bool:
+        """Whether a caller is a step, or has a loop of steps around the call."""
+        return self._is_step_by_itself(caller) and (
+            _is_step_function(caller[1]) or self._calls.sketch.may_repeat(caller, place[1])
+        )
+
+    def _steps_above(self, place: Sketched, depth: int) -> Iterator[str]:
+        """The files with functions that may call a function in a step."""
+        for caller in self._sketched(place):
+            if self._is_step_around(caller, place) or self.may_be_step(*caller, depth, repeats=False):
+                yield caller[0]
 
     def _sketched(self, place: Sketched) -> Iterator[Sketched]:
         """The functions that may call a function and count, by their text."""
@@ -113,7 +129,7 @@ class Steps:
                 return path, line
         if depth >= _DEPTH or not scope:
             return None
-        files = {where for where, one in self._sketched((path, scope)) if self.may_be_step(where, one, depth + 1)}
+        files = set(self._steps_above((path, scope), depth + 1))
         for caller, call in self._calls.callers(path, scope, files):
             if self._often and (call.rare or names_evaluation(call.scope) or self._project.is_test(caller)):
                 continue

@@ -1,0 +1,53 @@
+"""What the text of a project says of calls and loops: never less than its facts."""
+
+from __future__ import annotations
+
+import pytest
+from snippets import ROOT, context
+
+MODULE = "def work():\n    pass\n"
+NEEDS = "from model import work\n\n"
+
+
+@pytest.mark.parametrize(
+    ("caller", "scopes"),
+    [
+        ("def main():\n    for x in y:\n        if x:\n            work()\n", {"main"}),
+        ("def main():\n    while True: work()\n", {"main"}),
+        ("async def main():\n    async for x in y:\n        work(\n            x)\n", {"main"}),
+        ("class A:\n    def run(self):\n        for x in y:\n            z = [\n                work(),\n            ]\n", {"A.run"}),
+        ("def main():\n    for x in y:\n        a = (1,\n        ), work()\n", {"main"}),
+        ("from model import work as w\ndef main():\n    for x in y:\n        w()\n", {"main", ""}),
+        ("for x in y:\n    def inner():\n        pass\n    work()\n", {""}),
+        # None of these repeats the call.
+        ("def main():\n    work()\n    for x in y:\n        pass\n", set()),
+        ("def main():\n    for x in y:\n        pass\n    work()\n", set()),
+        ("def other():\n    for x in y:\n        pass\n\n\ndef main():\n    if x:\n        work()\n", set()),
+        ("def main():\n    a = [work() for x in y]\n", set()),
+    ],
+)
+def test_calls_that_a_loop_may_repeat(caller: str, scopes: set[str]) -> None:
+    sketch = context({"model.py": MODULE, "use.py": NEEDS + caller}).calls.sketch
+    known = {scope for path, scope in sketch.callers((f"{ROOT}/model.py", "work")) if path == f"{ROOT}/use.py"}
+    assert {one for one in known if sketch.may_repeat((f"{ROOT}/use.py", one), "work")} == scopes
+
+
+STEP = "def step(loss):\n    loss.backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("train", "expected"),
+    [
+        ("def train(y):\n    for x in y:\n        work()\n        step(x)\n", True),
+        ("class T:\n    def training_step(self):\n        work()\n", True),
+        ("def run():\n    work()\ndef train(y):\n    for x in y:\n        run()\n        step(x)\n", True),
+        ("def run():\n    work()\ndef train(y):\n    run()\n    for x in y:\n        step(x)\n", False),
+        ("def train(y):\n    work()\n    for x in y:\n        step(x)\n", False),
+        ("def show(y):\n    for x in y:\n        work()\n", False),
+    ],
+)
+def test_what_no_loop_of_steps_repeats_is_no_part_of_one(train: str, expected: bool) -> None:
+    found = context({"model.py": MODULE, "train.py": NEEDS + STEP + train})
+    assert found.often.may_be_step(f"{ROOT}/model.py", "work") is expected
+    place = found.often.every_step(f"{ROOT}/model.py", "work", ())
+    assert place is None or expected

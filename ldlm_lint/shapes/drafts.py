@@ -23,17 +23,24 @@ TEXTS: dict[str, Callable[[bytes], bool]] = {
 
 DRAFTS: dict[str, Callable[[Draft], bool]] = {
     "checkpoint-saved-by-every-rank": may_save,
-    "checkpoint-saves-live-state": may_keep_state,
     "evaluation-with-gradients": may_evaluate,
     "missing-activation-checkpointing": may_lack_checkpointing,
     "unbounded-checkpoints": may_number_saves,
 }
 """What the functions of a text have to be."""
 
+COSTLY: dict[str, Callable[[Draft], bool]] = {"checkpoint-saves-live-state": may_keep_state}
+"""As `DRAFTS`, where asking costs more than asking the tree: it pays if that saves the tree."""
+
 
 def possible_by_text(symbols: Iterable[str], data: bytes) -> frozenset[str]:
     """Of the rules whose words a file holds those that it may break by its text (in UTF-8)."""
-    left = {symbol for symbol in symbols if symbol not in TEXTS or TEXTS[symbol](data)}
-    asked = left & DRAFTS.keys()
+    left = frozenset(symbol for symbol in symbols if symbol not in TEXTS or TEXTS[symbol](data))
+    left = _left(left, DRAFTS, data)
+    return _left(left, COSTLY, data) if left <= COSTLY.keys() else left
+
+
+def _left(symbols: frozenset[str], conditions: dict[str, Callable[[Draft], bool]], data: bytes) -> frozenset[str]:
+    asked = symbols & conditions.keys()
     draft = draft_of(data) if asked else None
-    return frozenset(left if draft is None else {symbol for symbol in left if symbol not in asked or DRAFTS[symbol](draft)})
+    return symbols if draft is None else symbols - {symbol for symbol in asked if not conditions[symbol](draft)}

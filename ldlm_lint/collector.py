@@ -28,6 +28,7 @@ class Settled:
 
     pylint keeps its trees and what it has inferred from them, millions of objects, until its last file: going over all of
     them again and again is a fifth of its time. What comes and goes is collected as usual, and in the end everything is.
+    A run that was cut short is ended by the next one of the process.
     """
 
     def __init__(self) -> None:
@@ -35,6 +36,8 @@ class Settled:
 
     def begin(self) -> None:
         """Set aside what there is, and from now on what full collections leave; nothing where others have done so."""
+        if not self._begun and _set_aside in gc.callbacks:
+            _hand_back()
         if not self._begun and not gc.get_freeze_count():
             self._begun = True
             gc.freeze()
@@ -44,8 +47,13 @@ class Settled:
         """Hand everything back to the collector."""
         if self._begun:
             self._begun = False
-            gc.callbacks.remove(_set_aside)
-            gc.unfreeze()
+            _hand_back()
+
+
+def _hand_back() -> None:
+    with contextlib.suppress(ValueError):
+        gc.callbacks.remove(_set_aside)
+    gc.unfreeze()
 
 
 def _set_aside(phase: str, info: Mapping[str, int]) -> None:

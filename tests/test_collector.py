@@ -91,6 +91,15 @@ def test_what_others_have_set_aside_is_theirs() -> None:
         gc.unfreeze()
 
 
+def test_a_run_that_was_cut_short_is_ended_by_the_next_one(settled: Settled) -> None:
+    Settled().begin()
+    left = weakref.ref(_Ring())
+    settled.begin()
+    settled.end()
+    gc.collect()
+    assert (gc.get_freeze_count(), left()) == (0, None)
+
+
 @pytest.mark.parametrize(("jobs", "aside"), [(1, True), (2, False)])
 def test_pylint_in_one_process_sets_aside_what_it_keeps(
     monkeypatch: pytest.MonkeyPatch, jobs: int, aside: bool

@@ -61,6 +61,11 @@ def join(homes: Iterable[Home]) -> Home:
     return HOST if seen == {HOST} else UNKNOWN
 
 
+def _never_on_device(node: nodes.NodeNG) -> bool:
+    """A text or ``None``: tensors leave a comparison with it to Python, which asks whether both are the same object."""
+    return isinstance(constant(node), str) or (isinstance(node, nodes.Const) and node.value is None)
+
+
 class Homes:
     """Answers for the expressions of one file; a tree is looked at only where it is asked for."""
 
@@ -100,7 +105,7 @@ class Homes:
             return HOST if node.op == "not" else self.of(node.operand, depth)
         if isinstance(node, nodes.Compare):
             sides = [node.left, *(one for _, one in node.ops)]
-            if node.ops[0][0] in ("is", "is not", "in", "not in") or any(isinstance(constant(one), str) for one in sides):
+            if node.ops[0][0] in ("is", "is not", "in", "not in") or any(_never_on_device(one) for one in sides):
                 return HOST
             return join(self.of(one, depth) for one in sides)
         if isinstance(node, nodes.BoolOp):

@@ -20,7 +20,7 @@ _RARE_NAME = lazily(
     r"|display|record|checkpoint|val|test)|(log|print|report|save|eval|vis|plot|record)_(now|this|step|iter|flag)"
     r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
     r"|benchmark\w*|sanity\w*|dry_?run|trac(e|ing)|scripting|onnx\w*|export\w*|dump\w*|visuali[sz]e\w*|first|last"
-    r"|final|finished|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every",
+    r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every",
     re.I,
 )
 _TROUBLE = lazily(
@@ -33,12 +33,13 @@ _EVALUATION_WORD = lazily(
 )
 _TRAINING_WORD = lazily(r"^(is_)?train(ing|_mode)?$")
 _COUNTER = lazily(
-    r"(^|_)(itr|it|epochs?|batch_?(idx|id)|idx|index|i|n|count|counter|batch)(_|\d|$)|step|iter|updates",
+    r"(^|_)(itr|it|ticks?|epochs?|batch_?(idx|id)|idx|index|i|n|count|counter|batch)(_|\d|$)|step|iter|updates",
     re.I,
 )
 _TIME = lazily(
     r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
 )
+_INTERVAL = lazily(r"(^|_)(every\w*|interval|freq\w*|period|per|seconds|secs)(_|$)", re.I)
 _BEST = lazily(r"(^|_)(best|patience)", re.I)
 _EXITS = {"exit", "_exit", "abort", "quit"}
 _CACHE = "_ldlm_rare"
@@ -180,7 +181,8 @@ def _holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
         return _holds_rarely(test.operand, not truth, depth)
     if isinstance(test, nodes.BoolOp):
         parts = [_holds_rarely(one, truth, depth) for one in test.values]
-        return any(parts) if (test.op == "and") == truth else all(parts)
+        # ``done or step % n == 0``: what the interval is relaxed by is the exception.
+        return any(parts) if (test.op == "and") == truth else all(parts) or any(_is_due(one, truth) for one in test.values)
     if isinstance(test, nodes.NamedExpr):
         return _holds_rarely(test.value, truth, depth)
     if isinstance(test, nodes.BinOp):
@@ -218,13 +220,12 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
     """``step % n == 0``, ``step == n``, ``step in saved``, ``phase == "val"``, ``now - last > 30``."""
     operator, right = test.ops[0]
     sides = (test.left, right)
-    for side in sides:
-        if isinstance(side, nodes.BinOp) and side.op == "%" and _is_interval(side):
-            return truth == (operator in ("==", "<", "<=", "in"))
+    if _intervals(test):
+        return _is_due(test, truth)
     if any(_is_evaluation_text(side) for side in sides):
         return truth == (operator in ("==", "is", "in"))
     if not truth:
-        return operator == "!=" and any(map(_is_counter, sides))
+        return (operator == "!=" and any(map(_is_counter, sides))) or (operator in ("<", "<=") and _is_deadline(test))
     if re.search(r"is_?(nan|inf)\b", test.as_string()):
         return True
     names = {last_name(one) for side in sides for one in nodes_of(side, (nodes.Name, nodes.Attribute))}
@@ -232,10 +233,33 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return False
     if any(map(_BEST.search, names)) or (operator in (">", ">=", "<") and any(map(_TIME.search, names))):
         return True
+    if operator in (">", ">=") and _is_deadline(test):
+        return True
     if operator in ("==", "in"):
         return _is_counter(test.left) or _is_counter(right)
     limit = constant(right)
     return operator in ("<", "<=") and isinstance(limit, int) and _is_counter(test.left)
+
+
+def _intervals(test: nodes.NodeNG) -> bool:
+    """Whether a condition compares a counter modulo an interval."""
+    sides = (test.left, test.ops[0][1]) if isinstance(test, nodes.Compare) else ()
+    return any(isinstance(one, nodes.BinOp) and one.op == "%" and _is_interval(one) for one in sides)
+
+
+def _is_due(test: nodes.NodeNG, truth: bool) -> bool:
+    """``step % n == 0``, or ``step % n != 0`` where it is not ``truth``."""
+    return _intervals(test) and truth == (test.ops[0][0] in ("==", "<", "<=", "in"))
+
+
+def _is_deadline(test: nodes.Compare) -> bool:
+    """``seen < last + per_tick``, ``now - last < every``: how far something has come since the last time."""
+    left, right = test.left, test.ops[0][1]
+    since = (right, "+"), (left, "-")
+    names = {last_name(one) for side in (left, right) for one in nodes_of(side, (nodes.Name, nodes.Attribute))}
+    return any(isinstance(one, nodes.BinOp) and one.op == sign for one, sign in since) and any(
+        _INTERVAL.search(name) or _TIME.search(name) for name in names
+    )
 
 
 def _is_counter(node: nodes.NodeNG) -> bool:

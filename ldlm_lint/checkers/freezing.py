@@ -263,7 +263,21 @@ def _is_new(target: nodes.NodeNG) -> bool:
     origins = [loop for one in names if (loop := _loop_of(one)) is not None]
     names += [one for origin in origins for one in nodes_of(origin, nodes.Name)]
     values = [getattr(binding.parent, "value", None) for one in names for binding in bindings(one)]
-    return any(isinstance(value, nodes.Call) and MAKES.search(_last_name(value.func)) for value in values)
+    made = any(isinstance(value, nodes.Call) and MAKES.search(_last_name(value.func)) for value in values)
+    return made or _is_new_parameter(target)
+
+
+def _is_new_parameter(target: nodes.NodeNG) -> bool:
+    """An attribute that the same function binds to a parameter: a table that has grown is made anew, not switched."""
+    text = target.as_string()
+    return any(
+        one.as_string() == text
+        and one.lineno < target.lineno
+        and isinstance(value := getattr(one.parent, "value", None), nodes.Call)
+        and qualified(value.func) <= _PARAMETER_CLASSES
+        for one in nodes_of(function_of(target), nodes.AssignAttr)
+        if one.attrname == getattr(target, "attrname", None)
+    )
 
 
 def _origin(target: nodes.NodeNG) -> str:

@@ -288,10 +288,15 @@ def shown(group: Group) -> str:
     sync = group.first
     text = sync.node.as_string()
     if len(text) > 48 or "\n" in text:
-        text = f"….{last_name(sync.node.func)}()" if isinstance(sync.node, nodes.Call) else "a tensor"
+        text = _shortened(sync.node) if isinstance(sync.node, nodes.Call) else "a tensor"
     text = f"the condition `{text}`" if sync.branches else f"`{text}`"
     count = len({one.node.lineno for one in group.others} - {sync.node.lineno})
     return text if not count else f"{text} (and {count} more beside it)"
+
+
+def _shortened(call: nodes.Call) -> str:
+    name = last_name(call.func)
+    return f"….{name}()" if isinstance(call.func, nodes.Attribute) else f"{name}(…)"
 
 
 __all__ = ["Group", "Sync", "Syncs", "shown"]

@@ -269,11 +269,17 @@ def _is_counter(node: nodes.NodeNG) -> bool:
 
 
 def _is_interval(modulo: nodes.BinOp) -> bool:
-    """A counter modulo an interval that is not that of gradient accumulation."""
+    """A counter modulo an interval that is not that of gradient accumulation; a multiple of that one is."""
     if isinstance(modulo.left, nodes.Const):
         return False
     size = constant(modulo.right)
-    return not (isinstance(size, int) and size <= 2) and _ACCUMULATION.search(modulo.right.as_string()) is None
+    steps = [one for one in _factors(modulo.right) if not isinstance(one, nodes.Const)] or [modulo.right]
+    return not (isinstance(size, int) and size <= 2) and any(_ACCUMULATION.search(one.as_string()) is None for one in steps)
+
+
+def _factors(node: nodes.NodeNG) -> list[nodes.NodeNG]:
+    times = isinstance(node, nodes.BinOp) and node.op == "*"
+    return [*_factors(node.left), *_factors(node.right)] if times else [node]
 
 
 def _is_evaluation_text(node: nodes.NodeNG) -> bool:

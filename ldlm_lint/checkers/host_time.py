@@ -45,7 +45,7 @@ _BRANCHES = "decide on the device (torch.where), or once per interval"
 _READ_LATER = "the sum becomes a tensor, and what reads it must call .item() there"
 _CLOCK = lazily(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
 _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
-_NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|\bmust\b|work-?around|correctness|undefined", re.I)
+_NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|important|\bmust\b|work-?around|correctness|undefined", re.I)
 _REASONS = {
     CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
     "stay cached",

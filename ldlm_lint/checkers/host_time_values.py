@@ -167,6 +167,8 @@ class Homes:
             target = target.parent
         owner = target.parent
         if isinstance(owner, nodes.Arguments):
+            if self._is_rebound(use):
+                return HOST
             return remembered(binding, ("home",), lambda: _of_parameter(owner, binding))
         if isinstance(owner, (nodes.For, nodes.Comprehension)):
             return self._of_loop(owner, binding, index, depth)
@@ -211,6 +213,14 @@ class Homes:
         """``batch = next(batches)`` and a move to the device behind it: it came from the host."""
         taken = isinstance(value, nodes.Call) and last_name(value.func) in ("next", "get_batch", "__next__")
         return taken and binding.name in self._moved_in(function_of(binding))
+
+    def _is_rebound(self, use: nodes.Name) -> bool:
+        """``batch = to_device(batch)`` behind the use of a parameter: until then it lies on the host."""
+        function = function_of(use)
+        return use.name in self._moved_in(function) and any(
+            isinstance(one.parent, nodes.Assign) and one.lineno > use.lineno and use.name in moved_roots(one.parent)
+            for one in bindings(use)
+        )
 
     def _of_call(self, node: nodes.Call, depth: int) -> Home:
         names = qualified(node.func)

@@ -18,6 +18,7 @@ from ldlm_lint.python.walks import nodes_of
 _ACCUMULATION = lazily(r"accum|micro|(^|_)(grad_)?acc(_|\b)|gas\b|num_items|virtual", re.I)
 _FACTORS = lazily(r"scal|inv|recip|norm|frac|factor|accum|micro|world|batch|(^|_)bsz?$", re.I)
 _PER_SAMPLE = lazily(r"\.sum\(|\.size\(|\.shape|\blen\(|\.numel\(|\.mean\(|\.ndim|\.max\(|\.clamp\(|\.item\(|\.norm\(|\.std\(")
+_SIZES = lazily(r"\blen\(|\.shape\b|\.size\(|\.numel\(|\.nelement\(")
 _COUNTED = lazily(r"\blen\(|steps|ceil|total|num_|n_|size|samples|tokens|epoch|iters|time|elapsed|\bbs\b", re.I)
 _DIVIDES = frozenset({"div", "div_", "true_divide", "true_divide_", "_foreach_div_", "divide"})
 _MULTIPLIES = frozenset({"mul", "mul_", "_foreach_mul_"})
@@ -163,6 +164,8 @@ def _settles(node: nodes.NodeNG, count: nodes.NodeNG, words: re.Pattern[str]) ->
     """Whether an operation divides by the number of micro-batches, or may make up for it."""
     if any(_is_number(by, count, words) if divides else _is_factor(by, words) for divides, by in _scalings(node)):
         return True
+    if _is_share(node) or any(_is_share(by) for divides, by in _scalings(node) if not divides):
+        return True
     if not isinstance(node, nodes.Call) or "scale_loss" in last_name(node.func):
         return False
     if isinstance(node.func, nodes.Attribute) and node.func.attrname == "sum":
@@ -170,6 +173,17 @@ def _settles(node: nodes.NodeNG, count: nodes.NodeNG, words: re.Pattern[str]) ->
     given = [*node.args, *(keyword.value for keyword in node.keywords)]
     # A function that is told the number divides by it; one that gets the outputs of all micro-batches needs not.
     return any(words.search(one.as_string()) or _holds_all(one) for one in given)
+
+
+def _is_share(node: nodes.NodeNG) -> bool:
+    """``loss * len(part) / len(batch)``: the share of a micro-batch in its batch, which divides by their number and more."""
+    if isinstance(node, nodes.Name) and (value := only_binding(node)) is not None:
+        node = value
+    if not isinstance(node, nodes.BinOp) or node.op != "/" or not _SIZES.search(whole := node.right.as_string()):
+        return False
+    part = node.left.right if isinstance(node.left, nodes.BinOp) and node.left.op == "*" else node.left
+    text = part.as_string()
+    return isinstance(part, (nodes.Call, nodes.Subscript)) and text != whole and _SIZES.search(text) is not None
 
 
 def _holds_all(node: nodes.NodeNG) -> bool:

@@ -23,6 +23,10 @@ _RARE_NAME = lazily(
     r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every",
     re.I,
 )
+# What a caller asks for with a parameter, in every step or in few of them.
+_ASKED = lazily(
+    r"^(collect|gather|record|track|log|report)_(\w+_)?(metrics?|stats?|statistics|norms?|histograms?)$", re.I
+)
 _TROUBLE = lazily(
     r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken",
     re.I,
@@ -192,6 +196,8 @@ def _holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
     name = last_name(test.func if isinstance(test, nodes.Call) else test)
     if isinstance(test, nodes.Name) and depth < 2 and (values := _values_of(test)):
         return any(_holds_rarely(value, truth, depth + 1) for value in values) or (truth and _named_rare(name))
+    if truth and isinstance(test, nodes.Name) and _ASKED.search(name) and _is_parameter(test):
+        return True
     if not truth:
         return _TRAINING_WORD.search(name) is not None or _FINITE.search(name) is not None
     if isinstance(test, nodes.Call) and name in ("any", "all", "bool"):
@@ -209,6 +215,10 @@ def _is_trouble(name: str) -> bool:
 
 def _named_rare(name: str) -> bool:
     return _is_trouble(name) or bool(_RARE_NAME.search(name) or _EVALUATION_WORD.search(name))
+
+
+def _is_parameter(name: nodes.Name) -> bool:
+    return any(isinstance(one.parent, nodes.Arguments) for one in bindings(name))
 
 
 def _values_of(name: nodes.Name) -> list[nodes.NodeNG]:

@@ -63,13 +63,15 @@ def _is_settled(script: Code, total: str, parts: str) -> bool:
 
 
 def _number(script: Code, name: str, depth: int = 0) -> int | None:
-    """The number that a variable always has, as far as the script alone decides it."""
-    assigned = script.assigned(name)
-    if len(assigned) != 1 or assigned[0].append:
-        return None
-    if match := _ARITHMETIC.fullmatch(script.source.slice(assigned[0].value_span)):
+    """The number that a variable always has, whichever branch sets it, as far as the script alone decides it."""
+    numbers = {None if one.append else _assigned(script, one, depth) for one in script.assigned(name)}
+    return numbers.pop() if len(numbers) == 1 else None
+
+
+def _assigned(script: Code, assignment: Assignment, depth: int) -> int | None:
+    if match := _ARITHMETIC.fullmatch(script.source.slice(assignment.value_span)):
         return _evaluated(script, match[1], depth + 1) if depth < _DEPTH else None
-    found = assigned[0].values or ()
+    found = assignment.values or ()
     literal = len(found) == 1 and found[0].origin is Origin.LITERAL and found[0].text.isdecimal()
     return whole(found[0].text) if literal else None
 

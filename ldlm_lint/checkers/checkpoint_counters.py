@@ -79,7 +79,7 @@ def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
 
 def bound_values(node: nodes.Name) -> Iterator[nodes.NodeNG]:
     """What a name may hold where it is used: assigned, opened by a ``with``, or an element of the list it loops over."""
-    for binding in visible(node, node.name):
+    for binding in _within(node, visible(node, node.name)):
         parent = binding.parent
         if isinstance(parent, (nodes.Assign, nodes.AnnAssign)) and parent.value is not None:
             yield parent.value
@@ -87,6 +87,17 @@ def bound_values(node: nodes.Name) -> Iterator[nodes.NodeNG]:
             yield from (context.args[0] for context, target in parent.items if target is binding and _opens(context))
         elif isinstance(parent, nodes.For) and isinstance(parent.iter, nodes.Name):
             yield from _elements(parent.iter)
+
+
+def _within(node: nodes.Name, binders: list[nodes.NodeNG]) -> list[nodes.NodeNG]:
+    """Inside of a ``with`` that binds a name, what bound it before counts no more."""
+    openings = [one.parent for one in binders if isinstance(one.parent, nodes.With)]
+    inside = (one for one in node.node_ancestors() if one in openings) if openings else ()
+    statement = node.statement()
+    innermost = next((one for one in inside if one is not statement), None)
+    if innermost is None:
+        return binders
+    return [one for one in binders if one.parent is innermost or any(up is innermost for up in one.node_ancestors())]
 
 
 def _opens(context: nodes.NodeNG) -> bool:

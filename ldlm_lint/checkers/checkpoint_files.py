@@ -24,7 +24,7 @@ from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.checkpoint_words import COUNTER, SAVE_HELPER, SAVE_METHODS
-from ldlm_lint.python.names import last_name, qualified
+from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
@@ -36,7 +36,10 @@ if TYPE_CHECKING:
 
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
-_BY_PRODUCT = lazily(r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output")
+_BY_PRODUCT = lazily(
+    r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output"
+    r"|(^|_)(val|valid|validation|test)(_|$)"
+)
 _STATE = lazily(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
 _REASON = "older checkpoints are deleted during the run"
 
@@ -202,7 +205,17 @@ def _keep_fix(source: Source, call: nodes.Call, name: str, keep: int) -> Fix | N
 
 
 def _is_save_method(node: nodes.Call) -> bool:
-    return isinstance(node.func, nodes.Attribute) and node.func.attrname in SAVE_METHODS
+    return (
+        isinstance(node.func, nodes.Attribute)
+        and node.func.attrname in SAVE_METHODS
+        and not _is_imported_module(node.func.expr)
+    )
+
+
+def _is_imported_module(node: nodes.NodeNG) -> bool:
+    """``import utils``: what is called of it is a function of the project, which takes its path anywhere."""
+    found = bindings(node) if isinstance(node, nodes.Name) else []
+    return bool(found) and all(isinstance(one, nodes.Import) for one in found)
 
 
 def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
@@ -211,6 +224,7 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
         return Arguments(node, ("obj", "f"))["f"].node
     if _is_save_method(node):
         return node.args[0] if node.args else None
+    # The function of a module may have the name of such a method.
     last = last_name(node.func)
     if not SAVE_HELPER.search(last):
         return None

@@ -18,7 +18,8 @@ _COMPUTES = "_ldlm_computes"
 # What freezes a model: ``for p in model.parameters(): p.requires_grad = False`` and the like, by the last part of its name.
 _SWITCHED = ".requires_grad_(False)"
 _LOOP = lazily(
-    r"in (\w+)(?=(?:\.module)?\.(?:named_)?parameters\(\)\s*:\s*(?:#[^\n]*\s*)?[^\n]*requires_grad(?:_\(|\s*=\s*)False)"
+    r"in (?:\w+\.)*?(\w+)(?=(?:\.module)?\.(?:named_)?parameters\(\)\s*:\s*(?:#[^\n]*\s*)?"
+    r"[^\n]*requires_grad(?:_\(|\s*=\s*)False)"
 )
 _METHOD = lazily(r"(\w+)(?=(?:\.module)?(?:(?:\.eval\(\))?\.requires_grad_\(False\)|\.freeze\(\)))")
 _FUNCTION = lazily(r"freeze\w*\(\s*(\w+)(?:\.module)?\s*\)")

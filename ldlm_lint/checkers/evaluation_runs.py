@@ -114,26 +114,23 @@ def _run_of(call: nodes.Call, root: str, direct: bool, owner: nodes.NodeNG, lear
     if shown is None and any(mode and name == root for _, name, mode in switches(owner)):
         return None
     needs = _needs(owner, shown) if not loops else ()
-    if shown is None and not _stands_in_module_class(owner):
+    # What calls itself is a model, too, whatever file its base class stands in.
+    of_model = root == "self" or _stands_in_module_class(owner)
+    if shown is None and not of_model:
         shown = evaluates_elsewhere(call, root, owner)
     if shown is not None:
         once = isinstance(owner, nodes.Module) and not loops
         return None if once else Run(call, root, owner, tuple(loops), direct, shown, False, needs)
     if isinstance(owner, nodes.Module) or not loops or not _imports_torch(owner.root()):
         return None
-    if _is_evaluation(owner) and not _stands_in_module_class(owner):
+    if _is_evaluation(owner) and not of_model:
         # A prediction may be a part of a loss, too.
         needs = ("apart",) if _PREDICTS.search(words_of(owner.name)) else ()
-    elif direct and _is_given(root, owner) and _may_be_evaluated(owner):
+    elif direct and _is_given(root, owner) and (not of_model or RUNS.search(owner.name)):
         needs = ("mode",)
     else:
         return None
     return Run(call, root, owner, tuple(loops), direct, None, False, needs)
-
-
-def _may_be_evaluated(owner: nodes.FunctionDef) -> bool:
-    """Whether callers may run a function to evaluate; the methods of a model that are not called so belong to both."""
-    return not _stands_in_module_class(owner) or bool(RUNS.search(owner.name))
 
 
 def _needs(owner: nodes.NodeNG, shown: nodes.Call | None) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Recording:
             return False
         callers = list(self._callers(path, scope))
         if not callers:
-            return self._is_off_by_name(path, scope)
+            return self._is_off_by_name(path, scope, depth)
         return not any(self._is_open(caller, call, depth) for caller, call in callers)
 
     def _is_open(self, path: str, call: CallSite, depth: int) -> bool:
@@ -50,7 +50,7 @@ class Recording:
             if caller != path or call.scope != scope:
                 yield caller, call
 
-    def _is_off_by_name(self, path: str, scope: str) -> bool:
+    def _is_off_by_name(self, path: str, scope: str, depth: int) -> bool:
         """Where no call is resolved: a call of that name turns gradients off, or the function is handed to somebody."""
         name = scope.rpartition(".")[2]
         method = re.compile(rb"\." + name.encode() + rb"[ \t]*\(")
@@ -63,7 +63,8 @@ class Recording:
         others = (one for one, data in texts if name.encode() in data and method.search(data))
         calls = ((other, call) for other in others for call in self._project.flow(other).calls)
         return any(
-            call.callee.name.rpartition(".")[2] == name and not self._is_open(other, call, _DEPTH) for other, call in calls
+            call.callee.name.rpartition(".")[2] == name and not self._is_open(other, call, max(depth, _DEPTH - 1))
+            for other, call in calls
         )
 
     def differentiates_in(self, path: str, scope: str, loops: set[int]) -> bool:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _DEPTH = 4
 _LINE = lazily(rb"[^\n]*(?:\n|\Z)")
 _STEP_FUNCTION = lazily(
-    r"^_*(forward|forward_step|training_step|(train|training)_(step|batch|iter|iteration)\w*"
+    r"^_*(forward|forward_step|training_step"
+    # ``train_iters`` runs many of them.
+    r"|(train|training)_(?!(steps|batches|iters|iterations)(_|$))(step|batch|iter)\w*"
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
     r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
 )

@@ -28,7 +28,8 @@ _ASKED = lazily(
     r"^(collect|gather|record|track|log|report)_(\w+_)?(metrics?|stats?|statistics|norms?|histograms?)$", re.I
 )
 _TROUBLE = lazily(
-    r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken",
+    r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken"
+    r"|expired|dead($|_)",
     re.I,
 )
 _FINITE = lazily(r"finite|valid($|_)|is_ok|healthy", re.I)
@@ -36,6 +37,7 @@ _EVALUATION_WORD = lazily(
     r"(^|_)(eval\w*|val|valid|validation|validate|validating|test|testing|infer\w*|predict)(_|$)", re.I
 )
 _TRAINING_WORD = lazily(r"^(is_)?train(ing|_mode)?$")
+_ONCE_SET = lazily(r"(^|_)(inited|initiali[sz]ed)(_|$)")
 _COUNTER = lazily(
     r"(^|_)(itr|it|ticks?|epochs?|batch_?(idx|id)|idx|index|i|n|count|counter|batch)(_|\d|$)|step|iter|updates",
     re.I,
@@ -199,7 +201,7 @@ def _holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
     if truth and isinstance(test, nodes.Name) and _ASKED.search(name) and _is_parameter(test):
         return True
     if not truth:
-        return _TRAINING_WORD.search(name) is not None or _FINITE.search(name) is not None
+        return bool(_TRAINING_WORD.search(name) or _FINITE.search(name) or _ONCE_SET.search(name))
     if isinstance(test, nodes.Call) and name in ("any", "all", "bool"):
         inner = test.args[0] if test.args else getattr(test.func, "expr", None)
         return inner is not None and _TROUBLE.search(inner.as_string()) is not None
@@ -232,8 +234,10 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
     sides = (test.left, right)
     if _intervals(test):
         return _is_due(test, truth)
-    if any(_is_evaluation_text(side) for side in sides):
+    if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test):
         return truth == (operator in ("==", "is", "in"))
+    if _is_other_device(test, "cuda"):
+        return truth == (operator in ("!=", "is not", "not in"))
     if not truth:
         return (operator == "!=" and any(map(_is_counter, sides))) or (operator in ("<", "<=") and _is_deadline(test))
     if re.search(r"is_?(nan|inf)\b", test.as_string()):
@@ -295,6 +299,15 @@ def _factors(node: nodes.NodeNG) -> list[nodes.NodeNG]:
 def _is_evaluation_text(node: nodes.NodeNG) -> bool:
     value = constant(node)
     return isinstance(value, str) and _EVALUATION_WORD.search(value) is not None
+
+
+def _is_other_device(test: nodes.Compare, *kinds: str) -> bool:
+    """``x.device.type == "mps"``: what is done for another device is not done for the one that trains."""
+    sides = (test.left, test.ops[0][1])
+    words = (constant(one) for one in sides)
+    return any(isinstance(one, str) and one in (kinds or ("cpu", "mps")) for one in words) and any(
+        "device" in one.as_string() for one in sides
+    )
 
 
 def _runs_over_evaluation_data(loop: nodes.For) -> bool:

@@ -106,7 +106,8 @@ def _saves_by_name(node: ast.Call) -> bool:
     if not (node.args or node.keywords):
         return False
     name = last_name(node.func)
-    if isinstance(node.func, ast.Attribute) and name in SAVE_METHODS:
+    # What a name owns may be the function of a module, which takes its path anywhere.
+    if isinstance(node.func, ast.Attribute) and name in SAVE_METHODS and not isinstance(node.func.value, ast.Name):
         return bool(node.args) and _may_be_path(node.args[0])
     every = [*node.args, *(one.value for one in node.keywords)]
     return SAVE_HELPER.search(name) is not None and any(map(_may_be_path, every))

@@ -24,6 +24,11 @@ _DEVICE = Trait(
         *(b"device", b"xpu", b"npu", b"mps"),
     ),
 )
+_DIFFERENTIATES = Trait(lazily(rb"\.backward\("), (b".backward(",))
+_LEARNS = Trait(
+    lazily(rb"optim|\.step\(|Trainer|lightning|deepspeed|accelerat|colossalai|\blr\b|learning_rate|\btrain(?:_|ing|\()|_train\b"),
+    (b"optim", b".step(", b"Trainer", b"lightning", b"deepspeed", b"accelerat", b"colossalai", b"lr", b"rate", b"train"),
+)
 _PREDICTS = lazily(
     r"(^|/)(inference|infer|eval|evaluation|evaluate|serving|sampling|generation)(/|\.py$)"
     r"|/(eval|inference|infer|evaluate|generate|predict|sample|demo|convert|export)_[^/]*\.py$"
@@ -46,10 +51,15 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
     found = found or context.often.every_step(path, scope, [int(one) for one in lines.split(",") if one])
     if found is None and (itself or is_loss(scope)):
         found = _itself(context, path, scope)
-    if found is None:
+    if found is None or _only_differentiates(context.project, found[0]):
         return Verdict(False)
     where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+
+
+def _only_differentiates(project: Project, path: str) -> bool:
+    """A file with gradients that no weights follow: an attack, a saliency map, a check."""
+    return project.any_shows([path], _DIFFERENTIATES) and not project.any_shows([path], _LEARNS)
 
 
 def _counts_alone(context: Context, path: str, scope: str) -> bool:

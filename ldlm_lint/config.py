@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -143,13 +143,34 @@ def project_root(path: Path, note: Callable[[str, str], object] = lambda kind, p
 
     ``note`` is told of the looks at the file system, see `ldlm_lint.ignores.Note`.
     """
+    return marked_root(path, note) or (path if path.is_dir() else path.parent)
+
+
+def marked_root(path: Path, note: Callable[[str, str], object] = lambda kind, path: None) -> Path | None:
+    """As `project_root`, but None where no directory upwards is marked as that of a project."""
     start = path if path.is_dir() else path.parent
     for directory in (start, *start.parents):
         note("file", (directory / FILE_NAME).as_posix())
         note("exists", (directory / ".git").as_posix())
         if (directory / FILE_NAME).is_file() or (directory / ".git").exists():
             return directory
-    return start
+    return None
+
+
+def root_among(
+    path: Path, bases: Iterable[Path], note: Callable[[str, str], object] = lambda kind, path: None
+) -> Path:
+    """The root of the project of a file; where no directory is marked as one, the outermost of ``bases`` that holds the file.
+
+    What was unpacked or copied without its ``.git`` is one program all the same.
+    """
+    around = (base for base in bases if base in path.parents)
+    return marked_root(path, note) or min(around, key=lambda base: len(base.parts), default=path.parent)
+
+
+def may_be_project(folder: Path) -> bool:
+    """Whether a directory may be taken for a project's although nothing marks it: not all that a user or a machine has."""
+    return folder not in (Path(folder.anchor), Path(os.path.expanduser("~")))
 
 
 def looked_at(start: Path, explicit: Path | None = None) -> Iterator[tuple[str, str]]:

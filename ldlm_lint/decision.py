@@ -84,7 +84,7 @@ def _decided(
     progress: Progress | None,
 ) -> Decision:
     found = discovered(paths, config, Path(config.root) if config.root else base, overlay, session)
-    projects = Projects([path.as_posix() for path, _ in found.files], config, overlay, session)
+    projects = Projects([path.as_posix() for path, _ in found.files], config, overlay, session, paths)
     results = lint_files(found.files, config, overlay, projects, session=session, jobs=jobs, progress=progress)
     findings = tuple(once(decide_all(results, config, projects)))
     found_in = {finding.span.path for finding in findings}

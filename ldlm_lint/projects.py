@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import Clock, apart
-from ldlm_lint.config import Config, project_root
+from ldlm_lint.config import Config, may_be_project, root_among
 from ldlm_lint.discover import discover, kind_of_name
 from ldlm_lint.source import Kind
 
@@ -24,24 +25,30 @@ class Projects:
     """What a run knows of the projects that its files belong to.
 
     ``linted`` are the paths of the files of the run (absolute, forward slashes), ``overlay`` contents that are not on disk
-    yet, ``session`` what earlier runs remember.
+    yet, ``session`` what earlier runs remember, ``named`` the files and directories that the run was asked for.
     """
 
     def __init__(
-        self, linted: Sequence[str], config: Config, overlay: Mapping[str, bytes], session: Session | None = None
+        self,
+        linted: Sequence[str],
+        config: Config,
+        overlay: Mapping[str, bytes],
+        session: Session | None = None,
+        named: Sequence[Path] = (),
     ) -> None:
         self._linted = linted
         self._config = config
         self._overlay = overlay
         self._session = session
+        self._named = named
         self._roots: dict[str, str] = {}
         self._clocks: dict[str, Clock] = defaultdict(Clock)
         self._flows: Flows | None = None
         self._contexts: dict[str, Context] = {}
 
-    def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Config, Mapping[str, bytes]]]:
+    def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Config, Mapping[str, bytes], None, Sequence[Path]]]:
         """Another process makes its own, and learns nothing of the session."""
-        return Projects, (self._linted, self._config, self._overlay)
+        return Projects, (self._linted, self._config, self._overlay, None, self._named)
 
     @property
     def known(self) -> Iterable[Context]:
@@ -102,11 +109,17 @@ class Projects:
                 # What fails here fails again, and is reported, where the project is asked about a finding.
                 return True
 
+    @cached_property
+    def _bases(self) -> list[Path]:
+        """What stands for a project where none is marked: the directories that were named, else what holds all that was."""
+        folders = [path for path in self._named if path.is_dir()]
+        return folders or [base for base in (Path(self._config.root),) if may_be_project(base)]
+
     def _root_of(self, path: str) -> str:
         folder = path.rpartition("/")[0]
         if folder not in self._roots:
-            found = project_root(Path(path)) if self._session is None else project_root(Path(path), self._session.note)
-            self._roots[folder] = found.as_posix()
+            notes = () if self._session is None else (self._session.note,)
+            self._roots[folder] = root_among(Path(path), self._bases, *notes).as_posix()
         return self._roots[folder]
 
     def _context(self, root: str) -> Context:

@@ -24,7 +24,7 @@ from ldlm_lint.cache.session import opened
 from ldlm_lint.checkers import symbols_of
 from ldlm_lint.checkers.messages import add_message, message_definitions
 from ldlm_lint.collector import Settled, at_our_pace
-from ldlm_lint.config import Config, project_root
+from ldlm_lint.config import Config, may_be_project, project_root, root_among
 from ldlm_lint.discover import discover
 from ldlm_lint.linting import Overlay, lint_file, source_of
 from ldlm_lint.model import FileResult, Finding, Report, Severity
@@ -92,7 +92,7 @@ class ProjectChecker(BaseChecker):
         if node.file_bytes is not None:
             # What stdin holds takes the place of the file.
             self._texts[path.as_posix()] = bytes(node.file_bytes)
-        project = self._project(project_root(path))
+        project = self._project(_root_of(path))
         visit = self._visited[path.as_posix()] = project.visit(path.as_posix(), self._texts)
         result = visit.result
         if not any(finding.rule in _BROKEN for finding in result.findings):
@@ -124,7 +124,7 @@ class ProjectChecker(BaseChecker):
     def _report_projects(self, visited: Mapping[str, _Visit]) -> None:
         files: dict[Path, dict[str, _Visit]] = defaultdict(dict)
         for path, visit in visited.items():
-            files[project_root(Path(path))][path] = visit
+            files[_root_of(Path(path))][path] = visit
         if not files:
             files[project_root(Path.cwd())] = {}
         # The state of the last module would answer for the lines of every other file.
@@ -170,6 +170,12 @@ class _Visit(NamedTuple):
     content: str
     new: bool
     wide: bool
+
+
+def _root_of(path: Path) -> Path:
+    """The root of a file's project; where none is marked, the directory that pylint runs in is taken for one."""
+    here = Path.cwd()
+    return root_among(path, [here] if may_be_project(here) else [])
 
 
 def _enables(path: str, texts: Overlay) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING
-from ldlm_lint.python.names import last_name
+from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around
 from ldlm_lint.python.scopes import visible
@@ -132,10 +132,17 @@ def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
         yield from counters_in(node.func.expr, depth + 1)
 
 
+def _is_one_text(node: nodes.Name) -> bool:
+    """``epoch_name = "last"``, whatever it is called."""
+    values = [getattr(one.parent, "value", None) for one in bindings(node)]
+    return bool(values) and all(one is not None and is_text(one) for one in values)
+
+
 def identifiers(node: nodes.NodeNG) -> Iterator[str]:
     """The variable names of an expression that counts; a call in it (``strftime``) is no counter."""
     if isinstance(node, nodes.Name):
-        yield node.name
+        if not _is_one_text(node):
+            yield node.name
     elif isinstance(node, nodes.Attribute):
         yield node.attrname
     elif isinstance(node, nodes.BinOp) and node.op != "%":

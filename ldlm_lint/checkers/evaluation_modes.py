@@ -24,6 +24,8 @@ _LOOP = lazily(
 _METHOD = lazily(r"(\w+)(?=(?:\.module)?(?:(?:\.eval\(\))?\.requires_grad_\(False\)|\.freeze\(\)))")
 _FUNCTION = lazily(r"freeze\w*\(\s*(\w+)(?:\.module)?\s*\)")
 _TARGET = lazily(r"([\w.]+)\s*=(?=.*\.requires_grad_\(False\))")
+# What is copied from a frozen model is frozen as well.
+_COPY = lazily(r"([\w.]+)\s*=\s*(?:copy\.)?deepcopy\(\s*([\w.]+?)(?:\.module)?\s*\)")
 _FOR_INFERENCE = ("optimize_for_inference", "init_inference", "jit.freeze", "onnxruntime", "optimum.")
 
 
@@ -128,6 +130,10 @@ def _frozen(text: str) -> tuple[frozenset[str], frozenset[str]]:
         if _SWITCHED in line or ".freeze()" in line:
             names += _METHOD.findall(line)
             targets += _TARGET.findall(line)
+        elif "deepcopy(" in line:
+            # Only what was frozen before: a line further down freezes no copy.
+            copies = _COPY.findall(line)
+            targets += [copy for copy, of in copies if of in targets or of.rpartition(".")[2] in names]
     return frozenset(names), frozenset(ending for one in targets for ending in _endings(one))
 
 

@@ -29,16 +29,17 @@ _EPOCHS = lazily(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
 _ONCE = lazily(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
 _ACCUMULATION = lazily(rb"accum|micro", re.I)
-_DISTRIBUTED = Trait(
+_WRAPS = Trait(
     lazily(
-        rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|init_process_group|\bAccelerator\b"
+        rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|\bAccelerator\b"
         rb"|deepspeed|lightning|colossalai|horovod|\bTrainer\("
     ),
     (
-        *(b"DistributedDataParallel", b"DDP", b"FullyShardedDataParallel", b"fully_shard", b"init_process_group"),
+        *(b"DistributedDataParallel", b"DDP", b"FullyShardedDataParallel", b"fully_shard"),
         *(b"Accelerator", b"deepspeed", b"lightning", b"colossalai", b"horovod", b"Trainer("),
     ),
 )
+_GROUP = Trait(lazily(rb"init_process_group"), (b"init_process_group",))
 
 Place = tuple[str, int]
 """A file and a line of it."""
@@ -141,8 +142,15 @@ class Steps:
         return None
 
     def distributed(self, path: str) -> bool:
-        """Whether a training that a file takes part in may run on several processes."""
-        return self._project.any_shows(self._project.trainings_of(path), _DISTRIBUTED)
+        """Whether a training that a file takes part in may wrap its model for several processes.
+
+        Where it only forms a group, what it imports may wrap it; by itself a group has no part in a model's gradients.
+        """
+        project = self._project
+        trainings = project.trainings_of(path)
+        if project.any_shows(trainings, _WRAPS):
+            return True
+        return project.any_shows(trainings, _GROUP) and project.any_shows(project.reach_of_all(trainings), _WRAPS)
 
     def _is_step_loop(self, path: str, scope: str, line: int) -> bool:
         """Whether each pass of a loop computes gradients once, itself or through a call; a loop of epochs does not."""

@@ -11,6 +11,9 @@ EVALUATION = lazily(
     r"|predict\w*|generate\w*|sample|benchmark\w*|visuali[sz]e\w*|plot\w*|export\w*|save\w*|dump\w*|load\w*)$"
 )
 EVALUATOR = lazily(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er")
+# What runs a model that was exported: nothing learns through it.
+RUNTIMES = {"onnxruntime", "tensorrt", "openvino", "coremltools", "tflite_runtime"}
+RUNTIME_CALLS = {"InferenceSession", "deserialize_cuda_engine", "readNetFromONNX"}
 
 
 @functools.lru_cache(4096)

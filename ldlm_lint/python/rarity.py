@@ -7,7 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR
+from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR, RUNTIME_CALLS, RUNTIMES
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.values import constant
@@ -85,16 +85,33 @@ def _is_rare_statement(statement: nodes.NodeNG) -> bool:
 
 
 def in_evaluation(node: nodes.NodeNG) -> bool:
-    """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves."""
+    """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves.
+
+    A class that opens a runtime which only predicts does so, too.
+    """
     while node.__class__ not in _OWNERS:
         node = node.parent
     if isinstance(node, nodes.Module):
         return False
     known: bool | None = node.__dict__.get(_EVALUATES)
     if known is None:
-        name = EVALUATOR if isinstance(node, nodes.ClassDef) else EVALUATION
-        known = node.__dict__[_EVALUATES] = name.search(node.name) is not None or in_evaluation(node.parent)
+        is_class = isinstance(node, nodes.ClassDef)
+        named = (EVALUATOR if is_class else EVALUATION).search(node.name) is not None
+        known = named or (is_class and _opens_a_runtime(node)) or in_evaluation(node.parent)
+        node.__dict__[_EVALUATES] = known
     return known
+
+
+def _opens_a_runtime(owner: nodes.ClassDef) -> bool:
+    return any(
+        one.attrname in RUNTIME_CALLS if isinstance(one, nodes.Attribute) else _imports_a_runtime(one)
+        for one in nodes_of(owner, (nodes.Attribute, nodes.Import, nodes.ImportFrom))
+    )
+
+
+def _imports_a_runtime(node: nodes.Import | nodes.ImportFrom) -> bool:
+    modules = [node.modname] if isinstance(node, nodes.ImportFrom) else [name for name, _ in node.names]
+    return any(one.partition(".")[0] in RUNTIMES and "training" not in one for one in modules)
 
 
 def _guards(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:

@@ -48,11 +48,13 @@ _ROTATION = (
     *(b"total_limit", b"max_keep", b"keep_last", b"keep_latest", b"max_to_keep", b"keep_checkpoint", b"num_to_keep", b"save_top_k"),
     *(b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint", b"cleanup_checkpoint", b"cleanup_old", b"remove_old"),
     *(b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"num_keep", b"save_last_n", b"keep_every"),
+    *(b"rm_checkpoint", b"rm_ckpt", b"remove_ckpt", b"delete_checkpoint", b"delete_ckpt", b"prune_ckpt", b"rotate_ckpt", b"clean_ckpt"),
 )
-_KEEP_N = lazily(rb"keep_n\b")
+_KEEP_N = lazily(rb"keep_n(?:\b|_)")
 _ROTATION_WORDS = (
     *(b"keep", b"total_limit", b"save_top_k", b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint"),
-    *(b"cleanup_", b"remove_old", b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"save_last_n"),
+    *(b"cleanup_", b"remove_old", b"delete_old", b"prune_c", b"n_saved", b"clean_c", b"save_last_n", b"rotate_ckpt"),
+    *(b"rm_c", b"remove_ckpt", b"delete_c"),
 )
 # What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others.
 _OWN_ROTATION = lazily(

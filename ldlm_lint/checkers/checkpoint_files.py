@@ -98,7 +98,7 @@ class CheckpointFilesChecker(LdlmChecker):
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
         counters = sorted({*counters_in(target), *loop_counters(node, target)})
-        if not counters or _only_at_milestones(node, counters) or _is_by_product(node) or is_rotated(node, target):
+        if not counters or _only_at_milestones(node, counters) or _is_by_product(node) or is_rotated(node, target) or _ends_loop(node):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
@@ -168,6 +168,20 @@ def _only_at_milestones(node: nodes.Call, counters: list[str]) -> bool:
             return False
         if isinstance(parent, nodes.If) and _is_milestone(parent.test, counters):
             return True
+    return False
+
+
+def _ends_loop(node: nodes.Call) -> bool:
+    """``if last_step: save(step); break`` in a loop that nothing repeats: it saves once."""
+    child: nodes.NodeNG = node
+    for parent in node.node_ancestors():
+        if isinstance(parent, (nodes.For, nodes.While, nodes.FunctionDef)):
+            return False
+        if isinstance(parent, nodes.If):
+            block = parent.body if child in parent.body else parent.orelse
+            if child in block and isinstance(block[-1], nodes.Break):
+                return len(loops_around(node)) == 1
+        child = parent
     return False
 
 

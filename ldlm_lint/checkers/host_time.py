@@ -46,6 +46,8 @@ _READ_LATER = "the sum becomes a tensor, and what reads it must call .item() the
 _CLOCK = lazily(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
 _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
 _NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|important|\bmust\b|work-?around|correctness|undefined", re.I)
+# What the author knows of a value: ``# cpu tensors, so these ops are cheap``.
+_ON_HOST = lazily(r"\b(cpu|host) tensors?\b|\b(already|is|are|lives?) on (the )?(cpu|host)\b", re.I)
 _REASONS = {
     CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
     "stay cached",
@@ -79,6 +81,9 @@ class HostTimeChecker(LdlmChecker):
             self._check_call(DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP, node)
 
     def _report_group(self, group: Group) -> None:
+        span = self.span(group.first.node)
+        if _ON_HOST.search(remark_at(self.source, span.start, span.end)):
+            return
         self.report(
             HOST_SYNC_IN_TRAINING_LOOP,
             group.first.node,
@@ -184,6 +189,9 @@ def _measures(node: nodes.Call) -> bool:
     if last_name(node.func) != "synchronize" or not isinstance(node.parent, nodes.Expr):
         return False
     statement = node.statement()
+    while isinstance(statement.parent, nodes.If) and block_of(statement) == [statement]:
+        # ``if device == "cuda": torch.cuda.synchronize()``: the clock is read behind all of it.
+        statement = statement.parent
     near = [one for one in (statement.next_sibling(), statement.previous_sibling()) if one is not None]
     plain = (nodes.Assign, nodes.AugAssign, nodes.Expr, nodes.Return)
     block = block_of(statement)

@@ -20,8 +20,8 @@ _DEPTH = 4
 _LINE = lazily(rb"[^\n]*(?:\n|\Z)")
 _STEP_FUNCTION = lazily(
     r"^_*(forward|forward_step|training_step"
-    # ``train_iters`` runs many of them.
-    r"|(train|training)_(?!(steps|batches|iters|iterations)(_|$))(step|batch|iter)\w*"
+    # ``train_iters`` runs many of them, and ``train_step_logs`` shows what one said, which need not be each.
+    r"|(train|training)_(?!(steps|batches|iters|iterations)(_|$))(?!\w*_(logs?|logging|metrics|stats|report)$)(step|batch|iter)\w*"
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
     r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
 )

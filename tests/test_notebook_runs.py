@@ -284,3 +284,29 @@ def test_a_message_names_lines_of_cells(book):
     assert told.args == (("where", "line 1 of cell 4"), ("also", "line 1 of cell 4"), ("n", 3))
     finding = finding._replace(span=source.span(there, there + 5))
     assert in_cells([finding], {source.path: source})[0].args[0] == ("where", "line 1")
+
+
+SAVES = """\
+import torch
+from accelerate import Accelerator, notebook_launcher
+
+def train(model, loader, folder):
+    accelerator = Accelerator()
+    for x in loader:
+        accelerator.backward(model(x).sum())
+    torch.save(model.state_dict(), folder + "/model.pt")
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "found"),
+    [("train(model, loader, folder)", 0), ("notebook_launcher(train, (model, loader, folder), num_processes=4)", 1)],
+)
+def test_the_cells_of_a_notebook_run_in_one_process(book: Path, run: Run, start: str, found: int) -> None:
+    book.write_text(notebook(SAVES, start), encoding="utf-8")
+    _, report = run("--select=checkpoint-saved-by-every-rank", str(book))
+    assert len(report["findings"]) == found
+    # The same in a script is a training of as many processes as its launcher starts.
+    script = book.with_suffix(".py")
+    script.write_text(f"{SAVES}\n{start}\n", encoding="utf-8")
+    assert len(run("--select=checkpoint-saved-by-every-rank", str(script))[1]["findings"]) == 1

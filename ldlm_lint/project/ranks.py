@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.filesets import FileSet
@@ -128,7 +129,9 @@ class Ranks:
         if place in seen or len(seen) > _DEPTH:
             return
         if not scope:
-            yield Way(place, last)
+            # The cells of a notebook run in one process; what it spawns is a function.
+            if not is_notebook(path):
+                yield Way(place, last)
             return
         callers = list(self._calls.callers(path, scope, self._project.plain))
         for caller, call in callers:

@@ -11,6 +11,7 @@ from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around
 from ldlm_lint.python.scopes import visible
+from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 6
@@ -26,7 +27,7 @@ def counters_in(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
     if depth > _DEPTH:
         return
     if isinstance(node, nodes.FormattedValue):
-        yield from (name for name in identifiers(node.value) if COUNTER.search(name.lower()))
+        yield from (name for name in (*identifiers(node.value), *_keys_of_state(node.value)) if COUNTER.search(name.lower()))
         if isinstance(node.value, nodes.Name):
             yield from _of_bindings(node.value, depth)
     elif isinstance(node, nodes.JoinedStr):
@@ -39,6 +40,14 @@ def counters_in(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
         yield from _of_call(node, depth)
     elif isinstance(node, nodes.Name):
         yield from _of_bindings(node, depth)
+
+
+def _keys_of_state(node: nodes.NodeNG) -> Iterator[str]:
+    """``state["step"]``: what a training counts; the keys of a configuration say how far it shall."""
+    if isinstance(node, nodes.Subscript) and isinstance(node.value, nodes.Name) and node.value.name.endswith("state"):
+        key = constant(node.slice)
+        if isinstance(key, str):
+            yield key
 
 
 def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:

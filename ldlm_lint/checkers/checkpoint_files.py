@@ -102,7 +102,7 @@ class CheckpointFilesChecker(LdlmChecker):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
-        certain = names == {"torch.save"} or _is_save_method(node)
+        certain = names == {"torch.save"} or _is_save_method(node) or _is_save_of_fabric(node)
         claims = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
         self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
 
@@ -224,6 +224,11 @@ def _is_save_method(node: nodes.Call) -> bool:
         and node.func.attrname in SAVE_METHODS
         and not _is_imported_module(node.func.expr)
     )
+
+
+def _is_save_of_fabric(node: nodes.Call) -> bool:
+    """``fabric.save(path, state)`` of Lightning."""
+    return isinstance(node.func, nodes.Attribute) and node.func.attrname == "save" and last_name(node.func.expr) in ("fabric", "_fabric")
 
 
 def _is_imported_module(node: nodes.NodeNG) -> bool:

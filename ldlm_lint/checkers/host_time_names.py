@@ -36,6 +36,12 @@ def trained(function: nodes.NodeNG) -> Iterator[str]:
             yield part.as_string()
 
 
+def of_another_loop(found: list[nodes.NodeNG]) -> bool:
+    """``for name, loss in logs.items()``: what one loop calls by a name is not what another one runs backward."""
+    loops = [one.statement() for one in found]
+    return bool(loops) and all(isinstance(one, nodes.For) and next(trained(one), None) is None for one in loops)
+
+
 def _terms(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
     if isinstance(node, nodes.BinOp):
         yield from _terms(node.left)
@@ -99,4 +105,4 @@ def _arm(parent: nodes.NodeNG, child: nodes.NodeNG) -> str:
     )
 
 
-__all__ = ["is_result", "reaching", "returns", "trained"]
+__all__ = ["is_result", "of_another_loop", "reaching", "returns", "trained"]

@@ -10,7 +10,7 @@ from astroid import nodes
 from astroid.exceptions import NoDefault
 
 from ldlm_lint.checkers.host_time_calls import is_loss_call, moved_roots, moves_to
-from ldlm_lint.checkers.host_time_names import is_result, reaching, returns, trained
+from ldlm_lint.checkers.host_time_names import is_result, of_another_loop, reaching, returns, trained
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import (
     CREATES,
@@ -154,9 +154,8 @@ class Homes:
         if len(found) > _MOST:
             return UNKNOWN
         home = join(self._of_binding(one, node, depth) for one in found) if found else UNKNOWN
-        if home is UNKNOWN and node.name in self._trained_in(function_of(node)):
-            return DEVICE
-        return home
+        trained_here = home is UNKNOWN and node.name in self._trained_in(function_of(node))
+        return DEVICE if trained_here and not of_another_loop(found) else home
 
     def _of_binding(self, binding: nodes.NodeNG, use: nodes.Name, depth: int) -> Home:
         if not isinstance(binding, nodes.AssignName):

@@ -128,7 +128,9 @@ class _Walk:
                 continue
             here = conditions_of(node.test, holds)
             self._guards.append((node, holds))
-            self._under(here, block)
+            # The arms of ``a or b`` exclude each other as a whole, too.
+            whole_test = ((node.test.as_string(), holds),) if isinstance(node.test, nodes.BoolOp) else ()
+            self._under(here.union(whole_test), block)
             self._guards.pop()
             if _leaves(block):
                 whole = frozenset().union(here, *self._conditions)

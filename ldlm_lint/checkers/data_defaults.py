@@ -5,6 +5,7 @@ from __future__ import annotations
 from astroid import nodes
 
 from ldlm_lint.python.defaults import flag_of, parameter_default
+from ldlm_lint.python.key_reads import class_of_self
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.walks import nodes_of
@@ -23,6 +24,17 @@ def parameter_of(node: nodes.NodeNG | None) -> tuple[str, str, nodes.NodeNG | No
     if not isinstance(function, nodes.FunctionDef) or function is not function_of(node):
         return None
     return scope_name(function), node.name, parameter_default(function, node.name)
+
+
+def hyperparameter_of(node: nodes.NodeNG | None) -> tuple[str, str, nodes.NodeNG | None] | None:
+    """The same for ``self.hparams.name`` of Lightning: the argument of the class's constructor."""
+    held = node.expr if isinstance(node, nodes.Attribute) else None
+    owner = class_of_self(held.expr) if isinstance(held, nodes.Attribute) and held.attrname == "hparams" else None
+    methods = owner.body if owner is not None else ()
+    constructor = next((one for one in methods if isinstance(one, nodes.FunctionDef) and one.name == "__init__"), None)
+    if constructor is None or node.attrname not in {one.name for one in constructor.args.arguments}:
+        return None
+    return scope_name(constructor), node.attrname, parameter_default(constructor, node.attrname)
 
 
 def is_zero(node: nodes.NodeNG | None) -> bool:

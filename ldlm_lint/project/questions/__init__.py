@@ -37,8 +37,8 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "copies": (
         *("call-feeds-training", "call-makes-loader", "default-decides-workers"),
         *("iterable-dataset-gets-workers", "loop-neglects-a-sampler", "loop-takes-pinned-batches"),
-        *("runs-under-ddp-unsharded", "sampler-epoch-is-never-set", "wrapper-has-workers"),
-        *("wrapper-leaves-workers-at-zero",),
+        *("runs-under-ddp-unsharded", "sampler-epoch-is-never-set", "setting-may-have-workers"),
+        *("wrapper-has-workers", "wrapper-leaves-workers-at-zero"),
     ),
     "ddp_graph": (
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),

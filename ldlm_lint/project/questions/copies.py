@@ -90,6 +90,15 @@ def _wrapper_has_workers(context: Context, finding: Finding, subject: str) -> Ve
     return Verdict(any(one.passes is Passes.OTHER for one in calls))
 
 
+def _setting_may_have_workers(context: Context, finding: Finding, subject: str) -> Verdict:
+    """A call, a configuration or a script passes something else for a constructor's argument than its default of 0."""
+    scope, _, name = subject.partition("|")
+    if any(one.passes is Passes.OTHER for one in given(context.calls, finding.span.path, scope, name)):
+        return Verdict(True)
+    written = re.compile(rb"\b" + name.encode() + rb"[\"']?[ \t]*[:=][ \t]*(?![\"']?0\b)[^\s#]")
+    return Verdict(any(written.search(context.project.data(one)) for one in context.project.others))
+
+
 def _wrapper_leaves_workers_at_zero(context: Context, finding: Finding, subject: str) -> Verdict:
     """A call that leaves the parameter at its default of 0 gets a loader that trains, or trains itself."""
     path = finding.span.path
@@ -152,6 +161,7 @@ QUESTIONS: dict[str, Question] = {
     "loop-takes-pinned-batches": _loop_takes_pinned_batches,
     "runs-under-ddp-unsharded": _runs_under_ddp_unsharded,
     "iterable-dataset-gets-workers": _iterable_dataset_gets_workers,
+    "setting-may-have-workers": _setting_may_have_workers,
     "wrapper-has-workers": _wrapper_has_workers,
     "wrapper-leaves-workers-at-zero": _wrapper_leaves_workers_at_zero,
     "default-decides-workers": _default_decides_workers,

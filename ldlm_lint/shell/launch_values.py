@@ -24,6 +24,7 @@ from ldlm_lint.shell.script import Form, Launch
 
 _STEPS = lazily(r"\[?(\d+)\]?")
 _WORKERS = lazily(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
+_ONE_GPU = lazily(r"(?:\w+=\S*\s+)*CUDA_VISIBLE_DEVICES=[\"']?\d+[\"']?\s")
 _EVERY_GPU = ("gpu", "auto", "-1")
 _STARTER_OPTIONS = {
     "srun": ("-n", "-N", "--ntasks", "--nodes", "--ntasks-per-node", "--gpus", "--gpus-per-node"),
@@ -194,7 +195,8 @@ def too_many_workers(code: Code, script: Code, options: Mapping[str, object]) ->
     limit = workers_limit(options)
     reported: set[Span] = set()
     for launch in code.script.launches:
-        if not trains(script, launch):
+        # The one process of a launch that sees one GPU may have all CPUs of the machine.
+        if not trains(script, launch) or _ONE_GPU.match(code.text.source.slice(launch.span)):
             continue
         for argument in arguments(script, launch):
             if not is_workers(argument.name):

@@ -104,6 +104,10 @@ class CheckpointFilesChecker(LdlmChecker):
         place = f"{scope_name(enclosing_function(node))}|{loops}"
         certain = names == {"torch.save"} or _is_save_method(node) or _is_save_of_fabric(node)
         claims = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
+        function = enclosing_function(node)
+        if len(counters) == 1 and isinstance(function, nodes.FunctionDef) and counters[0] in {one.name for one in function.args.arguments}:
+            # It may be called with one name and no number, whatever the parameter is called.
+            claims += (Claim("calls-give-numbers", f"{scope_name(function)}|{counters[0]}"),)
         self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
 
     def _check_training_arguments(self, node: nodes.Call) -> None:

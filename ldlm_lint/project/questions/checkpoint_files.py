@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Finding
+from ldlm_lint.project.call_texts import gives_a_text
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
@@ -22,6 +23,20 @@ def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
     return Verdict(any(context.calls.saves(path, call.callee) for call in calls))
 
 
+def _calls_give_numbers(context: Context, finding: Finding, place: str) -> Verdict:
+    """What a parameter (after the function) holds may be a number, unless all calls write one text for it: ``name="last"``."""
+    path, (scope, _, parameter) = finding.span.path, place.partition("|")
+    calls = [(where, call) for where, call in context.calls.callers(path, scope) if not context.project.is_test(where)]
+    return Verdict(not calls or not all(_gives_a_text(context, where, call.position, parameter) for where, call in calls))
+
+
+def _gives_a_text(context: Context, path: str, position: str, parameter: str) -> bool:
+    line, _, column = position.partition(":")
+    data = context.project.data(path)
+    start = sum(map(len, data.splitlines(keepends=True)[: int(line) - 1])) + int(column)
+    return gives_a_text(data, start, parameter)
+
+
 def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verdict:
     """Always true; the fix, which deletes old files behind these saves, stays where the ways to all of them allow it."""
     from ldlm_lint.project.rotation import may_go
@@ -36,5 +51,6 @@ def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verd
 QUESTIONS: dict[str, Question] = {
     "nothing-prunes-checkpoints": _nothing_prunes,
     "callee-saves": _callee_saves,
+    "calls-give-numbers": _calls_give_numbers,
     "old-checkpoints-may-go": _old_ones_may_go,
 }

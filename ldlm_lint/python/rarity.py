@@ -46,6 +46,8 @@ _TIME = lazily(
     r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
 )
 _INTERVAL = lazily(r"(^|_)(every\w*|interval|freq\w*|period|per|seconds|secs)(_|$)", re.I)
+# What a model remembers of the tokens before is there while it generates.
+_GENERATES = lazily(r"streaming_state|incremental_state|past_(key|kv)|kv_?cache", re.I)
 _BEST = lazily(r"(^|_)(best|patience)", re.I)
 _EXITS = {"exit", "_exit", "abort", "quit"}
 _CACHE = "_ldlm_rare"
@@ -251,6 +253,8 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
     sides = (test.left, right)
     if _intervals(test):
         return _is_due(test, truth)
+    if operator in ("in", "not in", "is", "is not") and _GENERATES.search(test.as_string()):
+        return truth == (operator in ("in", "is not"))
     if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test):
         return truth == (operator in ("==", "is", "in"))
     if _is_other_device(test, "cuda"):

@@ -160,7 +160,7 @@ def _is_step(function: nodes.NodeNG) -> bool:
 
 
 def _is_wanted(node: nodes.Call) -> bool:
-    if _exchanges_weights(node):
+    if _exchanges_weights(node) or _measures(node):
         return True
     child: nodes.NodeNG = node
     for parent in node.node_ancestors():
@@ -168,7 +168,7 @@ def _is_wanted(node: nodes.Call) -> bool:
             return True
         if isinstance(parent, nodes.If) and child in parent.body and _WANTED.search(parent.test.as_string()):
             return True
-        if isinstance(parent, nodes.FunctionDef) and (_WANTED.search(parent.name) or _measures(node)):
+        if isinstance(parent, nodes.FunctionDef) and _WANTED.search(parent.name):
             return True
         child = parent
     return False

@@ -38,7 +38,10 @@ def entry_of(module: nodes.Module) -> Entry | None:
     guard = next((one for one in module.body if isinstance(one, nodes.If) and "__name__" in one.test.as_string()), None)
     if guard is not None:
         main = _called(guard)
-        return Entry(main, _first_statement(main)) if main is not None else Entry(guard.test, guard.body[0])
+        if main is not None:
+            # A function that is all docstring is a group of commands: what the script does begins elsewhere.
+            return Entry(main, main.body[0]) if main.body else None
+        return Entry(guard.test, guard.body[0])
     for call in nodes_of(module, nodes.Call):
         if isinstance(function_of(call), nodes.Module) and is_backward(call):
             statement = call.statement()
@@ -63,10 +66,6 @@ def _called(guard: nodes.If) -> nodes.FunctionDef | None:
             if function is not None and function.parent is guard.root() and not _PREPARES.search(function.name):
                 found = function
     return found
-
-
-def _first_statement(function: nodes.FunctionDef) -> nodes.NodeNG:
-    return function.body[0]
 
 
 def insert_at_entry(source: Source, entry: Entry, statement: str) -> Edit | None:

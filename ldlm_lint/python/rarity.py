@@ -6,49 +6,13 @@ import re
 
 from astroid import nodes
 
-from ldlm_lint.patterns import lazily
 from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR, RUNTIME_CALLS, RUNTIMES
 from ldlm_lint.python.memo import remembered
-from ldlm_lint.python.names import bindings, last_name
-from ldlm_lint.python.values import constant
+from ldlm_lint.python.names import last_name
+from ldlm_lint.python.rare_conditions import EVALUATION_WORD, holds_rarely
 from ldlm_lint.python.walks import nodes_of
 
-_ACCUMULATION = lazily(r"accum|micro|n_critic|disc_iter|(^|\.)(d|g)_(iters?|steps?|reg)", re.I)
 _STEPS = {"step", "backward", "manual_backward", "zero_grad"}
-_RARE_NAME = lazily(
-    r"(^|_)(should|time_to|do|is|need|needs|will|to|if)_(be_)?(log|print|report|save|eval|valid|vis|plot|sample|summar"
-    r"|display|record|checkpoint|val|test)|(log|print|report|save|eval|vis|plot|record)_(now|this|step|iter|flag)"
-    r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
-    r"|benchmark\w*|sanity\w*|dry_?run|trac(e|ing)|scripting|onnx\w*|export\w*|dump\w*|visuali[sz]e\w*|first|last"
-    r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every",
-    re.I,
-)
-# What a caller asks for with a parameter, in every step or in few of them.
-_ASKED = lazily(
-    r"^(collect|gather|record|track|log|report)_(\w+_)?(metrics?|stats?|statistics|norms?|histograms?)$", re.I
-)
-_TROUBLE = lazily(
-    r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken"
-    r"|expired|dead($|_)",
-    re.I,
-)
-_FINITE = lazily(r"finite|valid($|_)|is_ok|healthy", re.I)
-_EVALUATION_WORD = lazily(
-    r"(^|_)(eval\w*|val|valid|validation|validate|validating|test|testing|infer\w*|predict)(_|$)", re.I
-)
-_TRAINING_WORD = lazily(r"^(is_)?train(ing|_mode)?$")
-_ONCE_SET = lazily(r"(^|_)(inited|initiali[sz]ed)(_|$)")
-_COUNTER = lazily(
-    r"(^|_)(itr|it|ticks?|epochs?|batch_?(idx|id)|idx|index|i|n|count|counter|batch)(_|\d|$)|step|iter|updates",
-    re.I,
-)
-_TIME = lazily(
-    r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
-)
-_INTERVAL = lazily(r"(^|_)(every\w*|interval|freq\w*|period|per|seconds|secs)(_|$)", re.I)
-# What a model remembers of the tokens before is there while it generates.
-_GENERATES = lazily(r"streaming_state|incremental_state|past_(key|kv)|kv_?cache", re.I)
-_BEST = lazily(r"(^|_)(best|patience)", re.I)
 _EXITS = {"exit", "_exit", "abort", "quit"}
 _CACHE = "_ldlm_rare"
 _OWNERS = {nodes.FunctionDef, nodes.AsyncFunctionDef, nodes.ClassDef, nodes.Module}
@@ -130,10 +94,10 @@ def _guards(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
         inside = child in parent.body
         return _is_exceptional(parent.body if inside else parent.orelse) or _decides(parent, inside)
     if isinstance(parent, nodes.IfExp):
-        return child is not parent.test and _holds_rarely(parent.test, child is parent.body)
+        return child is not parent.test and holds_rarely(parent.test, child is parent.body)
     if isinstance(parent, nodes.BoolOp):
         before = parent.values[: parent.values.index(child)]
-        return any(_holds_rarely(one, parent.op == "and") for one in before)
+        return any(holds_rarely(one, parent.op == "and") for one in before)
     return isinstance(parent, nodes.For) and child in parent.body and _runs_over_evaluation_data(parent)
 
 
@@ -142,7 +106,7 @@ def _decides(branch: nodes.If, truth: bool) -> bool:
     known: bool | None = branch.__dict__.get(key)
     if known is None:
         body = branch.body if truth else branch.orelse
-        known = _holds_rarely(branch.test, truth) and not _takes_a_step(body)
+        known = holds_rarely(branch.test, truth) and not _takes_a_step(body)
         branch.__dict__[key] = known
     return known
 
@@ -183,7 +147,7 @@ def _is_left_before(block: list[nodes.NodeNG], child: nodes.NodeNG) -> bool:
             isinstance(one, nodes.If)
             and not one.orelse
             and isinstance(one.body[-1], (nodes.Continue, nodes.Return))
-            and _holds_rarely(one.test, False)
+            and holds_rarely(one.test, False)
         )
     return _LEFT in child.__dict__
 
@@ -200,137 +164,6 @@ def _is_exceptional(block: list[nodes.NodeNG]) -> bool:
     return isinstance(call, nodes.Call) and last_name(call.func) in _EXITS
 
 
-def _holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
-    """Whether a condition is rarely true (``truth``), or rarely false."""
-    if isinstance(test, nodes.UnaryOp) and test.op == "not":
-        return _holds_rarely(test.operand, not truth, depth)
-    if isinstance(test, nodes.BoolOp):
-        parts = [_holds_rarely(one, truth, depth) for one in test.values]
-        # ``done or step % n == 0``: what the interval is relaxed by is the exception.
-        return any(parts) if (test.op == "and") == truth else all(parts) or any(_is_due(one, truth) for one in test.values)
-    if isinstance(test, nodes.NamedExpr):
-        return _holds_rarely(test.value, truth, depth)
-    if isinstance(test, nodes.BinOp):
-        return test.op == "%" and not truth and _is_interval(test)
-    if isinstance(test, nodes.Compare):
-        return _compared(test, truth)
-    name = last_name(test.func if isinstance(test, nodes.Call) else test)
-    if isinstance(test, nodes.Name) and depth < 2 and (values := _values_of(test)):
-        return any(_holds_rarely(value, truth, depth + 1) for value in values) or (truth and _named_rare(name))
-    if truth and isinstance(test, nodes.Name) and _ASKED.search(name) and _is_parameter(test):
-        return True
-    if not truth:
-        return bool(_TRAINING_WORD.search(name) or _FINITE.search(name) or _ONCE_SET.search(name))
-    if isinstance(test, nodes.Call) and name in ("any", "all", "bool"):
-        inner = test.args[0] if test.args else getattr(test.func, "expr", None)
-        return inner is not None and _TROUBLE.search(inner.as_string()) is not None
-    if isinstance(test, nodes.Call):
-        # ``if self._validate(loss):`` checks something; ``if should_eval(step):`` asks for the moment.
-        return _RARE_NAME.search(name) is not None or _is_trouble(name)
-    return _named_rare(name)
-
-
-def _is_trouble(name: str) -> bool:
-    return _TROUBLE.search(name) is not None and _FINITE.search(name) is None and "info" not in name.lower()
-
-
-def _named_rare(name: str) -> bool:
-    return _is_trouble(name) or bool(_RARE_NAME.search(name) or _EVALUATION_WORD.search(name))
-
-
-def _is_parameter(name: nodes.Name) -> bool:
-    return any(isinstance(one.parent, nodes.Arguments) for one in bindings(name))
-
-
-def _values_of(name: nodes.Name) -> list[nodes.NodeNG]:
-    statements = [one.parent for one in bindings(name) if isinstance(one, nodes.AssignName)]
-    return [one.value for one in statements if isinstance(one, nodes.Assign) and not isinstance(one.value, nodes.Const)]
-
-
-def _compared(test: nodes.Compare, truth: bool) -> bool:
-    """``step % n == 0``, ``step == n``, ``step in saved``, ``phase == "val"``, ``now - last > 30``."""
-    operator, right = test.ops[0]
-    sides = (test.left, right)
-    if _intervals(test):
-        return _is_due(test, truth)
-    if operator in ("in", "not in", "is", "is not") and _GENERATES.search(test.as_string()):
-        return truth == (operator in ("in", "is not"))
-    if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test):
-        return truth == (operator in ("==", "is", "in"))
-    if _is_other_device(test, "cuda"):
-        return truth == (operator in ("!=", "is not", "not in"))
-    if not truth:
-        return (operator == "!=" and any(map(_is_counter, sides))) or (operator in ("<", "<=") and _is_deadline(test))
-    if re.search(r"is_?(nan|inf)\b", test.as_string()):
-        return True
-    names = {last_name(one) for side in sides for one in nodes_of(side, (nodes.Name, nodes.Attribute))}
-    if operator in ("is", "is not"):
-        return False
-    if any(map(_BEST.search, names)) or (operator in (">", ">=", "<") and any(map(_TIME.search, names))):
-        return True
-    if operator in (">", ">=") and _is_deadline(test):
-        return True
-    if operator in ("==", "in"):
-        return _is_counter(test.left) or _is_counter(right)
-    limit = constant(right)
-    return operator in ("<", "<=") and isinstance(limit, int) and _is_counter(test.left)
-
-
-def _intervals(test: nodes.NodeNG) -> bool:
-    """Whether a condition compares a counter modulo an interval."""
-    sides = (test.left, test.ops[0][1]) if isinstance(test, nodes.Compare) else ()
-    return any(isinstance(one, nodes.BinOp) and one.op == "%" and _is_interval(one) for one in sides)
-
-
-def _is_due(test: nodes.NodeNG, truth: bool) -> bool:
-    """``step % n == 0``, or ``step % n != 0`` where it is not ``truth``."""
-    return _intervals(test) and truth == (test.ops[0][0] in ("==", "<", "<=", "in"))
-
-
-def _is_deadline(test: nodes.Compare) -> bool:
-    """``seen < last + per_tick``, ``now - last < every``: how far something has come since the last time."""
-    left, right = test.left, test.ops[0][1]
-    since = (right, "+"), (left, "-")
-    names = {last_name(one) for side in (left, right) for one in nodes_of(side, (nodes.Name, nodes.Attribute))}
-    return any(isinstance(one, nodes.BinOp) and one.op == sign for one, sign in since) and any(
-        _INTERVAL.search(name) or _TIME.search(name) for name in names
-    )
-
-
-def _is_counter(node: nodes.NodeNG) -> bool:
-    node = node.left if isinstance(node, nodes.BinOp) else node
-    name = last_name(node.func if isinstance(node, nodes.Call) else node)
-    return bool(name) and _COUNTER.search(name) is not None
-
-
-def _is_interval(modulo: nodes.BinOp) -> bool:
-    """A counter modulo an interval that is not that of gradient accumulation; a multiple of that one is."""
-    if isinstance(modulo.left, nodes.Const):
-        return False
-    size = constant(modulo.right)
-    steps = [one for one in _factors(modulo.right) if not isinstance(one, nodes.Const)] or [modulo.right]
-    return not (isinstance(size, int) and size <= 2) and any(_ACCUMULATION.search(one.as_string()) is None for one in steps)
-
-
-def _factors(node: nodes.NodeNG) -> list[nodes.NodeNG]:
-    times = isinstance(node, nodes.BinOp) and node.op == "*"
-    return [*_factors(node.left), *_factors(node.right)] if times else [node]
-
-
-def _is_evaluation_text(node: nodes.NodeNG) -> bool:
-    value = constant(node)
-    return isinstance(value, str) and _EVALUATION_WORD.search(value) is not None
-
-
-def _is_other_device(test: nodes.Compare, *kinds: str) -> bool:
-    """``x.device.type == "mps"``: what is done for another device is not done for the one that trains."""
-    sides = (test.left, test.ops[0][1])
-    words = (constant(one) for one in sides)
-    return any(isinstance(one, str) and one in (kinds or ("cpu", "mps")) for one in words) and any(
-        "device" in one.as_string() for one in sides
-    )
-
-
 def _runs_over_evaluation_data(loop: nodes.For) -> bool:
     return remembered(loop, ("evaluation data",), lambda: _is_evaluation_data(loop.iter))
 
@@ -338,7 +171,7 @@ def _runs_over_evaluation_data(loop: nodes.For) -> bool:
 def _is_evaluation_data(iterable: nodes.NodeNG) -> bool:
     names = [last_name(one) for one in nodes_of(iterable, (nodes.Name, nodes.Attribute))]
     loaders = [name for name in names if re.search(r"load|dl($|_)|data|iter|batches|set($|_)", name, re.I)]
-    return any(_EVALUATION_WORD.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) for name in loaders) or any(
+    return any(EVALUATION_WORD.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) for name in loaders) or any(
         re.match(r"(val|valid|test|eval|dev)_?(loader|dl|data)", name, re.I) for name in loaders
     )
 

@@ -46,8 +46,8 @@ _READ_LATER = "the sum becomes a tensor, and what reads it must call .item() the
 _CLOCK = lazily(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
 _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
 _NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|important|\bmust\b|work-?around|correctness|undefined", re.I)
-# What the author knows of a value: ``# cpu tensors, so these ops are cheap``.
-_ON_HOST = lazily(r"\b(cpu|host) tensors?\b|\b(already|is|are|lives?) on (the )?(cpu|host)\b", re.I)
+# What the author knows of a value: ``# cpu tensors, so these ops are cheap``. What a call makes of it is another matter.
+_ON_HOST = lazily(r"(?<!to )(?<!to a )\b(cpu|host) tensors?\b|\balready on (the )?(cpu|host)\b", re.I)
 _REASONS = {
     CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
     "stay cached",

@@ -26,9 +26,14 @@ _OF_PYTHON = frozenset(
 )
 # What Databricks and Colab write at the top of a cell in another language.
 _OTHER_LANGUAGE = lazily(r"%(?:sql|md|scala|r|sh|fs|html|js|bigquery|python2)\b")
-_CANDIDATE = lazily(r"^[ \t]*[%!?/,;]|\?[ \t]*$|=[ \t]*[%!]", re.MULTILINE)
+# What IPython takes for a magic without its sign, where it is no Python: ``ls -l``, ``pip install torch``.
+_UNSIGNED = (
+    r"(?:ls|ll|cd|cat|cp|mv|rm|mkdir|rmdir|man|more|less|pip|conda|mamba|matplotlib|pylab|load_ext|autoreload|run)"
+    r"[ \t]+(?=[\w~/\-\"'*]|\.[./])"
+)
+_CANDIDATE = lazily(rf"^[ \t]*[%!?/,;]|\?[ \t]*$|=[ \t]*[%!]|^{_UNSIGNED}", re.MULTILINE)
 _CELL_MAGIC = lazily(r"[ \t]*%%(\w*)")
-_STATEMENT = lazily(r"([ \t]*)(?=[%!?]|[/,;]\w|[\w.*%]+\?{1,2}[ \t]*[\r\n]*\Z)")
+_STATEMENT = lazily(rf"([ \t]*)(?=[%!?]|[/,;]\w|[\w.*%]+\?{{1,2}}[ \t]*[\r\n]*\Z)|(?={_UNSIGNED})")
 _ASSIGNMENT = lazily(r"([ \t]*[^=!%#\"'\r\n]+=[ \t]*)(?=[%!](?!=))")
 _TOKEN = lazily(
     r"(?P<triple>\"\"\"|''')|(?P<string>\"(?:\\.|[^\"\\\r\n])*\"|'(?:\\.|[^'\\\r\n])*')|(?P<comment>#.*)|(?P<open>[(\[{])"
@@ -91,7 +96,7 @@ def _masked_lines(lines: list[str]) -> Iterator[str]:
         if not (quote or depth or joined):
             start = _STATEMENT.match(line) or _ASSIGNMENT.match(line)
             if start:
-                yield start[1] + _CALL + line[start.end() :]
+                yield (start[1] or "") + _CALL + line[start.end() :]
                 command = _is_joined(line)
                 continue
         quote, depth, joined = _after(line, quote, depth)

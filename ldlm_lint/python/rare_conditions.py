@@ -43,6 +43,7 @@ _TIME = lazily(
     r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
 )
 _INTERVAL = lazily(r"(^|_)(every\w*|interval|freq\w*|period|per|seconds|secs)(_|$)", re.I)
+_DIVISIBLE = lazily(r"^(is_)?divisible(_by)?$")
 # What a model remembers of the tokens before is there while it generates.
 _GENERATES = lazily(r"streaming_state|incremental_state|past_(key|kv)|kv_?cache", re.I)
 _BEST = lazily(r"(^|_)(best|patience)", re.I)
@@ -62,6 +63,8 @@ def holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
         return test.op == "%" and not truth and _is_interval(test)
     if isinstance(test, nodes.Compare):
         return _compared(test, truth)
+    if isinstance(test, nodes.Call) and _divides(test):
+        return truth
     name = last_name(test.func if isinstance(test, nodes.Call) else test)
     if isinstance(test, nodes.Name) and depth < 2 and (values := _values_of(test)):
         return any(holds_rarely(value, truth, depth + 1) for value in values) or (truth and _named_rare(name))
@@ -151,12 +154,36 @@ def _is_counter(node: nodes.NodeNG) -> bool:
     return bool(name) and _COUNTER.search(name) is not None
 
 
-def _is_interval(modulo: nodes.BinOp) -> bool:
-    """A counter modulo an interval that is not that of gradient accumulation; a multiple of that one is."""
-    if isinstance(modulo.left, nodes.Const):
+def _divides(call: nodes.Call) -> bool:
+    """``divisible_by(step, every)``, by its name or by what the function of this file returns."""
+    if not isinstance(call.func, nodes.Name) or len(call.args) != 2 or call.keywords:
         return False
-    size = constant(modulo.right)
-    steps = [one for one in _factors(modulo.right) if not isinstance(one, nodes.Const)] or [modulo.right]
+    own = [one for one in bindings(call.func) if isinstance(one, nodes.FunctionDef)]
+    told = all(map(_returns_a_remainder_test, own)) if own else _DIVISIBLE.search(call.func.name)
+    return bool(told) and _is_spaced(*call.args)
+
+
+def _returns_a_remainder_test(function: nodes.FunctionDef) -> bool:
+    """``return num % den == 0`` of the two parameters, and nothing else."""
+    value = function.body[0].value if len(function.body) == 1 and isinstance(function.body[0], nodes.Return) else None
+    if not isinstance(value, nodes.Compare) or len(value.ops) != 1 or value.ops[0][0] != "==":
+        return False
+    rest = value.left
+    sides = [rest.left, rest.right] if isinstance(rest, nodes.BinOp) and rest.op == "%" else []
+    return constant(value.ops[0][1]) == 0 and [last_name(one) for one in sides] == function.argnames()
+
+
+def _is_interval(modulo: nodes.BinOp) -> bool:
+    """A counter modulo an interval."""
+    return _is_spaced(modulo.left, modulo.right)
+
+
+def _is_spaced(counter: nodes.NodeNG, interval: nodes.NodeNG) -> bool:
+    """A counter, and an interval that is not that of gradient accumulation; a multiple of that one is."""
+    if isinstance(counter, nodes.Const):
+        return False
+    size = constant(interval)
+    steps = [one for one in _factors(interval) if not isinstance(one, nodes.Const)] or [interval]
     return not (isinstance(size, int) and size <= 2) and any(_ACCUMULATION.search(one.as_string()) is None for one in steps)
 
 

@@ -7,7 +7,7 @@ from ldlm_lint.project import flows
 from ldlm_lint.project.flow_packing import packed, unpacked
 from ldlm_lint.project.flows import Flows
 from ldlm_lint.project.index import Project
-from ldlm_lint.project.trees import tree_of
+from ldlm_lint.project.trees import Trees
 from ldlm_lint.python.flow import ModuleFlow, summarize
 from ldlm_lint.python.gradients import NO_FACTS
 from ldlm_lint.python.slots import Slot
@@ -53,7 +53,7 @@ def test_packing_keeps_every_fact() -> None:
             loss.backward()
     """
     found = context({"model.py": text}).project
-    module = tree_of(found, f"{ROOT}/model.py")
+    module = found.trees.of(f"{ROOT}/model.py")
     assert module is not None
     flow = summarize(module, "model.py")
     assert all((flow.functions, flow.calls, flow.moves, flow.iterations, flow.guards, flow.gradients))
@@ -99,16 +99,16 @@ def test_parts_that_a_flow_leaves_out_are_found_when_they_are_asked_for() -> Non
     assert flow.guards is None and flow.gradients is None
     assert project.guards(path) == {"8:8": ("*",), "10:8": ("*", "loader")}
     assert project.gradients(path).unrecorded == {"5:9", "6:8"}
-    whole = summarize(tree_of(project, path), path)
+    whole = summarize(project.trees.of(path), path)
     assert whole == flow._replace(guards=project.guards(path), gradients=project.gradients(path))
     assert project.guards(f"{ROOT}/broken.py") == {} and project.gradients(f"{ROOT}/broken.py") == NO_FACTS
 
 
 def test_parts_that_a_flow_has_are_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     path = f"{ROOT}/save.py"
-    whole = summarize(tree_of(context({"save.py": SAVES}).project, path), path)
+    whole = summarize(context({"save.py": SAVES}).project.trees.of(path), path)
     project = Project(ROOT, [path], {path: SAVES.encode()}, Flows({path: whole}))
-    monkeypatch.setattr(Project, "_of_tree", None)
+    monkeypatch.setattr(Trees, "glance", None)
     assert project.guards(path) is whole.guards and project.gradients(path) is whole.gradients
 
 

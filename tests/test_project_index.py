@@ -215,7 +215,7 @@ def test_overlay_takes_the_place_of_the_disk(tmp_path: Path) -> None:
 
 
 def test_each_file_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ldlm_lint.python import tree as module
+    from ldlm_lint.project import trees as module
 
     seen: list[str] = []
     parse = module.parse

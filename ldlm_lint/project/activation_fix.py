@@ -18,7 +18,6 @@ from ldlm_lint.project.model_options import choice_of
 from ldlm_lint.project.models import Models
 from ldlm_lint.project.recomputation import can_recompute
 from ldlm_lint.python.block_stacks import stacks_of
-from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MODULE = "torch.utils.checkpoint"
@@ -32,9 +31,9 @@ def checkpoint_fix(
 
     ``is_block`` tells of a class of another file, by its qualified name, whether it attends.
     """
-    module = models.trees.of(path)
+    module, error_line, _ = models.trees.parsed(path)
     source = _source(project, path)
-    if module is None or source is None or syntax_of(source) is None:
+    if module is None or source is None or error_line:
         # A file that does not parse cannot be shown to parse after an edit either.
         return None
     parts = []

@@ -19,7 +19,6 @@ from ldlm_lint.project.call_texts import may_hand_on
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.config_homes import CLASS_KEYS, Home
 from ldlm_lint.project.index import Project
-from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.key_reads import ELEMENT, KeyRead, reads_of, sections_of
 from ldlm_lint.python.names import qualified
@@ -69,7 +68,7 @@ class ConfigReads:
     def tree(self, path: str) -> nodes.Module | None:
         """The tree of a file of the project, kept for further questions."""
         if path not in self._trees:
-            self._trees[path] = tree_of(self._project, path)
+            self._trees[path] = self._project.trees.of(path)
         return self._trees[path]
 
     def sinks(self, names: frozenset[str], parameter: str = "", positional: tuple[str, ...] = ()) -> tuple[Sink, ...]:

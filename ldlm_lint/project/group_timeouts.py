@@ -10,7 +10,6 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import extent
 from ldlm_lint.patterns import lazily
-from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.group_timeouts import POSITIONAL, makes_default_group, sets_timeouts_later
 from ldlm_lint.python.walks import nodes_of
@@ -108,7 +107,7 @@ def _gets(program: Program, setting: Span) -> bool:
 
 def _makers_in(project: Project, path: str) -> list[Maker]:
     """The calls of a file that make a default group."""
-    module = tree_of(project, path) if _MAKER in project.data(path) and not project.is_test(path) else None
+    module = project.trees.of(path) if _MAKER in project.data(path) and not project.is_test(path) else None
     calls = nodes_of(module, nodes.Call) if module is not None else ()
     return [
         Maker(path, extent(call), not Arguments(call, POSITIONAL)["timeout"].absent)

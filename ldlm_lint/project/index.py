@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ldlm_lint.cache.session import Session
     from ldlm_lint.configs.document import Document
+    from ldlm_lint.project.trees import Trees
     from ldlm_lint.python.flow import CallSite, Function, Guards, ModuleFlow
     from ldlm_lint.python.gradients import GradientFacts
     from ldlm_lint.shell.script import Script
@@ -170,7 +171,7 @@ class Project:
         if found is None:
             parts = self._parts.setdefault(name, {})
             if path not in parts:
-                made = self._fact(name, path, lambda one: self._of_tree(one, lambda module, _: find(module)))
+                made = self._fact(name, path, lambda one: self.trees.glance(one, lambda module, _: find(module)))
                 parts[path] = nothing if made is None else made
             found = cast("T", parts[path])
         return found
@@ -189,28 +190,15 @@ class Project:
     def _summarize(self, path: str) -> ModuleFlow:
         from ldlm_lint.python.flow import ModuleFlow, summarize
 
-        found = self._of_tree(path, lambda module, complete: summarize(module, path, complete, parts=()))
+        found = self.trees.glance(path, lambda module, complete: summarize(module, path, complete, parts=()))
         return ModuleFlow(path, (), (), (), (), complete=False) if found is None else found
 
-    def _of_tree(self, path: str, find: Callable[[nodes.Module, bool], T]) -> T | None:
-        """What is found in the tree of a file, which ends or not at a syntax error; None where nothing parses."""
-        from ldlm_lint.python.tree import parse
-        from ldlm_lint.python.walks import release
+    @cached_property
+    def trees(self) -> Trees:
+        """The trees of files."""
+        from ldlm_lint.project.trees import Trees
 
-        try:
-            source = Source.from_bytes(path, self.data(path), Kind.PYTHON)
-        except UnreadableError:
-            return None
-        parsed = parse(source, dotted_name(path, self.root))
-        if parsed.module is None:
-            return None
-        # With the source goes the tree of the standard library, which takes as much memory as the other one.
-        del source
-        try:
-            return find(parsed.module, not parsed.error_line)
-        finally:
-            # The facts are all that is kept: the trees of a large project would fill the memory.
-            release(parsed.module)
+        return Trees(lambda path: self.data(path) if path in self.files else b"", lambda path: dotted_name(path, self.root))
 
     def is_test(self, path: str) -> bool:
         """A file of a test suite, by its name and by its place below the root."""

@@ -12,17 +12,14 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.project.filesets import FileSet
-from ldlm_lint.project.index import Project, dotted_name
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.trees import Trees
 from ldlm_lint.project.wrapped import Wraps
 from ldlm_lint.python.names import UNKNOWN, qualified
 from ldlm_lint.python.slots import Slot
-from ldlm_lint.python.tree import parse
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MOST = 300
-_KEPT = 150_000
-"""How many bytes of text the trees that are kept may have together: each costs some hundred bytes of memory."""
 
 _Definition = nodes.ClassDef | nodes.FunctionDef
 
@@ -32,29 +29,6 @@ class Part(NamedTuple):
 
     path: str
     name: str
-
-
-class Trees:
-    """The trees of files, parsed when they are asked for; of the last ones as many are kept as are small enough."""
-
-    def __init__(self, project: Project) -> None:
-        self._project = project
-        self._trees: dict[str, nodes.Module | None] = {}
-
-    def of(self, path: str) -> nodes.Module | None:
-        """The tree of a file, or of what stands before its first syntax error; None where not even that parses."""
-        found = self._trees.pop(path) if path in self._trees else self._parse(path)
-        self._trees[path] = found
-        while len(self._trees) > 1 and sum(len(self._project.data(one)) for one in self._trees) > _KEPT:
-            del self._trees[next(iter(self._trees))]
-        return found
-
-    def _parse(self, path: str) -> nodes.Module | None:
-        try:
-            source = Source.from_bytes(path, self._project.data(path), Kind.PYTHON)
-        except UnreadableError:
-            return None
-        return parse(source, dotted_name(path, self._project.root)).module
 
 
 class Models:
@@ -128,4 +102,4 @@ class Models:
                 yield Part(*resolved)
 
 
-__all__ = ["Models", "Part", "Trees"]
+__all__ = ["Models", "Part"]

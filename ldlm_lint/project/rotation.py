@@ -9,9 +9,9 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
-from ldlm_lint.project.models import Trees
 from ldlm_lint.project.ranks import Ranks
 from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.trees import Trees
 from ldlm_lint.python.choices import CHOSEN_LATER, is_chosen
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.places import position_of

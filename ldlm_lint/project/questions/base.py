@@ -23,13 +23,14 @@ if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
     from ldlm_lint.project.loaders import Tracer
-    from ldlm_lint.project.models import Models, Trees
+    from ldlm_lint.project.models import Models
     from ldlm_lint.project.pinning import Pinning
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.samplers import Samplers
     from ldlm_lint.project.sourcing import Sourcing
     from ldlm_lint.project.steps import Steps
+    from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.wrapped import Wraps
 
 
@@ -78,12 +79,10 @@ class Context:
         asked = "launches" in vars(self) and "starts" in vars(self.launches)
         return ((start.path, self.launches.taking_part(start, paths)) for start in (self.launches.starts if asked else ()))
 
-    @cached_property
+    @property
     def trees(self) -> Trees:
         """The trees of files."""
-        from ldlm_lint.project.models import Trees
-
-        return Trees(self.project)
+        return self.project.trees
 
     @cached_property
     def makers(self) -> ClassMakers:

@@ -8,7 +8,6 @@ from astroid import nodes
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.group_timeouts import default_groups, makes_default_group, sets_timeouts_later
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
@@ -56,7 +55,7 @@ class _Made(NamedTuple):
 
 
 def _made_in(context: Context, path: str) -> _Made:
-    module = tree_of(context.project, path)
+    module = context.trees.of(path)
     if module is None:
         return _Made(0, ())
     given = []

@@ -11,7 +11,6 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.project.trees import tree_of
 from ldlm_lint.python.flow import Function
 from ldlm_lint.python.places import scope_name
 from ldlm_lint.python.signatures import Target, method_of, refuses
@@ -30,7 +29,7 @@ def _callee_is_keyword_only(context: Context, finding: Finding, subject: str) ->
     """Whether an imported callee refuses what a call hands on to it: ``kind|qualified name|positional|keywords``."""
     kind, name, positional, passed = subject.split("|")
     resolved = context.project.resolve(finding.span.path, name)
-    module = tree_of(context.project, resolved[0]) if resolved and resolved[1] else None
+    module = context.trees.of(resolved[0]) if resolved and resolved[1] else None
     function = _definition(module, resolved[1], kind == "instance") if module is not None and resolved else None
     if function is None or resolved is None:
         return Verdict(False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING
 from ldlm_lint.python.names import bindings, last_name
 from ldlm_lint.python.places import function_of as enclosing_function
@@ -139,6 +140,41 @@ def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
             yield from counters_in(value, depth + 1)
     if isinstance(node.func, nodes.Attribute) and last in ("joinpath", "zfill", "with_suffix"):
         yield from counters_in(node.func.expr, depth + 1)
+    if any(COUNTER.search(name.lower()) for name in _names_given(node)):
+        yield from _of_function(node, depth)
+
+
+def _names_given(call: nodes.Call) -> Iterator[str]:
+    """The names that a call hands over."""
+    for value in (*call.args, *(keyword.value for keyword in call.keywords)):
+        yield from identifiers(value)
+
+
+def _of_function(call: nodes.Call, depth: int) -> Iterator[str]:
+    """``checkpoint_name(folder, step)``: the counters handed over that the function puts into the name it returns."""
+    function = _own_function(call.func)
+    if function is None:
+        return
+    parameters = function.argnames()
+    given = Arguments(call, parameters[isinstance(call.func, nodes.Attribute) :])
+    returned = (one.value for one in nodes_of(function, nodes.Return) if enclosing_function(one) is function)
+    for name in {name for value in returned if value is not None for name in counters_in(value, depth + 1)}:
+        value = given[name].node if name in parameters else None
+        if value is not None:
+            yield from (one for one in identifiers(value) if COUNTER.search(one.lower()))
+
+
+def _own_function(node: nodes.NodeNG) -> nodes.FunctionDef | None:
+    """The function of this file that a name means, or ``self`` followed by the name of a method."""
+    if isinstance(node, nodes.Name):
+        found = bindings(node)
+    elif isinstance(node, nodes.Attribute) and last_name(node.expr) == "self":
+        owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+        found = [one for one in owner.body if last_name(one) == node.attrname] if owner is not None else []
+    else:
+        return None
+    function = found[0] if len(found) == 1 else None
+    return function if isinstance(function, nodes.FunctionDef) and not function.decorators else None
 
 
 def _is_one_text(node: nodes.Name) -> bool:

@@ -60,6 +60,8 @@ _ROTATION_WORDS = (
 _OWN_ROTATION = lazily(
     rb"^def _keep_last\(path, before, after, keep=\d+\):\r?\n(?:[ \t]+[^\n]*\n|[ \t\r]*\n)*", re.M
 )
+# ``drop_last`` of a loader is ``not args.keep_last``: the last batch is kept, no checkpoint.
+_KEEPS_A_BATCH = lazily(rb"(?<!\w)not[ \t]+[\w.]*(?<!\w)keep_last(?!\w)")
 _REPLACES_LOAD = tuple(lazily(rb"%s\.load(?<!\w%s\.load)[ \t]*=(?!=)" % (one, one)) for one in (b"torch", b"th"))
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
@@ -155,6 +157,8 @@ class Skim:
             return False
         code, own = _OWN_ROTATION.subn(b"", self._code) if b"def _keep_last(" in self._data else (self._code, 0)
         code = code.replace(b"_keep_last(", b"(") if own else code
+        if b"drop_last" in code and b"keep_last" in code:
+            code = _KEEPS_A_BATCH.sub(b"", code)
         rotates = holds_any(code, _ROTATION_WORDS) and (holds_any(code, _ROTATION) or _KEEP_N.search(code) is not None)
         return rotates or _removes_checkpoints(code)
 

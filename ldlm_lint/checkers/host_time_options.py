@@ -1,4 +1,4 @@
-"""Options of a module's ``forward`` that are off unless a caller asks for them: the loop of a training may never do."""
+"""Options that no step of a training may ask for: those of ``forward`` that are off by default, and texts that no call passes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from astroid import nodes
 from astroid.exceptions import NoDefault
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 
 _LEARNS = lazily(r"loss|train|grad", re.I)
 
@@ -37,4 +40,55 @@ def _is_off(function: nodes.FunctionDef, name: str) -> bool:
     return isinstance(default, nodes.Const) and default.value is False and not _LEARNS.search(name)
 
 
-__all__ = ["is_off_by_default"]
+def is_never_chosen(node: nodes.NodeNG) -> bool:
+    """Whether a place waits for one text of a parameter, ``if reduction == "mean":``, and every call of the file passes another."""
+    function = function_of(node)
+    if not isinstance(function, nodes.FunctionDef):
+        return False
+    for one in node.node_ancestors():
+        if one is function:
+            return False
+        if isinstance(one, nodes.If) and _holds(one.body, node) and (asked := _asked_text(one.test)) is not None:
+            passed = _passed(function, asked[0])
+            return bool(passed) and asked[1] not in passed
+    return False
+
+
+def _asked_text(test: nodes.NodeNG) -> tuple[str, str] | None:
+    """The name and the text that a condition compares."""
+    if not isinstance(test, nodes.Compare) or not isinstance(test.left, nodes.Name) or len(test.ops) != 1:
+        return None
+    operator, right = test.ops[0]
+    is_text = operator == "==" and isinstance(right, nodes.Const) and isinstance(right.value, str)
+    return (test.left.name, right.value) if is_text else None
+
+
+def _passed(function: nodes.FunctionDef, name: str) -> set[object]:
+    """What the calls in its file pass to a function as one of its parameters; nothing where one of them is not known to."""
+    names = function.argnames()
+    if name not in names or any(one.name == name for one in nodes_of(function, nodes.AssignName) if one.parent is not function.args):
+        return set()
+    found: set[object] = set()
+    for use in nodes_of(function.root(), (nodes.Name, nodes.Attribute)):
+        if last_name(use) != function.name:
+            continue
+        call = use.parent
+        if not isinstance(call, nodes.Call) or call.func is not use:
+            return set()
+        bound = names[1:] if isinstance(use, nodes.Attribute) and function.is_method() else names
+        argument = Arguments(call, bound)[name]
+        value = argument.node if not argument.absent else _default(function, name)
+        if not isinstance(value, nodes.Const):
+            return set()
+        found.add(value.value)
+    return found
+
+
+def _default(function: nodes.FunctionDef, name: str) -> nodes.NodeNG | None:
+    try:
+        return function.args.default_value(name)
+    except NoDefault:
+        return None
+
+
+__all__ = ["is_never_chosen", "is_off_by_default"]

@@ -11,7 +11,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.host_time_calls import moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
-from ldlm_lint.checkers.host_time_options import is_off_by_default
+from ldlm_lint.checkers.host_time_options import is_never_chosen, is_off_by_default
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
@@ -79,7 +79,7 @@ class Syncs:
             if not self._may_wait(node) or in_evaluation(node) or is_rare(node) or not _repeats(node):
                 continue
             for place, branches in self._at(node):
-                if _repeats(place) and not is_rare(place) and not is_off_by_default(place):
+                if _repeats(place) and not is_rare(place) and not is_off_by_default(place) and not is_never_chosen(place):
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
 
     def _may_wait(self, node: nodes.NodeNG) -> bool:

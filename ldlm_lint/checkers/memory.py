@@ -14,6 +14,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_stacks import (
     Stack,
     enclosing_class,
+    foreign_name,
     foreign_stack,
     is_module_class,
     stacks_of,
@@ -97,6 +98,7 @@ class MemoryChecker(LdlmChecker):
             what, name = f"a pretrained {last_name(node.func.expr)}", variable
         if what is None:
             return
+        foreign = foreign_name(node)
         self.report(
             MISSING_ACTIVATION_CHECKPOINTING,
             node,
@@ -104,6 +106,7 @@ class MemoryChecker(LdlmChecker):
             confidence=Confidence.MEDIUM,
             claims=(
                 Claim("file-trains"),
+                *((Claim("class-is-foreign", foreign),) if foreign else ()),
                 Claim("no-activation-checkpointing"),
                 Claim("blocks-are-run", position_of(node)),
             ),
@@ -114,6 +117,9 @@ def _claims(model: nodes.ClassDef, stack: Stack) -> tuple[Claim, ...]:
     bases = (name for base in model.bases for name in qualified(base) if UNKNOWN not in name)
     origins = " ".join(sorted({*bases, *filter(None, [stack.external])}))
     claims = (Claim("model-trains", model.name), Claim("no-activation-checkpointing", origins))
+    if stack.foreign:
+        # ``models.vit`` may be a folder of the project: its class is looked at where it is defined.
+        return (*claims, Claim("class-is-foreign", stack.foreign))
     return (*claims, Claim("class-attends", stack.external)) if stack.external else claims
 
 
@@ -127,7 +133,7 @@ def _families(
     for whole in nodes_of(module, nodes.ClassDef):
         built = {last_name(call.func) for call in nodes_of(whole, nodes.Call)}
         # What only the project can tell of one class must not decide over the others.
-        outer = [entry for entry in remaining if entry[0] is whole and not entry[1].external]
+        outer = [entry for entry in remaining if entry[0] is whole and not (entry[1].external or entry[1].foreign)]
         family = outer + [entry for entry in remaining if entry[0].name in built and entry[0] is not whole]
         if len(family) > 1:
             families.append(family)

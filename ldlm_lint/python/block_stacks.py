@@ -50,12 +50,14 @@ _SHALLOW = 3
 class Stack(NamedTuple):
     """Blocks that a model repeats: the place that builds them, and in words what they are.
 
-    ``external`` is the qualified name of the block's class where only the project can tell whether it attends.
+    ``external`` is the qualified name of the block's class where only the project can tell whether it attends,
+    ``foreign`` that of a model which only the project can tell from one of its own.
     """
 
     node: nodes.NodeNG
     what: str
     external: str = ""
+    foreign: str = ""
 
 
 def is_module_class(node: nodes.ClassDef, depth: int = 0) -> bool:
@@ -90,7 +92,7 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
         elif CLONES.search(last_name(call.func)) and attends(call.root()):
             yield Stack(call, f"the cloned layers of {model.name}")
         elif (what := foreign_stack(call)) and not (_is_pretrained(call) and _freezes(model)):
-            yield Stack(call, what)
+            yield Stack(call, what, foreign=foreign_name(call))
 
 
 def _has_switch(model: nodes.ClassDef) -> bool:
@@ -232,6 +234,12 @@ def foreign_stack(call: nodes.Call) -> str | None:
     ):
         return None
     return f"the blocks of {name.partition('.')[0]}'s {name.rpartition('.')[2]}"
+
+
+def foreign_name(call: nodes.Call) -> str:
+    """The qualified name of a transformer of another package; empty where no folder of a project can have its name."""
+    name = next(iter(qualified(call.func)), "")
+    return "" if name.startswith(("torch.", "transformers.", UNKNOWN)) else name
 
 
 def trained_from_hub(call: nodes.Call) -> str | None:

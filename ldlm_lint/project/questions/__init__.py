@@ -26,7 +26,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
-    "memory": ("blocks-are-run", "class-attends", "no-activation-checkpointing"),
+    "memory": ("blocks-are-run", "class-attends", "class-is-foreign", "no-activation-checkpointing"),
     "checkpoint_files": ("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
     "host_time": ("runs-in-each-training-step",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),

@@ -56,6 +56,12 @@ def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
     return Verdict(not name.startswith(".") and _BLOCK_NAME.search(name.rpartition(".")[2]) is not None)
 
 
+def _class_is_foreign(context: Context, finding: Finding, name: str) -> Verdict:
+    """Whether a class, by its qualified name, is none of the project's."""
+    path = finding.span.path
+    return Verdict(path in context.project.files and context.project.resolve(path, name) is None)
+
+
 def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
     """Always true: the fix for the classes of these names, where they run their blocks in a way that is known."""
     from ldlm_lint.project.activation_fix import checkpoint_fix
@@ -70,5 +76,6 @@ def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
 QUESTIONS: dict[str, Question] = {
     "no-activation-checkpointing": _no_activation_checkpointing,
     "class-attends": _class_attends,
+    "class-is-foreign": _class_is_foreign,
     "blocks-are-run": _blocks_are_run,
 }

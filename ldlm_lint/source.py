@@ -7,6 +7,7 @@ Every front end hands its numbers to `Source` and gets a `Span` of file bytes ba
 
 from __future__ import annotations
 
+import array
 import bisect
 import enum
 import functools
@@ -179,17 +180,17 @@ class Source:
         return tuple(_NEWLINE.split(self.text) if "\r" in self.text else self.text.split("\n"))
 
     @functools.cached_property
-    def line_starts(self) -> tuple[int, ...]:
+    def line_starts(self) -> array.array[int]:
         """For each line the byte offset of its first character."""
         if self.encoding == "utf-8" and b"\r" not in self.data:
             lengths = (len(line) + 1 for line in self.data[self.bom :].split(b"\n")[:-1])
-            return tuple(itertools.accumulate(lengths, initial=self.bom))
-        starts, position, previous = [self.bom], self.bom, 0
+            return array.array("I", itertools.accumulate(lengths, initial=self.bom))
+        starts, position, previous = array.array("I", [self.bom]), self.bom, 0
         for match in _NEWLINE.finditer(self.text):
             position += len(self.text[previous : match.end()].encode(self.encoding))
             previous = match.end()
             starts.append(position)
-        return tuple(starts)
+        return starts
 
     @property
     def newline(self) -> str:
@@ -234,13 +235,15 @@ class Source:
         """The lines ``(first, last)``, 1-based, of the notebook cell around a byte offset; all of them elsewhere."""
         part = self.part_at(offset)
         if part is None:
-            return 1, len(self.lines)
+            return 1, len(self.line_starts)
         first = self.position(part.start)[0]
         return first, first + max(self.data.count(b"\n", part.start, part.end) - 1, 0)
 
     def shown(self, offset: int) -> tuple[int, int]:
         """As `position`, with the line counted from the beginning of the notebook cell, where there is one."""
         line, column = self.position(offset)
+        if not self.parts:
+            return line, column
         return max(line - self.cell_lines(offset)[0] + 1, 1), column
 
     @functools.cached_property

@@ -214,3 +214,11 @@ def test_every_line_starts_where_it_stands_in_the_file(mark, text):
 def test_the_text_in_utf8_is_the_text(data: bytes):
     source = Source.from_bytes("/p/a.py", data, Kind.PYTHON)
     assert source.utf8 == source.text.encode()
+
+
+def test_a_place_in_a_file_is_told_without_its_lines() -> None:
+    # A report places findings in every file that has any, and all of these are in memory together.
+    source = Source.from_bytes("a.py", "é = 1\nx = 2\n".encode(), Kind.PYTHON)
+    assert source.shown(10) == (2, 4)
+    assert source.cell_lines(0) == (1, 3)
+    assert not {"lines", "text"} & vars(source).keys()

@@ -60,6 +60,7 @@ class Steps:
         # Of the levels of callers above a function so many have no step.
         self._levels_without: dict[Sketched, int] = {}
         self._found: dict[tuple[str, str, tuple[int, ...], int], Place | None] = {}
+        self._drivers: dict[Sketched, bool] = {}
 
     def every_step(self, path: str, scope: str, loops: Iterable[int], depth: int = 0) -> Place | None:
         """What makes a place run in every step: a step function, a loop or a call; None where nothing is known to."""
@@ -124,6 +125,8 @@ class Steps:
 
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
         function = self._calls.function(path, scope) if _is_step_function(scope) else None
+        if self._waits_for_actors(path, scope):
+            return None
         if function is not None:
             return path, function.line
         # Without a way to a backward pass none of the loops around is one of steps.
@@ -140,6 +143,24 @@ class Steps:
             if not self._happens_once(caller, line) and self.every_step(caller, call.scope, call.loops, depth + 1):
                 return caller, line
         return None
+
+    def _waits_for_actors(self, path: str, scope: str) -> bool:
+        """Whether a function is that of a driver of Ray: other processes train, and it holds what they send, on the host."""
+        if b"ray.get(" not in self._project.data(path):
+            return False
+        key = (path, scope)
+        if key not in self._drivers:
+            self._drivers[key] = False
+            self._drivers[key] = self._drives(path, scope)
+        return self._drivers[key]
+
+    def _drives(self, path: str, scope: str) -> bool:
+        function = self._calls.function(path, scope)
+        calls = [call for call in self._project.flow(path).calls if call.scope == scope]
+        if function is None or function.backward_lines or all(call.callee.name != "ray.get" for call in calls):
+            return False
+        # What it gets may be a batch that it trains on itself.
+        return not any(call.callee.kind != "method" and self._takes_a_step(path, call.callee) for call in calls)
 
     def distributed(self, path: str) -> bool:
         """Whether a training that a file takes part in may wrap its model for several processes.
@@ -172,7 +193,7 @@ class Steps:
         for where, function in self._calls.targets(path, callee):
             if any(self._repeats_nothing(where, loops) for loops in _backward_passes(function)):
                 return True
-            if function.backward_lines or depth >= _DEPTH:
+            if function.backward_lines or depth >= _DEPTH or self._waits_for_actors(where, function.scope):
                 continue
             inner = (
                 call for call in self._project.flow(where).calls if call.scope == function.scope and not call.loops

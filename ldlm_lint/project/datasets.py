@@ -30,6 +30,7 @@ _CHEAP = {
     *("is_tensor", "tolist", "type", "size", "index_select", "memmap", "is_available", "print", "sum", "expand", "repeat", "BatchEncoding", "split", "strip", "map"),
 }
 _DEVICE = lazily(r"device$|^dev$|^gpu", re.I)
+_OWNER = lazily(rb"(\w+)\.device\b")
 
 
 class Load(enum.Enum):
@@ -101,18 +102,32 @@ class Datasets:
             # An iterable dataset repeats its items in each worker unless it shares them out.
             return Load.NONE if f"{name}.__iter__" in functions else Load.UNKNOWN
         calls = list(self._calls_within(path, getter, 0))
-        if any(_is_on_gpu(call) for call in calls):
+        if any(_is_on_gpu(call) and not self._follows_tensor(where, call) for where, call in calls):
             return Load.NONE
-        return Load.WORK if any(call.callee.name.rpartition(".")[2] not in _CHEAP for call in calls) else Load.NONE
+        return Load.WORK if any(call.callee.name.rpartition(".")[2] not in _CHEAP for _, call in calls) else Load.NONE
 
-    def _calls_within(self, path: str, function: Function, depth: int) -> Iterator[CallSite]:
+    def _follows_tensor(self, path: str, call: CallSite) -> bool:
+        """``window.to(wave.device)`` goes where the tensor is, which a loader's worker has on the host."""
+        line, _, column = call.position.partition(":")
+        rest = self.project.data(path).split(b"\n")[int(line) - 1][int(column) :]
+        owners = _OWNER.findall(rest) if call.callee.name.rpartition(".")[2] == "to" else []
+        tensors = {
+            passed.slot.name
+            for one in (self.project.flow(path).calls if owners else ())
+            if one.scope == call.scope and one.callee.name.startswith("torch.")
+            for passed in one.passed
+            if passed.slot.kind == "var"
+        }
+        return bool(owners) and all(owner.decode() in tensors for owner in owners)
+
+    def _calls_within(self, path: str, function: Function, depth: int) -> Iterator[tuple[str, CallSite]]:
         """The calls of a function; where one goes to a function of the project, those of that one instead."""
         for call in self.project.flow(path).calls:
             if call.scope != function.scope:
                 continue
             targets = self.calls.targets(path, call.callee) if depth < _DEPTH and call.callee.kind in ("self", "def", "import") else ()
             if not targets:
-                yield call
+                yield path, call
             for where, target in targets:
                 yield from self._calls_within(where, target, depth + 1)
 

@@ -39,6 +39,8 @@ MAPPING = "**"
 _PROPERTIES = {"property", "cached_property"}
 _BOUND = "_ldlm_bound"
 _MADE = ("new", "out")
+# Libraries whose functions take lists of arrays, which go nowhere that a question asks of.
+_FOREIGN = ("torch.", "numpy.", "math.", "os.")
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 GUARDS, GRADIENTS = PARTS = ("guards", "gradients")
 Guards = Mapping[str, tuple[str, ...]]
@@ -139,8 +141,10 @@ def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Col
         elif isinstance(node, nodes.Return):
             moves.extend(returned(node))
         elif isinstance(node, nodes.Call) and not is_call_of(node, "iter", "next"):
-            calls.append(_call_site(node))
+            site = _call_site(node)
+            calls.append(site)
             moves.extend(appended(node))
+            moves.extend(_written_out(node, site.callee))
         else:
             iterations.extend(_iterations(node))
             if isinstance(node, (nodes.For, nodes.Comprehension)):
@@ -299,14 +303,39 @@ def _loop_line(node: nodes.NodeNG) -> int:
 
 def _call_site(call: nodes.Call) -> CallSite:
     site = site_of(call)
-    passed: list[Passed] = []
-    for key, node in enumerate(call.args):
-        passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
-    for keyword in call.keywords:
-        key, node = keyword.arg or MAPPING, keyword.value
-        passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
     callee = callee_of(call) or _NOBODY
+    passed: list[Passed] = []
+    for key, node in _arguments(call):
+        passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
+        if _is_written_out(node, callee):
+            passed += [Passed(key, slot, site.lines) for slot in _literal(node)]
     return CallSite(callee, site.scope, position_of(call), site.lines, tuple(passed), site.rare)
+
+
+def _arguments(call: nodes.Call) -> Iterator[tuple[int | str, nodes.NodeNG]]:
+    yield from enumerate(call.args)
+    yield from ((keyword.arg or MAPPING, keyword.value) for keyword in call.keywords)
+
+
+def _is_written_out(node: nodes.NodeNG, callee: Callee) -> bool:
+    """``train([loader, None])``: only functions of the file or project take such a list apart by its places."""
+    ours = callee.kind in ("def", "self") or (callee.kind == "import" and not callee.name.startswith(_FOREIGN))
+    return ours and isinstance(node, (nodes.List, nodes.Tuple))
+
+
+def _literal(node: nodes.NodeNG) -> list[Slot]:
+    """The place of a list that a call is given, where variables or attributes are among its elements."""
+    held = any(isinstance(one, (nodes.Name, nodes.Attribute)) for one in node.elts)
+    return [Slot("out", "", position_of(node))] if held else []
+
+
+def _written_out(call: nodes.Call, callee: Callee) -> Iterator[tuple[Slot, Slot]]:
+    """The moves of variables and attributes into the lists that a call is given."""
+    for _, node in _arguments(call):
+        for place in _literal(node) if _is_written_out(node, callee) else ():
+            for index, part in enumerate(node.elts):
+                held = slots_of(part) if isinstance(part, (nodes.Name, nodes.Attribute)) else []
+                yield from ((source, place.at(str(index))) for source in held)
 
 
 def _class_of_self(node: nodes.NodeNG) -> str:

@@ -222,7 +222,7 @@ def backward_passes(tree: nodes.NodeNG) -> Iterator[tuple[nodes.Call, nodes.Node
         if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in _BACKWARD:
             continue
         value = call.func.expr
-        if call.args and not _is_loss_like(value):
+        if call.args and not _is_loss_like(value) and not _is_gradient(call.args[0]):
             value = call.args[0]
         elif isinstance(value, nodes.Call) and last_name(value.func) in ("scale", "scale_loss") and value.args:
             value = value.args[0]
@@ -231,6 +231,11 @@ def backward_passes(tree: nodes.NodeNG) -> Iterator[tuple[nodes.Call, nodes.Node
         for context, _ in statement.items:
             if isinstance(context, nodes.Call) and last_name(context.func) == "scale_loss" and context.args:
                 yield context, context.args[0]
+
+
+def _is_gradient(node: nodes.NodeNG) -> bool:
+    """Whether ``output.backward(weight * copy.grad)`` gets what to multiply with, where an engine gets the loss."""
+    return any(isinstance(one, nodes.Attribute) and one.attrname == "grad" for one in [node, *nodes_of(node, nodes.Attribute)])
 
 
 def _is_loss_like(node: nodes.NodeNG) -> bool:

@@ -183,6 +183,17 @@ def _use_after(function: nodes.FunctionDef, loop: nodes.NodeNG, name: str) -> no
             (loads or qualified(call.func) <= _USES)
             and isinstance(call.args[0], nodes.Name)
             and call.args[0].name == name
+            and not _is_made_anew(call, loop, name)
         ):
             return call
     return None
+
+
+def _is_made_anew(call: nodes.Call, loop: nodes.NodeNG, name: str) -> bool:
+    """Whether the name is assigned on the way from the loop to its use: the use then has that state, not the kept one."""
+    around = set(call.node_ancestors())
+    return any(
+        (loop.end_lineno or 0) < (one.lineno or 0) < (call.lineno or 0) and one.statement().parent in around
+        for one in bindings(call.args[0])
+        if isinstance(one, nodes.AssignName)
+    )

@@ -24,7 +24,7 @@ from ldlm_lint.python.block_names import (
 )
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
-from ldlm_lint.python.values import only_binding
+from ldlm_lint.python.values import constant, only_binding
 from ldlm_lint.python.walks import nodes_of
 
 _MODULE_BASES = lazily(
@@ -270,12 +270,21 @@ def _is_shallow(values: tuple[object, ...]) -> bool:
 def _freezes(model: nodes.ClassDef) -> bool:
     """Whether a class freezes what it holds on every path, or runs it without gradients."""
     for node in nodes_of(model, (nodes.AssignAttr, nodes.Attribute)):
-        if node.attrname in ("no_grad", "inference_mode"):
+        if node.attrname in ("no_grad", "inference_mode") or _chooses_gradients(node):
             return True
         frozen = node.attrname in ("requires_grad", "requires_grad_") and "False" in node.statement().as_string()
         if frozen and not any(isinstance(parent, nodes.If) for parent in node.node_ancestors()):
             return True
     return False
+
+
+def _chooses_gradients(node: nodes.NodeNG) -> bool:
+    """``set_grad_enabled(self.finetune)``: a setting of the class may leave the model as it is."""
+    call = node.parent
+    if not isinstance(node, nodes.Attribute) or node.attrname != "set_grad_enabled" or not isinstance(call, nodes.Call):
+        return False
+    flag = call.args[0] if call.args else None
+    return not (constant(flag) is True or (isinstance(flag, nodes.Attribute) and flag.attrname == "training"))
 
 
 def enclosing_class(node: nodes.NodeNG) -> nodes.ClassDef | None:

@@ -15,7 +15,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
-from ldlm_lint.python.places import function_of, loops_around, scope_name
+from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.rarity import in_evaluation, is_rare
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.host_time import (
@@ -28,7 +28,8 @@ from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.source import Source
 
 _DEVICES = ("cuda", "xpu", "mps", "npu", "accelerator")
-_EMPTIES = {f"torch.{one}.empty_cache" for one in _DEVICES}
+_EMPTY = "empty_cache"
+_EMPTIES = {f"torch.{one}.{_EMPTY}" for one in _DEVICES}
 _SYNCHRONIZES = {f"torch.{one}.synchronize" for one in _DEVICES} | {"torch.cuda.current_stream.synchronize"}
 _AVAILABLE = {f"torch.{one}.is_available" for one in _DEVICES}
 _BACKWARD = {"backward", "manual_backward"}
@@ -79,6 +80,8 @@ class HostTimeChecker(LdlmChecker):
             self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node)
         elif names <= _SYNCHRONIZES:
             self._check_call(DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP, node)
+        elif isinstance(node.func, nodes.Name) and node.func.name == _EMPTY and not (node.args or node.keywords):
+            self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node, Claim("call-empties-cache", position_of(node)))
 
     def _report_group(self, group: Group) -> None:
         span = self.span(group.first.node)
@@ -93,7 +96,7 @@ class HostTimeChecker(LdlmChecker):
             fix=lambda source: _summed_on_device(source, group),
         )
 
-    def _check_call(self, rule: Rule, node: nodes.Call) -> None:
+    def _check_call(self, rule: Rule, node: nodes.Call, *claims: Claim) -> None:
         span = self.span(node)
         if (
             is_rare(node)
@@ -107,7 +110,7 @@ class HostTimeChecker(LdlmChecker):
             node,
             args={"call": node.func.as_string(), "where": "here"},
             # In a file that trains nothing such a call serves offloading or another phase, whatever calls it.
-            claims=(Claim("file-trains"), _claim(node)),
+            claims=(Claim("file-trains"), _claim(node), *claims),
             fix=lambda source: _removal(source, node, rule),
         )
 

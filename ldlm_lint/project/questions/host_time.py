@@ -36,6 +36,7 @@ _PREDICTS = lazily(
     re.I,
 )
 _LOSS_CLASS = lazily(r"Loss|Criterion|Objective")
+_EMPTIES = lazily(r"torch\.\w+\.empty_cache$")
 
 
 def _runs_in_each_training_step(context: Context, finding: Finding, place: str) -> Verdict:
@@ -55,6 +56,20 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         return Verdict(False)
     where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+
+
+def _call_empties_cache(context: Context, finding: Finding, position: str) -> Verdict:
+    """A helper of the project's own, such as one that chooses among kinds of devices, hands the call on to torch."""
+    path = finding.span.path
+    callees = (one.callee for one in context.project.flow(path).calls if one.position == position)
+    targets = (target for callee in callees for target in context.calls.targets(path, callee))
+    return Verdict(
+        any(
+            one.scope == function.scope and _EMPTIES.match(one.callee.name)
+            for where, function in targets
+            for one in context.project.flow(where).calls
+        )
+    )
 
 
 def _only_differentiates(project: Project, path: str) -> bool:
@@ -116,5 +131,6 @@ def is_loss(scope: str) -> bool:
 
 
 QUESTIONS: dict[str, Question] = {
+    "call-empties-cache": _call_empties_cache,
     "runs-in-each-training-step": _runs_in_each_training_step,
 }

@@ -31,6 +31,11 @@ from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
 
 _WORKERS = lazily(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader_)?workers(?:_per_\w+)?", re.I)
+# ``${eval:"len(__import__('os').sched_getaffinity(0))"}``: a resolver counts the CPUs of the node.
+_CPU_COUNT = lazily(
+    r"\$\{[\w.]+:\s*[\"']?((?:len\()?(?:__import__\([\"']\w+[\"']\)|os|multiprocessing|psutil)"
+    r"\.(?:sched_getaffinity\(0\)\)|(?:process_)?cpu_count\(\)))[\"']?\}"
+)
 _TIMEOUT = lazily(r"(?:.*_)?timeout(?:_\w+)?", re.I)
 _FUSED = re.compile(r"(?:use_)?fused(?:_adamw?|_optim\w*)?", re.I)
 # A loader that its section calls one for evaluation may work in the main process.
@@ -133,9 +138,19 @@ def _is_number(value: object) -> bool:
 
 
 def _of_workers(source: Source, document: Document, entry: Entry, options: Mapping[str, object]) -> Iterator[Finding]:
-    if not _WORKERS.fullmatch(entry.name) or type(entry.value) is not int:
+    if not _WORKERS.fullmatch(entry.name):
         return
     limit = _number(options, WORKERS_LIMIT.name, WORKERS_LIMIT.default)
+    if isinstance(entry.value, str) and (counted := _CPU_COUNT.fullmatch(entry.value)):
+        yield _finding(
+            DATALOADER_TOO_MANY_WORKERS,
+            entry,
+            (("workers", counted[1]),),
+            Claim("configured-value-reaches-call", "all-cpus-for-workers"),
+            None,
+        )
+    if type(entry.value) is not int:
+        return
     if entry.value >= limit:
         yield _finding(
             DATALOADER_TOO_MANY_WORKERS,

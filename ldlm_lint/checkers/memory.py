@@ -69,8 +69,9 @@ class MemoryChecker(LdlmChecker):
 
     def visit_classdef(self, node: nodes.ClassDef) -> None:
         """Look at every module class that builds a stack of transformer blocks."""
-        if is_module_class(node) and not _PART.search(node.name) and (stack := next(stacks_of(node), None)) is not None:
-            self._models.append((node, stack))
+        if is_module_class(node) and not _PART.search(node.name) and (stacks := list(stacks_of(node))):
+            # What the project would have to tell of one stack must not hide another that is certain.
+            self._models.append((node, next((one for one in stacks if not (one.external or one.foreign)), stacks[0])))
 
     def leave_module(self, node: nodes.Module) -> None:
         """Report each model family once: the stacks that one class puts together, such as encoder and decoder."""

@@ -12,7 +12,7 @@ from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.names import is_named, last_name, meant, qualified
+from ldlm_lint.python.names import bindings, is_named, last_name, meant, qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
@@ -25,6 +25,7 @@ _IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
 # The oldest torch that is supported, and the first one whose fused kernels take parameters on a CPU.
 _SUPPORTED, _ON_CPU = (2, 0), (2, 4)
 _RIGHT_UNDER_SCALERS = (2, 1)
+_BASES = 3
 _PARAMETERS = {"parameters", "named_parameters"}
 # What the fused kernels do not take, where the file itself makes it.
 _UNSUPPORTED = (b"sparse=True", b"torch.cfloat", b"torch.complex64", b"torch.complex128", b"torch.cdouble")
@@ -111,10 +112,14 @@ def _is_one_of_a_choice(node: nodes.Call) -> bool:
     )
 
 
-def _is_lightning_class(node: nodes.NodeNG) -> bool:
-    return isinstance(node, nodes.ClassDef) and any(
-        name.startswith("lightning.") or name.endswith("LightningModule") for base in node.bases for name in qualified(base)
-    )
+def _is_lightning_class(node: nodes.NodeNG, depth: int = 0) -> bool:
+    """A class of Lightning's, itself or by a base that stands in the same file."""
+    if not isinstance(node, nodes.ClassDef) or depth > _BASES:
+        return False
+    if any(name.startswith("lightning.") or name.endswith("LightningModule") for base in node.bases for name in qualified(base)):
+        return True
+    local = (one for base in node.bases if isinstance(base, nodes.Name) for one in bindings(base))
+    return any(one is not node and _is_lightning_class(one, depth + 1) for one in local)
 
 
 def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None) -> Fix | None:

@@ -29,7 +29,8 @@ _STEPS = 4000
 class Site(NamedTuple):
     """A loop over the value: where it stands, whether it runs again and again, and whether it trains.
 
-    One that ``goes_on`` takes further elements of a pass that began elsewhere; a line of 0 is no loop of its own.
+    One that ``goes_on`` takes further elements of a pass that began elsewhere; a line of 0 is no loop of its own. ``taken``
+    is where the loop finds the value: what two calls of a function return under two names are two values.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Site(NamedTuple):
     loops: tuple[int, ...]
     framework: bool = False
     goes_on: bool = False
+    taken: tuple[str, str, str] = ("", "", "")
 
 
 _Place = tuple[str, str, str]
@@ -120,17 +122,29 @@ class Tracer:
             if _same_element(iteration.slot.index, slot.index):
                 again = repeated or bool(iteration.loops) or self._taken_again(path, slot, iteration.scope)
                 again = again and not iteration.goes_on
-                yield Site(path, iteration.line, iteration.scope, again, iteration.loops, goes_on=iteration.goes_on)
+                yield Site(path, iteration.line, iteration.scope, again, iteration.loops, goes_on=iteration.goes_on, taken=_place(slot))
 
     def _by_framework(self, path: str, slot: Slot) -> Iterator[Site]:
         """Loaders that a Lightning hook returns or that go to ``fit`` are iterated once per epoch, those of a test once."""
-        if slot.kind == "ret" and slot.scope.rpartition(".")[2] in _LOADER_METHODS:
+        hook = self._hook_of(path, slot.scope) if slot.kind == "ret" else ""
+        if hook:
             function = self.calls.function(path, slot.scope)
             if function is not None and self._is_hook(path, function):
-                yield Site(path, function.line, slot.scope, True, (), framework=slot.scope.endswith("train_dataloader"))
+                yield Site(path, function.line, slot.scope, True, (), framework=hook.endswith("train_dataloader"))
         for call in self._calls_passing(path, slot):
             if call.callee.kind == "method" and call.callee.name in _FIT and not self.calls.targets(path, call.callee):
                 yield Site(path, int(call.position.partition(":")[0]), call.scope, True, (), framework=True)
+
+    def _hook_of(self, path: str, scope: str) -> str:
+        """The hook that a method is, by its name or because its class makes it one: ``self.train_dataloader = self._train``."""
+        owner, _, name = scope.rpartition(".")
+        if name in _LOADER_METHODS:
+            return name
+        data = self.project.data(path)
+        if not owner or b".train_dataloader" not in data:
+            return ""
+        made = re.search(rb"self\.(train_dataloader|val_dataloader)[ \t]*=[ \t]*(?:[\w.]*partial\()?self\.%s\b" % name.encode(), class_text(data, owner))
+        return made[1].decode() if made else ""
 
     def _is_hook(self, path: str, function: Function) -> bool:
         """Whether a method that makes a loader is called by Lightning, or by the Hugging Face Trainer that it belongs to."""
@@ -165,7 +179,7 @@ class Tracer:
 
     def _follows(self, one: Site, two: Site) -> bool:
         """Whether a loop runs after another of the same function, not instead of it."""
-        if (one.path, one.scope) != (two.path, two.scope) or not 0 < one.line < two.line or one.goes_on or two.goes_on:
+        if (one.path, one.scope, one.taken) != (two.path, two.scope, two.taken) or not 0 < one.line < two.line or one.goes_on or two.goes_on:
             return False
         lines = self.project.data(one.path).split(b"\n")
         depth = _indent(lines[one.line - 1])
@@ -177,8 +191,23 @@ class Tracer:
             if (moved := _moved(slot, source, target)) is not None:
                 again = repeated or (moved.kind == "var" and self._taken_again(path, slot, moved.scope))
                 yield from self._arrived(path, moved, again)
+                if slot.kind == "new":
+                    yield from self._out_of_generator(path, moved)
         for call in self._calls_passing(path, slot):
             yield from self._into_call(path, call, slot, repeated)
+
+    def _out_of_generator(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot, bool]]:
+        """Whoever calls a generator that goes through a loader of its own takes the elements of that loader.
+
+        What it is given belongs to one call of it: `_into_call` knows which.
+        """
+        passes = self.uses(path).iterations.get(_place(slot), ()) if slot.kind == "var" and slot.scope else ()
+        if not any(one.scope == slot.scope and _same_element(one.slot.index, slot.index) for one in passes):
+            return
+        function = self.calls.function(path, slot.scope)
+        if function is not None and function.yields:
+            for caller, call in self.calls.callers(path, slot.scope):
+                yield caller, Slot("out", "", call.position), False
 
     def _arrived(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
         if slot.kind == "ret":

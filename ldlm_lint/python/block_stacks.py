@@ -45,6 +45,8 @@ _GENERATIVE = lazily(
 # A model beside the one that learns.
 _BESIDE = lazily(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
 _SHALLOW = 3
+# ``parts.append(torch.empty(…))`` collects tensors.
+_FUNCTION = lazily(r"^torch\.(?:\w+\.)*[a-z]\w*$")
 
 
 class Stack(NamedTuple):
@@ -164,7 +166,9 @@ def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -
     if any(one.startswith("torch.nn.Transformer") for one in names):
         yield Stack(container, what)
     elif len(names) == 1:
-        yield Stack(container, what, external=names.pop())
+        external = names.pop()
+        if not _FUNCTION.search(external):
+            yield Stack(container, what, external=external)
     elif not names and BLOCK.search(name) and TRANSFORMER.search(model.name):
         # The class of the blocks is a parameter or a setting.
         yield Stack(container, what)

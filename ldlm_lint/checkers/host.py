@@ -7,6 +7,7 @@ files of one repository that hold a trigger it costs 0.5 s of CPU where the ``Py
 from __future__ import annotations
 
 import functools
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
@@ -143,8 +144,13 @@ def _events(checker: type[LdlmChecker]) -> tuple[tuple[str, str, _Method], ...]:
 
 
 def _syntax_error(source: Source, line: int, message: str) -> Finding:
+    from ldlm_lint.python.newer_syntax import newer_python
+
     line = min(line, len(source.lines))
     text = source.lines[line - 1]
     start = len(text) - len(text.lstrip())
     span = source.span_of(line, start, line, max(len(text.encode()), start))
+    newer = newer_python(text, message, sys.version_info[:2])
+    if newer:
+        message += f" (Python {newer} and later may read it, ldlm-lint runs on {sys.version_info[0]}.{sys.version_info[1]})"
     return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", message), ("checked", "only what stands before it was checked")))

@@ -24,11 +24,12 @@ class Passes(enum.Enum):
 
 
 class Given(NamedTuple):
-    """A call of a function (its file, its position) and what it passes."""
+    """A call of a function (its file, its position) and what it passes; ``setting`` is the attribute (``args.workers``) that it is."""
 
     path: str
     position: str
     passes: Passes
+    setting: str = ""
 
     @property
     def line(self) -> int:
@@ -44,24 +45,25 @@ def given(calls: Calls, path: str, scope: str, parameter: str) -> Iterator[Given
     for caller, call in calls.callers(path, scope):
         if not calls.project.is_test(caller):
             text = call_text(calls.project.data(caller), call.position)
-            yield Given(caller, call.position, _passes(calls, function, call, parameter, text))
+            yield Given(caller, call.position, *_passes(calls, function, call, parameter, text))
 
 
-def _passes(calls: Calls, function: Function, call: CallSite, parameter: str, text: bytes) -> Passes:
+def _passes(calls: Calls, function: Function, call: CallSite, parameter: str, text: bytes) -> tuple[Passes, str]:
     try:
         node = ast.parse(text.decode(errors="replace"), mode="eval").body
     except (SyntaxError, ValueError):
-        return Passes.OTHER
+        return Passes.OTHER, ""
     if not isinstance(node, ast.Call):
-        return Passes.OTHER
+        return Passes.OTHER, ""
     passed: list[tuple[int | str | None, ast.expr]] = [*enumerate(node.args), *((one.arg, one.value) for one in node.keywords)]
     if any(key is None or isinstance(value, ast.Starred) for key, value in passed):
-        return Passes.OTHER
+        return Passes.OTHER, ""
     values = [value for key, value in passed if key is not None and calls.parameter(function, call, key) == parameter]
     if not values:
-        return Passes.NOTHING
+        return Passes.NOTHING, ""
     constant = values[0].value if isinstance(values[0], ast.Constant) else None
-    return Passes.ZERO if type(constant) is int and constant == 0 else Passes.OTHER
+    setting = values[0].attr if isinstance(values[0], ast.Attribute) else ""
+    return Passes.ZERO if type(constant) is int and constant == 0 else Passes.OTHER, setting
 
 
 def workers_parameter_of(calls: Calls, path: str, call: CallSite, keyword: str) -> bool:

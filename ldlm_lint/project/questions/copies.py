@@ -27,6 +27,7 @@ _SHARES_OUT = Trait(
     ),
     code=True,
 )
+_ZERO_DEFAULT = lazily(rb"\bdefault[ \t]*=[ \t]*0(?![\w.])")
 _MANY_WORKERS = lazily(rb"\bnum_workers\s*=\s*(?![01]\b|None)")
 
 
@@ -86,8 +87,16 @@ def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str
 def _wrapper_has_workers(context: Context, finding: Finding, subject: str) -> Verdict:
     """Some call of a function passes workers for a parameter whose default is 0."""
     scope, _, parameter = subject.partition("|")
-    calls = given(context.calls, finding.span.path, scope, parameter)
-    return Verdict(any(one.passes is Passes.OTHER for one in calls))
+    passed = {one.setting for one in given(context.calls, finding.span.path, scope, parameter) if one.passes is Passes.OTHER}
+    return Verdict(any(not one or not _is_zero_flag(context, one) for one in passed))
+
+
+def _is_zero_flag(context: Context, name: str) -> bool:
+    """Whether every command-line flag of that name is 0 by default, and no script or configuration says otherwise."""
+    project, word = context.project, re.escape(name.encode()).replace(b"_", b"[_-]")
+    flag = re.compile(rb"add_argument\(\s*[\"']--(?:[\w-]+\.)*" + word + rb"[\"']([^)]*)")
+    declared = [one[1] for path in project.plain if b"add_argument" in (data := project.data(path)) for one in flag.finditer(data)]
+    return bool(declared) and all(map(_ZERO_DEFAULT.search, declared)) and not _is_written(context, word)
 
 
 def _setting_may_have_workers(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -95,8 +104,13 @@ def _setting_may_have_workers(context: Context, finding: Finding, subject: str) 
     scope, _, name = subject.partition("|")
     if any(one.passes is Passes.OTHER for one in given(context.calls, finding.span.path, scope, name)):
         return Verdict(True)
-    written = re.compile(rb"\b" + name.encode() + rb"[\"']?[ \t]*[:=][ \t]*(?![\"']?0\b)[^\s#]")
-    return Verdict(any(written.search(context.project.data(one)) for one in context.project.others))
+    return Verdict(_is_written(context, name.encode()))
+
+
+def _is_written(context: Context, word: bytes) -> bool:
+    """Whether a script or a configuration sets something else than 0."""
+    written = re.compile(rb"\b" + word + rb"(?:[\"']?[ \t]*[:=][ \t]*(?![\"']?0\b)[^\s#]|[ \t]+[\"']?[1-9$])")
+    return any(written.search(context.project.data(one)) for one in context.project.others)
 
 
 def _wrapper_leaves_workers_at_zero(context: Context, finding: Finding, subject: str) -> Verdict:

@@ -14,7 +14,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
-from ldlm_lint.python.names import is_named
+from ldlm_lint.python.names import is_named, last_name
 from ldlm_lint.python.slots import Slot, slots_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
@@ -59,6 +59,32 @@ def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:
             if argument.absent or argument.is_only(True):
                 found.append(call)
     return found
+
+
+def is_left_off(project: Project, call: nodes.Call) -> bool:
+    """Whether a call stands under ``getattr(config, "checkpointing", False)``, and nothing in the project names that switch otherwise."""
+    tests = (one.test for one in call.node_ancestors() if isinstance(one, nodes.If) and any(part is call or part.parent_of(call) for part in one.body))
+    names = {name for test in tests if (name := _default_off(test))}
+    return any(not _is_named_elsewhere(project, name) for name in names)
+
+
+def _default_off(test: nodes.NodeNG) -> str:
+    """The attribute that a condition, or a part of it that must hold, looks up with False as its default."""
+    parts = test.values if isinstance(test, nodes.BoolOp) and test.op == "and" else [test]
+    for one in parts:
+        if isinstance(one, nodes.Call) and last_name(one.func) == "getattr" and len(one.args) == 3:
+            _, name, default = one.args
+            if isinstance(default, nodes.Const) and default.value is False and isinstance(name, nodes.Const) and isinstance(name.value, str):
+                return name.value
+    return ""
+
+
+def _is_named_elsewhere(project: Project, name: str) -> bool:
+    """Whether code, a script or a configuration names a switch but to look it up; what stands in backticks is prose."""
+    read = re.compile(rb"getattr\([^()\n]*[\"']%s[\"'][^()\n]*\)|`[^`\n]*`" % re.escape(name.encode()))
+    spelled = re.compile(rb"[-_]".join(re.escape(part.encode()) for part in name.split("_")))
+    texts = (project.data(path) for path in (*project.files, *project.others))
+    return any(spelled.search(read.sub(b"", text)) for text in texts if spelled.search(text))
 
 
 def as_non_reentrant(source: Source, call: nodes.Call) -> Edit | None:
@@ -133,6 +159,7 @@ __all__ = [
     "as_non_reentrant",
     "enables_reentrant",
     "has_old_transformers",
+    "is_left_off",
     "is_reentrant",
     "may_enable_reentrant",
     "reentrant_calls",

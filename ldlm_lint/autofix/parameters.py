@@ -69,7 +69,7 @@ def _last_keywords(text: str, opening: int, closing: int) -> int | None:
     found = [
         match.start()
         for match in _KEYWORDS.finditer(text, opening, closing)
-        if re.search(r"[(,]\s*(#[^\n]*\s*)*$", text[opening : match.start()])
+        if re.search(r"[(,]\s*(?:#[^\n]*(?:\n\s*|$))*$", text[opening : match.start()])
     ]
     return found[-1] if found else None
 

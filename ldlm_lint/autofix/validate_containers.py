@@ -13,7 +13,7 @@ from ldlm_lint.source import Kind, Source, UnreadableError
 
 _VARIABLE = lazily(r"[ \t]*(?:export[ \t]+)?[A-Za-z_][\w.-]*[ \t]*(?:=|$)")
 _PAIRS_AND_BLANKS = lazily(
-    r"\s*(?:[A-Za-z_][\w.-]*=(?:\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\[\s\S]|[^\s\"'\\])*\s*)+"
+    r"\s*(?:[A-Za-z_][\w.-]*=(?:\"(?:\\[\s\S]|[^\"\\])*\"|'[^']*'|\\[\s\S]|[^\s\"'\\])*(?:\s+|\Z))+"
 )
 
 

@@ -13,7 +13,7 @@ from ldlm_lint.shell.launch_grammar import Option
 from ldlm_lint.shell.script import Word
 
 _OVERRIDE = lazily(r"([+~]{0,2})([A-Za-z_][\w./@-]*)=(.*)", re.S)
-_DOTTED = lazily(r"[+~]{0,2}[A-Za-z_]\w*(?:[./@][\w./@-]+)+=.*|[+~]{1,2}[A-Za-z_][\w./@-]*=.*", re.S)
+_DOTTED = lazily(r"[+~]{0,2}[A-Za-z_]\w*[./@][\w./@-]+=.*|[+~]{1,2}[A-Za-z_][\w./@-]*=.*", re.S)
 _DELETED = lazily(r"(~)([A-Za-z_][\w./@-]*)")
 _LONG = lazily(r"(--?)([A-Za-z][\w.-]*)(?:=(.*))?", re.S)
 _LIST = lazily(r"\$(?:\{(?:\w+\[[@*]\]|[@*][^{}]*)\}|[@*])")

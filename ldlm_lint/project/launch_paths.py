@@ -11,7 +11,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 
 # Idioms for the folder of the script itself, with the steps from there: "$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)".
-_DIRNAME = lazily(r"\$\(\s*(?:realpath|readlink\s+-f)?\s*\$?\(?\s*dirname\b.*?(?:BASH_SOURCE|\$\{?0\b|%x)")
+_DIRNAME = lazily(r"\$\(\s*(?:(?:realpath|readlink\s+-f)\s*)?(?:(?:\$\(?|\()\s*)?dirname\b.*?(?:BASH_SOURCE|\$\{?0\b|%x)")
 _STEPS = lazily(r"(?:BASH_SOURCE[^)]*|\$\{?0\}?\"?[^)]*)\)+\"?((?:/[\w.-]+)+)")
 _TOP = lazily(r"git rev-parse --show-toplevel")
 _HERE = lazily(r"\$\(\s*pwd\s*\)|`\s*pwd\s*`|\$\{?PWD\}?|\.")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
 
-_TEXT = lazily(rb"#[^\n]*|\"(?:[^\"\\\n]+|\\.)*\"|'(?:[^'\\\n]+|\\.)*'", re.S)
+_TEXT = lazily(rb"#[^\n]*|\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'", re.S)
 _LONG = (b'"""', b"'''")
 _TOKEN = lazily(rb"[\[({]|[\])}]|\n[ \t]*(?![ \t\n])|(?<![A-Za-z_\x80-\xff])(?:for|while)(?![\w\x80-\xff])")
 _FORMATS = b"fFtT"

@@ -33,10 +33,7 @@ def _holds(body: list[nodes.NodeNG], node: nodes.NodeNG) -> bool:
 
 
 def _is_off(function: nodes.FunctionDef, name: str) -> bool:
-    try:
-        default = function.args.default_value(name)
-    except NoDefault:
-        return False
+    default = _default(function, name)
     return isinstance(default, nodes.Const) and default.value is False and not _LEARNS.search(name)
 
 

@@ -15,6 +15,7 @@ from astroid import nodes
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.gradients import GradientFacts, gradient_facts, owned
 from ldlm_lint.python.guards import guards_of
+from ldlm_lint.python.handed_lists import handed_list, moved_into_list
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.sites import site_of
@@ -39,8 +40,6 @@ MAPPING = "**"
 _PROPERTIES = {"property", "cached_property"}
 _BOUND = "_ldlm_bound"
 _MADE = ("new", "out")
-# Libraries whose functions take lists of arrays, which go nowhere that a question asks of.
-_FOREIGN = ("torch.", "numpy.", "math.", "os.")
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 GUARDS, GRADIENTS = PARTS = ("guards", "gradients")
 Guards = Mapping[str, tuple[str, ...]]
@@ -144,7 +143,7 @@ def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Col
             site = _call_site(node)
             calls.append(site)
             moves.extend(appended(node))
-            moves.extend(_written_out(node, site.callee))
+            moves.extend(one for _, argument in _arguments(node) for one in moved_into_list(argument, site.callee))
         else:
             iterations.extend(_iterations(node))
             if isinstance(node, (nodes.For, nodes.Comprehension)):
@@ -307,35 +306,13 @@ def _call_site(call: nodes.Call) -> CallSite:
     passed: list[Passed] = []
     for key, node in _arguments(call):
         passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
-        if _is_written_out(node, callee):
-            passed += [Passed(key, slot, site.lines) for slot in _literal(node)]
+        passed += [Passed(key, slot, site.lines) for slot in handed_list(node, callee)]
     return CallSite(callee, site.scope, position_of(call), site.lines, tuple(passed), site.rare)
 
 
 def _arguments(call: nodes.Call) -> Iterator[tuple[int | str, nodes.NodeNG]]:
     yield from enumerate(call.args)
     yield from ((keyword.arg or MAPPING, keyword.value) for keyword in call.keywords)
-
-
-def _is_written_out(node: nodes.NodeNG, callee: Callee) -> bool:
-    """``train([loader, None])``: only functions of the file or project take such a list apart by its places."""
-    ours = callee.kind in ("def", "self") or (callee.kind == "import" and not callee.name.startswith(_FOREIGN))
-    return ours and isinstance(node, (nodes.List, nodes.Tuple))
-
-
-def _literal(node: nodes.NodeNG) -> list[Slot]:
-    """The place of a list that a call is given, where variables or attributes are among its elements."""
-    held = any(isinstance(one, (nodes.Name, nodes.Attribute)) for one in node.elts)
-    return [Slot("out", "", position_of(node))] if held else []
-
-
-def _written_out(call: nodes.Call, callee: Callee) -> Iterator[tuple[Slot, Slot]]:
-    """The moves of variables and attributes into the lists that a call is given."""
-    for _, node in _arguments(call):
-        for place in _literal(node) if _is_written_out(node, callee) else ():
-            for index, part in enumerate(node.elts):
-                held = slots_of(part) if isinstance(part, (nodes.Name, nodes.Attribute)) else []
-                yield from ((source, place.at(str(index))) for source in held)
 
 
 def _class_of_self(node: nodes.NodeNG) -> str:

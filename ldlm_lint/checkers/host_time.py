@@ -55,6 +55,7 @@ _REASONS = {
     DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP: "times that the host takes around it mean something else, and code that "
     "counts on its wait (another stream, a buffer that is reused, another library) races",
 }
+_MAY_DO_MORE = "; a function of the project's own may do more than that"
 
 
 class HostTimeChecker(LdlmChecker):
@@ -231,7 +232,8 @@ def _removal(source: Source, call: nodes.Call, rule: Rule) -> Fix | None:
         edit = Edit(span, "pass")
     else:
         edit = delete_line(source, source.span(_start_of_remark(source, gone), span.end))
-    return Fix(f"remove the call of {name}", (edit,), Applicability.UNSAFE, _REASONS[rule])
+    more = "" if qualified(call.func) <= _EMPTIES | _SYNCHRONIZES else _MAY_DO_MORE
+    return Fix(f"remove the call of {name}", (edit,), Applicability.UNSAFE, _REASONS[rule] + more)
 
 
 def _start_of_remark(source: Source, statement: nodes.NodeNG) -> int:

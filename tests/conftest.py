@@ -16,6 +16,8 @@ import pytest
 from calling import Enter, Run, calling, entered
 from hypothesis import settings
 
+from ldlm_lint import batch
+
 # Several suites may share the processors: how long an example takes says nothing.
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None)
@@ -29,6 +31,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # No test reads or writes the cache of who runs the tests.
 _CACHE = tempfile.TemporaryDirectory(prefix="ldlm-lint-tests-")
 os.environ["LDLM_LINT_CACHE_DIR"] = os.path.join(_CACHE.name, "cache")
+
+# The few files of a test stand for those of a large project, which is asked ahead.
+batch.STRAIGHT = 0
 
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
 

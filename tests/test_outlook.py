@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldlm_lint import engine, linting
+from ldlm_lint import batch, engine, linting
 from ldlm_lint.budget import OverBudgetError, apart, available, limited
 from ldlm_lint.config import Config
 from ldlm_lint.linting import lint_file
@@ -152,6 +152,21 @@ def test_other_processes_ask_too(project: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked[2]) or plain(self, *asked))
     assert check(project, jobs=2).findings == check(project).findings
     assert ANYWHERE in seen
+
+
+@pytest.mark.parametrize("straight, asks", [(1, True), (2, False)])
+def test_for_few_files_the_project_is_not_asked_ahead(
+    straight: int, asks: bool, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "train.py").write_text(CALLS)
+    expected = check(project).findings
+    seen: list[object] = []
+    monkeypatch.setattr(batch, "STRAIGHT", straight)
+    plain = Projects.may_hold
+    monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked) or plain(self, *asked))
+    assert check(project).findings == expected
+    assert bool(seen) is asks
+    assert waits(check(project)) == ["metrics.py"]
 
 
 @pytest.mark.skipif(not available(), reason="time of a process is not counted here")

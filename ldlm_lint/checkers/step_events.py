@@ -14,7 +14,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.step_calls import LEAVES, StepCalls
 from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
-from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step
+from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step, sets_mode
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.checkers.step_roots import acting_functions
 from ldlm_lint.python.memo import remembered
@@ -218,6 +218,10 @@ class _Walk:
             found = [one for one in bindings(call.func) if one in found]
         elif isinstance(call.func, nodes.Attribute) and last_name(call.func.expr) == "self":
             found = [one for one in found if one.parent in _classes_of(call)] or found
+        elif not sets_mode(call):
+            found = [one for one in found if isinstance(one.parent, nodes.ClassDef)]
+        else:
+            return None
         usable = isinstance(call.func, (nodes.Name, nodes.Attribute)) and len(found) == 1 and len(self._inside) < _DEPTH
         return found[0] if usable and all(found[0] is not one for one, _, _ in self._inside) else None
 

@@ -14,7 +14,9 @@ _MODEL = lazily(
 )
 _NO_MODEL = lazily(
     r"(^|_)(fn|func|function|loss|criterion|metrics?|transforms?|tokenizer|name|cfg|config|path|args|get|load|save"
-    r"|build|make|create|init|setup|wrap|prepare|update|set|count|print|freeze|export|log|masks?|inputs?|outputs?|kwargs)(_|$)"
+    r"|build|make|create|init|setup|wrap|prepare|update|set|count|print|freeze|export|log|masks?|inputs?|outputs?|kwargs"
+    # ``accelerator.unwrap_model(…)``, and what pydantic calls its methods.
+    r"|unwrap|dump|json|schema|construct|rebuild)(_|$)"
 )
 _EVALUATION = lazily(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|testing|infer|inference|predict|prediction"

@@ -17,7 +17,8 @@ _RARE_NAME = lazily(
     r"|display|record|checkpoint|val|test)|(log|print|report|save|eval|vis|plot|record)_(now|this|step|iter|flag)"
     r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
     r"|benchmark\w*|sanity\w*|dry_?run|trac(e|ing)|scripting|onnx\w*|export\w*|dump\w*|visuali[sz]e\w*|first|last"
-    r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every",
+    r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every"
+    r"|(^|_)(error|raise|fail|warn|assert|throw)_(if|on|when)(_|$)",
     re.I,
 )
 # What a caller asks for with a parameter, in every step or in few of them.

@@ -128,7 +128,7 @@ def _trains(call: nodes.Call) -> bool:
 
 
 def _after_early_exit(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
-    """Whether a sibling before this statement leaves the block unless a rare condition holds."""
+    """Whether a sibling before this statement leaves the block unless rare conditions hold."""
     if _LEFT in child.__dict__ or _SEEN in child.__dict__:
         return _LEFT in child.__dict__
     for name in ("body", "orelse"):
@@ -143,13 +143,27 @@ def _is_left_before(block: list[nodes.NodeNG], child: nodes.NodeNG) -> bool:
     left = False
     for one in block:
         one.__dict__[_LEFT if left else _SEEN] = True
-        left = left or (
-            isinstance(one, nodes.If)
-            and not one.orelse
-            and isinstance(one.body[-1], (nodes.Continue, nodes.Return))
-            and holds_rarely(one.test, False)
-        )
+        left = left or (isinstance(one, nodes.If) and _is_passed_rarely(one))
     return _LEFT in child.__dict__
+
+
+def _is_passed_rarely(branch: nodes.If) -> bool:
+    """Whether what stands behind an ``if`` rarely runs: of both arms, each is left, rarely chosen, or rarely gone through.
+
+    ``if step == 0: … else: if step % every != 0: return``; one of the arms has to be left for it.
+    """
+    leaving = [_is_left(block) for block in (branch.body, branch.orelse)]
+    return any(leaving) and all(
+        left or holds_rarely(branch.test, truth) for left, truth in zip(leaving, (True, False), strict=True)
+    )
+
+
+def _is_left(block: list[nodes.NodeNG]) -> bool:
+    """Whether a block is left before its end, always or but for rare passes."""
+    return bool(block) and (
+        isinstance(block[-1], (nodes.Continue, nodes.Return))
+        or any(isinstance(one, nodes.If) and _is_passed_rarely(one) for one in block)
+    )
 
 
 def _is_exceptional(block: list[nodes.NodeNG]) -> bool:

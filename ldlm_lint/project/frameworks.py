@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 _TRAINER = Trait(
     lazily(
-        rb"\b(?:Seq2Seq)?TrainingArguments\b|\b(?:Hf|H4)ArgumentParser\b|\bTrlParser\b"
+        # `HfArgumentParser` by itself reads any dataclass.
+        rb"\b\w*TrainingArguments\b|\bH4ArgumentParser\b|\bTrlParser\b"
         rb"|\bfrom[ \t]+trl\b[^\n]*\b(?:SFT|DPO|GRPO|KTO|ORPO|CPO|PPO|RLOO|Reward)Config\b"
     ),
-    (b"TrainingArguments", b"HfArgumentParser", b"H4ArgumentParser", b"TrlParser", b"trl"),
+    (b"TrainingArguments", b"H4ArgumentParser", b"TrlParser", b"trl"),
     code=True,
 )
 # Programs that hand a file to the Trainer of transformers, by the name they are started under.

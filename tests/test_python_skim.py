@@ -43,6 +43,24 @@ def test_imports(code: str, expected: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "code, expected",
     [
+        pytest.param("sys.path.append('core')", ("core",), id="append"),
+        pytest.param('sys.path.insert(0, "./src/lib/")', ("src/lib",), id="insert"),
+        pytest.param("sys.path.append(os.path.join(os.path.dirname(__file__), '..', 'lib'))", ("lib",), id="joined"),
+        pytest.param("sys.path.insert(0, str(ROOT / 'a' / 'b'))", ("a/b",), id="pathlib"),
+        pytest.param("sys.path.append('a')\nsys.path.append('b')\nsys.path.append('a')", ("a", "b"), id="two"),
+        pytest.param("sys.path.append('..')\nsys.path.append('.')", (), id="around"),
+        pytest.param("sys.path.append('/opt/lib')", (), id="elsewhere"),
+        pytest.param("sys.path.append(folder)  # 'lib'", (), id="unknown"),
+        pytest.param("if 'lib' in sys.path.copy(): ...", (), id="read"),
+    ],
+)
+def test_searched(code: str, expected: tuple[str, ...]) -> None:
+    assert Skim(code.encode()).searched == expected
+
+
+@pytest.mark.parametrize(
+    "code, expected",
+    [
         pytest.param("from a import b as c, d", {"b"}, id="from"),
         pytest.param("from a import (b as c,\n  d as e)", {"b", "d"}, id="parentheses"),
         pytest.param("import a.b as c", {"b"}, id="import"),
@@ -211,6 +229,7 @@ _FILES = (
     b"from  import x\nimport\n",
     b"import torch as t\nfrom .a import (b as c, *)\ntorch.load = mine\ndeepspeed.initialize(x)\n",
     b"class A:\n    def f(self):\n        return g(self.f())\n    def f(self): ...\nos.remove(checkpoint)  # old\n",
+    b"import sys\nsys.path.append('lib')\n",
     b"from torch.utils.checkpoint import checkpoint\n\ndef step(x):\n    loss(x.cuda()).backward()\n",
 )
 _FACTS = tuple(name for name, kind in vars(Skim).items() if isinstance(kind, (cached_property, property)) and name[0] != "_")

@@ -36,7 +36,8 @@ class Imports:
         """The project file behind a dotted name as an importer writes it, and the name inside that file.
 
         An absolute import is looked up from the importer's folder upwards to the root, as ``sys.path`` of a script
-        in any of these folders would; a name that a package re-exports is followed to where it is defined.
+        in any of these folders would, then in the folders that the importer adds to ``sys.path``; a name that a package
+        re-exports is followed to where it is defined.
         """
         if not name.startswith(".") and name.partition(".")[0] not in self._heads:
             return None
@@ -46,7 +47,10 @@ class Imports:
         if name not in known:
             known[name] = None
             known[name] = self._resolve(folder, name)
-        return known[name]
+        found = known[name]
+        if found is None and not name.startswith(".") and (added := self._skim(importer).searched):
+            return self._resolve_below(folder, added, name)
+        return found
 
     @cached_property
     def _entries(self) -> frozenset[str]:
@@ -73,6 +77,23 @@ class Imports:
                 return self._defining(found)
         return None
 
+    def _resolve_below(self, folder: str, added: tuple[str, ...], name: str) -> Defined | None:
+        """A name in folders that a script adds to ``sys.path``, which may be meant from its own folder or one around it."""
+        known = self._resolved[f"{folder}:{':'.join(added)}"]
+        if name not in known:
+            known[name] = None
+            below = (self._below(f"{one.rstrip('/')}/{more}", name, package=False) for more in added for one in self._around(folder))
+            found = next((one for one in below if one is not None), None)
+            known[name] = found and self._defining(found)
+        return known[name]
+
+    def _around(self, folder: str) -> Iterator[str]:
+        """A folder of the project and those around it, up to the root."""
+        while folder.startswith(self._root) and folder != self._root:
+            yield folder
+            folder = posixpath.dirname(folder)
+        yield self._root
+
     def _above(self, folder: str, level: int) -> Iterator[str]:
         for _ in range(level - 1):
             folder = posixpath.dirname(folder)
@@ -82,11 +103,7 @@ class Imports:
         """The folders in which an absolute import of a file in this one is looked up, and which hold its first name."""
         key = (folder, head)
         if key not in self._folders:
-            found, one = [], folder
-            while one.startswith(self._root) and one != self._root:
-                found.append(one)
-                one = posixpath.dirname(one)
-            found += [self._root, posixpath.join(self._root, "src")]
+            found = [*self._around(folder), posixpath.join(self._root, "src")]
             self._folders[key] = tuple(one for one in found if f"{one.rstrip('/')}/{head}" in self._entries)
         return self._folders[key]
 

@@ -22,6 +22,9 @@ _COMMENT = lazily(rb"#[^\n]*")
 _NAME = lazily(rb"[A-Za-z_][\w.]*|\*")
 _RENAMED = lazily(rb"(\w+)[ \t]+as[ \t]+\w+")
 
+_SEARCHED = lazily(rb"sys\.path\.(?:append|insert)\(([^\n#]*)")
+_TEXT = lazily(rb"[\"']([\w./-]+)[\"']")
+
 _Statement = tuple[bytes, bytes, bytes]
 """The module of ``from module import names`` with its names, or both empty and what stands behind ``import``."""
 
@@ -94,3 +97,19 @@ def _read(module: bytes, names: bytes, plain: bytes) -> Imported:
     matches = (_NAME.match(part.strip()) for part in names.strip(b"() \t\r\n").split(b","))
     bound = tuple(sys.intern(within + match.group().decode()) for match in matches if match)
     return Imported((sys.intern(base), *bound), bound, renamed)
+
+
+def searched_in(data: bytes) -> tuple[str, ...]:
+    """The folders that a file adds to ``sys.path``, as far as it writes them out, without the way up to what holds them.
+
+    ``sys.path.append("core")`` gives ``core``, and so does ``sys.path.insert(0, os.path.join(HERE, "..", "core"))``.
+    """
+    if b"sys.path." not in data:
+        return ()
+    found = []
+    for match in _SEARCHED.finditer(data):
+        written = b"/".join(_TEXT.findall(match[1]))
+        parts = [one for one in written.decode().split("/") if one not in ("", ".", "..")]
+        if parts and not written.startswith(b"/"):
+            found.append("/".join(parts))
+    return tuple(dict.fromkeys(found))

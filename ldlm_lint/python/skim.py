@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.called import Called, called_in
 from ldlm_lint.python.checkpointing import knows_checkpointing
-from ldlm_lint.python.imports import Imported, imports_of
+from ldlm_lint.python.imports import Imported, imports_of, searched_in
 
 _DEFINES = tuple(re.compile(rb"%s[ \t]+([A-Za-z_]\w*)" % word) for word in (b"def", b"class"))
 _BEFORE_DEFINITION = lazily(rb"([ \t]*)(?:async[ \t]+)?")
@@ -96,6 +96,11 @@ class Skim:
     def renamed(self) -> frozenset[str]:
         """The last names of what the file imports under another name."""
         return self._imported.renamed
+
+    @cached_property
+    def searched(self) -> tuple[str, ...]:
+        """The folders that it adds to those in which modules are looked up, below whatever holds them."""
+        return searched_in(self._data)
 
     @cached_property
     def _imported(self) -> Imported:
@@ -178,6 +183,7 @@ class Kept(NamedTuple):
     defined: frozenset[str]
     methods: tuple[tuple[str, int], ...]
     trains: bool
+    searched: tuple[str, ...]
 
 
 def kept(data: bytes) -> Kept:
@@ -186,7 +192,7 @@ def kept(data: bytes) -> Kept:
     methods = tuple(skim.methods.items())
     # What a training calls is looked for in the text only where the names speak of it.
     trains = _may_train(skim.called, skim.defined) and skim.trains
-    return Kept(skim.imports, skim.bound, skim.renamed, skim.called, skim.defined, methods, trains)
+    return Kept(skim.imports, skim.bound, skim.renamed, skim.called, skim.defined, methods, trains, skim.searched)
 
 
 def _may_train(called: Called, defined: frozenset[str]) -> bool:
@@ -202,7 +208,7 @@ class Recalled(Skim):
         self._bound, self._defined, self._methods = known.bound, known.defined, known.methods
         # What stands here is found before the property of the same name is asked.
         vars(self).update(
-            renamed=known.renamed, called=known.called, imports=known.imports, trains=known.trains
+            renamed=known.renamed, called=known.called, imports=known.imports, trains=known.trains, searched=known.searched
         )
 
     @property

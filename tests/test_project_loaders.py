@@ -220,6 +220,16 @@ def test_not_iterated_again(code: str, trains: bool) -> None:
             "step(next(l)).backward()",
             id="yield-from",
         ),
+        pytest.param(
+            "def main():\n    l = DataLoader(x)\n    def cycle():\n        while True: yield from l\n    b = cycle()\n"
+            "    for s in y: step(next(b)).backward()",
+            id="generator-inside",
+        ),
+        pytest.param(
+            "def main():\n    l = DataLoader(x)\n    for e in y:\n        for b in l:\n            def run():\n"
+            "                step(b).backward()\n            timed(run)",
+            id="step-made-in-the-loop",
+        ),
         pytest.param("trainer.fit(model, DataLoader(x))", id="fit"),
     ],
 )
@@ -264,6 +274,8 @@ FACTORIES = [
     "make(x)\n" + epochs("l")}, id="in-parent"),
     pytest.param({"scripts/data.py": MAKE, "scripts/train.py": "from data import make\nl = "
     "make(x)\n" + epochs("l")}, id="sibling"),
+    pytest.param({"lib/data.py": MAKE, "train.py": "import sys\nsys.path.append('lib')\nfrom data import make\nl = "
+    "make(x)\n" + epochs("l")}, id="search-path"),
     pytest.param({"src/p/data.py": MAKE, "train.py": "from p.data import make\nl = "
     "make(x)\n" + epochs("l")}, id="src-layout"),
     pytest.param(

@@ -43,6 +43,7 @@ STEP = "def step(loss):\n    loss.backward()\n"
         ("def run():\n    work()\ndef train(y):\n    for x in y:\n        run()\n        step(x)\n", True),
         ("def run():\n    work()\ndef train(y):\n    run()\n    for x in y:\n        step(x)\n", False),
         ("def train(y):\n    work()\n    for x in y:\n        step(x)\n", False),
+        ("def train(y):\n    for x in y:\n        work()\n        def run():\n            x.backward()\n        timed(run)\n", True),
         ("def show(y):\n    for x in y:\n        work()\n", False),
     ],
 )

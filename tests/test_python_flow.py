@@ -244,6 +244,30 @@ def test_functions() -> None:
     assert {one.scope: one.backward_lines for one in facts.functions if one.backward_lines} == {"train": (0, 10)}
 
 
+def test_a_closure_computes_gradients_for_the_loop_that_makes_it() -> None:
+    facts = flow(
+        """
+        def train():
+            for epoch in epochs:
+                for x in y:
+                    def step():
+                        def inner():
+                            loss.backward()
+                    timed(step)
+
+        def elsewhere():
+            def step():
+                loss.backward()
+            return step
+        """
+    )
+    found = {one.scope: one.backward_lines for one in facts.functions if one.backward_lines}
+    assert found == {"train.step.inner": (0,), "elsewhere.step": (0,)}
+    facts = flow("def train():\n    for e in es:\n        for x in y:\n            def step(): loss.backward()\n")
+    found = {one.scope: one.backward_lines for one in facts.functions if one.backward_lines}
+    assert found == {"train": (0, 3, 2), "train.step": (0,)}
+
+
 def test_facts_are_picklable_and_pure() -> None:
     code = "def f(a):\n    for x in a:\n        g(x)\n    return a\n"
     assert pickle.loads(pickle.dumps(flow(code))) == flow(code)

@@ -12,6 +12,7 @@ from ldlm_lint.python.loss_names import is_loss_name
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
+from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
@@ -162,13 +163,16 @@ def _differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
 
 def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
     found: dict[str, nodes.Call] = {}
+    owner = function_of(loop)
     for call, value in backward_passes(loop):
         if any(
             one.arg in ("retain_graph", "create_graph") and constant(one.value) is not False for one in call.keywords
         ):
             return {}
-        found |= {name: call for name in kept_names(value) if name not in found}
-    statements = list(nodes_of(loop, (nodes.Assign, nodes.AugAssign)))
+        # A step function that is made in the loop has a ``loss`` of its own, and may return a number.
+        seen = (text_of(one) for one in kept(value) if not belongs_inside(one, owner))
+        found |= {name: call for name in seen if name not in found}
+    statements = [one for one in nodes_of(loop, (nodes.Assign, nodes.AugAssign)) if function_of(one) is owner]
     for statement in reversed(statements):
         for target in statement.targets if isinstance(statement, nodes.Assign) else [statement.target]:
             if (call := found.get(text_of(target))) is not None:
@@ -205,12 +209,15 @@ def _differentiated_results(call: nodes.Call) -> set[str]:
 
 
 def _local_function(call: nodes.Call) -> nodes.FunctionDef | None:
-    """The function of this file, or the method of the same class, that a call goes to."""
+    """The function of this file, or the method of the same class, whose result a call gives."""
     if isinstance(call.func, nodes.Name):
         found = bindings(call.func)
     elif isinstance(call.func, nodes.Attribute) and dotted(call.func.expr) == "self":
         owner = next((one for one in call.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
         found = owner.locals.get(call.func.attrname, []) if owner is not None else []
+    elif last_name(call.func) == "step" and len(call.args) == 1 and isinstance(call.args[0], nodes.Name):
+        # The optimizers of torch return what the closure does that they are given.
+        found = bindings(call.args[0])
     else:
         return None
     return found[0] if len(found) == 1 and isinstance(found[0], nodes.FunctionDef) else None

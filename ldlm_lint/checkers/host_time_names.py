@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, scope_of
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.walks import nodes_of
 
 
@@ -28,12 +29,14 @@ def is_result(name: nodes.Name) -> bool:
 
 
 def trained(function: nodes.NodeNG) -> Iterator[str]:
-    """The names and attributes, as written, that a function runs backward or adds up to what it does."""
+    """The names and attributes, as written, that a function or a loop runs backward or adds up to what it does."""
+    owner = function_of(function)
     for call in nodes_of(function, nodes.Call):
         if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in ("backward", "manual_backward"):
             continue
         for part in _terms(call.args[0] if call.args else call.func.expr):
-            yield part.as_string()
+            if not belongs_inside(part, owner):
+                yield part.as_string()
 
 
 def of_another_loop(found: list[nodes.NodeNG]) -> bool:

@@ -193,6 +193,7 @@ class Tracer:
                 yield from self._arrived(path, moved, again)
                 if slot.kind == "new":
                     yield from self._out_of_generator(path, moved)
+        yield from self._out_of_closures(path, slot)
         for call in self._calls_passing(path, slot):
             yield from self._into_call(path, call, slot, repeated)
 
@@ -202,11 +203,22 @@ class Tracer:
         What it is given belongs to one call of it: `_into_call` knows which.
         """
         passes = self.uses(path).iterations.get(_place(slot), ()) if slot.kind == "var" and slot.scope else ()
-        if not any(one.scope == slot.scope and _same_element(one.slot.index, slot.index) for one in passes):
+        if any(one.scope == slot.scope and _same_element(one.slot.index, slot.index) for one in passes):
+            yield from self._elements_of_generator(path, slot.scope)
+
+    def _out_of_closures(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot, bool]]:
+        """A generator that goes through a variable of the function around it takes the elements of that for whoever calls it."""
+        if slot.kind != "var" or not slot.scope:
             return
-        function = self.calls.function(path, slot.scope)
+        within = f"{slot.scope}."
+        for one in self.uses(path).iterations.get(_place(slot), ()):
+            if one.scope.startswith(within) and _same_element(one.slot.index, slot.index):
+                yield from self._elements_of_generator(path, one.scope)
+
+    def _elements_of_generator(self, path: str, scope: str) -> Iterator[tuple[str, Slot, bool]]:
+        function = self.calls.function(path, scope)
         if function is not None and function.yields:
-            for caller, call in self.calls.callers(path, slot.scope):
+            for caller, call in self.calls.callers(path, scope):
                 yield caller, Slot("out", "", call.position), False
 
     def _arrived(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:

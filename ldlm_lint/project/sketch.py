@@ -48,6 +48,7 @@ class Sketch:
         self._project = project
         self._may_call = may_call
         self._definitions: dict[str, tuple[array[int], list[_Definition]]] = {}
+        self._functions: dict[str, frozenset[str]] = {}
         self._told: dict[str, bool] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._calls: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -91,14 +92,25 @@ class Sketch:
         while waiting:
             if len(seen) > _MOST:
                 return None
-            fresh = self.callers(waiting.pop()) - seen
+            place = waiting.pop()
+            fresh = (self.callers(place) | self._making(*place)) - seen
             seen |= fresh
             waiting.extend(fresh)
         return frozenset(seen)
 
+    def _making(self, path: str, scope: str) -> frozenset[Place]:
+        """The function that makes one inside of itself, and may hand it on to be called."""
+        around = scope.rpartition(".")[0]
+        return frozenset({(path, around)}) if around and around in self._functions_of(path) else frozenset()
+
+    def _functions_of(self, path: str) -> frozenset[str]:
+        if path not in self._functions:
+            self._functions[path] = frozenset(one.scope for one in self._of(path)[1] if not one.is_class)
+        return self._functions[path]
+
     def functions(self, path: str) -> list[str]:
         """The dotted names of the functions that the text of a file defines."""
-        return sorted({one.scope for one in self._of(path)[1] if not one.is_class})
+        return sorted(self._functions_of(path))
 
     def tells_functions(self, path: str) -> bool:
         """Whether these are all that the file has, and are called so."""

@@ -17,7 +17,7 @@ from ldlm_lint.python.gradients import GradientFacts, gradient_facts, owned
 from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.handed_lists import handed_list, moved_into_list
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
-from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
+from ldlm_lint.python.places import function_of, loops_around, loops_around_definition, position_of, scope_name
 from ldlm_lint.python.sites import site_of
 from ldlm_lint.python.slots import (
     ANY_ELEMENT,
@@ -325,23 +325,34 @@ def _class_of_self(node: nodes.NodeNG) -> str:
 
 
 def _functions(owners: Mapping[nodes.NodeNG, list[nodes.NodeNG]]) -> Iterator[Function]:
+    calls_in = {node: [one for one in inner if one.__class__ is nodes.Call] for node, inner in owners.items()}
+    backward: dict[nodes.NodeNG, list[int]] = {node: [] for node in owners}
+    for node, calls in calls_in.items():
+        for call in filter(is_backward, calls):
+            for owner, loops in _loops_of(node, loops_around(call)):
+                backward[owner] += [0, *(loop.lineno or 0 for loop in loops)]
     for node, inner in owners.items():
-        calls = [one for one in inner if one.__class__ is nodes.Call]
-        backward = (
-            line
-            for call in calls
-            if is_backward(call)
-            for line in [0, *(loop.lineno or 0 for loop in loops_around(call))]
-        )
+        calls = calls_in[node]
         yield Function(
             scope=scope_name(node),
             line=node.lineno or 0,
             params=_parameters(node),
-            backward_lines=tuple(backward),
+            backward_lines=tuple(backward[node]),
             saves=any(_saves(call) for call in calls),
             lightning=_in_lightning_class(node),
             yields=any(isinstance(one, (nodes.Yield, nodes.YieldFrom)) for one in inner),
         )
+
+
+def _loops_of(function: nodes.NodeNG, loops: list[nodes.NodeNG]) -> Iterator[tuple[nodes.NodeNG, list[nodes.NodeNG]]]:
+    """The function that a backward pass stands in, and each one around it that makes the inner one anew in a loop.
+
+    A closure that is made in every pass of a loop belongs to that pass, whoever is given it: ``optimizer.step(closure)``.
+    """
+    yield function, loops
+    while isinstance(function, nodes.FunctionDef) and (around := loops_around_definition(function)):
+        function, loops = function_of(function.parent), [*loops, *around]
+        yield function, loops
 
 
 def _parameters(node: nodes.NodeNG) -> tuple[str, ...]:

@@ -83,6 +83,11 @@ def loops_around(node: nodes.NodeNG) -> list[nodes.NodeNG]:
     return [*found, *_around(child)]
 
 
+def loops_around_definition(function: nodes.FunctionDef) -> list[nodes.NodeNG]:
+    """The loops of the function around another one that make that one anew in each pass, innermost first."""
+    return [*_repeat(function.parent, function), *loops_around(function.parent)]
+
+
 def _around(statement: nodes.NodeNG) -> tuple[nodes.NodeNG, ...]:
     """The loops around a statement; those around the blocks that it stands in are found on the way."""
     chain = []

@@ -90,7 +90,7 @@ def _result_of(call: nodes.Call) -> list[Slot]:
     last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
     if last in _NO_FLOW:
         return []
-    if last in _PASS_ON:
+    if last in _PASS_ON and call.args:
         return [slot for argument in call.args for slot in slots_of(argument)]
     return [Slot("out", "", position_of(call))]
 

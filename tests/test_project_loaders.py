@@ -71,6 +71,13 @@ def answers(files: dict[str, str] | str, at: str | None = None) -> tuple[bool, b
             id="runs",
         ),
         pytest.param(STEP + "train_one_epoch(DataLoader(x))", True, id="passed-once"),
+        pytest.param("def learn(i): step(next(i)).backward()\ni = iter(DataLoader(x))\nfor s in y: learn(i)", True, id="step-by-step"),
+        pytest.param(
+            "def learn(i):\n    show(next(i))\n    for b in y: step(b).backward()\ni = iter(DataLoader(x))\nfor e in y: learn(i)",
+            False,
+            id="shown-beside-a-training",
+        ),
+        pytest.param("def learn(i): step(next(i)).backward()\nlearn(iter(DataLoader(x)))", False, id="a-single-step"),
         pytest.param(STEP + "for e in y: train_one_epoch(DataLoader(x))", True, id="made-and-passed-in-each-epoch"),
         pytest.param(STEP + "for e in y:\n    l = DataLoader(x)\n    train_one_epoch(l)", True, id="bound-and-passed"),
         pytest.param(
@@ -347,6 +354,12 @@ FACTORIES = [
          "train.py": "from data import make\nfrom u import cycle\nl = cycle(make(x))\nfor s in y:\n    "
          "step(next(l)).backward()"},
         id="generator-of-another-file",
+    ),
+    pytest.param(
+        {"data/data.py": IMPORT + "from data.wraps import cycle\ndef make(x): return cycle(DataLoader(x))\n",
+         "data/wraps.py": "def cycle(l):\n    while True:\n        for b in l: yield b\n",
+         "train.py": "from data.data import make\nl = make(x)\nfor s in y:\n    step(next(l)).backward()"},
+        id="folder-with-a-module-of-its-name",
     ),
 ]  # fmt: skip
 

@@ -20,6 +20,7 @@ from ldlm_lint.checkers.data_fixes import (
     workers_fix,
 )
 from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, worker_options
+from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test
 from ldlm_lint.checkers.data_workers import SETTING, flag_of, is_guarded, is_in_memory, too_many, zero_reason
 from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.patterns import lazily
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 _POSITIONAL = tables.positional("torch.utils.data.DataLoader")
 _ENDLESS = lazily(r"infinite|endless|forever|repeat|cycle", re.I)
-_EVALUATES = lazily(r"(?:^|_)(?:val|valid|validation|test|testing|eval|evaluation|dev)(?:_|\d|$|set|loader|data|dl)", re.I)
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
@@ -96,7 +96,7 @@ class DataChecker(LdlmChecker):
             makes = Claim("call-makes-loader", f"{position_of(node)}|{keyword.arg}")
             if not is_zero(keyword.value):
                 self._check_amount(keyword.value, (makes,))
-            elif not _evaluates(node, Arguments(node, ("dataset",))):
+            elif not is_for_evaluation(node, Arguments(node, ("dataset",))["dataset"].node):
                 self._report_main_process(node, keyword.arg, "", (makes, Claim("call-feeds-training", position_of(node))))
 
     def _check_setting(self, name: str, value: nodes.NodeNG) -> None:
@@ -175,7 +175,7 @@ class DataChecker(LdlmChecker):
     def _check_workers(self, node: nodes.Call, arguments: Arguments, *, zero_is_known: bool) -> None:
         workers = arguments["num_workers"]
         setting, parameter = zero_by_default(workers.node), parameter_of(workers.node)
-        works = not is_in_memory(arguments["dataset"].node) and not _evaluates(node, arguments)
+        works = not is_in_memory(arguments["dataset"].node) and not is_for_evaluation(node, arguments["dataset"].node)
         feeds = Claim("loader-feeds-training", position_of(node))
         if _has_none(workers):
             if works:
@@ -205,7 +205,7 @@ class DataChecker(LdlmChecker):
         group = f"{self.source.path}:{position_of(node)}:workers"
         unpinned = arguments["pin_memory"].absent and arguments["pin_memory_device"].absent
         # A driver of Ray hands its batches to other processes, and has no GPU itself.
-        if unpinned and not _evaluates(node, arguments) and b"import ray" not in self.source.data:
+        if unpinned and not is_for_evaluation(node, arguments["dataset"].node) and b"import ray" not in self.source.data:
             self.report(
                 WITHOUT_PIN_MEMORY,
                 node,
@@ -221,7 +221,7 @@ class DataChecker(LdlmChecker):
     ) -> None:
         """What costs time at the start of each iteration, or for want of a deeper queue."""
         workers = arguments["num_workers"]
-        if arguments["persistent_workers"].absent and not is_made_anew(node):
+        if arguments["persistent_workers"].absent and not is_made_anew(node) and not is_for_one_test(node):
             self.report(
                 PERSISTENT_WORKERS,
                 node,
@@ -230,7 +230,7 @@ class DataChecker(LdlmChecker):
                 claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
                 fix=lambda source: persistent_fix(source, node, workers, group),
             )
-        if arguments["prefetch_factor"].absent and not _evaluates(node, arguments):
+        if arguments["prefetch_factor"].absent and not is_for_evaluation(node, arguments["dataset"].node):
             factor = self.option("prefetch-factor")
             self.report(
                 PREFETCH,
@@ -244,12 +244,6 @@ class DataChecker(LdlmChecker):
 def _has_none(workers: Argument) -> bool:
     """Certainly no workers: none given, or 0."""
     return workers.absent or workers.is_only(0)
-
-
-def _evaluates(node: nodes.Call, arguments: Arguments) -> bool:
-    """A loader that its own name or its dataset's calls one for evaluation, though a loop that can also train takes it."""
-    names = [target.as_string() for target in getattr(node.parent, "targets", ())] + [getattr(arguments["dataset"].node, "name", "")]
-    return any(_EVALUATES.search(name.rpartition(".")[2]) for name in names)
 
 
 def _has_workers(workers: Argument) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker
+from ldlm_lint.checkers.data_purposes import is_for_evaluation
 from ldlm_lint.checkers.sampler_fixes import set_epoch_fix
 from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.patterns import lazily
@@ -75,8 +76,9 @@ class ShardedDataChecker(LdlmChecker):
         )
 
     def _check_sampler(self, node: nodes.Call) -> None:
-        shuffle = Arguments(node, _SAMPLER)["shuffle"]
-        if _is_off(shuffle):
+        arguments = Arguments(node, _SAMPLER)
+        shuffle = arguments["shuffle"]
+        if _is_off(shuffle) or is_for_evaluation(node, arguments["dataset"].node):
             return
         self.report(
             SAMPLER_WITHOUT_SET_EPOCH,

@@ -279,6 +279,13 @@ class Calls:
         inside = (call for call in self.project.calls_in(path, scope) if not lines.isdisjoint(call.loops))
         return self._any_trains(path, inside) or self._iterates_a_training(self.project.flow(path), scope, lines)
 
+    def is_training_step(self, path: str, scope: str) -> bool:
+        """Whether each call of a function is a step of a training: it computes gradients outside of loops, and is called in one."""
+        function = self.function(path, scope)
+        if function is None or not self.trains(path, scope) or not self.repeated(path, scope):
+            return False
+        return set(function.backward_lines) == {0} or self._any_trains(path, (call for call in self.project.calls_in(path, scope) if not call.loops))
+
     def _iterates_a_training(self, flow: ModuleFlow, scope: str, lines: set[int]) -> bool:
         """Whether one of the loops goes over a generator that trains: ``for loss in self.steps(): …``."""
         iterated = {

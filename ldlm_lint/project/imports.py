@@ -71,11 +71,18 @@ class Imports:
     def _resolve(self, folder: str, name: str) -> Defined | None:
         bare = name.lstrip(".")
         level = len(name) - len(bare)
+        first = None
         for one in self._above(folder, level) if level else self._upwards(folder, bare.partition(".")[0]):
             found = self._below(one, bare, package=level > 0)
-            if found is not None:
+            if found is not None and self._may_have(*found):
                 return self._defining(found)
-        return None
+            first = first or found
+        return self._defining(first) if first is not None else None
+
+    def _may_have(self, path: str, name: str) -> bool:
+        """Whether a file may have such a name: what ``data/data.py`` calls ``data.utils`` is of the folder, not of itself."""
+        head, skim = name.partition(".")[0], self._skim(path)
+        return not head or head in skim.defined or any(one.rpartition(".")[2] in (head, "*") for one in skim.bound)
 
     def _resolve_below(self, folder: str, added: tuple[str, ...], name: str) -> Defined | None:
         """A name in folders that a script adds to ``sys.path``, which may be meant from its own folder or one around it."""

@@ -112,8 +112,8 @@ class Tracer:
                     yield where, call.position
 
     def trains(self, site: Site) -> bool:
-        """Whether the loop's body computes gradients, itself or through what it calls."""
-        if site.framework:
+        """Whether the loop's body computes gradients, itself or through what it calls; so may a function that takes one batch."""
+        if site.framework or (site.goes_on and not site.line and self.calls.is_training_step(site.path, site.scope)):
             return True
         return self.calls.loop_trains(site.path, site.scope, {site.line} - {0})
 

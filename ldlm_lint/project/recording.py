@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.text import is_handed_on
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.gradients import FunctionGradients
 from ldlm_lint.python.model_names import names_evaluation
@@ -16,7 +16,6 @@ _DEPTH = 4
 _DEEP = 3
 # Methods that every class has, or that are called without their name.
 _ANYBODY = {"forward", "__call__", "__init__", "__iter__", "__next__", "__getitem__", "main", "run"}
-_IMPORTS = lazily(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)", re.M)
 
 
 class Recording:
@@ -54,7 +53,7 @@ class Recording:
         """Where no call is resolved: a call of that name turns gradients off, or the function is handed to somebody."""
         name = scope.rpartition(".")[2]
         method = re.compile(rb"\." + name.encode() + rb"[ \t]*\(")
-        if any(_is_handed_on(name, self._project.data(one)) for one in self._project.importers(path)):
+        if any(is_handed_on(name, self._project.data(one)) for one in self._project.importers(path)):
             return True
         if "." not in scope or name in _ANYBODY:
             return False
@@ -90,8 +89,11 @@ class Recording:
 
     def _hands_over(self, path: str, call: CallSite, root: str, depth: int = 0) -> bool:
         """Whether a call passes a model, or is a method of it, to where it is run while gradients are recorded."""
-        for where, function in self._calls.targets(path, call.callee):
-            facts = self._facts(where, function.scope)
+        targets = [(where, function, self._facts(where, function.scope)) for where, function in self._calls.targets(path, call.callee)]
+        # Of the classes that have the method one runs it without gradients: which of them the object is of is not known.
+        if call.callee.kind == "method" and any(facts is not None and facts.held for _, _, facts in targets):
+            return False
+        for where, function, facts in targets:
             if facts is None or facts.held or self._is_reported(where, facts):
                 continue
             given = [passed.key for passed in call.passed if _names(passed.slot, root)]
@@ -145,13 +147,3 @@ def _names(slot: Slot, root: str) -> bool:
     """Whether a slot is the variable or attribute that a dotted name speaks of."""
     first, _, last = root.rpartition(".")
     return slot.name == last and (slot.kind == "attr") == bool(first)
-
-
-def _is_handed_on(name: str, data: bytes) -> bool:
-    """Whether a text uses a function as a value: passes it, or stores it."""
-    word = name.encode()
-    # What ends like a value is found fast.
-    if re.search(word + rb"[ \t]*[,)\]}\n]", data) is None:
-        return False
-    value = re.compile(rb"[=(,\[{:][ \t\n]*(?:\w+\.)*" + word + rb"[ \t]*[,)\]}\n]")
-    return value.search(_IMPORTS.sub(b"", data)) is not None

@@ -11,6 +11,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.loaders import Site, Tracer
+from ldlm_lint.project.optional_receivers import is_never_given
 from ldlm_lint.project.text import call_text, class_text
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import CallSite
@@ -179,5 +180,5 @@ class Samplers:
             return False
         flow = self._project.flow(path)
         # A wrapper's own set_epoch hands the epoch on; somebody still has to call the wrapper's.
-        calls = (call for call in flow.calls if call.scope.rpartition(".")[2] != "set_epoch")
-        return not flow.complete or any(call.callee.name.rpartition(".")[2] == "set_epoch" for call in calls)
+        calls = (call for call in flow.calls if call.callee.name.rpartition(".")[2] == "set_epoch" and call.scope.rpartition(".")[2] != "set_epoch")
+        return not flow.complete or any(not is_never_given(self._calls, path, call) for call in calls)

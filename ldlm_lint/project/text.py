@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 
+from ldlm_lint.patterns import lazily
+
 _LONGEST = 4000
+_IMPORTS = lazily(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]*)", re.M)
 
 
 def call_text(data: bytes, position: str) -> bytes:
@@ -34,3 +37,13 @@ def class_text(data: bytes, name: str) -> bytes:
         return b""
     following = re.compile(rb"^[^\s#)\]}]", re.M).search(data, data.find(b"\n", header.end()) + 1)
     return data[header.start() : following.start() if following else len(data)]
+
+
+def is_handed_on(name: str, data: bytes) -> bool:
+    """Whether a text uses a function as a value: passes it, or stores it."""
+    word = name.encode()
+    # What ends like a value is found fast.
+    if re.search(word + rb"[ \t]*[,)\]}\n]", data) is None:
+        return False
+    value = re.compile(rb"[=(,\[{:][ \t\n]*(?:\w+\.)*" + word + rb"[ \t]*[,)\]}\n]")
+    return value.search(_IMPORTS.sub(b"", data)) is not None

@@ -1,0 +1,58 @@
+"""What the code says a loader or a sampler is for: by its own name, its dataset's, or the branch that it is made in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.python.memo import remembered
+from ldlm_lint.python.values import constant
+
+_SPLIT = r"val|valid|validation|test|testing|eval|evaluation|dev"
+_EVALUATES = lazily(rf"(?i)(?:^|_)(?:{_SPLIT})(?:_|\d|$|set|loader|data|dl)")
+_EVALUATED = lazily(rf"(?i)(?:{_SPLIT})$")
+_TESTED = lazily(r"(?i)test(?:ing)?$")
+
+
+def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
+    """Whether what a call makes is called one for evaluation, though a loop that can also train takes it."""
+    names = [target.as_string().rpartition(".")[2] for target in _targets(call)]
+    if isinstance(dataset, (nodes.Name, nodes.Attribute)):
+        names += dataset.as_string().split(".")
+    return any(map(_EVALUATES.search, names)) or any(map(_EVALUATED.match, _splits(call)))
+
+
+def is_for_one_test(call: nodes.Call) -> bool:
+    """Whether it is made where the split is the one for tests, which are made once."""
+    return any(map(_TESTED.match, _splits(call)))
+
+
+def _targets(call: nodes.Call) -> list[nodes.NodeNG]:
+    """What is assigned, through the calls around it: ``valid = cycle(DataLoader(…))``."""
+    parent = call.parent
+    while isinstance(parent, nodes.Call):
+        parent = parent.parent
+    return getattr(parent, "targets", [])
+
+
+def _splits(call: nodes.Call) -> list[str]:
+    """The words that something is compared with and is equal to where the call stands: ``if split == "test":``."""
+    return remembered(call, ("splits",), lambda: list(_equals(call)))
+
+
+def _equals(call: nodes.Call) -> Iterator[str]:
+    child: nodes.NodeNG = call
+    for parent in call.node_ancestors():
+        if isinstance(parent, nodes.FunctionDef):
+            return
+        if isinstance(parent, nodes.If) and child is not parent.test and isinstance(parent.test, nodes.Compare):
+            operator, other = parent.test.ops[0]
+            words = [one for one in map(constant, (parent.test.left, other)) if isinstance(one, str)]
+            if len(parent.test.ops) == 1 and (operator, child in parent.body) in (("==", True), ("!=", False)):
+                yield from words
+        child = parent
+
+
+__all__ = ["is_for_evaluation", "is_for_one_test"]

@@ -1,0 +1,76 @@
+"""Calls on a parameter that is None unless a caller gives it, where no caller does: ``if sampler is not None: sampler.set_epoch(0)``."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from astroid import nodes
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.text import is_handed_on
+from ldlm_lint.python.defaults import parameter_default
+from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.names import bindings
+from ldlm_lint.python.places import function_of, position_of, scope_name
+from ldlm_lint.python.walks import nodes_of
+
+
+class Receiver(NamedTuple):
+    """A parameter of a top-level function that is None by default: the function, the name, the position."""
+
+    function: str
+    name: str
+    position: int
+
+
+def is_never_given(calls: Calls, path: str, call: CallSite) -> bool:
+    """Whether a call is one of a parameter's methods, and every caller of the function leaves the parameter at None."""
+    receiver = calls.project.trees.glance(path, lambda module, _: _receiver(module, call.position))
+    if receiver is None:
+        return False
+    callers = list(calls.callers(path, receiver.function))
+    known = {caller for caller, _ in callers}
+    if not callers or any(one not in known for one in _files_that_call(calls, path, receiver.function)):
+        return False
+    return not any(calls.project.trees.glance(caller, lambda module, _, one=one: _gives(module, one.position, receiver)) for caller, one in callers)
+
+
+def _receiver(module: nodes.Module, position: str) -> Receiver | None:
+    call = _call_at(module, position)
+    name = call.func.expr if call is not None and isinstance(call.func, nodes.Attribute) else None
+    bound = bindings(name) if isinstance(name, nodes.Name) else []
+    function = function_of(call) if call is not None else None
+    if len(bound) != 1 or not isinstance(function, nodes.FunctionDef) or bound[0].parent is not function.args:
+        return None
+    default = parameter_default(function, name.name)
+    names = [one.name for one in (*function.args.posonlyargs, *(function.args.args or ()))]
+    if not isinstance(function.parent, nodes.Module) or not isinstance(default, nodes.Const) or default.value is not None:
+        return None
+    return Receiver(scope_name(function), name.name, names.index(name.name) if name.name in names else len(names))
+
+
+def _gives(module: nodes.Module, position: str, receiver: Receiver) -> bool:
+    """Whether a call may give the parameter, as one that cannot be found may."""
+    call = _call_at(module, position)
+    if call is None or any(isinstance(one, nodes.Starred) for one in call.args):
+        return True
+    return len(call.args) > receiver.position or any(one.arg in (None, receiver.name) for one in call.keywords)
+
+
+def _call_at(module: nodes.Module, position: str) -> nodes.Call | None:
+    return next((one for one in nodes_of(module, nodes.Call) if position_of(one) == position), None)
+
+
+def _files_that_call(calls: Calls, path: str, name: str) -> list[str]:
+    """The files whose text calls something by the name of a function, or an unknown one where it is handed to somebody."""
+    project = calls.project
+    used = re.compile(rb"(?<!def )\b%s[ \t]*\(" % name.encode())
+    texts = ((one, project.data(one)) for one in project.files)
+    # Another file may have a function of its own by that name.
+    named = [(one, text) for one, text in texts if name.encode() in text and (one == path or name not in project.skim(one).defined)]
+    handed = [""] if any(is_handed_on(name, text) for _, text in named) else []
+    return handed + [one for one, text in named if used.search(text)]
+
+
+__all__ = ["is_never_given"]

@@ -71,8 +71,9 @@ _ARMS = (BEFORE, AGAIN, AFTER)
 
 def _compared(arms: Mapping[str, Sequence[Sample]], busy: str) -> Iterator[Comparison]:
     for quantity in QUANTITIES:
-        values = {arm: [quantity.read(one) for one in found] for arm, found in arms.items()}
-        if not all(values.values()) or any(not one or one <= 0 for found in values.values() for one in found):
+        read = {arm: [quantity.read(one) for one in found] for arm, found in arms.items()}
+        values = {arm: [one for one in found if one and one > 0] for arm, found in read.items()}
+        if values != read or not all(values.values()):
             continue
         before, again, after = (values[arm] for arm in _ARMS)
         gain = paired_ratio(after, before) if quantity.more_is_better else paired_ratio(before, after)

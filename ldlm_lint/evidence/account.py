@@ -5,6 +5,7 @@ Evidence may be anybody's: what cannot be read is said, and nothing is believed 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
@@ -55,7 +56,7 @@ def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
         shown = ", ".join(map(str, missing[:MOST_RANKS])) + (", ..." if len(missing) > MOST_RANKS else "")
         yield f"no evidence of rank {shown}: these processes were on another machine, not injected, or ended by force"
     for topic in sorted({topic for one in evidence for topic in one.unavailable}):
-        yield from _grouped(evidence, lambda one, topic=topic: _unseen(one, topic))
+        yield from _grouped(evidence, functools.partial(_unseen, topic=topic))
     yield from dict.fromkeys(note for one in evidence for note in one.notes)
     yield from _cost(evidence)
 

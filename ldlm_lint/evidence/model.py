@@ -309,4 +309,4 @@ def _fits(value: Any, hint: Any) -> bool:
     return hint not in _PLAIN or isinstance(value, _PLAIN[hint])
 
 
-_PLAIN = {str: str, int: int, float: (int, float), bool: bool, type(None): type(None)}
+_PLAIN: dict[Any, type | tuple[type, ...]] = {str: str, int: int, float: (int, float), bool: bool, type(None): type(None)}

@@ -84,7 +84,8 @@ def _one(key: str, split: str, a: Series, b: Series) -> Comparison:
         return Comparison(
             key, split, len(steps), *middle, True, None, None, Verdict.REFUTED, "equal in every digit printed"
         )
-    return Comparison(key, split, len(steps), *middle, False, *_judged(left, right, BARS[key]))
+    ratio, gap, verdict, reason = _judged(left, right, BARS[key])
+    return Comparison(key, split, len(steps), *middle, False, ratio, gap, verdict, reason)
 
 
 def _judged(a: Sequence[float], b: Sequence[float], bar: float) -> tuple[Ratio | None, float | None, Verdict, str]:

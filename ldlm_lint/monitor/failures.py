@@ -128,7 +128,7 @@ def _child(report: _Report, line: Line) -> Event:
     fields = report.fields
     ranks = _RANK.search(fields.get("rank", ""))
     code = fields.get("exitcode", "").split(" ")[0]
-    details = {"exitcode": code, **{name: fields[name] for name in ("host", "time") if name in fields}}
+    details = {"exitcode": code} | {name: fields[name] for name in ("host", "time") if name in fields}
     if ranks:
         details.update(rank=ranks[1], local=ranks[2])
     if code in _SIGNALS:

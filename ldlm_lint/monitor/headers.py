@@ -89,6 +89,7 @@ def _minute(numbers: Sequence[str]) -> float | None:
             values = [2000, *values]
         if values[0] < 1000:  # 30/11/2025
             values[:3] = [values[2], *(values[:2] if values[0] <= 12 else values[1::-1])]
-        return datetime(*values, tzinfo=timezone.utc).timestamp()
+        # At most seven numbers: they do not reach the zone.
+        return datetime(*values, tzinfo=timezone.utc).timestamp()  # type: ignore[misc, arg-type]
     except (ValueError, TypeError, OverflowError):
         return None

@@ -19,7 +19,7 @@ class Pair(NamedTuple):
     ``mean``: it stands in brackets behind the value that it is the mean of.
     """
 
-    index: int
+    index: int  # type: ignore[assignment]  # nobody asks a pair for the index of a value
     key: str
     unit: str = ""
     strong: bool = False

@@ -15,7 +15,7 @@ NOWHERE = -1
 class Item(NamedTuple):
     """One number of a line that means something: a canonical key (also `STEP`, `EPOCH`) or only a name of its own."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # nobody asks an item for the index of a value
     key: str
     raw: str
     unit: str = ""

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe.session import Session
 from ldlm_lint.probe.sites import call_site, is_project, real, source_site
+
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import TypeGuard
 
 # A name must hold the losses of so many iterations before the running one.
 FEWEST = 2
@@ -39,7 +43,8 @@ def holders(session: Session, marks_of: Callable[[Any], set[int]]) -> list[dict[
 
 
 def _project_frames(root: str) -> Iterator[Any]:
-    frame, left = sys._getframe(1), MOST_FRAMES
+    frame: FrameType | None = sys._getframe(1)
+    left = MOST_FRAMES
     while frame is not None and left:
         if is_project(frame.f_code.co_filename, root):
             left -= 1
@@ -98,7 +103,7 @@ def _function(tree: ast.AST, line: int, name: str) -> ast.AST:
     return starts.get(line, tree)
 
 
-def _adds(node: ast.AST, name: str) -> bool:
+def _adds(node: ast.AST, name: str) -> TypeGuard[ast.stmt | ast.expr]:
     """Whether a statement or call adds to a name: ``name += x``, ``name = name + x``, ``name.append(x)``, ``name[k] = x``."""
     if isinstance(node, ast.AugAssign):
         return ast.unparse(node.target).partition("[")[0] == name

@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from ldlm_lint.evidence.files import write
 from ldlm_lint.evidence.model import Run, Status
@@ -147,7 +147,7 @@ class Process:
         """Children of multiprocessing that were forked, and programs in a hurry, leave without running exit hooks."""
         original = os._exit
 
-        def leave(status: int) -> None:
+        def leave(status: int) -> NoReturn:
             if status and not self._failure:
                 self._failure = f"exit code {status}"
             self.write(self._ending(None))

@@ -116,7 +116,7 @@ class Watched:
             if self._quiet:
                 os.environ.pop("KINETO_LOG_LEVEL", None)
             if self._filter in warnings.filters:
-                warnings.filters.remove(self._filter)
+                warnings.filters.remove(self._filter)  # type: ignore[attr-defined]  # typeshed hides that it is a list
             atexit.unregister(self._at_exit)
             _active = None if _active is self else _active
 

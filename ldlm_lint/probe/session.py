@@ -160,7 +160,7 @@ class Session:
 
     def compiling(self) -> bool:
         """Whether torch.compile is tracing: a hook must then return at once, or the user's graph breaks."""
-        compiler = getattr(self.torch, "compiler", None)
+        compiler: Any = getattr(self.torch, "compiler", None)
         return bool(compiler.is_compiling()) if hasattr(compiler, "is_compiling") else False
 
     def take_back(self) -> None:

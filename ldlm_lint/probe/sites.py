@@ -8,7 +8,10 @@ import itertools
 import os
 import sys
 import sysconfig
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # Not "data" and "scripts": they are the prefix itself, and a container keeps projects below /usr or /opt.
@@ -30,7 +33,7 @@ def call_site(root: str, depth: int = 2) -> dict[str, Any] | None:
     None where no frame is the project's. Of a call over several lines Python names the line it is at; the call's last
     line is given as ``end_line`` where the interpreter knows it (3.11).
     """
-    frame = sys._getframe(depth)
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         path = frame.f_code.co_filename
         if is_project(path, root):
@@ -41,7 +44,7 @@ def call_site(root: str, depth: int = 2) -> dict[str, Any] | None:
 
 def foreign_site(depth: int = 2) -> str:
     """``path:line`` of the nearest frame that is neither torch's nor the probe's: the framework that made the call."""
-    frame = sys._getframe(depth)
+    frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         path = frame.f_code.co_filename
         if not path.startswith((_OWN, "<")) and f"{os.sep}torch{os.sep}" not in path:

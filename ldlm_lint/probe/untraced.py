@@ -30,7 +30,7 @@ def hide_frames(torch: Any) -> None:
 
 def _skipping(torch: Any) -> Callable[[types.CodeType], None] | None:
     """What makes dynamo leave a code object alone: a function of its own up to torch 2.6, a strategy since."""
-    frames = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
+    frames: Any = getattr(getattr(torch._C, "_dynamo", None), "eval_frame", None)
     if hasattr(frames, "skip_code"):
         return frames.skip_code
     names = ("set_code_exec_strategy", "_FrameExecStrategy", "_FrameAction")

@@ -25,8 +25,9 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
 def _zeros(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     keeping = [one for one in place.records if one["keeps"]]
     claim = "zero_grad() leaves gradients of zeros behind"
-    if keeping and max(int(one["kept_bytes"] or 0) for one in keeping):
-        size, calls = max(int(one["kept_bytes"] or 0) for one in keeping), sum(one["calls"] for one in keeping)
+    size = max((int(one["kept_bytes"] or 0) for one in keeping), default=0)
+    if size:
+        calls = sum(one["calls"] for one in keeping)
         measured = Measurement("gradients-after-zero-grad", size, "bytes", n=calls)
         reason = f"{size:,} bytes of gradients were kept as zeros by {counted(calls, 'call')}"
         yield judgement(run, "gradients-kept-as-zeros", claim, Verdict.VERIFIED, reason, (place.site,), measured)

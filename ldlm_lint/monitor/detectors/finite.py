@@ -69,7 +69,9 @@ def split_finite(
             judge.seen += len(values)
             judge.last_finite = records[-1]
         return values, records, []
-    kept, places, found = [], [], []
+    kept: list[float] = []
+    places: list[Record] = []
+    found: list[Found] = []
     for value, record in zip(values, records, strict=True):
         if math.isfinite(value):
             kept.append(value)

@@ -124,7 +124,10 @@ def _sites(request: Request, result: Result, root: str) -> Iterator[Site | None]
     """
     kinds = [*result.owners, *(kind for kind, _ in result.blocks), result.model]
     found = [site for site in (_class_site(kind, root) for kind in dict.fromkeys(kinds)) if site is not None]
-    yield from found or [_target_site(request, root)]
+    if found:
+        yield from found
+    else:
+        yield _target_site(request, root)
 
 
 def _class_site(kind: type[nn.Module], root: str) -> Site | None:

@@ -127,7 +127,7 @@ def _held(torch: Any, device: str, name: str, options: dict[str, Any]) -> dict[s
 
 def _bucket_bytes(wrapped: Any) -> list[int]:
     """The bytes of each bucket, as DDP tells them (rebuilt after the first step); empty where this torch does not."""
-    told = getattr(wrapped, "_get_ddp_logging_data", dict)()
+    told: dict[str, Any] = getattr(wrapped, "_get_ddp_logging_data", dict)()
     sizes = told.get("rebuilt_bucket_sizes") or told.get("bucket_sizes") or ""
     return [int(one) for one in str(sizes).split(",") if one.strip().isdigit()]
 

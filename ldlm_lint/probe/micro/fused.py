@@ -42,7 +42,8 @@ def run(context: Context) -> None:
 
 def _kernels(context: Context) -> tuple[dict[str, dict[str, int]], str]:
     """The kernels of a step of each arm, and why the fused one cannot be had."""
-    torch, found = context.torch, {}
+    torch = context.torch
+    found: dict[str, dict[str, int]] = {}
     for name, options in (("default", {}), ("foreach", {"foreach": True}), ("fused", {"fused": True})):
         try:
             call = _build(context, torch.optim.AdamW, options)()

@@ -72,7 +72,7 @@ def _mixed(context: Context) -> None:
 def _gradients(context: Context) -> None:
     """Gradients of a float16 and of a bfloat16 autocast, without a scaler; and how fast bfloat16 is."""
     torch = context.torch
-    zeros = {name: _share_of_zeros(torch, context.device, getattr(torch, name)) for name in ("float16", "bfloat16")}
+    half, brain = (_share_of_zeros(torch, context.device, dtype) for dtype in (torch.float16, torch.bfloat16))
     arms = {"float32": _product(context, "float32"), "bfloat16": _product(context, "bfloat16")}
     clock = compute_clock(torch, context.device)
     end = context.end - 0.5 * context.left
@@ -81,18 +81,18 @@ def _gradients(context: Context) -> None:
     if context.same:
         context.judge(speed)
         return
-    if None in zeros.values():
+    if half is None or brain is None:
         said = f"this torch has no autocast to float16 or to bfloat16 on {context.device}"
         context.judge(seen(context, "grad-scaler-with-bfloat16", _BFLOAT16, None, said))
         return
-    detail = {"zero_gradients": zeros}
+    detail: dict[str, Any] = {"zero_gradients": {"float16": half, "bfloat16": brain}}
     if speed.measured:
         detail["float32_over_bfloat16"] = {"ratio": speed.measured.value, "ci95": speed.measured.ci95}
-    measured = Measurement("gradients that vanished", 100 * zeros["bfloat16"], "%", detail=detail)
-    said = f"{100 * zeros['float16']:.0f} % of the gradients vanished in float16, {100 * zeros['bfloat16']:.0f} % in bfloat16"
+    measured = Measurement("gradients that vanished", 100 * brain, "%", detail=detail)
+    said = f"{100 * half:.0f} % of the gradients vanished in float16, {100 * brain:.0f} % in bfloat16"
     if speed.measured and speed.measured.value:
         said += f"; a float32 product takes {speed.measured.value:.2f} times as long as one of bfloat16 here"
-    holds = zeros["bfloat16"] < 0.01 < zeros["float16"]
+    holds = brain < 0.01 < half
     context.judge(seen(context, "grad-scaler-with-bfloat16", _BFLOAT16, holds, said, measured))
 
 

@@ -25,7 +25,8 @@ def on_two_ranks(context: Context, work: Work, name: str, *arguments: Any, timeo
     devices = _devices(context)
     # A fork has torch already; CUDA, once used, does not survive one.
     way = "fork" if context.device == "cpu" and "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    start = multiprocessing.get_context(way)
+    # A context by a name that is only known when it runs has no class of processes in typeshed.
+    start: Any = multiprocessing.get_context(way)
     folder = Path(context.scratch, name)
     folder.mkdir()
     ranks = [

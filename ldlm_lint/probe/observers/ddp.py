@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ldlm_lint.probe import sites
@@ -36,7 +36,7 @@ class _Wrapped:
         self.buffers = _checksums(session, ddp)
         self.compiled = is_compiled(ddp)
         self.used: set[str] = set()
-        self.handles = self._hooks(session) if self.flags["find_unused_parameters"] and not self.compiled else []
+        self.handles = self._hooks(session, named) if self.flags["find_unused_parameters"] and not self.compiled else []
         self.pending: bool | None = None
         self.synchronised = False
         self.iterations = 0
@@ -48,7 +48,7 @@ class _Wrapped:
         self.kind = type(ddp.module).__qualname__
         self.reducer: dict[str, Any] = {}
 
-    def _hooks(self, session: Session) -> list[Any]:
+    def _hooks(self, session: Session, named: Sequence[tuple[str, Any]]) -> list[Any]:
         """What tells which parameters this rank used: with the flag, their gradients also come from the other ranks."""
         unserializable = session.torch.utils.hooks.unserializable_hook
         used = self.used
@@ -56,7 +56,7 @@ class _Wrapped:
         def hook_for(name: str) -> Callable[[Any], None]:
             return unserializable(lambda _gradient: used.add(name))
 
-        return [held().register_hook(hook_for(name)) for name, held in self.parameters.items()]
+        return [one.register_hook(hook_for(name)) for name, one in named]
 
     def forward(self) -> None:
         """A forward pass with gradients begins; the iteration before it is over."""
@@ -217,7 +217,7 @@ def _checksum(values: Any) -> str:
 
 def _reducer_facts(ddp: Any) -> dict[str, Any]:
     """DDP's own counts; its time figures are of sampled iterations and are left out."""
-    data = getattr(ddp, "_get_ddp_logging_data", dict)()
+    data: dict[str, Any] = getattr(ddp, "_get_ddp_logging_data", dict)()
     kept = (
         "backend_name",
         "bucket_sizes",

@@ -10,11 +10,14 @@ import sys
 import warnings
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.tallies import Tally
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 READERS = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "numpy", "cpu")
 MOST_READS = 20_000
@@ -104,7 +107,7 @@ class HostSyncObserver(Observer):
     def _caller(self) -> str:
         if self._in_optimizer:
             return "optimizer"
-        frame = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             if frame.f_code.co_filename.replace("\\", "/").endswith(
                 ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
@@ -166,7 +169,7 @@ class HostSyncObserver(Observer):
         self._mode = None
         if getattr(warnings.showwarning, "__self__", None) is self:
             warnings.showwarning = self._kept
-        warnings.filters[:] = [
+        warnings.filters[:] = [  # type: ignore[index]  # typeshed hides that it is a list
             one for one in warnings.filters if not (one[1] is not None and one[1].pattern == WARNING)
         ]
 

@@ -111,8 +111,9 @@ class Loaders(Observer):
         if found is None:
             return
         found.iterators += 1
+        several: int = getattr(loader, "num_workers", 0)
         # Persistent workers give the same iterator again.
-        if iterator not in self._passes and getattr(loader, "num_workers", 0):
+        if several and iterator not in self._passes:
             found.worker_starts += 1
         self._passes[iterator] = _Pass(found)
         session.disturb("first batch")

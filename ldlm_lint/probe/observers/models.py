@@ -7,11 +7,14 @@ import sys
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe import sites
 from ldlm_lint.probe.observers.stacks import Stack, stacks_of, switches_of
 from ldlm_lint.probe.session import Observer, Phase, Session
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _MOST_MODULES = 200_000
 
@@ -76,9 +79,11 @@ class Models(Observer):
             self._take_down(session)
 
     def _take_down(self, session: Session) -> None:
-        self._records.update(
-            {id(root): self._record(session, root) for root in self.roots if root.module() is not None}
-        )
+        for root in self.roots:
+            module = root.module()
+            # Held from here on: the collector could take it between two looks.
+            if module is not None:
+                self._records[id(root)] = self._record(session, root, module)
 
     def stop_observing(self, session: Session) -> None:
         for take_away in self._take_away:
@@ -106,7 +111,7 @@ class Models(Observer):
         if len(self._built) >= _MOST_MODULES:
             return
         # Behind this function, the guard and the wrapper.
-        frame = sys._getframe(3)
+        frame: FrameType | None = sys._getframe(3)
         while frame is not None and _constructs(frame, module):
             frame = frame.f_back
         while frame is not None and not sites.is_project(frame.f_code.co_filename, session.root):
@@ -172,8 +177,7 @@ class Models(Observer):
             id(child): one for one in built for child in vars(one).get("_modules", {}).values() if child is not None
         }
 
-    def _record(self, session: Session, root: Root) -> dict[str, Any]:
-        module = root.module()
+    def _record(self, session: Session, root: Root, module: Any) -> dict[str, Any]:
         inner = unwrapped(module)
         parameters = list(module.parameters())
         return {

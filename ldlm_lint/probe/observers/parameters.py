@@ -101,15 +101,16 @@ class Parameters(Observer):
 
     def _take_down(self, session: Session) -> None:
         for one in self._watched.values():
-            if one.module() is not None:
-                one.record = self._record(session, one)
+            module = one.module()
+            # Held from here on: the collector could take it between two looks.
+            if module is not None:
+                one.record = self._record(session, module)
 
     def collect(self, session: Session) -> Any:
         self._take_down(session)
         return [one.record | one.counts() for one in self._watched.values() if one.record] or None
 
-    def _record(self, session: Session, watched: _Watched) -> dict[str, Any]:
-        module = watched.module()
+    def _record(self, session: Session, module: Any) -> dict[str, Any]:
         named = list(module.named_parameters())
         outside = [name for name, one in named if one.requires_grad and id(one) not in self._held]
         frozen = [name for name, one in named if not one.requires_grad and id(one) in self._held]

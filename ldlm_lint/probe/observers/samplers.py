@@ -49,7 +49,7 @@ class Samplers(Observer):
         session.patch(kind, "set_epoch", setter, self.topic)
 
     def _made(self, session: Session, sampler: Any) -> None:
-        record = {
+        record: dict[str, Any] = {
             "site": sites.call_site(session.root, 4),
             "class": type(sampler).__qualname__,
             "shuffle": bool(sampler.shuffle),

@@ -70,7 +70,7 @@ def _attends(block: Any) -> bool:
     return any(_ATTENTION.search(type(one).__name__) or _calls_attention(type(one)) for one in block.modules())
 
 
-def _calls_attention(kind: type) -> bool:
+def _calls_attention(kind: type[Any]) -> bool:
     code = getattr(inspect.unwrap(kind.forward), "__code__", None) if callable(getattr(kind, "forward", None)) else None
     return code is not None and any(_ATTENTION.search(name) for name in code.co_names)
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe.patches import watch
 from ldlm_lint.probe.session import Observer, Session
 from ldlm_lint.probe.sites import call_site, is_project, source_site
 from ldlm_lint.probe.tallies import Tally
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 NEW, LEGACY = "fp32_precision", "legacy"
 
@@ -144,7 +147,8 @@ def _precision(torch: Any, both: bool) -> dict[str, Any]:
 
 def _entry(root: str) -> dict[str, Any] | None:
     """The project's outermost function that is being run, as the line of its definition."""
-    found, frame = None, sys._getframe(1)
+    found = None
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if code.co_name != "<module>" and is_project(code.co_filename, root):

@@ -71,9 +71,10 @@ def _own_package():
     folder = os.path.dirname(os.path.dirname(_FOLDER))
     place = os.path.join(folder, "__init__.py")
     spec = importlib.util.spec_from_file_location("ldlm_lint", place, submodule_search_locations=[folder])
-    module = importlib.util.module_from_spec(spec)
+    # The file's name says that it is Python: there is a specification, and it has a loader.
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
     sys.modules["ldlm_lint"] = module
-    spec.loader.exec_module(module)
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
 
 
 def _note(event, text=""):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import cast
 
 from ldlm_lint.configs.document import DataError, Document, DocumentError, Entry, Path, Shape, spans
 from ldlm_lint.configs.templates import bare_placeholder
@@ -71,7 +72,9 @@ class _Reader:
             if match is not None:
                 self._position = match.end()
                 return match
-            self._position = self._behind_comment(_BLANKS.match(self._text, self._position).end(), expected)
+            # It matches where there is no blank, too.
+            blanks = cast("re.Match[str]", _BLANKS.match(self._text, self._position))
+            self._position = self._behind_comment(blanks.end(), expected)
 
     def _behind_comment(self, start: int, expected: str) -> int:
         """The end of the comment at a place; raises DocumentError where there is none."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import yaml
 
@@ -97,6 +98,8 @@ class _Stream:
 
     def roots(self) -> Iterator[Node]:
         """The root node of each document."""
+        # Its class is asked for by identity, and an event of a text has its marks: the stubs know neither.
+        event: Any
         for event in yaml.parse(self._text, Loader=self._loader):
             kind = type(event)
             if kind is yaml.ScalarEvent:
@@ -118,7 +121,7 @@ class _Stream:
             else:
                 yield node
 
-    def _scalar(self, event: yaml.ScalarEvent) -> Node:
+    def _scalar(self, event: Any) -> Node:
         start, end, text = event.start_mark.index, event.end_mark.index, event.value
         if event.anchor or event.tag:
             start = min(self._behind_properties(start), end)
@@ -133,7 +136,7 @@ class _Stream:
             self._anchors[event.anchor] = node
         return node
 
-    def _container(self, event: yaml.CollectionStartEvent, shape: Shape) -> Node:
+    def _container(self, event: Any, shape: Shape) -> Node:
         start = event.start_mark.index
         if event.anchor or event.tag:
             start = self._behind_properties(start)
@@ -147,7 +150,7 @@ class _Stream:
                 raise _TemplateError(placeholder)
         return node
 
-    def _closed(self, event: yaml.CollectionEndEvent) -> Node:
+    def _closed(self, event: Any) -> Node:
         node = self._stack.pop()
         if event.end_mark.index > event.start_mark.index:
             self._end = event.end_mark.index
@@ -155,7 +158,7 @@ class _Stream:
         node.end = max(self._end, node.start)
         return node
 
-    def _alias(self, event: yaml.AliasEvent) -> Node:
+    def _alias(self, event: Any) -> Node:
         known = self._anchors.get(event.anchor)
         if known is None:
             raise yaml.composer.ComposerError(None, None, f"found undefined alias {event.anchor!r}", event.start_mark)

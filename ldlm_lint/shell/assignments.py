@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -219,7 +220,7 @@ def _defaults(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Draft]:
             continue
         written = tree.words(command)
         alone = text.of_node(written[0]) == ":" and len(written) == 2
-        part = Part((_extent(node),) if alone else (), removable=alone)
-        statement = Statements(text).of(command, lambda part=part: part)
+        part = functools.partial(Part, (_extent(node),) if alone else (), removable=alone)
+        statement = Statements(text).of(command, part)
         start, end = node.start_byte, node.end_byte
         yield Draft(text.of_node(name), Form.DEFAULT, start, operator.end_byte, end - 1, False, statement)

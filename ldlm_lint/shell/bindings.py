@@ -27,8 +27,8 @@ def steps(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Step]:
         if node.type == "for_statement":
             yield from _loop(text, node)
     for node in found["unset"]:
-        for name in tree.names(node):
-            yield Step(text.of_node(name), Change.UNSET, node.start_byte, node.end_byte, node.end_byte)
+        for unset in tree.names(node):
+            yield Step(text.of_node(unset), Change.UNSET, node.start_byte, node.end_byte, node.end_byte)
     for command in found["command"]:
         name = command.child_by_field_name("name")
         if name is not None and (reader := text.of_node(name)) in _READERS:

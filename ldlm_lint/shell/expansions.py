@@ -23,8 +23,8 @@ def read(text: Text, found: Mapping[str, list[Node]]) -> Iterator[Expansion]:
         if not _binds(node):
             name = text.of_node(node)
             yield Expansion(name, text.span(node.start_byte, node.end_byte), _reading(text, node, name))
-    split = (node for node in found["assignment"] if not text.ends_word(node.end_byte) and node.parent is not None)
-    for node in (*found["raw"], *found["error"], *(node.parent for node in split)):
+    split = (node.parent for node in found["assignment"] if not text.ends_word(node.end_byte))
+    for node in (*found["raw"], *found["error"], *(parent for parent in split if parent is not None)):
         for match in _IN_DATA.finditer(text.data, node.start_byte, node.end_byte):
             name = match[1].decode(errors="replace")
             yield Expansion(name, text.span(*match.span(1)), _reading(text, node, name))

@@ -29,15 +29,16 @@ def drifting(script: Code) -> Iterator[Finding]:
         if not is_accumulation(assignment.name):
             continue
         match = _ARITHMETIC.fullmatch(script.source.slice(assignment.value_span))
-        total, slash, parts = match[1].partition("/") if match else ("", "", "")
-        if not slash or _ROUNDED_UP.search(match[1]):
+        expression = match[1] if match else ""
+        total, slash, parts = expression.partition("/")
+        if not slash or _ROUNDED_UP.search(expression):
             continue
         numerator, divisor = _names(script, total), _names(script, parts)
         if not drifts(assignment.name, numerator, divisor) or _is_settled(script, total, parts):
             continue
         if _is_one(script, numerator | divisor):
             continue
-        if not _is_checked(script, assignment.name, set(_NAME.findall(match[1]))):
+        if not _is_checked(script, assignment.name, set(_NAME.findall(expression))):
             yield _finding(script, assignment, total, parts)
 
 
@@ -59,7 +60,9 @@ def _is_one(script: Code, names: set[str]) -> bool:
 def _is_settled(script: Code, total: str, parts: str) -> bool:
     """Whether all numbers are written out and leave no remainder, or a quotient of 0, which some branch excludes."""
     left, right = _evaluated(script, total), _evaluated(script, parts.replace("/", "*"))
-    return left is not None and bool(right) and (left < right or left % right == 0)
+    if left is None or not right:
+        return False
+    return left < right or left % right == 0
 
 
 def _number(script: Code, name: str, depth: int = 0) -> int | None:

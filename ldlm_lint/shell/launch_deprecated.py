@@ -51,8 +51,8 @@ def _home(code: Code, node: Node, module: int) -> Node | None:
             name = code.text.of_node(written[0]).rpartition("/")[2] if written else ""
             return None if name in _SPEAKERS else one
         if one.type == "variable_assignment":
-            name = one.child_by_field_name("name")
-            return one if name is not None and _is_used(code, code.text.of_node(name)) else None
+            bound = one.child_by_field_name("name")
+            return one if bound is not None and _is_used(code, code.text.of_node(bound)) else None
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
@@ -189,7 +189,9 @@ def _place(lines: _Lines, gap: _Gap) -> Span:
     if line.backslash:
         start = len(line.code) - 1
     else:
-        start = len(line.code) if line.comment else _LAST_WORD.search(line.code).start()
+        # A line that ends in a blank has a last word, too: none at its end.
+        last = cast("re.Match[str]", _LAST_WORD.search(line.code))
+        start = len(line.code) if line.comment else last.start()
     start += len(line.text[start:]) - len(line.text[start:].lstrip())
     return lines.source.span(line.at(start), line.at(len(line.text)))
 

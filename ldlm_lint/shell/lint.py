@@ -72,11 +72,13 @@ def _assignments(source: Source, script: Script, names: Collection[str] | None =
     relevant = [one for one in script.assignments if one.exported and is_relevant(one.name)]
     relevant = [one for one in relevant if names is None or one.name in names]
     relevant = [one for one in relevant if not _is_taken_back(script, one)]
-    code = COMMENT.sub(b"", source.data) if relevant else b""
+    if not relevant:
+        return {}
+    code = COMMENT.sub(b"", source.data)
     uses = {name: _Uses.of(source, code, script, name) for name in {one.name for one in relevant}}
-    places = Places(source) if relevant else None
+    places = Places(source)
     assignments = {}
-    for one in relevant if places is not None else ():
+    for one in relevant:
         entry = next((entry_of(started) for started in script.launches if _contains(started.span, one.span)), "")
         assignments[_setting(source, one, uses[one.name], places.of(one, entry))] = one
     return assignments

@@ -70,13 +70,12 @@ def _launches(text: Text, commands: list[Node]) -> tuple[list[Launch], set[int]]
             continue
         detached = tree.is_detached(text.data, command)
         split = not detached and tree.is_split(text.data, command)
-        lexed = _read_again(text, command) if split else _from_tree(text, command)
-        if detached and lexed[1]:
-            lexed = lexed[1][0].span.start - text.source.bom, lexed[1]
-        if lexed is None:
-            lexed = _from_tree(text, command)
+        lexed = _read_again(text, command) if split else None
+        if split and lexed is None:
             unread.add(command.start_point.row)
-        start, written = lexed
+        start, written = lexed or _from_tree(text, command)
+        if detached and written:
+            start = written[0].span.start - text.source.bom
         launcher = launchers.launcher_of([word.text for word in written])
         if launcher is not None:
             end = written[-1].span.end - text.source.bom

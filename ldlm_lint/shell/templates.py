@@ -7,7 +7,7 @@ any other expansion is unknown as a whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
@@ -83,7 +83,8 @@ def parts(raw: str) -> tuple[Part, ...] | None:
             found.append(hole[0])
             position = hole[1]
         else:
-            plain = _PLAIN.match(raw, position)
+            # Every character that it does not take has an arm above.
+            plain: re.Match[str] = _PLAIN.match(raw, position)  # type: ignore[assignment]
             found.append(plain[0])
             position = plain.end()
     return None if quoted else tuple(found)
@@ -153,7 +154,7 @@ def _summed(part: Sum, lookup: Lookup) -> tuple[Text, ...] | None:
     names = sorted(set(re.findall(r"[A-Za-z_]\w*", expression)))
     results: list[Text] = []
     for numbers in _choices(names, lookup):
-        value = None if numbers is None else arithmetic.evaluate(expression, lambda name, held=numbers: held[name][0])
+        value = None if numbers is None else _evaluated(expression, numbers)
         if value is None or len(results) >= MAX_VALUES:
             return None
         origin = Origin.LITERAL
@@ -161,6 +162,10 @@ def _summed(part: Sum, lookup: Lookup) -> tuple[Text, ...] | None:
             origin = _weaker(_weaker(origin, one), Origin.VARIABLE)
         results.append(Text(str(value), origin))
     return unique(results)
+
+
+def _evaluated(expression: str, numbers: Mapping[str, tuple[int, Origin]]) -> int | None:
+    return arithmetic.evaluate(expression, lambda name: numbers[name][0])
 
 
 def _choices(names: Sequence[str], lookup: Lookup) -> Iterator[dict[str, tuple[int, Origin]] | None]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.plain_words import PlainWord, plain_words
@@ -91,8 +91,8 @@ def read_command(text: str) -> Command | None:
     """Split one simple command into its assignments and words; None where bashlex cannot read it as one."""
     plain = _plain(text)
     if plain is not None:
-        pieces = [[Piece(*one[:4]) for one in plain if one.assigns is assigns] for assigns in (True, False)]
-        return Command(*map(tuple, pieces)) if plain else None
+        halves = [[Piece(*one[:4]) for one in plain if one.assigns is assigns] for assigns in (True, False)]
+        return Command(*map(tuple, halves)) if plain else None
     tree = _parse(mask_arithmetic(text))
     if tree is None or tree.kind != "command":
         return None
@@ -128,7 +128,7 @@ def read_word(raw: str) -> str:
     return read.words[1].text if read is not None and len(read.words) == 2 else raw
 
 
-def _piece(part: object, text: str) -> Piece:
+def _piece(part: Any, text: str) -> Piece:
     start, end = part.pos
     raw = text[start:end]
     masked = "$((" in raw
@@ -171,7 +171,7 @@ def _plain(text: str) -> tuple[PlainWord, ...] | None:
     return None if "$((" in text or len(text) > MAX_CHARACTERS or is_too_deep(text) else plain_words(text)
 
 
-def _parse(text: str) -> object | None:
+def _parse(text: str) -> Any:
     if len(text) > MAX_CHARACTERS or is_too_deep(text):
         return None
     try:

@@ -11,6 +11,7 @@ from ldlm_lint.python.gradients import dotted, is_quiet, kept, kept_names, text_
 from ldlm_lint.python.loss_names import is_loss_name
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified
+from ldlm_lint.python.optimizer_loops import runs_over_optimizers
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.values import constant
@@ -144,7 +145,8 @@ def _steps(node: nodes.NodeNG, owner: nodes.NodeNG, into: str) -> Iterator[nodes
     for loop in loops_around(node):
         if not isinstance(loop, _LOOPS):
             return
-        yield loop
+        if not runs_over_optimizers(loop):
+            yield loop
     if into.startswith("self.") and isinstance(owner.parent, nodes.ClassDef):
         yield owner
 

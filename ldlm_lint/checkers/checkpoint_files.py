@@ -41,6 +41,7 @@ _BY_PRODUCT = lazily(
     r"|(^|_)(val|valid|validation|test)(_|$)"
 )
 _STATE = lazily(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
+_SAVING_OWNERS = ("fabric", "_fabric", "accelerator", "_accelerator")
 _REASON = "older checkpoints are deleted during the run"
 
 
@@ -102,7 +103,7 @@ class CheckpointFilesChecker(LdlmChecker):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
-        certain = names == {"torch.save"} or _is_save_method(node) or _is_save_of_fabric(node)
+        certain = names == {"torch.save"} or _is_save_method(node) or _is_save_of_library(node)
         claims = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
         function = enclosing_function(node)
         if len(counters) == 1 and isinstance(function, nodes.FunctionDef) and counters[0] in {one.name for one in function.args.arguments}:
@@ -230,9 +231,9 @@ def _is_save_method(node: nodes.Call) -> bool:
     )
 
 
-def _is_save_of_fabric(node: nodes.Call) -> bool:
-    """``fabric.save(path, state)`` of Lightning."""
-    return isinstance(node.func, nodes.Attribute) and node.func.attrname == "save" and last_name(node.func.expr) in ("fabric", "_fabric")
+def _is_save_of_library(node: nodes.Call) -> bool:
+    """``fabric.save(path, state)`` of Lightning, ``accelerator.save(state, path)`` of Accelerate."""
+    return isinstance(node.func, nodes.Attribute) and node.func.attrname == "save" and last_name(node.func.expr) in _SAVING_OWNERS
 
 
 def _is_imported_module(node: nodes.NodeNG) -> bool:

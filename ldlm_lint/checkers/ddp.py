@@ -12,7 +12,9 @@ from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.gradients import is_held
 from ldlm_lint.python.names import bindings, is_named
+from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.ddp import BROADCAST_BUFFERS, GRADIENT_COPY
@@ -36,7 +38,7 @@ def check_gradient_copy(checker: LdlmChecker, node: nodes.Call) -> None:
     if len(node.args) > len(_POSITIONAL) or arguments["gradient_as_bucket_view"].may_be_passed():
         return
     model = arguments["module"].node
-    if _is_second_attempt(node) or (model is not None and (_is_frozen(node, model) or _is_small(model))):
+    if _is_second_attempt(node) or is_held(function_of(node)) or (model is not None and (_is_frozen(node, model) or _is_small(model))):
         return
     checker.report(
         GRADIENT_COPY,

@@ -15,6 +15,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
+from ldlm_lint.python.optimizer_loops import runs_over_optimizers
 from ldlm_lint.python.places import function_of, loops_around, position_of, scope_name
 from ldlm_lint.python.rarity import in_evaluation, is_rare
 from ldlm_lint.python.walks import nodes_of
@@ -130,9 +131,9 @@ def _is_step_loop(loop: nodes.NodeNG) -> bool:
 
 
 def _repeats_a_step(loop: nodes.NodeNG) -> bool:
-    """Whether each pass of a loop computes gradients, in no loop of its own but one over micro-batches."""
+    """Whether each pass of a loop computes gradients, in no loop of its own but one over micro-batches or optimizers."""
     if not isinstance(loop, nodes.While) and not (
-        isinstance(loop, nodes.For) and "epoch" not in loop.target.as_string()
+        isinstance(loop, nodes.For) and "epoch" not in loop.target.as_string() and not runs_over_optimizers(loop)
     ):
         return False
     for call in nodes_of(loop, nodes.Call):
@@ -144,11 +145,16 @@ def _repeats_a_step(loop: nodes.NodeNG) -> bool:
             around = loops_around(call)
             inner = around[: around.index(loop)] if loop in around else [loop]
             if (
-                all(_MICRO.search(one.as_string().partition("\n")[0]) for one in inner if one is not loop)
+                all(_belongs_to_step(one) for one in inner if one is not loop)
                 and loop in around
             ):
                 return True
     return False
+
+
+def _belongs_to_step(loop: nodes.NodeNG) -> bool:
+    """Whether all passes of a loop are parts of one step."""
+    return runs_over_optimizers(loop) or _MICRO.search(loop.as_string().partition("\n")[0]) is not None
 
 
 def _is_step(function: nodes.NodeNG) -> bool:
@@ -186,7 +192,7 @@ def _exchanges_weights(node: nodes.Call) -> bool:
 
 
 def _measures(node: nodes.Call) -> bool:
-    """An event read in the statement behind or before, or a clock, or a clock read further down in each pass of the loop.
+    """An event recorded or read in the statement behind or before, or a clock, or a clock read further down in each pass.
 
     The wait is what makes such a figure right.
     """
@@ -200,7 +206,9 @@ def _measures(node: nodes.Call) -> bool:
     plain = (nodes.Assign, nodes.AugAssign, nodes.Expr, nodes.Return)
     block = block_of(statement)
     behind = block[block.index(statement) + 1 :] if statement in block else []
-    return any("elapsed_time" in one.as_string() for one in near) or any(
+    if any("elapsed_time" in text or ".record()" in text for text in (one.as_string() for one in near)):
+        return True
+    return any(
         _CLOCK.search(one.as_string()) for one in [*near, *behind] if isinstance(one, plain)
     )
 

@@ -12,6 +12,7 @@ from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.evaluation_names import names_evaluation
+from ldlm_lint.python.optimizer_loops import OVER_OPTIMIZERS
 
 if TYPE_CHECKING:
     from ldlm_lint.python.flow import Callee, Function
@@ -131,7 +132,7 @@ class Steps:
             return path, function.line
         # Without a way to a backward pass none of the loops around is one of steps.
         for line in loops if any(loops) and self._calls.sketch.may_come_to((path, scope), BACKWARD) else ():
-            if line and not _EPOCHS.search(self._line(path, line)) and self._is_step_loop(path, scope, line):
+            if line and not self._holds_steps(path, line) and self._is_step_loop(path, scope, line):
                 return path, line
         if depth >= _DEPTH or not scope:
             return None
@@ -202,9 +203,15 @@ class Steps:
                 return True
         return False
 
+    def _holds_steps(self, path: str, line: int) -> bool:
+        """Whether a loop goes over epochs, or over the optimizers of one step."""
+        text = self._line(path, line)
+        return _EPOCHS.search(text) is not None or OVER_OPTIMIZERS.search(text) is not None
+
     def _repeats_nothing(self, path: str, loops: Iterable[int]) -> bool:
-        """Whether no loop is among these but those of gradient accumulation."""
-        return all(_ACCUMULATION.search(self._line(path, line)) for line in loops)
+        """Whether no loop is among these but those of gradient accumulation and over several optimizers."""
+        lines = (self._line(path, line) for line in loops)
+        return all(_ACCUMULATION.search(line) or OVER_OPTIMIZERS.search(line) for line in lines)
 
     def _line(self, path: str, number: int) -> bytes:
         ends = self._ends(path)

@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.checkers.freezing_moments import FLAG, PARAMETER_CLASSES, is_left_alone, last_name, loop_of
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.freezing_names import (
     ALWAYS_MODULES,
     FREEZES,
     LISTING,
-    MAKES,
     MODULES,
     OF_MODULES,
     SWITCHES,
@@ -27,21 +26,12 @@ from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
-_FLAG = "requires_grad"
 _PARAMETERS = lazily(r"param|weights$", re.I)
-_PARAMETER_CLASSES = {"torch.nn.Parameter", "torch.nn.parameter.Parameter"}
 _ASKS = MODULES | LISTING | {
     "requires_grad_", "train", "eval", "append", "extend", "items", "keys", "values", "startswith", "endswith",
     "format", "info", "debug", "numel", "isinstance", "print", "list", "tuple", "set", "len", "filter", "getattr",
     "setattr", "hasattr", "any", "all", "zip", "enumerate", "chain", "bool", "type", "ValueError", "TypeError",
 }  # fmt: skip
-# Adversarial training takes turns: the network whose turn it is not is frozen as a whole, which DDP copes with (tried
-# with torch 2.13: no error, and equal parameters on both ranks).
-_ADVERSARY = lazily(
-    r"discrim|\bdisc?(\b|_)|_disc\b|critic|\bgan\b|generator|advers|(net|model)_?[dgDG]\w?\b|(^|[_.\[( ])[DG]\d?(\b|_)"
-)
-_COUNTER = lazily(r"step|epoch|iter", re.I)
-_ONCE = lazily(r"init|frozen|freez|done|setup|ready|built|first", re.I)
 
 
 class Toggle(NamedTuple):
@@ -79,17 +69,17 @@ def toggles(module: nodes.Module) -> list[list[Toggle]]:
     known = _Known(_module_names(module), _own_parameters(module))
     found = {one.node: one.target for one in _settings(module) if _is_parameter(one.target, known)}
     calls = [call for call in nodes_of(module, nodes.Call) if call.args and call not in found]
-    named = {call for call in calls if _speaks_of_freezing(_last_name(call.func))}
+    named = {call for call in calls if _speaks_of_freezing(last_name(call.func))}
     helpers: set[nodes.NodeNG] = set()
     # A helper may call another one.
     for _ in range(3):
         helpers |= {function_of(node) for node, target in found.items() if _only_switches(node, target, helpers)}
         names = {one.name for one in helpers}
-        likely = [call for call in calls if call in named or _last_name(call.func) in names] if named or names else []
+        likely = [call for call in calls if call in named or last_name(call.func) in names] if named or names else []
         found |= {call: call.args[0] for call in likely if _is_switch(call, helpers)}
     groups: dict[str, list[Toggle]] = {}
     for node, target in sorted(found.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
-        if function_of(node) not in helpers and not _is_left_alone(node, target):
+        if function_of(node) not in helpers and not is_left_alone(node, target, bool(_repeating(node))):
             toggle = Toggle(node, _words(target), _repeating(node))
             groups.setdefault(toggle.place, []).append(toggle)
     return list(groups.values())
@@ -107,24 +97,24 @@ def _repeating(node: nodes.NodeNG) -> tuple[int, ...]:
 def _settings(module: nodes.Module) -> Iterator[_Setting]:
     for node in nodes_of(module, (nodes.AssignAttr, nodes.Call)):
         if isinstance(node, nodes.AssignAttr):
-            if node.attrname == _FLAG and isinstance(node.parent, nodes.Assign):
+            if node.attrname == FLAG and isinstance(node.parent, nodes.Assign):
                 yield _Setting(node.parent, node.expr)
         elif isinstance(node.func, nodes.Attribute) and node.func.attrname == "requires_grad_":
             yield _Setting(node, node.func.expr)
-        elif _last_name(node.func) == "setattr" and len(node.args) == 3 and constant(node.args[1]) == _FLAG:
+        elif last_name(node.func) == "setattr" and len(node.args) == 3 and constant(node.args[1]) == FLAG:
             yield _Setting(node, node.args[0])
 
 
 def _is_parameter(target: nodes.NodeNG, known: _Known) -> bool:
     """Whether a target is a parameter or a module; a tensor that wants its own gradient is neither."""
-    if isinstance(target, nodes.Name) and (loop := _loop_of(target)) is not None:
+    if isinstance(target, nodes.Name) and (loop := loop_of(target)) is not None:
         return _lists_parameters(loop)
     if isinstance(target, nodes.Call):
-        return UNWRAPS.search(_last_name(target.func)) is not None
+        return UNWRAPS.search(last_name(target.func)) is not None
     if isinstance(target, nodes.Subscript):
         target = target.value
     if _sets_by_method(target):
-        name = _last_name(target)
+        name = last_name(target)
         return name in ALWAYS_MODULES or name in WEIGHTS or name in known.modules
     return isinstance(target, nodes.Attribute) and target.attrname in WEIGHTS | known.parameters
 
@@ -136,20 +126,9 @@ def _sets_by_method(target: nodes.NodeNG) -> bool:
     return isinstance(parent, nodes.Attribute) and parent.attrname == "requires_grad_"
 
 
-def _loop_of(name: nodes.Name) -> nodes.NodeNG | None:
-    """What a loop variable comes from; None for other names."""
-    for binding in bindings(name):
-        owner = binding.parent
-        while isinstance(owner, (nodes.Tuple, nodes.List)):
-            owner = owner.parent
-        if isinstance(owner, (nodes.For, nodes.Comprehension)):
-            return owner.iter
-    return None
-
-
 def _lists_parameters(iterable: nodes.NodeNG) -> bool:
     for node in nodes_of(iterable, (nodes.Attribute, nodes.Name)):
-        name = _last_name(node)
+        name = last_name(node)
         if name in LISTING or (_PARAMETERS.search(name) and not isinstance(node.parent, nodes.Attribute)):
             return True
     return False
@@ -167,9 +146,9 @@ def _module_names(module: nodes.Module) -> set[str]:
     """The last names of what a file calls, or asks for parameters: a tensor is never one of them."""
     found = set()
     for call in nodes_of(module, nodes.Call):
-        found.add(_last_name(call.func))
+        found.add(last_name(call.func))
         if isinstance(call.func, nodes.Attribute) and call.func.attrname in OF_MODULES:
-            found.add(_last_name(call.func.expr))
+            found.add(last_name(call.func.expr))
     return found
 
 
@@ -179,7 +158,7 @@ def _own_parameters(module: nodes.Module) -> set[str]:
         one.attrname
         for one in nodes_of(module, nodes.AssignAttr)
         if isinstance(value := getattr(one.parent, "value", None), nodes.Call)
-        and qualified(value.func) <= _PARAMETER_CLASSES
+        and qualified(value.func) <= PARAMETER_CLASSES
     }
 
 
@@ -192,14 +171,14 @@ def _only_switches(node: nodes.NodeNG, target: nodes.NodeNG, helpers: set[nodes.
     if not own & _names_behind(target):
         return False
     calls = nodes_of(function, nodes.Call)
-    return all(_last_name(call.func) in _ASKS or call is node or _goes_to(call, helpers) for call in calls)
+    return all(last_name(call.func) in _ASKS or call is node or _goes_to(call, helpers) for call in calls)
 
 
 def _names_behind(target: nodes.NodeNG, depth: int = 0) -> set[str]:
     """The names that an expression is made of, those of the loops that give its loop variables included."""
     found = set()
     for name in nodes_of(target, nodes.Name):
-        loop = _loop_of(name)
+        loop = loop_of(name)
         found |= {name.name} if loop is None or depth > 3 else _names_behind(loop, depth + 1)
     return found
 
@@ -212,7 +191,7 @@ def _is_switch(call: nodes.Call, helpers: set[nodes.NodeNG]) -> bool:
         return True
     if _target_of(call) is not None:
         return False
-    name = _last_name(call.func)
+    name = last_name(call.func)
     flags = [*call.args[1:], *(keyword.value for keyword in call.keywords)]
     if SWITCHES.search(name):
         return any(isinstance(constant(one), bool) for one in flags)
@@ -239,92 +218,7 @@ def _target_of(call: nodes.Call) -> nodes.NodeNG | None:
 
 def _words(target: nodes.NodeNG) -> str:
     """What is switched, as the code calls it."""
-    loop = _loop_of(target) if isinstance(target, nodes.Name) else None
+    loop = loop_of(target) if isinstance(target, nodes.Name) else None
     shown = loop if loop is not None else target
     text = shown.as_string()
     return text if len(text) <= 40 and "\n" not in text else "parameters"
-
-
-def _is_left_alone(node: nodes.NodeNG, target: nodes.NodeNG) -> bool:
-    """Cases that are no defect: a flag copied, a custom autograd function, one moment only, taking turns."""
-    function = function_of(node)
-    if isinstance(function, nodes.FunctionDef) and [one.name for one in function.args.arguments[:1]] == ["ctx"]:
-        return True
-    value = getattr(node, "value", None) if isinstance(node, nodes.Assign) else None
-    copied = value is not None and any(one.attrname == _FLAG for one in nodes_of(value, nodes.Attribute))
-    if copied or _ADVERSARY.search(_origin(target)) or (not _repeating(node) and _is_new(target)):
-        return True
-    return _happens_once(node) or _takes_turns(function)
-
-
-def _is_new(target: nodes.NodeNG) -> bool:
-    """A network that the same function has just made: it is frozen once."""
-    names = [one for one in nodes_of(target, nodes.Name) if one.scope() is function_of(target)]
-    origins = [loop for one in names if (loop := _loop_of(one)) is not None]
-    names += [one for origin in origins for one in nodes_of(origin, nodes.Name)]
-    values = [getattr(binding.parent, "value", None) for one in names for binding in bindings(one)]
-    made = any(isinstance(value, nodes.Call) and MAKES.search(_last_name(value.func)) for value in values)
-    return made or _is_new_parameter(target)
-
-
-def _is_new_parameter(target: nodes.NodeNG) -> bool:
-    """An attribute that the same function binds to a parameter: a table that has grown is made anew, not switched."""
-    text = target.as_string()
-    return any(
-        one.as_string() == text
-        and one.lineno < target.lineno
-        and isinstance(value := getattr(one.parent, "value", None), nodes.Call)
-        and qualified(value.func) <= _PARAMETER_CLASSES
-        for one in nodes_of(function_of(target), nodes.AssignAttr)
-        if one.attrname == getattr(target, "attrname", None)
-    )
-
-
-def _origin(target: nodes.NodeNG) -> str:
-    loop = _loop_of(target) if isinstance(target, nodes.Name) else None
-    return (loop if loop is not None else target).as_string()
-
-
-def _happens_once(node: nodes.NodeNG) -> bool:
-    """Under a test for one certain step or epoch, or for a flag that says whether it happened."""
-    child = node
-    while not isinstance(child, (nodes.FunctionDef, nodes.Module)):
-        parent = child.parent
-        if isinstance(parent, nodes.If) and child in parent.body and any(map(_is_moment, _tests(parent.test))):
-            return True
-        child = parent
-    return False
-
-
-def _tests(test: nodes.NodeNG) -> list[nodes.NodeNG]:
-    return list(test.values) if isinstance(test, nodes.BoolOp) and test.op == "and" else [test]
-
-
-def _is_moment(test: nodes.NodeNG) -> bool:
-    if isinstance(test, nodes.Compare):
-        sides = [test.left, test.ops[0][1]]
-        names = [_last_name(side) for side in sides]
-        counts = test.ops[0][0] == "==" and any(map(_COUNTER.search, names))
-        return counts or (test.ops[0][0] == "is" and _ONCE.search(names[0]) is not None)
-    if isinstance(test, nodes.UnaryOp) and test.op == "not":
-        return _ONCE.search(_last_name(test.operand)) is not None
-    return "first" in _last_name(test)
-
-
-def _takes_turns(function: nodes.NodeNG) -> bool:
-    """Whether several optimizers step in one function: then whole networks learn in turns."""
-    steppers, losses = set(), set()
-    for call in nodes_of(function, nodes.Call):
-        if not isinstance(call.func, nodes.Attribute):
-            continue
-        if call.func.attrname == "step" and "opt" in _last_name(call.func.expr).lower():
-            steppers.add(call.func.expr.as_string())
-        elif is_backward(call) and "backward" in call.func.attrname:
-            losses.add(call.args[0].as_string() if call.args else call.func.expr.as_string())
-    return len(steppers) > 1 or (len(steppers) != 1 and len(losses) > 1)
-
-
-def _last_name(node: nodes.NodeNG) -> str:
-    if isinstance(node, nodes.Subscript):
-        return _last_name(node.value)
-    return node.attrname if isinstance(node, nodes.Attribute) else getattr(node, "name", "") or ""

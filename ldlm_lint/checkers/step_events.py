@@ -14,10 +14,11 @@ from astroid import nodes
 
 from ldlm_lint.checkers.step_calls import LEAVES, StepCalls
 from ldlm_lint.checkers.step_conditions import Condition, conditions_of, exclude
-from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step, sets_mode
+from ldlm_lint.checkers.step_kinds import Kind, kind_of, may_act, may_schedule, may_step
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.checkers.step_roots import acting_functions
 from ldlm_lint.python.memo import remembered
+from ldlm_lint.python.mode_calls import sets_mode
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.walks import nodes_of
 

@@ -11,7 +11,6 @@ from astroid import nodes
 from ldlm_lint.checkers.step_names import Schedule, is_optimizer, last_name, schedule_of
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
-from ldlm_lint.python.model_names import looks_like_model
 from ldlm_lint.python.names import UNKNOWN, qualified
 
 _CLIPS = lazily(
@@ -124,12 +123,6 @@ def may_schedule(call: nodes.Call) -> bool:
 @functools.lru_cache(1 << 14)
 def _names_schedule(name: str) -> bool:
     return _MAY_SCHEDULE.search(name) is not None
-
-
-def sets_mode(call: nodes.Call) -> bool:
-    """``model.train()``: the switch of a module, whatever else in the file is called so."""
-    owner = getattr(call.func, "expr", None)
-    return last_name(call.func) in ("train", "eval") and not call.args and looks_like_model(last_name(owner))
 
 
 def may_step(call: nodes.Call) -> bool:

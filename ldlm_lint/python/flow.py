@@ -16,6 +16,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.gradients import GradientFacts, gradient_facts, owned
 from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.handed_lists import handed_list, moved_into_list
+from ldlm_lint.python.mode_calls import sets_mode
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, loops_around_definition, position_of, scope_name
 from ldlm_lint.python.sites import site_of
@@ -223,7 +224,9 @@ def callee_of(call: nodes.Call) -> Callee | None:
         return Callee("import", name)
     if isinstance(func, nodes.Attribute):
         owner = _class_of_self(func.expr)
-        return Callee("self", f"{owner}.{func.attrname}") if owner else Callee("method", func.attrname)
+        if owner:
+            return Callee("self", f"{owner}.{func.attrname}")
+        return None if sets_mode(call) else Callee("method", func.attrname)
     return None
 
 

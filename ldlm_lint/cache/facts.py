@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 from ldlm_lint.cache import stored
 
@@ -15,7 +16,7 @@ class Facts:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._places: dict[str, list[object]] = {}
+        self._places: dict[str, list[Any]] = {}
         self._blobs = b""
         self._fresh: dict[str, tuple[str, bytes]] = {}
         payload = stored.read(path)
@@ -53,7 +54,7 @@ class Facts:
             for path, place in self._places.items()
             if path not in self._fresh and os.path.exists(path)
         } | self._fresh
-        places: dict[str, list[object]] = {}
+        places: dict[str, list[Any]] = {}
         offset = 0
         for path, (content, fact) in facts.items():
             places[path] = [content, offset, len(fact)]

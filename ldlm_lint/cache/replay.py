@@ -16,6 +16,10 @@ from ldlm_lint.cache.index import Index
 from ldlm_lint.cache.memo import Memo
 from ldlm_lint.cache.stamp import key_of
 
+TYPE_CHECKING = False  # as `typing` has it, which this module does without
+if TYPE_CHECKING:
+    from typing import TextIO
+
 OFF = "--no-cache"
 _COMMAND = "check"
 VARIABLES = (
@@ -34,7 +38,7 @@ def key(argv: Sequence[str]) -> str:
     return key_of("run", os.getcwd(), *shown, *environment, *words)
 
 
-def _terminal(stream: io.TextIOBase | None) -> str:
+def _terminal(stream: TextIO | None) -> str:
     """What output depends on: whether it goes to a terminal, and how wide that is."""
     try:
         return str(os.get_terminal_size(stream.fileno())) if stream is not None and stream.isatty() else ""
@@ -90,7 +94,7 @@ def _show(value: bytes) -> int | None:
 class Listener(io.TextIOBase):
     """A stream that hands everything on and remembers it."""
 
-    def __init__(self, stream: io.TextIOBase) -> None:
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._heard: list[str] = []
 

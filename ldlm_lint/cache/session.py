@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ldlm_lint.cache import place
 from ldlm_lint.cache.facts import Facts
@@ -169,7 +169,7 @@ def opened(root: Path) -> Session | None:
     return Session(folder, root.as_posix()) if folder and place.prepare(folder) else None
 
 
-def _decoded(data: bytes | None) -> object:
+def _decoded(data: bytes | None) -> Any:
     if data is None:
         return None
     from ldlm_lint.cache.values import decode
@@ -188,7 +188,7 @@ def _plain(found: Discovery) -> Mapping[str, object]:
     }
 
 
-def _discovery(plain: Mapping[str, list[list[str]]]) -> Discovery:
+def _discovery(plain: Mapping[str, Any]) -> Discovery:
     from ldlm_lint.discover import Discovery
 
     kinds = {kind.value: kind for kind in Kind}

@@ -85,8 +85,8 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
     if _has_switch(model):
         return
     for call in nodes_of(model, nodes.Call):
-        owner = _owner(call)
-        if enclosing_class(call) is not model or owner is None or not BUILDERS.search(owner.name):
+        owner, mine = _owner(call), enclosing_class(call) is model
+        if not mine or owner is None or not BUILDERS.search(owner.name):
             continue
         block = repeated_block(call)
         if block is not None:

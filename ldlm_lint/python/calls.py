@@ -202,8 +202,10 @@ def _either(left: Mapping, right: Mapping) -> Mapping:
     result = Mapping(open=left.open or right.open)
     for name in left.entries.keys() | right.entries.keys():
         mine, other = left.entries.get(name), right.entries.get(name)
-        known = mine and other and mine.state is other.state is State.KNOWN
-        result.entries[name] = Argument(State.KNOWN, mine.node, mine.values + other.values) if known else _UNKNOWN
+        if mine and other and mine.state is other.state is State.KNOWN:
+            result.entries[name] = Argument(State.KNOWN, mine.node, mine.values + other.values)
+        else:
+            result.entries[name] = _UNKNOWN
     return result
 
 

@@ -71,7 +71,8 @@ def published(name: str) -> str:
 
 def last_name(node: nodes.NodeNG | None) -> str:
     """The last part of a dotted name, as the file writes it; empty for other expressions."""
-    return node.attrname if node.__class__ in _MEMBERS else getattr(node, "name", "") or ""
+    # Only a node is of these classes.
+    return node.attrname if node.__class__ in _MEMBERS else getattr(node, "name", "") or ""  # type: ignore[union-attr]
 
 
 def qualified(node: nodes.NodeNG, depth: int = 0) -> frozenset[str]:

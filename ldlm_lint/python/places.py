@@ -6,6 +6,7 @@ What is true of all that stands in one statement is found once and rests with th
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from astroid import nodes
 
@@ -125,6 +126,6 @@ def _runs_once(loop: nodes.NodeNG) -> bool:
     if isinstance(iterable, (nodes.Tuple, nodes.List)):
         return len(iterable.elts) <= 1
     if isinstance(iterable, nodes.Call) and isinstance(iterable.func, nodes.Name) and iterable.func.name == "range":
-        bounds = [constant(argument) for argument in iterable.args]
+        bounds: list[Any] = [constant(argument) for argument in iterable.args]
         return all(type(bound) is int for bound in bounds) and 1 <= len(bounds) <= 2 and not range(*bounds)[1:]
     return False

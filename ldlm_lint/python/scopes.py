@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from typing import Any
 
 from astroid import nodes
 
@@ -12,7 +13,7 @@ _BUILTINS = frozenset(dir(builtins))
 _NONLOCALS = "_ldlm_nonlocals"
 _BOUND = "_ldlm_bindings"
 # Classes of nodes whose scope is that of their parent, as far as has been asked.
-_PLAIN: set[type] = set()
+_PLAIN: set[Any] = set()
 _NAMES = {nodes.Name, nodes.AssignName}
 
 _Bound = tuple[nodes.NodeNG | None, tuple[nodes.NodeNG, ...]]

@@ -57,7 +57,7 @@ class Slot(NamedTuple):
     kind: str
     scope: str
     name: str
-    index: str = ""
+    index: str = ""  # type: ignore[assignment]  # nobody asks a slot for the index of a value
 
     def at(self, index: str) -> Slot:
         """The place of one of its elements."""

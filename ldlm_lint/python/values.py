@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from astroid import nodes
 
@@ -24,7 +25,7 @@ _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
     "/": operator.truediv,
     "//": operator.floordiv,
 }
-_CASTS: dict[str, Callable[[object], object]] = {"int": int, "float": float, "bool": bool, "str": str}
+_CASTS: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "bool": bool, "str": str}
 _TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
 # timedelta itself takes no more than 999,999,999 days, and no NaN or infinity.
 _MOST = 1e15
@@ -144,7 +145,7 @@ def _arithmetic(node: nodes.BinOp, depth: int) -> tuple[object, ...] | None:
     return (result,) if is_printable(result) else None
 
 
-def _each(values: tuple[object, ...] | None, function: Callable[[object], object] | None) -> tuple[object, ...] | None:
+def _each(values: tuple[object, ...] | None, function: Callable[[Any], object] | None) -> tuple[object, ...] | None:
     if values is None or function is None:
         return None
     try:

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from astroid import nodes
 
@@ -40,10 +40,10 @@ class Preorder:
             places[node.__class__].append(place)
         self._places = dict(places)
         self._of: dict[_Kinds, list[int]] = {}
-        self._classes: dict[_Kinds, frozenset[type]] = {}
+        self._classes: dict[_Kinds, frozenset[Any]] = {}
 
     @property
-    def kinds(self) -> list[type]:
+    def kinds(self) -> list[type[Any]]:
         """The classes of nodes that the tree has."""
         return list(self._places)
 
@@ -56,7 +56,7 @@ class Preorder:
             self._of[kinds] = found
         return found
 
-    def classes(self, kinds: _Kinds) -> frozenset[type]:
+    def classes(self, kinds: _Kinds) -> frozenset[Any]:
         """Those of the tree's classes of nodes that are of some kinds."""
         found = self._classes.get(kinds)
         if found is None:

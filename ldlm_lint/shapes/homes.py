@@ -240,6 +240,8 @@ def _names_tensor(node: ast.AST) -> bool:
 
 def _given(outline: Outline, owner: Owner) -> Iterator[tuple[str, ast.expr]]:
     """The names that a function binds, with the expressions that they, or a part of them, come from."""
+    targets: list[ast.expr]
+    value: ast.expr | None
     for one in outline.own(owner, *_BINDS):
         if isinstance(one, ast.Assign):
             targets, value = one.targets, one.value

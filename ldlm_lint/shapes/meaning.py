@@ -11,12 +11,12 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ldlm_lint.shapes.outline import Outline, last_name
+from ldlm_lint.shapes.outline import Outline, last_name, targets_of
 from ldlm_lint.shapes.owners import Owner
 from ldlm_lint.shapes.walks import held
 
 # What may stand for a function or class, tables of them included.
-_NAMING = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict})
+_NAMING: frozenset[Any] = frozenset({ast.Name, ast.Attribute, ast.Subscript, ast.IfExp, ast.Dict})
 _LOOKS_UP = frozenset({"getattr", "partial", "get"})
 
 
@@ -109,16 +109,15 @@ def _held(outline: Outline) -> Iterator[tuple[str, Collection[str]]]:
     """The names that imports, assignments and classes give, with the identifiers and texts that they stand for."""
     for one in outline.imports:
         yield from ((alias.asname, (alias.name.rpartition(".")[2],)) for alias in one.names if alias.asname)
-    for one in outline.classes:
-        if len(one.bases) == 1:
-            yield one.name, identifiers(one.bases)
+    for kind in outline.classes:
+        if len(kind.bases) == 1:
+            yield kind.name, identifiers(kind.bases)
     looks_up = _LOOKS_UP.union(name for name, meant in outline.imported.items() if "functools.partial" in meant)
-    for one in outline.assigned:
-        value = one.value
-        kind = value.__class__
-        if kind in _NAMING or (kind is ast.Call and last_name(value.func) in looks_up):
+    for assignment in outline.assigned:
+        value: Any = assignment.value
+        if value.__class__ in _NAMING or (value.__class__ is ast.Call and last_name(value.func) in looks_up):
             inside = identifiers([value])
-            for target in one.targets if one.__class__ is ast.Assign else (one.target,):
+            for target in targets_of(assignment):
                 if name := last_name(target):
                     yield name, inside
 

@@ -143,10 +143,13 @@ class Outline:
         """The values that assignments give to names, wherever they stand; to each name of a tuple the whole value."""
         found: dict[str, list[ast.expr]] = {}
         for one in self.assigned:
-            for target in targets_of(one) if one.value is not None else ():
+            value = one.value
+            if value is None:
+                continue
+            for target in targets_of(one):
                 for part in getattr(target, "elts", [target]):
                     if isinstance(part, ast.Name):
-                        found.setdefault(part.id, []).append(one.value)
+                        found.setdefault(part.id, []).append(value)
         return found
 
     @cached_property
@@ -154,9 +157,12 @@ class Outline:
         """As `bound`, where the name alone takes the value."""
         found: dict[str, list[ast.expr]] = {}
         for one in self.assigned:
-            for target in targets_of(one) if one.value is not None else ():
+            value = one.value
+            if value is None:
+                continue
+            for target in targets_of(one):
                 if isinstance(target, ast.Name):
-                    found.setdefault(target.id, []).append(one.value)
+                    found.setdefault(target.id, []).append(value)
         return found
 
     def is_assigned(self, name: str) -> bool:
@@ -220,7 +226,8 @@ class Outline:
 
     def _lines_of(self, owner: Owner) -> bytes:
         start, end = (1, len(self.lines)) if isinstance(owner.node, ast.Module) else _lines(owner.node)
-        spans = sorted(_lines(one.node) for one in owner.inner)
+        # What stands inside of another one is no module.
+        spans = sorted(_lines(one.node) for one in owner.inner)  # type: ignore[arg-type]
         parts = []
         for first, last in spans:
             parts += self.lines[start - 1 : first - 1]

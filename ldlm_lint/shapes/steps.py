@@ -180,9 +180,9 @@ def _differentiated(outline: Outline, helpers: set[str]) -> Iterator[str]:
                 yield from (name for inner in (one.args[:1], getattr(one.func.value, "args", [])[:1]) for value in inner for name in _kept(value))
             elif last_name(one.func) == "scale_loss":
                 yield from (name for value in one.args[:1] for name in _kept(value))
-    for one in outline.assigned:
-        if isinstance(one.value, ast.Call) and last_name(one.value.func) in helpers:
-            yield from (_key(part) for target in targets_of(one) for part in getattr(target, "elts", [target]))
+    for assignment in outline.assigned:
+        if isinstance(assignment.value, ast.Call) and last_name(assignment.value.func) in helpers:
+            yield from (_key(part) for target in targets_of(assignment) for part in getattr(target, "elts", [target]))
 
 
 __all__ = ["may_keep_graph", "may_skip"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 from types import FunctionType
+from typing import Any
 
 from astroid import nodes
 from astroid._ast import BIN_OP_CLASSES, BOOL_OP_CLASSES, CONTEXT_CLASSES, UNARY_OP_CLASSES
@@ -149,7 +150,7 @@ def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str]
     return space["build"]
 
 
-def _defaults(kind: type) -> dict[str, str]:
+def _defaults(kind: Any) -> dict[str, str]:
     """What astroid's constructor gives each attribute of a kind of nodes where it is told nothing, as source text."""
     node = kind(**dict.fromkeys(_parameters(kind.__init__)))
     if (later := getattr(kind, "postinit", None)) is not None:

@@ -132,7 +132,7 @@ def _other(raw: ast.AST, parent: nodes.NodeNG, tree: Growing) -> nodes.NodeNG:
     return tree.rest.build(raw, parent, tree)
 
 
-def _kinds(kind: type) -> Iterator[type]:
+def _kinds(kind: type[Any]) -> Iterator[type[Any]]:
     for one in kind.__subclasses__():
         yield one
         yield from _kinds(one)

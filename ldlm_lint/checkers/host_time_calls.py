@@ -80,4 +80,17 @@ def is_loss_call(call: nodes.Call) -> bool:
     return names_loss_call(last_name(call.func))
 
 
-__all__ = ["is_loss_call", "moved_roots", "moves_to", "root_name"]
+def is_text(node: nodes.NodeNG) -> bool:
+    """A text, or one that is put together: ``"%9s" * 2 + "%9.4g"``."""
+    if isinstance(node, nodes.BinOp):
+        return node.op in "+*" and (is_text(node.left) or is_text(node.right))
+    return isinstance(node, nodes.JoinedStr) or (isinstance(node, nodes.Const) and isinstance(node.value, str))
+
+
+def formatted(value: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
+    """What ``text % value`` formats, one by one."""
+    for one in value.elts if isinstance(value, nodes.Tuple) else [value]:
+        yield one.value if isinstance(one, nodes.Starred) else one
+
+
+__all__ = ["formatted", "is_loss_call", "is_text", "moved_roots", "moves_to", "root_name"]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.checkers.host_time_calls import moves_to, root_name
+from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_options import is_never_chosen, is_off_by_default
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
@@ -27,7 +27,7 @@ _NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?len
 _TAKES_HOST_VALUES = {"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"}
 _MODULE = lazily(r"model|net|module|encoder|decoder|discriminator|generator", re.I)
 _NO_TENSORS = (nodes.Const, nodes.Starred, nodes.JoinedStr, nodes.Dict, nodes.List, nodes.Tuple)
-_PLACES = (nodes.Call, nodes.FormattedValue, nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
+_PLACES = (nodes.Call, nodes.FormattedValue, nodes.BinOp, nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
 _WEIGHTS = lazily(r"state_dict|(^|[._])(model|module|ema|net|parameters|param|weights?)$|named_parameters")
 
 
@@ -86,6 +86,8 @@ class Syncs:
         """Whether a place formats a value, tests a predicate, or calls something that reads or converts."""
         if isinstance(node, nodes.FormattedValue):
             return not isinstance(node.value, _NO_TENSORS)
+        if isinstance(node, nodes.BinOp):
+            return node.op == "%" and is_text(node.left)
         if not isinstance(node, nodes.Call):
             return any(map(_is_predicate, _operands(node.test)))
         named = last_name(node.func) in _WAITING
@@ -100,6 +102,8 @@ class Syncs:
         elif isinstance(node, nodes.FormattedValue):
             if self._is_shown_tensor(node.value):
                 yield node.value, False
+        elif isinstance(node, nodes.BinOp):
+            yield from ((one, False) for one in formatted(node.right) if self._is_shown_tensor(one))
         else:
             yield from ((one, True) for one in _operands(node.test) if self._decides(one))
 

@@ -12,7 +12,7 @@ from ldlm_lint.shapes.meaning import closure
 from ldlm_lint.shapes.outline import GAP, Outline, last_name, outline_of
 from ldlm_lint.shapes.owners import Owner
 
-_PLACES = (ast.Call, ast.FormattedValue, ast.If, ast.While, ast.IfExp, ast.Assert)
+_PLACES = (ast.Call, ast.FormattedValue, ast.BinOp, ast.If, ast.While, ast.IfExp, ast.Assert)
 _WHOLE = (ast.Constant, ast.Starred, ast.JoinedStr, ast.Dict, ast.List, ast.Tuple)
 _FINITE_TESTS = frozenset({"isnan", "isinf", "isfinite"})
 OWN_STEPS = lazily(rb"backward" + GAP + rb"\(")
@@ -63,7 +63,13 @@ def _may_matter(node: ast.AST, finite: frozenset[str]) -> bool:
     if isinstance(node, ast.Call):
         name = last_name(node.func)
         return name in READS or name in CONVERTS or name == "to" or name in finite
-    return True
+    return not isinstance(node, ast.BinOp) or (isinstance(node.op, ast.Mod) and _is_text(node.left))
+
+
+def _is_text(node: ast.expr) -> bool:
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
 def _may_wait(node: ast.AST, owner: Owner, homes: Homes, finite: frozenset[str]) -> bool:
@@ -72,6 +78,9 @@ def _may_wait(node: ast.AST, owner: Owner, homes: Homes, finite: frozenset[str])
         return (tests and homes.may_be_device(node.args[0], owner)) or _call_may_wait(node, owner, homes)
     if isinstance(node, ast.FormattedValue):
         return _is_shown(node.value, owner, homes)
+    if isinstance(node, ast.BinOp):
+        parts = node.right.elts if isinstance(node.right, ast.Tuple) else [node.right]
+        return any(_is_shown(one.value if isinstance(one, ast.Starred) else one, owner, homes) for one in parts)
     return any(_decides(one, owner, homes) for one in _operands(getattr(node, "test", None)))
 
 

@@ -23,7 +23,9 @@ _WORD = b"DistributedSampler"
 _CLASS = lazily(rb"^class[ \t]+(\w+)\b([^:]*)", re.M)
 _UNSHUFFLED = lazily(rb"\bshuffle\s*=\s*False\b")
 # A sampler of the project that counts its epochs itself, or that has only one.
-_COUNTS_ITSELF = lazily(rb"self\.(?:_?epoch|_?pass|_?round)\w*[ \t]*\+=|while[ \t]+True|super\(\)\.set_epoch|def set_epoch|shuffle[ \t]*=[ \t]*False")
+_COUNTS_ITSELF = lazily(rb"self\.(?:_?epoch|_?pass|_?round)\w*[ \t]*\+=|while[ \t]+True|super\(\)\.set_epoch|def set_epoch|shuffle[ \t]*(?::[^=,\n]*)?=[ \t]*False")
+# What gives back its own order, and not its base's.
+_OWN_ORDER = lazily(rb"def __iter__\b(?![\s\S]*\bsuper\()")
 # ``get = getattr(sampler, "set_epoch", None)`` and ``sampler.epoch = 3`` come to the same as the call; the words of each are
 # found much faster.
 _SETS_OTHERWISE = (
@@ -105,7 +107,7 @@ class Samplers:
         return not _UNSHUFFLED.search(call_text(self._project.data(path), call.position))
 
     def _derives(self, path: str, call: CallSite) -> bool:
-        """Whether a call makes a sampler of the project that leaves the epoch to its caller, as torch's does."""
+        """Whether a call makes a sampler of the project that shuffles by an epoch which its caller sets, as torch's does."""
         if call.callee.kind == "def":
             found: tuple[str, str] | None = (path, call.callee.name)
         else:
@@ -114,7 +116,8 @@ class Samplers:
             return False
         text = class_text(self._project.data(found[0]), found[1])
         header = text.partition(b":")[0]
-        return _WORD in header.partition(b"(")[2] and not _COUNTS_ITSELF.search(text)
+        own = b"epoch" not in text and _OWN_ORDER.search(text) is not None
+        return _WORD in header.partition(b"(")[2] and not own and not _COUNTS_ITSELF.search(text)
 
     def _classes_of(self, path: str) -> frozenset[str]:
         """The classes of a file whose headers name torch's sampler."""

@@ -69,7 +69,8 @@ def _runs_in_every_step(context: Context, finding: Finding, place: str) -> Verdi
     if context.project.is_test(path) or not steps.distributed(path):
         return Verdict(False)
     found = steps.every_step(path, scope, [int(line) for line in loops.split(",") if line])
-    if found is None:
+    # What a measurement calls again and again may serve a training of several ranks, too, which calls it once.
+    if found is None or not steps.distributed(found[0]):
         return Verdict(False)
     where = f"{found[0].rpartition('/')[2]}:{found[1]}"
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))

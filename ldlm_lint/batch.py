@@ -13,7 +13,7 @@ from ldlm_lint.rules import linter
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.cache.session import Session
+    from ldlm_lint.cache.contract import Cache
     from ldlm_lint.projects import Projects
 
 Progress = Callable[[int, int], object]
@@ -32,7 +32,7 @@ def lint_files(
     overlay: Overlay,
     projects: Projects,
     *,
-    session: Session | None = None,
+    session: Cache | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> list[FileResult]:
@@ -70,7 +70,7 @@ def config_key(config: Config) -> str:
 
 
 def _remembered(
-    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Overlay, session: Session | None
+    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Overlay, session: Cache | None
 ) -> Iterator[tuple[Path, FileResult]]:
     if session is None:
         return

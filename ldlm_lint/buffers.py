@@ -19,7 +19,7 @@ from ldlm_lint.notebooks.rewrite import rewritten
 from ldlm_lint.notebooks.text import NotebookError, is_text, python_text
 
 if TYPE_CHECKING:
-    from ldlm_lint.cache.session import Session
+    from ldlm_lint.cache.contract import Cache
 
 
 def lint_buffer(
@@ -29,7 +29,7 @@ def lint_buffer(
     base: Path,
     gate: Gate = EVERYTHING,
     others: Overlay | None = None,
-    session: Session | None = None,
+    session: Cache | None = None,
 ) -> Report:
     """What there is to say about ``data`` as the contents of ``path`` (absolute, forward slashes), which need not exist.
 
@@ -47,7 +47,7 @@ def fix_buffer(
     limit: Applicability = Applicability.SAFE,
     gate: Gate = EVERYTHING,
     others: Overlay | None = None,
-    session: Session | None = None,
+    session: Cache | None = None,
 ) -> tuple[bytes, Outcome]:
     """The text with its fixes of at least ``limit``, and what remains to be said about it; nothing is written.
 

@@ -18,7 +18,7 @@ from ldlm_lint.rules import linter
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.cache.session import Session
+    from ldlm_lint.cache.contract import Cache
     from ldlm_lint.project.questions import Context
     from ldlm_lint.scopes import Scope
 
@@ -47,7 +47,7 @@ def decision_of(
     base: Path,
     overlay: Overlay,
     *,
-    session: Session | None = None,
+    session: Cache | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Decision:
@@ -79,7 +79,7 @@ def _decided(
     config: Config,
     base: Path,
     overlay: Overlay,
-    session: Session | None,
+    session: Cache | None,
     jobs: int,
     progress: Progress | None,
 ) -> Decision:
@@ -102,7 +102,7 @@ def _decided(
 
 
 def discovered(
-    paths: Sequence[Path], config: Config, root: Path, overlay: Overlay, session: Session | None
+    paths: Sequence[Path], config: Config, root: Path, overlay: Overlay, session: Cache | None
 ) -> Discovery:
     """The files below paths, as `ldlm_lint.discover.discover` finds them, or as a session remembers them."""
     if session is None or any(path.as_posix() in overlay for path in paths):

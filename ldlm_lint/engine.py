@@ -25,7 +25,7 @@ from ldlm_lint.suppress import suppressions
 
 if TYPE_CHECKING:
     from ldlm_lint.batch import Progress
-    from ldlm_lint.cache.session import Session
+    from ldlm_lint.cache.contract import Cache
     from ldlm_lint.evidence.dossier import Dossier
 
 
@@ -37,7 +37,7 @@ def run(
     overlay: Overlay | None = None,
     gate: Gate = EVERYTHING,
     evidence: Dossier | None = None,
-    session: Session | None = None,
+    session: Cache | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Report:

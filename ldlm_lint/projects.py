@@ -15,7 +15,7 @@ from ldlm_lint.discover import discover, kind_of_name
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.cache.session import Session
+    from ldlm_lint.cache.contract import Cache
     from ldlm_lint.project.flows import Flows
     from ldlm_lint.project.questions import Context
     from ldlm_lint.python.flow import ModuleFlow
@@ -33,7 +33,7 @@ class Projects:
         linted: Sequence[str],
         config: Config,
         overlay: Mapping[str, bytes],
-        session: Session | None = None,
+        session: Cache | None = None,
         named: Sequence[Path] = (),
     ) -> None:
         self._linted = linted
@@ -136,9 +136,10 @@ class Projects:
             if path.startswith(below) and (kind := kind_of_name(path)) is not None
         }
         kinds = named | {path.as_posix(): kind for path, kind in self._below(root)}
-        for path in kinds if self._session is not None else ():
-            if path not in self._overlay:
-                self._session.note("file", path)
+        if self._session is not None:
+            for path in kinds:
+                if path not in self._overlay:
+                    self._session.note("file", path)
         files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
         return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session))

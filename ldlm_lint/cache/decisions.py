@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.cache.session import Session
 from ldlm_lint.cache.stamp import key_of
 from ldlm_lint.cache.values import decode, encode
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
+    from ldlm_lint.cache.contract import Cache
     from ldlm_lint.config import Config
     from ldlm_lint.decision import Decision
 
@@ -23,7 +23,7 @@ def key(paths: Sequence[Path], config: Config, base: Path) -> str:
     return key_of("decision", base.as_posix(), repr(settings), *(path.as_posix() for path in paths))
 
 
-def recall(session: Session, name: str) -> Decision | None:
+def recall(session: Cache, name: str) -> Decision | None:
     """The decision of that name, if nothing has changed that it rests on."""
     from ldlm_lint.decision import Decision
 
@@ -37,7 +37,7 @@ def recall(session: Session, name: str) -> Decision | None:
         return None
 
 
-def remember(session: Session, name: str, decision: Decision) -> None:
+def remember(session: Cache, name: str, decision: Decision) -> None:
     """Keep a decision with all that the run has looked at."""
     files = tuple((path.as_posix(), kind.value) for path, kind in decision.files)
     rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches, decision.scopes)

@@ -1,6 +1,6 @@
 """What a process remembers of the files on disk between two lints: a session of the cache, in memory.
 
-It has the methods of `ldlm_lint.cache.session.Session`. What an entry rests on is looked at anew for every lint, so that
+It has the methods that `ldlm_lint.cache.contract.Cache` names. What an entry rests on is looked at anew for every lint, so that
 nobody has to tell of changes on disk; a look at a file that was left alone costs a call of the system.
 """
 
@@ -30,6 +30,8 @@ class Memory:
         self._facts: dict[tuple[str, str], tuple[str, Any]] = {}
         self._discovered: dict[tuple[object, ...], tuple[Inputs, Discovery]] = {}
         self._seen: dict[str, str] = {}
+        self.lasting = True
+        """As that of a session; nobody asks, since whole answers are not kept."""
 
     def begin(self) -> None:
         """Look at every file anew from now on."""

@@ -80,7 +80,7 @@ def _boundary(guard: nodes.If) -> Boundary | None:
     """What a guard says of micro-batches; where it leaves the pass early, what follows it resets a counter."""
     block = guard.body
     if isinstance(block[-1], nodes.Continue):
-        suite = next((one for one in (getattr(guard.parent, name, None) for name in ("body", "orelse")) if one and guard in one), [])
+        suite: list[nodes.NodeNG] = next((one for one in (getattr(guard.parent, name, None) for name in ("body", "orelse")) if one and guard in one), [])
         block = suite[suite.index(guard) + 1 :] if suite else []
     return micro_boundary(guard.test, block)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.amp_fixes import Rewriting
-from ldlm_lint.checkers.amp_uses import Moved, deprecated_uses
+from ldlm_lint.checkers.amp_uses import Moved, Use, deprecated_uses
 from ldlm_lint.checkers.autocasts import Precision, always_scales, autocasts, enabled_argument
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
@@ -45,7 +47,7 @@ class AmpChecker(LdlmChecker):
                 use.place,
                 args={"old": use.moved.old, "new": _advice(use.moved)},
                 claims=(Claim("stands-outside-tests"),),
-                fix=lambda _, use=use: rewriting.fix(use),
+                fix=functools.partial(_rewritten, rewriting, use),
             )
 
     def _check_scalers(self, module: nodes.Module) -> None:
@@ -63,8 +65,12 @@ class AmpChecker(LdlmChecker):
                 args={"where": f"line {beside[0].lineno}" if beside else ""},
                 related=[(beside[0], "the forward pass computes in bfloat16")] if beside else (),
                 claims=(Claim("autocasts-need-no-scaling", "beside" if beside else ""),),
-                fix=lambda source, call=call: _disabled(source, call),
+                fix=functools.partial(_disabled, call=call),
             )
+
+
+def _rewritten(rewriting: Rewriting, use: Use, _source: Source) -> Fix | None:
+    return rewriting.fix(use)
 
 
 def _advice(moved: Moved) -> str:

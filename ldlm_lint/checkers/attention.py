@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from astroid import nodes
@@ -70,7 +71,7 @@ class AttentionChecker(LdlmChecker):
                 node,
                 args={"what": f"{node.func.as_string()}({keyword}={off!r})"},
                 claims=(Claim("file-trains"),),
-                fix=lambda source, argument=argument, on=on: _switched_on(source, argument, on),
+                fix=functools.partial(_switched_on, argument=argument, value=on),
             )
 
     def _text_around(self, node: nodes.FunctionDef) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -132,7 +133,7 @@ def _kept(candidate: _Candidate) -> Kept | None:
         losses = [part for part in parts if text_of(part) in found]
         if losses:
             backward = found[text_of(losses[0])]
-            anew = remembered(step, ("made anew", into), lambda step=step: _is_made_anew(into, step))
+            anew = remembered(step, ("made anew", into), functools.partial(_is_made_anew, into, step))
             if anew or remembered(owner, ("differentiated", into), lambda: is_differentiated(into, owner)):
                 return None
             lasts = direct or _lasts(losses, backward, node, step)
@@ -294,7 +295,7 @@ def _lasts(losses: list[nodes.NodeNG], backward: nodes.Call, node: nodes.NodeNG,
     for loss in losses:
         name = text_of(loss)
         first, last = sorted((backward.lineno, node.lineno))
-        every = remembered(loop, ("bindings", name), lambda name=name: _bindings_in(loop, name))
+        every = remembered(loop, ("bindings", name), functools.partial(_bindings_in, loop, name))
         made = [one for one in every if one.lineno <= last]
         if not made:
             return False

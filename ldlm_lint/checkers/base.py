@@ -48,6 +48,7 @@ def _guarded(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
 class LdlmChecker:
     """A checker of the ``rules`` of one room, which are all of one family: pylint refuses a class with two."""
 
+    name: ClassVar[str]
     rules: ClassVar[tuple[Rule, ...]] = ()
     finds: ClassVar[Mapping[str, tuple[Rule, ...]]] = {}
     """The rules that a visitor looks for, by its name; one that is not named here looks for all rules of the room."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -15,10 +16,13 @@ from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
 _DEPTH = 6
 
 
-def is_text(node: nodes.NodeNG) -> bool:
+def is_text(node: nodes.NodeNG | None) -> TypeGuard[nodes.Const]:
     """Whether an expression is a string written out."""
     return isinstance(node, nodes.Const) and isinstance(node.value, str)
 

@@ -104,7 +104,7 @@ class CheckpointFilesChecker(LdlmChecker):
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
         certain = names == {"torch.save"} or _is_save_method(node) or _is_save_of_library(node)
-        claims = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
+        claims: tuple[Claim, ...] = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
         function = enclosing_function(node)
         if len(counters) == 1 and isinstance(function, nodes.FunctionDef) and counters[0] in {one.name for one in function.args.arguments}:
             # It may be called with one name and no number, whatever the parameter is called.

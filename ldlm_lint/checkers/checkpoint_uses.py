@@ -42,8 +42,9 @@ def is_rotated(save: nodes.Call, path: nodes.NodeNG) -> bool:
     statement = save.statement() if own_rotation(save.root()) is not None else None
     while statement is not None and (statement := statement.next_sibling()) is not None:
         call = statement.value if isinstance(statement, nodes.Expr) else None
-        named = isinstance(call, nodes.Call) and last_name(call.func) == ROTATION and call.args
-        if named and call.args[0].as_string() == path.as_string():
+        if not isinstance(call, nodes.Call) or last_name(call.func) != ROTATION or not call.args:
+            continue
+        if call.args[0].as_string() == path.as_string():
             return True
     return False
 

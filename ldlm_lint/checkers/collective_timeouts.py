@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -15,6 +16,9 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import constant, seconds, timedelta_call
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 _TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", "accelerate.InitProcessGroupKwargs")
 _BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
@@ -70,7 +74,7 @@ def check_field(checker: LdlmChecker, node: nodes.AnnAssign) -> None:
     )
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import TYPE_CHECKING, ClassVar
 
@@ -128,7 +129,7 @@ class DataChecker(LdlmChecker):
                 node,
                 args={"left": conflict.left, "right": conflict.right},
                 claims=_OUTSIDE_TESTS,
-                fix=lambda source, conflict=conflict: conflict_fix(source, node, conflict),
+                fix=functools.partial(conflict_fix, call=node, conflict=conflict),
             )
 
     def _check_worker_options(self, node: nodes.Call, arguments: Arguments) -> Rule | None:

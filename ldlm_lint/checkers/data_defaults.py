@@ -28,7 +28,9 @@ def parameter_of(node: nodes.NodeNG | None) -> tuple[str, str, nodes.NodeNG | No
 
 def hyperparameter_of(node: nodes.NodeNG | None) -> tuple[str, str, nodes.NodeNG | None] | None:
     """The same for ``self.hparams.name`` of Lightning: the argument of the class's constructor."""
-    held = node.expr if isinstance(node, nodes.Attribute) else None
+    if not isinstance(node, nodes.Attribute):
+        return None
+    held = node.expr
     owner = class_of_self(held.expr) if isinstance(held, nodes.Attribute) and held.attrname == "hparams" else None
     methods = owner.body if owner is not None else ()
     constructor = next((one for one in methods if isinstance(one, nodes.FunctionDef) and one.name == "__init__"), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
@@ -111,8 +112,11 @@ class DistributedChecker(LdlmChecker):
                 place,
                 args={"name": variable},
                 related=[(node, "made here")],
-                fix=lambda source, place=place, name=variable: earlier(source, node, place, name, options_of(self.option)),
+                fix=functools.partial(self._set_earlier, node, place, variable),
             )
+
+    def _set_earlier(self, node: nodes.Call, place: nodes.Assign, name: str, source: Source) -> Fix | None:
+        return earlier(source, node, place, name, options_of(self.option))
 
     def _check_accumulation(self, node: nodes.Call) -> None:
         """One loop is one defect, however many backward passes it has."""

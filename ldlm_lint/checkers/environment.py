@@ -154,12 +154,14 @@ def _setting(source: Source, pair: _Pair) -> Setting:
         first, last = (span_of(source, node) for node in pair.part)
         span = Span(span.path, first.start, last.end, span.cell)
     literal = _literal(source, pair.value)
-    # Only a literal in place can be rewritten; a constant that other code shares cannot.
-    known = Value(text, literal.span if literal else None, pair.origin, literal.quote if literal else "")
+    known = None
+    if isinstance(text, str):
+        # Only a literal in place can be rewritten; a constant that other code shares cannot.
+        known = (Value(text, literal.span if literal else None, pair.origin, literal.quote if literal else ""),)
     written = source.slice(span_of(source, pair.value))
     return Setting(
         pair.name,
-        (known,) if isinstance(text, str) else None,
+        known,
         span,
         key=None if pair.key is None else _literal(source, pair.key),
         written=Value(written, span_of(source, pair.value) if literal else None),

@@ -176,7 +176,7 @@ def _only_switches(node: nodes.NodeNG, target: nodes.NodeNG, helpers: set[nodes.
 
 def _names_behind(target: nodes.NodeNG, depth: int = 0) -> set[str]:
     """The names that an expression is made of, those of the loops that give its loop variables included."""
-    found = set()
+    found: set[str] = set()
     for name in nodes_of(target, nodes.Name):
         loop = loop_of(name)
         found |= {name.name} if loop is None or depth > 3 else _names_behind(loop, depth + 1)

@@ -9,6 +9,7 @@ a loop elsewhere calls; in the second a loop over micro-batches has only the bac
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ def _guards(calls: list[nodes.Call], backward: nodes.Call, loop: nodes.NodeNG) -
     for call in calls:
         if exclude(call, backward):
             continue
-        guard = remembered(call, ("guard", loop), lambda call=call: guard_of(call, loop))
+        guard = remembered(call, ("guard", loop), functools.partial(guard_of, call, loop))
         if guard is None:
             return None
         found.append(guard)
@@ -240,7 +241,7 @@ def _is_backward(call: nodes.Call) -> bool:
 
 def _is_of_autograd(function: nodes.NodeNG) -> bool:
     """``backward(ctx, …)`` of a custom function."""
-    arguments = function.args.args if isinstance(function, nodes.FunctionDef) and function.name == "backward" else None
+    arguments = function.args.args if isinstance(function, nodes.FunctionDef) and function.name == "backward" else []
     return bool(arguments) and (arguments[0].name == "ctx" or function.decorators is not None)
 
 

@@ -109,8 +109,9 @@ def walk(module: nodes.Module, host: Host, at_risk: Collection[str] | None = Non
     visits: dict[str, list[_Callback]] = defaultdict(list)
     leaves: dict[str, list[_Callback]] = defaultdict(list)
     for kind in checkers_of(at_risk):
-        checker = kind(host)  # type: ignore[arg-type]
-        for event, node_name, method in _events(kind):
+        checker = kind(host)
+        # mypy takes the hash of an instance for that of its class.
+        for event, node_name, method in _events(kind):  # type: ignore[arg-type]
             if checker.is_idle(f"{event}_{node_name}"):
                 continue
             (visits if event == "visit" else leaves)[node_name].append(functools.partial(method, checker))
@@ -140,7 +141,7 @@ def _leave(node: nodes.NodeNG, sent: Mapping[type, tuple[tuple[_Callback, ...], 
 def _events(checker: type[LdlmChecker]) -> tuple[tuple[str, str, _Method], ...]:
     """The visitors of a checker class: ``visit`` or ``leave``, the lower-case name of a class of nodes, the method."""
     found = ((*name.split("_", 1), getattr(checker, name)) for name in dir(checker) if name.startswith(("visit_", "leave_")))
-    return tuple(found)  # type: ignore[arg-type]
+    return tuple(found)
 
 
 def _syntax_error(source: Source, line: int, message: str) -> Finding:

@@ -28,9 +28,9 @@ _LOSS_FUNCTIONS = lazily(
 _DIVERGENCES = {"torch.distributions.kl_divergence", "torch.distributions.kl.kl_divergence"}
 _CONSTANTS = {"torch.tensor", "torch.as_tensor", "torch.full", "torch.full_like", "torch.ones_like"}
 _LIMITS = lazily(r"max|cap|limit|clip|clamp|ceil|upper|bound|thresh", re.I)
-_CLAMPS = {f"torch.{name}": ("input", "min", "max") for name in ("clamp", "clamp_", "clip", "clip_")}
+_CLAMPS: dict[str, tuple[str, ...]] = {f"torch.{name}": ("input", "min", "max") for name in ("clamp", "clamp_", "clip", "clip_")}
 _CLAMPS |= {"torch.clamp_max": ("input", "max"), "torch.clamp_max_": ("input", "max")}
-_METHODS = {name: ("min", "max") for name in ("clamp", "clamp_", "clip", "clip_")}
+_METHODS: dict[str, tuple[str, ...]] = {name: ("min", "max") for name in ("clamp", "clamp_", "clip", "clip_")}
 _METHODS |= {"clamp_max": ("max",), "clamp_max_": ("max",)}
 _LOSES_GRADIENT = {
     "item", "detach", "exp", "float", "tolist", "numpy", "isnan", "isinf", "isfinite", "len", "str", "print", "cpu",

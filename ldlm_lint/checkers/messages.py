@@ -12,12 +12,13 @@ from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
+    from pylint.typing import MessageDefinitionTuple
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
 _LINE_SCOPE = "line-based-msg"
 
 
-def message_definitions(rules: Iterable[Rule]) -> dict[str, tuple[str, str, str, dict[str, object]]]:
+def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTuple]:
     """pylint's ``msgs`` for rules: template, symbol, description with the docs link, and the extra options."""
     return {
         rule.code: (

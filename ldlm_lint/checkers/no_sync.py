@@ -47,6 +47,7 @@ class NoSyncChecker(LdlmChecker):
         backward = next((call for call in _calls(node.body) if _is_backward(call)), None)
         if backward is None or any(_may_call_a_model(call) for call in _calls(node.body)) or _is_covered(node):
             return
+        claims: tuple[Claim, ...]
         if found.args:
             claims = (Claim("nothing-shards"), Claim("belongs-to-training"))
             model = found.args[0]

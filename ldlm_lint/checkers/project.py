@@ -39,6 +39,8 @@ from ldlm_lint.suppress import suppressions
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
 
+    from ldlm_lint.cache.contract import Cache
+
 # ``# pylint: enable=NAME``, which has a rule speak in one file that is off elsewhere.
 _ENABLES = lazily(rb"pylint:[^\n]*enable")
 _BROKEN = {UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol}
@@ -202,7 +204,7 @@ class _Linted:
         narrow = everything if UNUSED_SUPPRESSION.symbol in enabled else replace(everything, select=enabled)
         self._configs = {False: narrow, True: everything}
         self._keys = {wide: config_key(config) for wide, config in self._configs.items()}
-        self._session = opened(root) or Memory()
+        self._session: Cache = opened(root) or Memory()
 
     def visit(self, path: str, texts: Overlay) -> _Visit:
         """What a Python file gives, from its text where ``texts`` hold one."""

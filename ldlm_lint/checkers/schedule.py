@@ -87,8 +87,10 @@ def _misplaced(root: nodes.NodeNG) -> list[Early | Frequent]:
 
 def _rank(found: Early | Frequent) -> tuple[bool, bool, bool]:
     """What is told of one scheduler best: in its own function, by what rests on nothing else."""
-    early = isinstance(found, Early)
-    return early, found.schedule.node is not found.schedule.site, early and (found.repeated or not found.step.kind.steps)
+    moved = found.schedule.node is not found.schedule.site
+    if isinstance(found, Early):
+        return True, moved, found.repeated or not found.step.kind.steps
+    return False, moved, False
 
 
 def _shown(event: Event) -> str:

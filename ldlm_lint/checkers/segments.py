@@ -119,6 +119,7 @@ def _in_words(block: nodes.Call | None) -> str | None:
 
 def _implementation_fix(source: Source, call: nodes.Call) -> Fix | None:
     flag = next((keyword for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
+    edit: Edit | None
     if flag is not None:
         edit = Edit(span_of(source, flag.value), "False")
     else:

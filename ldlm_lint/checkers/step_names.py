@@ -44,7 +44,7 @@ class Schedule(enum.Enum):
 def last_name(node: nodes.NodeNG | None) -> str:
     """The last part of a dotted name, through subscripts; empty for other expressions."""
     while node.__class__ is nodes.Subscript:
-        node = node.value
+        node = node.value  # type: ignore[union-attr]  # only a node is of that class
     return plain_name(node)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from astroid import nodes
 
-    from ldlm_lint.cache.session import Session
+    from ldlm_lint.cache.contract import Cache
     from ldlm_lint.configs.document import Document
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.python.flow import CallSite, Function, Guards, ModuleFlow
@@ -59,7 +59,7 @@ class Project:
         overlay: Mapping[str, bytes] | None = None,
         flows: Flows | None = None,
         others: Mapping[str, Kind] | None = None,
-        facts: Session | None = None,
+        facts: Cache | None = None,
     ) -> None:
         self.root = root
         self._facts = facts

@@ -6,6 +6,8 @@ possible origin is returned, so that both arms of ``try: … except ImportError:
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
+
 from astroid import nodes
 from astroid.exceptions import AstroidError
 
@@ -201,7 +203,7 @@ def _assigned(binding: nodes.NodeNG) -> nodes.NodeNG | None:
     return statement.value if isinstance(statement, (nodes.Assign, nodes.AnnAssign)) else None
 
 
-def is_named(node: nodes.NodeNG, wanted: frozenset[str] | set[str]) -> bool:
+def is_named(node: nodes.NodeNG, wanted: AbstractSet[str]) -> bool:
     """Whether an expression means one of the wanted names: all its possible origins are among them.
 
     A name that a module of the project may hand on counts; `handed_on` says so, and what is reported waits for the project.

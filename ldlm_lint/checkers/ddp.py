@@ -14,7 +14,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.gradients import is_held
 from ldlm_lint.python.names import bindings, is_named
-from ldlm_lint.python.places import function_of
+from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.ddp import BROADCAST_BUFFERS, GRADIENT_COPY
@@ -43,7 +43,7 @@ def check_gradient_copy(checker: LdlmChecker, node: nodes.Call) -> None:
     checker.report(
         GRADIENT_COPY,
         node,
-        claims=(Claim("wrapped-model-trains"), Claim("gradients-stay-attached")),
+        claims=(Claim("wrapped-model-trains", scope_name(function_of(node))), Claim("gradients-stay-attached")),
         fix=lambda source: _view_fix(source, node),
     )
 
@@ -71,7 +71,7 @@ def check_broadcast_buffers(checker: LdlmChecker, node: nodes.Call) -> None:
             BROADCAST_BUFFERS,
             place,
             args={"problem": "is False"},
-            claims=(Claim("wrapped-model-trains"), Claim("model-draws-buffers", " ".join(origins))),
+            claims=(Claim("wrapped-model-trains", scope_name(function_of(node))), Claim("model-draws-buffers", " ".join(origins))),
             fix=lambda source: _delete_fix(source, place),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -33,6 +34,8 @@ _SEVERAL = lazily(r"init_process_group|init_distributed|\bAccelerator\(|mp\.spaw
 # Branches of a statement: the field of its parent that a node stands in.
 _INHERITED = "a process that the program starts may read it"
 _BRANCHES = ("body", "orelse", "handlers", "finalbody")
+# ``def enable_full_determinism():`` makes runs repeatable at any price, as it says.
+_DETERMINISM = lazily(r"determinis", re.I)
 
 
 class _Pair(NamedTuple):
@@ -212,7 +215,7 @@ def _surroundings(source: Source, statement: nodes.NodeNG) -> Surroundings:
     return Surroundings(
         tuple(reversed(scope)),
         bool(conditions),
-        any(map(speaks_of_debugging, (*conditions, *names))),
+        any(speaks_of_debugging(one) or _DETERMINISM.search(one) for one in (*conditions, *names)),
         remark_at(source, place.start, place.end),
     )
 

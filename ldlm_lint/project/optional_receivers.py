@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from astroid import nodes
 
 from ldlm_lint.project.calls import Calls
-from ldlm_lint.project.text import is_handed_on
+from ldlm_lint.project.known_callers import known_callers
 from ldlm_lint.python.defaults import parameter_default
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.names import bindings
@@ -29,11 +28,9 @@ def is_never_given(calls: Calls, path: str, call: CallSite) -> bool:
     receiver = calls.project.trees.glance(path, lambda module, _: _receiver(module, call.position))
     if receiver is None:
         return False
-    callers = list(calls.callers(path, receiver.function))
-    known = {caller for caller, _ in callers}
-    if not callers or any(one not in known for one in _files_that_call(calls, path, receiver.function)):
-        return False
-    return not any(calls.project.trees.glance(caller, lambda module, _, one=one: _gives(module, one.position, receiver)) for caller, one in callers)
+    callers = known_callers(calls, path, receiver.function)
+    given = (calls.project.trees.glance(caller, lambda module, _, one=one: _gives(module, one.position, receiver)) for caller, one in callers)
+    return bool(callers) and not any(given)
 
 
 def _receiver(module: nodes.Module, position: str) -> Receiver | None:
@@ -60,17 +57,6 @@ def _gives(module: nodes.Module, position: str, receiver: Receiver) -> bool:
 
 def _call_at(module: nodes.Module, position: str) -> nodes.Call | None:
     return next((one for one in nodes_of(module, nodes.Call) if position_of(one) == position), None)
-
-
-def _files_that_call(calls: Calls, path: str, name: str) -> list[str]:
-    """The files whose text calls something by the name of a function, or an unknown one where it is handed to somebody."""
-    project = calls.project
-    used = re.compile(rb"(?<!def )\b%s[ \t]*\(" % name.encode())
-    texts = ((one, project.data(one)) for one in project.files)
-    # Another file may have a function of its own by that name.
-    named = [(one, text) for one, text in texts if name.encode() in text and (one == path or name not in project.skim(one).defined)]
-    handed = [""] if any(is_handed_on(name, text) for _, text in named) else []
-    return handed + [one for one, text in named if used.search(text)]
 
 
 __all__ = ["is_never_given"]

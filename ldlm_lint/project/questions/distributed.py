@@ -7,6 +7,7 @@ import re
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
+from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.sharding import shards_with_fsdp
 from ldlm_lint.project.training import divides_accumulation
@@ -38,13 +39,17 @@ def _variable_is_unread(context: Context, finding: Finding, name: str) -> Verdic
     return Verdict(not any(expansion.search(project.data(one)) for one in project.others if one != path))
 
 
-def _wrapped_model_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The file computes gradients, itself or through what it calls, or a file does that imports it."""
+def _wrapped_model_trains(context: Context, finding: Finding, scope: str) -> Verdict:
+    """The file computes gradients, itself or through what it calls, or a file does that imports it.
+
+    Where all callers of the function are known, these files are the ones that lead there.
+    """
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
-    near = (path, *(one for one in project.trainers_of(path) if one != path))
-    return Verdict(any(context.runs_training(one) for one in near))
+    starts = starting_files(context.calls, path, scope)
+    near = {one for start in starts for one in (start, *project.trainers_of(start))}
+    return Verdict(any(context.runs_training(one) for one in sorted(near)))
 
 
 def _gradients_stay_attached(context: Context, finding: Finding, _subject: str) -> Verdict:

@@ -14,9 +14,20 @@ LOOP = "def t(l, opt, m):\n    for x in l:\n"
 SAVE = "import torch\n" + LOOP + "        loss.backward()\n"
 GROUP = "import os\nimport torch.distributed as dist\ndist.init_process_group('nccl')\n"
 
+OPTIMIZER = "opt = torch.optim.AdamW(m.parameters(){})\n"
+DDP = "m = torch.nn.parallel.DistributedDataParallel(m)\n"
+FROZEN = "for p in m.module.parameters():\n    p.requires_grad = False\n"
+SEGMENT = "        torch.utils.checkpoint.checkpoint(self.layer, x)\n"
+
 FORMS: dict[str, tuple[str, Callable[[int], str]]] = {
     # The name of a file and its text of about so many bytes.
     "backward passes": ("a.py", lambda n: WRAP + "loss.backward()\n" * (n // 16)),
+    "optimizers": ("a.py", lambda n: SAVE + OPTIMIZER.format("") * (n // 38)),
+    "fused optimizers": ("a.py", lambda n: SAVE + OPTIMIZER.format(", fused=True") * (n // 50)),
+    "wrappers": ("a.py", lambda n: SAVE + DDP * (n // 49) + FROZEN),
+    "segments": ("a.py", lambda n: "import torch\nclass M(torch.nn.Module):\n    def forward(self, x):\n" + SEGMENT * (n // 56)),
+    "switches": ("a.py", lambda n: SAVE + "torch.autograd.set_detect_anomaly(True)\n" * (n // 41)),
+    "decorators of nothing": ("a.py", lambda n: WRAP + "@a\n" * (n // 3)),
     "steps in cases": ("a.py", lambda n: WRAP + "def f(x):\n    match x:\n" + "        case 1:\n            loss.backward()\n" * (n // 44)),
     "saves": ("a.py", lambda n: SAVE + "        torch.save(m.state_dict(), f'a{x}.pt')\n" * (n // 47)),
     "variables": ("a.py", lambda n: GROUP + "os.environ['NCCL_TIMEOUT'] = '7200'\n" * (n // 38)),

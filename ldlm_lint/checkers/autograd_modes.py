@@ -14,6 +14,7 @@ from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.gradients import text_of
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import is_named, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.values import constant
@@ -72,8 +73,13 @@ def is_started(call: nodes.Call) -> bool:
 
 def _is_switched_off(call: nodes.Call) -> bool:
     """Whether the file switches the detection off again somewhere."""
-    others = (one for one in nodes_of(call.root(), nodes.Call) if is_named(one.func, _SWITCHES))
-    return any(not Arguments(one, ("mode",))["mode"].is_only(True) for one in others)
+    module = call.root()
+    return remembered(module, ("switches detection off",), lambda: _switches_off(module))
+
+
+def _switches_off(module: nodes.Module) -> bool:
+    switches = (one for one in nodes_of(module, nodes.Call) if is_named(one.func, _SWITCHES))
+    return any(not Arguments(one, ("mode",))["mode"].is_only(True) for one in switches)
 
 
 def anomaly_fix(source: Source, call: nodes.Call) -> Fix | None:

@@ -13,6 +13,7 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.gradients import is_held
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named
 from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.walks import nodes_of
@@ -98,14 +99,20 @@ def _is_frozen(wrap: nodes.Call, model: nodes.NodeNG) -> bool:
     targets = statement.targets if isinstance(statement, nodes.Assign) else []
     names = {one.as_string() for one in (model, *targets)}
     names |= {f"{name}.module" for name in names}
-    for call in nodes_of(wrap.scope(), nodes.Call):
-        if not isinstance(call.func, nodes.Attribute) or call.func.expr.as_string() not in names:
-            continue
-        if call.func.attrname == "requires_grad_" and call.args and call.args[0].as_string() == "False":
-            return True
-        if call.func.attrname in ("parameters", "named_parameters") and isinstance(call.parent, nodes.For) and _freezes(call.parent):
-            return True
-    return False
+    scope = wrap.scope()
+    return not names.isdisjoint(remembered(scope, ("frozen",), lambda: _frozen_in(scope)))
+
+
+def _frozen_in(scope: nodes.NodeNG) -> frozenset[str]:
+    """The texts of what a function switches the gradients off of."""
+    calls = (one for one in nodes_of(scope, nodes.Call) if isinstance(one.func, nodes.Attribute) and _switches_off(one))
+    return frozenset(one.func.expr.as_string() for one in calls)
+
+
+def _switches_off(call: nodes.Call) -> bool:
+    if call.func.attrname == "requires_grad_":
+        return bool(call.args) and call.args[0].as_string() == "False"
+    return call.func.attrname in ("parameters", "named_parameters") and isinstance(call.parent, nodes.For) and _freezes(call.parent)
 
 
 def _freezes(loop: nodes.For) -> bool:

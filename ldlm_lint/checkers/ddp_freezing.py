@@ -17,6 +17,7 @@ from ldlm_lint.checkers.ddp_freezing_places import Setting, listed, names_of, se
 from ldlm_lint.model import Claim
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import is_named, last_name
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.slots import slots_of
@@ -107,12 +108,24 @@ def _wraps(module: nodes.Module) -> Iterator[_Wrap]:
 
 def _aliases(wrap: _Wrap) -> Iterator[str]:
     """The other names of the wrapped model in the function that wraps it: ``net = model.module``, ``net = model`` before."""
-    wanted = {f"{wrap.holder}.module", wrap.raw}
-    for statement in nodes_of(function_of(wrap.call), nodes.Assign):
-        if statement.value.as_string() in wanted and len(statement.targets) == 1:
-            late = statement.value.as_string() != wrap.raw
-            if late or statement.lineno < wrap.call.lineno or wrap.raw != wrap.holder:
-                yield statement.targets[0].as_string()
+    given = _assigned_texts(function_of(wrap.call))
+    for text in {f"{wrap.holder}.module", wrap.raw}:
+        for name, line in given.get(text, ()):
+            if text != wrap.raw or line < (wrap.call.lineno or 0) or wrap.raw != wrap.holder:
+                yield name
+
+
+def _assigned_texts(function: nodes.NodeNG) -> dict[str, list[tuple[str, int]]]:
+    """What a function gives a single name, by its text: the names and the lines."""
+    return remembered(function, ("assigned texts",), lambda: _find_assigned(function))
+
+
+def _find_assigned(function: nodes.NodeNG) -> dict[str, list[tuple[str, int]]]:
+    found: dict[str, list[tuple[str, int]]] = {}
+    for statement in nodes_of(function, nodes.Assign):
+        if len(statement.targets) == 1:
+            found.setdefault(statement.value.as_string(), []).append((statement.targets[0].as_string(), statement.lineno or 0))
+    return found
 
 
 def _comes_late(one: Setting, wrap: _Wrap, wraps: list[_Wrap]) -> bool:

@@ -11,6 +11,7 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.step_names import last_name
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
@@ -108,10 +109,9 @@ class FusedChecker(LdlmChecker):
 
     def _check_resume(self, node: nodes.Call) -> None:
         module = node.root()
-        targets = (target for one in nodes_of(module, nodes.Assign) for target in one.targets)
-        if any(isinstance(one, nodes.Subscript) and constant(one.slice) == "fused" for one in targets):
+        if remembered(module, ("sets fused",), lambda: _sets_fused(module)):
             return
-        loads = [one for one in nodes_of(module, nodes.Call) if _restores(one, node)]
+        loads = [one for one in remembered(module, ("loads",), lambda: _loads_of(module)) if _restores(one, node)]
         self.report(
             FUSED_LOST_ON_RESUME,
             node,
@@ -174,11 +174,20 @@ def _builds_without(call: nodes.Call) -> bool:
     return is_named(call.func, _CLASSES) and (fused.absent or fused.is_only(False) or fused.state is State.UNKNOWN)
 
 
-def _restores(call: nodes.Call, made: nodes.Call) -> bool:
+def _sets_fused(module: nodes.Module) -> bool:
+    """Whether a file gives something the key ``fused``: a group of an optimizer that was restored."""
+    targets = (target for one in nodes_of(module, nodes.Assign) for target in one.targets)
+    return any(isinstance(one, nodes.Subscript) and constant(one.slice) == "fused" for one in targets)
+
+
+def _loads_of(module: nodes.Module) -> list[nodes.Call]:
+    """The calls of a file that load a state into something."""
+    return [one for one in nodes_of(module, nodes.Call) if isinstance(one.func, nodes.Attribute) and one.func.attrname == "load_state_dict"]
+
+
+def _restores(load: nodes.Call, made: nodes.Call) -> bool:
     """Whether a call loads a state into the optimizer that a constructor made."""
-    if not isinstance(call.func, nodes.Attribute) or call.func.attrname != "load_state_dict":
-        return False
-    owner = call.func.expr
+    owner = load.func.expr
     statement = made.statement()
     targets = statement.targets if isinstance(statement, nodes.Assign) else []
     if isinstance(owner, nodes.Name):

@@ -12,6 +12,7 @@ from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import Arguments
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named, last_name, meant, qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
@@ -45,7 +46,7 @@ class OptimizerChecker(LdlmChecker):
         if not is_named(node.func, _FUSABLE):
             return
         arguments = Arguments(node, _positional(node))
-        if any(arguments[name].may_be_passed() for name in _IMPLEMENTATIONS) or _few_tensors(arguments["params"].node):
+        if _chooses(arguments) or _few_tensors(arguments["params"].node):
             return
         if _belongs_to_lightning(node) or _is_one_of_a_choice(node) or _steps_rarely(node) or _is_tested(node):
             return
@@ -102,14 +103,19 @@ def _is_tested(node: nodes.Call) -> bool:
 
 
 def _is_one_of_a_choice(node: nodes.Call) -> bool:
-    """The same function builds one with an implementation chosen: this is its other arm, for what cannot be fused."""
-    others = nodes_of(node.scope(), nodes.Call)
-    return any(
-        other is not node
-        and is_named(other.func, _FUSABLE)
-        and any(Arguments(other, _positional(other))[name].may_be_passed() for name in _IMPLEMENTATIONS)
-        for other in others
-    )
+    """The same function builds one with an implementation chosen: this, which chooses none, is its other arm, for what cannot be fused."""
+    scope = node.scope()
+    return remembered(scope, ("chooses an implementation",), lambda: _makes_chosen(scope))
+
+
+def _makes_chosen(scope: nodes.NodeNG) -> bool:
+    calls = (one for one in nodes_of(scope, nodes.Call) if is_named(one.func, _FUSABLE))
+    return any(_chooses(Arguments(one, _positional(one))) for one in calls)
+
+
+def _chooses(arguments: Arguments) -> bool:
+    """Whether an optimizer is given an implementation."""
+    return any(arguments[name].may_be_passed() for name in _IMPLEMENTATIONS)
 
 
 def _is_lightning_class(node: nodes.NodeNG, depth: int = 0) -> bool:

@@ -9,6 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Mapping, State, mapping_of
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.signatures import Target, refuses, target_of
@@ -161,6 +162,10 @@ def _has_only_gradless_inputs(call: nodes.Call) -> bool:
 def _asks_for_gradients(call: nodes.Call) -> bool:
     """Whether the function makes inputs require gradients, or asks whether one does before it checkpoints."""
     function = function_of(call)
+    return remembered(function, ("asks for gradients",), lambda: _names_requirement(function))
+
+
+def _names_requirement(function: nodes.NodeNG) -> bool:
     named = (one.attrname for one in nodes_of(function, (nodes.Attribute, nodes.AssignAttr)))
     return any(name in ("requires_grad_", "requires_grad") for name in named)
 

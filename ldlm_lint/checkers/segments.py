@@ -12,6 +12,7 @@ from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_stacks import foreign_stack, repeated_block
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import loops_around, scope_name
 from ldlm_lint.python.signatures import assigned_to, local_class, method_of
@@ -75,12 +76,12 @@ class SegmentsChecker(LdlmChecker):
         on_self = isinstance(attribute, nodes.Attribute) and isinstance(attribute.expr, nodes.Name)
         if model is None or not on_self or attribute.expr.name != "self" or loops_around(node):
             return
-        segments = [one for one in nodes_of(model, nodes.Call) if is_checkpoint(one)]
-        if len(segments) > 1 and len({one.args[0].as_string() for one in segments}) > 1:
+        first, alone = remembered(model, ("segments",), lambda: _segments_of(model))
+        if not alone:
             return
         values = assigned_to(attribute)
         blocks = _repeated_in(values[0]) if len(values) == 1 and isinstance(values[0], nodes.Call) else None
-        if blocks is None or segments[0] is not node:
+        if blocks is None or first is not node:
             return
         self.report(
             WHOLE_MODEL_CHECKPOINT,
@@ -90,6 +91,12 @@ class SegmentsChecker(LdlmChecker):
             claims=(*_OUTSIDE_TESTS, Claim("class-is-built-once", scope_name(model))),
             fix=functools.partial(_whole_fix, call=node),
         )
+
+
+def _segments_of(model: nodes.ClassDef) -> tuple[nodes.Call, bool]:
+    """The first segment of a class that has one, and whether it has no other."""
+    segments = [one for one in nodes_of(model, nodes.Call) if is_checkpoint(one)]
+    return segments[0], len({one.args[0].as_string() for one in segments}) == 1
 
 
 def _repeated_in(made: nodes.Call) -> str | None:

@@ -21,6 +21,8 @@ from ldlm_lint.python.walks import depth, depth_at_most
 from ldlm_lint.source import Source
 
 _LINES_BEFORE_ERROR = 60
+_MOST_TRIED = 500_000
+"""Characters that are parsed in search of what stands before an error, by lines and by statements."""
 _EMPTY_BLOCK = lazily(r"expected an indented block after .* on line (\d+)$")
 # What goes through a tree by calling itself needs up to three calls a level, above those that it was called from.
 _CALLS_PER_LEVEL, _CALLS_BEFORE = 3, 100
@@ -84,24 +86,29 @@ def _prefix_before(source: Source, line: int) -> str:
     closing a ``try`` that is left open, and whole top-level statements only after that.
     """
     lines = source.lines
-    closest = range(min(line, len(lines)), max(line - _LINES_BEFORE_ERROR, 0), -1)
-    top_level = [
-        at for at in range(min(line, len(lines)), 0, -1) if lines[at - 1][:1] not in ("", " ", "\t", "#", ")", "]", "}")
-    ]
+    start = min(line, len(lines))
+    closest = [at - 1 for at in range(start, max(line - _LINES_BEFORE_ERROR, 0), -1)]
+    top_level = [at - 1 for at in range(start, 0, -1) if lines[at - 1][:1] not in ("", " ", "\t", "#", ")", "]", "}")]
     longest = len(lines)
-    for end in [*(at - 1 for at in closest), *(at - 1 for at in top_level[:_LINES_BEFORE_ERROR])]:
-        if end > longest:
-            continue
-        text = "\n".join(lines[:end])
-        failure = _failure(text)
-        if failure is None:
-            return text
-        closed = text + "\n" + "\n".join(_open_tries(lines[:end]))
-        if _failure(closed) is None:
-            return closed
-        if "was never closed" in failure.msg:
-            # No text that ends behind an open bracket parses, and a table of data may have thousands of lines.
-            longest = (failure.lineno or 1) - 1
+    for ends in (closest, top_level[:_LINES_BEFORE_ERROR]):
+        left = _MOST_TRIED
+        for end in ends:
+            if end > longest:
+                continue
+            text = "\n".join(lines[:end])
+            left -= len(text)
+            if left < 0:
+                break
+            failure = _failure(text)
+            if failure is None:
+                return text
+            closing = _open_tries(lines[:end])
+            closed = "\n".join((text, *closing))
+            if closing and _failure(closed) is None:
+                return closed
+            if "was never closed" in failure.msg:
+                # No text that ends behind an open bracket parses, and a table of data may have thousands of lines.
+                longest = (failure.lineno or 1) - 1
     return ""
 
 

@@ -10,6 +10,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 
@@ -18,8 +19,8 @@ _OFF = lazily(r"enabled\s*=\s*False")
 _TRAINER = lazily(rb"(?:^|[^\w])(Trainer\()", re.M)
 _LIGHTNING = lazily(rb"lightning")
 _MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
-_RESTORES = lazily(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\(")
-_REFUSES = lazily(rb"\[[\"']fused[\"']\]\s*=")
+_RESTORES = Trait(lazily(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\("), (b"load_state_dict",), code=True)
+_REFUSES = Trait(lazily(rb"\[[\"']fused[\"']\]\s*="), (b"fused",))
 
 
 def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict:
@@ -93,17 +94,16 @@ def clips_mixed_precision(call: str) -> bool:
 def _optimizer_state_is_restored(context: Context, finding: Finding, _subject: str) -> Verdict:
     """A file of the training loads an optimizer's state, and none sets ``fused`` again."""
     project = context.project
-    files = sorted(trainings_of(project, finding.span.path))
-    if any(_REFUSES.search(project.data(one)) for one in files):
+    files = trainings_of(project, finding.span.path)
+    if project.any_shows(files, _REFUSES):
         return Verdict(False)
-    for one in files:
-        match = _RESTORES.search(without_comments(project.data(one)))
-        if match is not None:
-            data = project.data(one)
-            place = _RESTORES.search(data)
-            line = data.count(b"\n", 0, place.start()) + 1 if place else 1
-            return Verdict(True, (Related(context.line_span(one, line), "the checkpoint's flags replace those of the constructor"),))
-    return Verdict(False)
+    path = next((one for one in sorted(files) if project.any_shows((one,), _RESTORES)), None)
+    if path is None:
+        return Verdict(False)
+    data = project.data(path)
+    place = _RESTORES.pattern.search(data)
+    line = data.count(b"\n", 0, place.start()) + 1 if place else 1
+    return Verdict(True, (Related(context.line_span(path, line), "the checkpoint's flags replace those of the constructor"),))
 
 
 QUESTIONS: dict[str, Question] = {

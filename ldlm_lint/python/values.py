@@ -121,9 +121,10 @@ def _of_name(node: nodes.Name, depth: int) -> tuple[object, ...] | None:
 
 
 def _bound_values(node: nodes.Name) -> list[nodes.NodeNG] | None:
-    """The right-hand sides of all bindings of a name in the scope it belongs to; None if any is not an assignment."""
+    """The right-hand sides of all bindings of a name in the scope it belongs to; None if any is not an assignment, or they are too many."""
     values: list[nodes.NodeNG] = []
-    for binding in bindings(node):
+    found = bindings(node)
+    for binding in found if len(found) <= _MOST_VALUES else ():
         statement = binding.parent if isinstance(binding, nodes.AssignName) else None
         if not isinstance(statement, (nodes.Assign, nodes.AnnAssign)) or statement.value is None:
             return None

@@ -13,14 +13,16 @@ from ldlm_lint.model import Applicability, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.defaults import Default, default_of, field_default
 from ldlm_lint.python.names import qualified
-from ldlm_lint.python.values import constant, seconds, timedelta_call
+from ldlm_lint.python.values import constant, only_binding, seconds, timedelta_call
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
     from typing import TypeGuard
 
-_TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", "accelerate.InitProcessGroupKwargs")
+_HANDLER = "accelerate.InitProcessGroupKwargs"
+_TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", _HANDLER)
 _BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
 # Where a timedelta is passed, with the positional parameters there.
 _TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
@@ -46,14 +48,31 @@ def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
         return
     if defaults:
         _report_default(checker, node, defaults[0], min(lengths))
+    else:
+        _report(checker, argument.node, node.func, min(lengths))
+
+
+def check_assignment(checker: LdlmChecker, node: nodes.Assign) -> None:
+    """Report ``kwargs.timeout = timedelta(…)`` on what the lines before have made to hold the options of a process group."""
+    target = node.targets[0]
+    if not isinstance(target, nodes.AssignAttr) or target.attrname != "timeout" or not isinstance(target.expr, nodes.Name):
         return
-    place = timedelta_call(argument.node) or argument.node
-    target = checker.option("collective-timeout")
+    made = only_binding(target.expr)
+    if not isinstance(made, nodes.Call) or qualified(made.func) != {_HANDLER} or made.statement().parent is not node.parent:
+        return
+    others = (one for one in nodes_of(node.root(), nodes.AssignAttr) if one.attrname == "timeout" and one is not target)
+    lengths = list(seconds(node.value, constant) or ())
+    if lengths and _is_excessive(checker, min(lengths)) and not any(one.as_string() == target.as_string() for one in others):
+        _report(checker, node.value, made.func, min(lengths))
+
+
+def _report(checker: LdlmChecker, given: nodes.NodeNG, taker: nodes.NodeNG, length: float) -> None:
+    place, target = timedelta_call(given) or given, checker.option("collective-timeout")
     checker.report(
         EXCESSIVE_COLLECTIVE_TIMEOUT,
         place,
-        args=_texts(checker, min(lengths)),
-        related=[(node.func, "the process group that takes it")] if place.lineno != node.lineno else (),
+        args=_texts(checker, length),
+        related=[(taker, "the process group that takes it")] if place.lineno != taker.lineno else (),
         fix=lambda source: _fix(source, place, target),
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from astroid import nodes
 
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.checkers.collective_timeouts import check_field, check_timeout
+from ldlm_lint.checkers.collective_timeouts import check_assignment, check_field, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
 from ldlm_lint.checkers.environment import findings_of, options_of
 from ldlm_lint.checkers.environment_order import earlier, settings_after
@@ -65,6 +65,7 @@ class DistributedChecker(LdlmChecker):
     rules = tuple(rule for room in _ROOMS for rule in room.RULES)
     finds: ClassVar = {
         "visit_annassign": collectives.RULES,
+        "visit_assign": collectives.RULES,
         "visit_call": (*accumulation.RULES, *_OF_CALLS),
     }
 
@@ -84,6 +85,10 @@ class DistributedChecker(LdlmChecker):
     def visit_annassign(self, node: nodes.AnnAssign) -> None:
         """Look at the defaults that a project gives to fields of TrainingArguments."""
         check_field(self, node)
+
+    def visit_assign(self, node: nodes.Assign) -> None:
+        """Look at timeouts that are set on what is handed to a process group."""
+        check_assignment(self, node)
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at process groups, DDP wrappers and backward passes."""

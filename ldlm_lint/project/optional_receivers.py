@@ -29,21 +29,25 @@ def is_never_given(calls: Calls, path: str, call: CallSite) -> bool:
     if receiver is None:
         return False
     callers = known_callers(calls, path, receiver.function)
-    given = (calls.project.trees.glance(caller, lambda module, _, one=one: _gives(module, one.position, receiver)) for caller, one in callers)
-    return bool(callers) and not any(given)
+    return bool(callers) and not any(_is_given(calls, receiver, *one) for one in callers)
+
+
+def _is_given(calls: Calls, receiver: Receiver, path: str, call: CallSite) -> bool | None:
+    return calls.project.trees.glance(path, lambda module, _: _gives(module, call.position, receiver))
 
 
 def _receiver(module: nodes.Module, position: str) -> Receiver | None:
     call = _call_at(module, position)
     name = call.func.expr if call is not None and isinstance(call.func, nodes.Attribute) else None
-    bound = bindings(name) if isinstance(name, nodes.Name) else []
-    function = function_of(call) if call is not None else None
+    if call is None or not isinstance(name, nodes.Name):
+        return None
+    bound, function = bindings(name), function_of(call)
     if len(bound) != 1 or not isinstance(function, nodes.FunctionDef) or bound[0].parent is not function.args:
         return None
     default = parameter_default(function, name.name)
-    names = [one.name for one in (*function.args.posonlyargs, *(function.args.args or ()))]
     if not isinstance(function.parent, nodes.Module) or not isinstance(default, nodes.Const) or default.value is not None:
         return None
+    names = [one.name for one in (*function.args.posonlyargs, *(function.args.args or ()))]
     return Receiver(scope_name(function), name.name, names.index(name.name) if name.name in names else len(names))
 
 

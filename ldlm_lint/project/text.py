@@ -11,13 +11,8 @@ _IMPORTS = lazily(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]
 
 
 def call_text(data: bytes, position: str) -> bytes:
-    """The bytes of the call that starts at ``line:column`` (1-based, 0-based), up to its closing parenthesis."""
-    line, _, column = position.partition(":")
-    start = 0
-    for _ in range(int(line) - 1):
-        start = data.find(b"\n", start) + 1
-    start += int(column)
-    depth = 0
+    """The bytes of the call that starts at ``line:column``, up to its closing parenthesis."""
+    start, depth = offset_of(data, position), 0
     for at in range(start, min(len(data), start + _LONGEST)):
         one = data[at : at + 1]
         if one in (b"(", b"[", b"{"):
@@ -28,6 +23,15 @@ def call_text(data: bytes, position: str) -> bytes:
             if depth <= 0 and after not in (b"(", b"[", b"."):
                 return data[start : at + 1]
     return data[start : start + _LONGEST]
+
+
+def offset_of(data: bytes, position: str) -> int:
+    """The byte at ``line:column`` (1-based, 0-based)."""
+    line, _, column = position.partition(":")
+    start = 0
+    for _ in range(int(line) - 1):
+        start = data.find(b"\n", start) + 1
+    return start + int(column)
 
 
 def class_text(data: bytes, name: str) -> bytes:

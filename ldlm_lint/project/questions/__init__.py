@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 
-from ldlm_lint.model import Applicability, Finding, Fix
+from ldlm_lint.model import Applicability, Finding, Fix, Span
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 _ROOMS: Mapping[str, tuple[str, ...]] = {
@@ -103,12 +103,18 @@ def decide(finding: Finding, context: Context) -> Finding | None:
         verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
         if not verdict.holds:
             return None
+        finding = finding if verdict.to is None else _moved(finding, verdict.to)
         finding = finding._replace(
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
             fix=None if verdict.withdraws else verdict.fix or _demoted(finding.fix, verdict.unsafe),
         )
     return finding._replace(claims=(), confirmed=True)
+
+
+def _moved(finding: Finding, place: Span) -> Finding:
+    """The finding at another of its places; what it names between the two does not have the defect."""
+    return finding._replace(span=place, related=tuple(one for one in finding.related if not finding.span.start < one.span.start <= place.start))
 
 
 def _demoted(fix: Fix | None, reason: str) -> Fix | None:

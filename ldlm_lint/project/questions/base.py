@@ -38,7 +38,7 @@ class Verdict(NamedTuple):
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
     ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
-    ``fix`` takes its place.
+    ``fix`` takes its place. The finding moves ``to`` one of the places that it names, and names no more those before it.
     """
 
     holds: bool
@@ -47,6 +47,7 @@ class Verdict(NamedTuple):
     unsafe: str = ""
     withdraws: bool = False
     fix: Fix | None = None
+    to: Span | None = None
 
 
 class Context:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Finding, Related, Span
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.text import offset_of
 from ldlm_lint.testfiles import is_started
 
 
@@ -35,8 +36,14 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         if not stands or (helper and not recording.runs(path, helper, root)):
             continue
         if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}):
-            return Verdict(True, related)
+            return Verdict(True, related, args=(("model", root),), to=_place_of(project, finding, helper))
     return Verdict(False)
+
+
+def _place_of(project: Project, finding: Finding, helper: str) -> Span | None:
+    """The run that stands, where it is another one than the first of those that the finding names."""
+    start = offset_of(project.data(finding.span.path), helper) if helper else finding.span.start
+    return next((one.span for one in finding.related if one.span.start == start and start > finding.span.start), None)
 
 
 def _learns_with(context: Context, path: str, scope: str) -> bool:

@@ -57,7 +57,8 @@ _UNDER_RANK = rb"if(?<!\wif)\b[^\n]*(?:" + _TESTS_RANK + rb")[^\n]*:[^\n]*\n(?:[
 _DEFINED = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,16}?[^\n]*(?:" + _TESTS_RANK + rb")"
 _SET = rb"%s(?<!\w%s)\s*=(?!=)"
 _SET_BY_RANK = _SET + _GOES_ON + rb"[^\n]*(?:rank|gpu_id|\bpid\b|getpid|uuid|mkdtemp)"
-_DEFINED_BY_RANK = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,12}?[^\n]*rank"
+# A parser of arguments that has one called so names nothing by it.
+_DEFINED_BY_RANK = rb"def(?<!\wdef)[ \t]+%s\b(?:[^\n]*\n){0,12}?(?![^\n]*add_argument\()[^\n]*rank"
 _BY_RANK = lazily(rb"rank|gpu_id|\bpid\b|uuid")
 
 _RANK_TEST = Trait(

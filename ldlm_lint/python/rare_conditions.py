@@ -47,6 +47,7 @@ _INTERVAL = lazily(r"(^|_)(every\w*|interval|freq\w*|period|per|seconds|secs)(_|
 _DIVISIBLE = lazily(r"^(is_)?divisible(_by)?$")
 # What a model remembers of the tokens before is there while it generates.
 _GENERATES = lazily(r"streaming_state|incremental_state|past_(key|kv)|kv_?cache", re.I)
+_HAS_DEVICE = lazily(r"^(use|has|is|on|with)?_?(cuda|gpu)(_available)?$")
 _BEST = lazily(r"(^|_)(best|patience)", re.I)
 
 
@@ -72,7 +73,7 @@ def holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
     if truth and isinstance(test, nodes.Name) and _ASKED.search(name) and _is_parameter(test):
         return True
     if not truth:
-        return bool(_TRAINING_WORD.search(name) or _FINITE.search(name) or _ONCE_SET.search(name))
+        return bool(_TRAINING_WORD.search(name) or _FINITE.search(name) or _ONCE_SET.search(name) or _sees_device(test, name))
     if isinstance(test, nodes.Call) and name in ("any", "all", "bool"):
         inner = test.args[0] if test.args else getattr(test.func, "expr", None)
         return inner is not None and _TROUBLE.search(inner.as_string()) is not None
@@ -107,7 +108,7 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return _is_due(test, truth)
     if operator in ("in", "not in", "is", "is not") and _GENERATES.search(test.as_string()):
         return truth == (operator in ("in", "is not"))
-    if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test):
+    if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test) or _is_self_test(test):
         return truth == (operator in ("==", "is", "in"))
     if _is_other_device(test, "cuda"):
         return truth == (operator in ("!=", "is not", "not in"))
@@ -196,6 +197,18 @@ def _factors(node: nodes.NodeNG) -> list[nodes.NodeNG]:
 def _is_evaluation_text(node: nodes.NodeNG) -> bool:
     value = constant(node)
     return isinstance(value, str) and EVALUATION_WORD.search(value) is not None
+
+
+def _sees_device(test: nodes.NodeNG, name: str) -> bool:
+    """``if torch.cuda.is_available(): … else: …``: without a device the host waits for none."""
+    if isinstance(test, nodes.Call) and name == "is_available":
+        return "cuda" in test.func.as_string()
+    return _HAS_DEVICE.search(name) is not None
+
+
+def _is_self_test(test: nodes.Compare) -> bool:
+    """``if __name__ == "__main__":`` inside of a function."""
+    return isinstance(test.left, nodes.Name) and test.left.name == "__name__" and isinstance(test.scope(), nodes.FunctionDef)
 
 
 def _is_other_device(test: nodes.Compare, *kinds: str) -> bool:

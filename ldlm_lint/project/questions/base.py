@@ -7,6 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import Finding, Fix, Related, Span
+from ldlm_lint.patterns import lazily
+from ldlm_lint.python.skim import without_comments
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Path
@@ -32,6 +34,13 @@ if TYPE_CHECKING:
     from ldlm_lint.project.steps import Steps
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.wrapped import Wraps
+
+
+# What starts a training by a way that no call shows.
+_STARTS = lazily(
+    rb"(?<![a-z])(?:train(?:er|ing)?|fit|learn|finetune|fine_tune|spawn|instantiate|import_module|entrypoint)\w*[ \t]*\("
+    rb"|(?<![.a-z])launch\w*[ \t]*\(|Trainer|CLI\(|[Rr]egistry|build_(?:runner|engine|agent|algorithm|experiment)|\bgetattr\((?:\w+|self\.\w+), *\w+\)\("
+)
 
 
 class Verdict(NamedTuple):
@@ -237,6 +246,20 @@ class Context:
         """Whether a file has a backward pass, hands the training to a Trainer, or calls a function of the project that trains."""
         functions = self.project.flow(path).functions
         return self.project.skim(path).trains or any(self.calls.trains(path, one.scope) for one in functions)
+
+    def starts_training(self, path: str) -> bool:
+        """Whether one of the files that bring a file and a training together trains, or may start the training.
+
+        A script that predicts imports the class of a trainer for its weights: what else it imports belongs to no training.
+        """
+        trainers = self.project.trainers_of(path)
+        return self.project.any_skim(trainers, "trains") or any(map(self._may_start, trainers))
+
+    def _may_start(self, path: str) -> bool:
+        key = ("may-start", path)
+        if key not in self.answers:
+            self.answers[key] = _STARTS.search(without_comments(self.project.data(path))) is not None or self.runs_training(path)
+        return self.answers[key]
 
     @cached_property
     def datasets(self) -> Datasets:

@@ -54,6 +54,8 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         found = _itself(context, path, scope)
     if found is None or _only_differentiates(context.project, found[0]):
         return Verdict(False)
+    if not alone and trainings_of(context.project, path) and not context.starts_training(path):
+        return Verdict(False)
     where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
 

@@ -15,7 +15,7 @@ def _file_trains(context: Context, finding: Finding, _subject: str) -> Verdict:
 
 def _model_trains(context: Context, finding: Finding, model: str) -> Verdict:
     project, path = context.project, finding.span.path
-    if project.is_test(path):
+    if project.is_test(path) or not context.starts_training(path):
         return Verdict(False)
     makers = context.makers
     # What costs most is asked last: the calls of all files are known, their texts are not.

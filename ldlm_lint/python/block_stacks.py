@@ -23,6 +23,7 @@ from ldlm_lint.python.block_names import (
     TRANSFORMER,
 )
 from ldlm_lint.python.calls import Arguments, State
+from ldlm_lint.python.evaluation_names import loads_for_evaluation
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.values import constant, only_binding
 from ldlm_lint.python.walks import nodes_of
@@ -93,7 +94,7 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
             yield from _as_stack(call, block, model)
         elif CLONES.search(last_name(call.func)) and attends(call.root()):
             yield Stack(call, f"the cloned layers of {model.name}")
-        elif (what := foreign_stack(call)) and not (_is_pretrained(call) and _freezes(model)):
+        elif (what := foreign_stack(call)) and not (last_name(call.func) == "from_pretrained" and (loads_for_evaluation(call) or _freezes(model))):
             yield Stack(call, what, foreign=foreign_name(call))
 
 
@@ -261,10 +262,6 @@ def trained_from_hub(call: nodes.Call) -> str | None:
     ]
     named = {one.attrname for one in uses}
     return target.name if named & {"parameters", "named_parameters"} and "requires_grad_" not in named else None
-
-
-def _is_pretrained(call: nodes.Call) -> bool:
-    return last_name(call.func) == "from_pretrained"
 
 
 def _is_shallow(values: tuple[object, ...]) -> bool:

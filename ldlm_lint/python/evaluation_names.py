@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 
+from astroid import nodes
+
 from ldlm_lint.patterns import lazily
 
 EVALUATION = lazily(
@@ -14,6 +16,7 @@ EVALUATION = lazily(
 EVALUATOR = lazily(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er|K[Vv]_?Cache$")
 # What runs a model that was exported: nothing learns through it.
 RUNTIMES = {"onnxruntime", "tensorrt", "openvino", "coremltools", "tflite_runtime"}
+_EVALUATED = lazily(r"(?i)(^|_)(eval|evaluation|evaluator|metrics?)(_|$)")
 RUNTIME_CALLS = {"InferenceSession", "deserialize_cuda_engine", "readNetFromONNX"}
 
 
@@ -21,3 +24,10 @@ RUNTIME_CALLS = {"InferenceSession", "deserialize_cuda_engine", "readNetFromONNX
 def names_evaluation(scope: str) -> bool:
     """Whether a dotted name of functions and classes says that it evaluates, predicts, plots or saves."""
     return any(EVALUATION.search(part) or EVALUATOR.search(part) for part in scope.split("."))
+
+
+def loads_for_evaluation(call: nodes.Call) -> bool:
+    """Whether the path that a model is loaded from is one of evaluation: ``from_pretrained(config.eval.checkpoint)``."""
+    path = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "pretrained_model_name_or_path"), None)
+    parts = path.as_string().split(".") if isinstance(path, (nodes.Name, nodes.Attribute)) else []
+    return any(map(_EVALUATED.search, parts))

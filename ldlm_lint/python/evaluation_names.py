@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-
-from astroid import nodes
+from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
+
+if TYPE_CHECKING:
+    from astroid import nodes
 
 EVALUATION = lazily(
     r"^_*(maybe_)?(eval\w*|valid(?!ate_(tensor|loss|grad|input|batch|output|shape|value))\w*|val(_\w+)?|test(_\w+)?|infer\w*"
@@ -29,5 +31,5 @@ def names_evaluation(scope: str) -> bool:
 def loads_for_evaluation(call: nodes.Call) -> bool:
     """Whether the path that a model is loaded from is one of evaluation: ``from_pretrained(config.eval.checkpoint)``."""
     path = call.args[0] if call.args else next((one.value for one in call.keywords if one.arg == "pretrained_model_name_or_path"), None)
-    parts = path.as_string().split(".") if isinstance(path, (nodes.Name, nodes.Attribute)) else []
-    return any(map(_EVALUATED.search, parts))
+    parts = path.as_string().split(".") if path is not None else []
+    return all(map(str.isidentifier, parts)) and any(map(_EVALUATED.search, parts))

@@ -12,7 +12,6 @@ from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.evaluation_names import names_evaluation
-from ldlm_lint.python.optimizer_loops import OVER_OPTIMIZERS
 
 if TYPE_CHECKING:
     from ldlm_lint.python.flow import Callee, Function
@@ -30,6 +29,8 @@ _EPOCHS = lazily(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
 _ONCE = lazily(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
 _ACCUMULATION = lazily(rb"accum|micro", re.I)
+# The text of a loop of which each pass steps an optimizer of its own; see `ldlm_lint.python.optimizer_loops`.
+_OVER_OPTIMIZERS = lazily(rb"\bfor\b[^:]*?\b(?:\w*optim(?:izer)?|opt)\b[^:]*?\bin\b", re.I)
 _WRAPS = Trait(
     lazily(
         rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|\bAccelerator\b"
@@ -206,12 +207,12 @@ class Steps:
     def _holds_steps(self, path: str, line: int) -> bool:
         """Whether a loop goes over epochs, or over the optimizers of one step."""
         text = self._line(path, line)
-        return _EPOCHS.search(text) is not None or OVER_OPTIMIZERS.search(text) is not None
+        return _EPOCHS.search(text) is not None or _OVER_OPTIMIZERS.search(text) is not None
 
     def _repeats_nothing(self, path: str, loops: Iterable[int]) -> bool:
         """Whether no loop is among these but those of gradient accumulation and over several optimizers."""
         lines = (self._line(path, line) for line in loops)
-        return all(_ACCUMULATION.search(line) or OVER_OPTIMIZERS.search(line) for line in lines)
+        return all(_ACCUMULATION.search(line) or _OVER_OPTIMIZERS.search(line) for line in lines)
 
     def _line(self, path: str, number: int) -> bytes:
         ends = self._ends(path)

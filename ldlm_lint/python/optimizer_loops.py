@@ -9,8 +9,6 @@ from astroid import nodes
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.walks import nodes_of
 
-# The header of such a loop, where there is only text.
-OVER_OPTIMIZERS = lazily(rb"\bfor\b[^:]*?\b(?:\w*optim(?:izer)?|opt)\b[^:]*?\bin\b", re.I)
 _NAMED = lazily(r"optim|^opt$|_opt$", re.I)
 
 

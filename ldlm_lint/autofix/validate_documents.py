@@ -7,13 +7,14 @@ import difflib
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 import yaml
 
 from ldlm_lint.autofix.moves import Moves
 from ldlm_lint.configs.document import Document, DocumentError, Entry, Shape
 from ldlm_lint.configs.read import read
-from ldlm_lint.model import Edit
+from ldlm_lint.model import Edit, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Kind, Source, UnreadableError
 
@@ -88,18 +89,25 @@ def _changed(old: Document, new: Document, moves: Moves) -> str | None:
     return None
 
 
-def _same_keys(old: list[Entry], new: list[Entry], moves: Moves) -> bool:
+def _same_keys(old: list[_Key], new: list[_Key], moves: Moves) -> bool:
     """Whether a value is held by the keys that held it, but for those that an edit renames."""
     return len(old) == len(new) and all(
-        one.name == other.name or bool(moves.touching(one.key_span.start, one.key_span.end))
+        one.name == other.name or bool(moves.touching(one.span.start, one.span.end))
         for one, other in zip(old, new, strict=True)
     )
 
 
-def _above(document: Document, entry: Entry) -> list[Entry]:
-    """The entries with keys that hold a value, itself included, from the outermost on."""
+class _Key(NamedTuple):
+    """The name of an entry, and where it stands."""
+
+    name: str
+    span: Span
+
+
+def _above(document: Document, entry: Entry) -> list[_Key]:
+    """The keys that hold a value, its own included, from the outermost on."""
     above = (document.get(*entry.path[:depth], document=entry.document) for depth in range(1, len(entry.path) + 1))
-    return [one for one in above if one is not None and one.key_span is not None]
+    return [_Key(one.name, one.key_span) for one in above if one is not None and one.key_span is not None]
 
 
 class _Lines:
@@ -141,7 +149,7 @@ def _lost(lines: _Lines, old: Document, new_lines: _Lines, new: Document, moved:
 
 def _keys(lines: _Lines, document: Document, entry: Entry, unchanged: Collection[int]) -> list[str]:
     """The keys above a value that stand on unchanged lines; items of a list move when one before them goes."""
-    return [one.name for one in _above(document, entry) if lines.of(one.key_span.start) in unchanged]
+    return [one.name for one in _above(document, entry) if lines.of(one.span.start) in unchanged]
 
 
 def _moved(before: list[bytes], after: list[bytes], head_first: bool) -> dict[int, int]:

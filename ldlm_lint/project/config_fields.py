@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from astroid import nodes
 
@@ -16,6 +16,9 @@ from ldlm_lint.python.block_stacks import Stack
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source, UnreadableError
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 NAME = "gradient_checkpointing"
 _DATACLASS = {"dataclasses.dataclass"}
@@ -67,6 +70,8 @@ def field_of(subject: Subject, config: str) -> tuple[Edit, str] | None:
         return None
     part = found[0]
     made = subject.models.definition(part)
+    if made is None:
+        return None
     source = subject.source
     try:
         home = source if part.path == source.path else _read(subject.project, part.path)
@@ -89,6 +94,8 @@ def _candidates(subject: Subject, config: str) -> Iterable[Part]:
     """The dataclass of the parameter's annotation; without one the dataclasses at hand that have all that is read of it."""
     models, path, model = subject.models, subject.source.path, subject.model
     init = init_of(model)
+    if init is None:
+        return []
     arguments = zip(init.args.args or [], init.args.annotations, strict=False)
     annotation = next((note for one, note in arguments if one.name == config), None)
     if annotation is not None:
@@ -100,11 +107,11 @@ def _candidates(subject: Subject, config: str) -> Iterable[Part]:
     }
     near = [Part(path, one.name) for one in model.root().body if isinstance(one, nodes.ClassDef)]
     near += [part for part in models.mentioned(path, model.root()) if part.path != path]
-    parts = dict.fromkeys(part for part in near if _is_dataclass(models.definition(part)))
-    return [part for part in parts if len(read) > 1 and read <= set(models.definition(part).locals)]
+    known = ((part, models.definition(part)) for part in dict.fromkeys(near))
+    return [part for part, made in known if _is_dataclass(made) and len(read) > 1 and read <= set(made.locals)]
 
 
-def _is_dataclass(node: nodes.NodeNG | None) -> bool:
+def _is_dataclass(node: nodes.NodeNG | None) -> TypeGuard[nodes.ClassDef]:
     decorators = node.decorators.nodes if isinstance(node, nodes.ClassDef) and node.decorators is not None else []
     return any(qualified(getattr(one, "func", one)) <= _DATACLASS for one in decorators)
 

@@ -204,7 +204,9 @@ class Homes:
     def _fitting(self, path: str) -> Iterator[Home]:
         """The programs that open a configuration they are told of, and whose code speaks of the keys of this one."""
         document = self._project.document(path)
-        names = {one.name.encode() for one in document.scalars() if one.name} if document else set()
+        if document is None:
+            return
+        names = {one.name.encode() for one in document.scalars() if one.name}
         if len(names) < _FEWEST:
             return
         for entry in self._entries:
@@ -212,7 +214,7 @@ class Homes:
             if len(names & words) >= _FITTING * len(names):
                 yield Home(entry, ())
 
-    def reach_of(self, home: Home, document: Document) -> frozenset[str]:
+    def reach_of(self, home: Home, document: Document) -> FileSet:
         """The files of a program: what its entry imports, and the classes that the configuration names."""
         named = self._named_classes(document, home.entry)
         return self._project.reach_of_all((home.entry, *named))

@@ -74,8 +74,8 @@ def read(path: str, data: bytes) -> EntryConfigs:
         return EntryConfigs(hydra=_hydra_of_text(source))
     calls = [node for node in level_by_level(module) if node.__class__ is ast.Call and _last_name(node.func) in _ASKED]
     hydra = next((found for node in calls if (found := _hydra(source, node))), None)
-    defaults = tuple(found for node in calls if (found := _default(source, node)))
-    loaded = tuple(found for node in calls for found in _loaded(source, node))
+    defaults = tuple(default for node in calls if (default := _default(source, node)))
+    loaded = tuple(one for node in calls for one in _loaded(source, node))
     return EntryConfigs(hydra, defaults, tuple(dict.fromkeys(loaded)))
 
 

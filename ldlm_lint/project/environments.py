@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -48,7 +48,7 @@ class Environments:
         """Whether one of the files above sources a file, or is sourced by it."""
         return any(path in self._near(one) for one in above)
 
-    def _near(self, path: str) -> frozenset[str]:
+    def _near(self, path: str) -> Collection[str]:
         """The files that run in one process with a file: sourced scripts, imported modules and what imports them."""
         if self._project.others.get(path) is Kind.SHELL:
             return self._sourcing.around(path)

@@ -77,7 +77,7 @@ class FileSet(Set[str]):
     def __and__(self, other: Iterable[str]) -> FileSet:
         return FileSet(self._universe, self.bits & self._universe.of(other).bits)
 
-    def __sub__(self, other: Iterable[str]) -> FileSet:  # type: ignore[override]
+    def __sub__(self, other: Iterable[str]) -> FileSet:
         return FileSet(self._universe, self.bits & ~self._universe.of(other).bits)
 
     __ror__, __rand__ = __or__, __and__

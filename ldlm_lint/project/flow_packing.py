@@ -41,7 +41,7 @@ def packed(flow: ModuleFlow) -> bytes:
     iterations = [(slots[slot], *rest) for slot, *rest in flow.iterations]
     tables = _plain(slots), _plain(callees), list(given)
     gradients = flow.gradients and (_plain(flow.gradients.functions), flow.gradients.unrecorded)
-    whole = flow.path, tables, _plain(flow.functions), calls, moves, iterations, flow.complete, flow.guards, gradients
+    whole: Any = flow.path, tables, _plain(flow.functions), calls, moves, iterations, flow.complete, flow.guards, gradients
     return zlib.compress(marshal.dumps(whole), _FAST)
 
 

@@ -58,12 +58,14 @@ class Flows:
         for path, flow in (flows or {}).items():
             self.put(path, flow)
 
-    def put(self, path: str, flow: ModuleFlow) -> None:
-        """Keep the flow of a file, in the place of an earlier one."""
+    def put(self, path: str, flow: ModuleFlow) -> Facts:
+        """Keep the flow of a file, in the place of an earlier one; returns what is known of the file now."""
         known = self._ready.pop(path, None)
         self._size -= known.size if known is not None else 0
         self._packed.pop(path, None)
-        self._keep(path, Facts(flow))
+        facts = Facts(flow)
+        self._keep(path, facts)
+        return facts
 
     def get(self, path: str) -> Facts | None:
         """What is known of a file; None where nothing is."""

@@ -182,10 +182,7 @@ class Project:
 
     def _known(self, path: str) -> Facts:
         known = self._learned.get(path) or self._flows.get(path)
-        if known is None:
-            self._flows.put(path, self._fact("flow", path, self._summarize))
-            known = self._flows.get(path)
-        return known
+        return self._flows.put(path, self._fact("flow", path, self._summarize)) if known is None else known
 
     def _summarize(self, path: str) -> ModuleFlow:
         from ldlm_lint.python.flow import ModuleFlow, summarize
@@ -253,7 +250,7 @@ class Project:
             number = numbers.get(path)
             # What a file that is among them imports is among them too.
             if number is not None and not bits >> number & 1:
-                bits |= self._imports.reach(path).bits
+                bits |= self.universe.of(self._imports.reach(path)).bits
         return FileSet(self.universe, bits)
 
     @cached_property

@@ -173,7 +173,8 @@ def _joined(frame: Frame, text: str, span: Span) -> tuple[Possible, ...] | None:
     for chosen in itertools.product(*choices):
         made = text
         for name, value in chosen:
-            made = re.sub(rf"\$(?:\{{{name}\}}|{name}(?!\w))", lambda _, value=value: value, made)
+            # A value may hold backslashes, which a template of the pattern would read.
+            made = value.join(re.split(rf"\$(?:\{{{name}\}}|{name}(?!\w))", made))
         if "$" in made:
             return None
         found.append(Possible(made, span))

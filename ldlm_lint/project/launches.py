@@ -112,8 +112,8 @@ class Launches:
         """The project's Python files that the launches around a place run; of a script no other one's launches are read."""
         project = self._project
         if project.others.get(place.path) is Kind.SHELL and "programs" not in self.__dict__:
-            here = (one for one in self._scripts.started_by(place.path) if one.span.start <= place.start < one.span.end)
-            return frozenset(entry for one in here if (entry := self._entries.of(one)) is not None)
+            started = (one for one in self._scripts.started_by(place.path) if one.span.start <= place.start < one.span.end)
+            return frozenset(entry for one in started if (entry := self._entries.of(one)) is not None)
         here = (one for one in self.programs if one.span.path == place.path and one.span.start <= place.start < one.span.end)
         return frozenset(one.entry for one in here if one.entry is not None)
 

@@ -15,7 +15,7 @@ _STEPS = 200
 class Makers(Wraps):
     """Follows values backwards, through assignments, parameters and results, to the calls that made them."""
 
-    def all_of(self, path: str, slot: Slot) -> Iterator[tuple[str, CallSite]]:
+    def calls_behind(self, path: str, slot: Slot) -> Iterator[tuple[str, CallSite]]:
         """Every call whose result, or an element of it, a slot of a file may hold."""
         waiting, seen = [(path, slot)], {(path, slot)}
         while waiting and len(seen) < _STEPS:

@@ -21,8 +21,6 @@ from ldlm_lint.python.walks import nodes_of
 
 _MOST = 300
 
-_Definition = nodes.ClassDef | nodes.FunctionDef
-
 
 class Part(NamedTuple):
     """A class or function that a model is made of, by its name and the file that defines it."""
@@ -64,7 +62,7 @@ class Models:
                     seen.add(inner)
                     waiting.append(inner)
 
-    def definition(self, part: Part) -> _Definition | None:
+    def definition(self, part: Part) -> nodes.ClassDef | nodes.FunctionDef | None:
         """The tree of a class or function; None where the file defines nothing of that name."""
         module = self.trees.of(part.path)
         found = module.locals.get(part.name.partition(".")[0], ()) if module is not None else ()

@@ -194,7 +194,7 @@ class Ranks:
         names = [passed.slot.name for passed in call.passed if passed.slot.kind in ("var", "attr")]
         return any(map(_BY_RANK.search, lines[:1])) or self.named_by_rank(path, names)
 
-    def _files(self, path: str) -> FileSet:
+    def _files(self, path: str) -> FileSet | frozenset[str]:
         """A file and those of its trainings."""
         return trainings_of(self._project, path) | {path}
 

@@ -54,7 +54,7 @@ class Sourcing:
             self._sourced[path] = tuple(Sourced(one, span) for one, span in found if one is not None and one != path)
         return self._sourced[path]
 
-    def around(self, path: str) -> frozenset[str]:
+    def around(self, path: str) -> set[str]:
         """The other scripts that may share a shell with this one: what it sources, and what sources it, at any depth."""
         return (self._closure(path, self._targets) | self._closure(path, self._sourcers)) - {path}
 

@@ -105,8 +105,8 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
         instead = [given for program in programs if (given := overriding(program, one.home, entry)) is not None]
         if topic.only_in_force and programs and len(instead) == len(programs):
             continue
-        given = tuple(Related(one.span, "this launch gives another value") for one in instead[:_SHOWN])
-        return Verdict(True, (*_places(context, one), *given, *verdict.related, *one.home.related), verdict.args)
+        others = tuple(Related(other.span, "this launch gives another value") for other in instead[:_SHOWN])
+        return Verdict(True, (*_places(context, one), *others, *verdict.related, *one.home.related), verdict.args)
     return Verdict(False)
 
 

@@ -103,8 +103,8 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     checkpointing = context.reentrant
     for part in context.models.parts(path, _slots(slots), checkpointing) if checkpointing else ():
         node = context.models.definition(part) if part.path in checkpointing else None
-        found_here = reentrant_calls(node) if node is not None else []
-        calls += [(part.path, call) for call in found_here if not is_left_off(project, call)]
+        if node is not None:
+            calls += [(part.path, call) for call in reentrant_calls(node) if not is_left_off(project, call)]
     return _reentrant_at(context, calls) if calls else Verdict(False)
 
 

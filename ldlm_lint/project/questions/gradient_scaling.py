@@ -28,7 +28,7 @@ def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict
     makers, project = Makers(context.project, context.calls), context.project
     on = known = False
     for text in filter(None, slots.split(";")):
-        for path, call in makers.all_of(finding.span.path, Slot(*text.split(":")[:3])):
+        for path, call in makers.calls_behind(finding.span.path, Slot(*text.split(":")[:3])):
             if makers.bases(path, call) is not None:
                 known = True
             elif call.callee.kind == "import" and _SCALER.search(call.callee.name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
@@ -48,7 +49,7 @@ _CONDITION = lazily(rb"\s*(?:if|elif)\b")
 _OF_COURSE = lazily(rb"__name__|cuda\.is_available|is_main_process|rank")
 
 
-def _code(context: Context, paths: frozenset[str]) -> bytes:
+def _code(context: Context, paths: Collection[str]) -> bytes:
     return b"\n".join(without_comments(context.project.data(path)) for path in sorted(paths))
 
 

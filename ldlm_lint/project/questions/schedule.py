@@ -28,7 +28,7 @@ def _schedules_learning_rate(context: Context, finding: Finding, subject: str) -
     makers = Makers(context.project, context.calls)
     known: set[str] = set()
     for text in filter(None, slots.split(";")):
-        for path, call in makers.all_of(finding.span.path, Slot(*text.split(":")[:3])):
+        for path, call in makers.calls_behind(finding.span.path, Slot(*text.split(":")[:3])):
             known.add(_origin(makers, path, call))
     if "prepared" in known and which == "plain":
         return Verdict(False)

@@ -41,7 +41,7 @@ class Ignored(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def add_ignores(findings: Iterable[Finding], sources: Mapping[str, object], rules: Mapping[str, Rule]) -> Ignored:
+def add_ignores(findings: Iterable[Finding], sources: Mapping[str, Source], rules: Mapping[str, Rule]) -> Ignored:
     """The contents of all files once every finding has its comment; nothing is written. ``rules`` are by symbol."""
     by_file: dict[str, list[Finding]] = {}
     for finding in findings:
@@ -51,7 +51,6 @@ def add_ignores(findings: Iterable[Finding], sources: Mapping[str, object], rule
     problems: list[Problem] = []
     for path, found in sorted(by_file.items()):
         source = sources[path]
-        assert isinstance(source, Source)
         after, left = _commented(source, sorted(found, key=lambda one: one.order), rules)
         if after.data != source.data:
             contents[path] = after.data
@@ -60,7 +59,9 @@ def add_ignores(findings: Iterable[Finding], sources: Mapping[str, object], rule
 
 
 def _commented(source: Source, findings: list[Finding], rules: Mapping[str, Rule]) -> tuple[Source, list[Problem]]:
-    current, inserted, problems = source, [], []
+    current = source
+    inserted: list[_Insertion] = []
+    problems: list[Problem] = []
     for finding in findings:
         moved = finding._replace(span=_moved(finding.span, inserted))
         rule = rules[finding.rule]

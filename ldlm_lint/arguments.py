@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
@@ -84,7 +84,7 @@ def configuration(
     )
     explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
     start = common_directory(paths)
-    known = {} if session is None else {"torch_of": session.torch_range}
+    known: dict[str, Any] = {} if session is None else {"torch_of": session.torch_range}
     return paths, Config.load(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides, **known)
 
 

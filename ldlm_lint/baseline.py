@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from ldlm_lint.gate import NEVER_HELD
 from ldlm_lint.model import Identity, Report
@@ -136,6 +138,7 @@ def _line_of_entry(text: str, index: int) -> int:
     position = text.find("[", max(text.find('"findings"'), 0)) + 1
     start = position
     for _ in range(index + 1):
-        start = _BETWEEN.match(text, position).end()
+        # It matches where nothing stands in between, too.
+        start = cast("re.Match[str]", _BETWEEN.match(text, position)).end()
         _, position = decoder.raw_decode(text, start)
     return text.count("\n", 0, start) + 1

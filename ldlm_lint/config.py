@@ -251,7 +251,7 @@ def _typed(table: Table, key: str, kind: type, default: object) -> Any:
     """The value of a key, checked against the type it must have; a list becomes a tuple."""
     if key not in table.values:
         return tuple(default) if isinstance(default, list) else default
-    value = table.values[key]
+    value: Any = table.values[key]
     fits = isinstance(value, (int, float) if kind is float else kind) and (kind is bool or not isinstance(value, bool))
     if not fits or (kind is list and not all(isinstance(one, str) for one in value)):
         raise table.error(key, f"must be {_KINDS[kind]}, not {_spelled(value)}")

@@ -15,8 +15,12 @@ from typing import TYPE_CHECKING
 from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
-    # Where it is since Python 3.11; 3.10 has it elsewhere.
-    from importlib.resources.abc import Traversable
+    import sys
+
+    if sys.version_info >= (3, 11):
+        from importlib.resources.abc import Traversable
+    else:
+        from importlib.abc import Traversable
 
 PACKAGED = "_examples"
 SUFFIX = ".txt"

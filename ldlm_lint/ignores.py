@@ -7,7 +7,7 @@ import re
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldlm_lint.autofix import disk
 from ldlm_lint.config import Config, project_root, relative_to
@@ -67,7 +67,7 @@ def level(directory: str, name: str = FILE_NAME, *, below: str = "") -> Iterator
     # Imported here, so that a run without ignore files does not wait for it.
     from pathspec import GitIgnoreSpec
 
-    patterns = []
+    patterns: list[Any] = []
     for line in text.splitlines()[:_MOST_PATTERNS]:
         if _COSTLY.search(line):
             continue

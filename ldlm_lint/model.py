@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.support import Support
     from ldlm_lint.python.flow import ModuleFlow
     from ldlm_lint.scopes import Scope
+    from ldlm_lint.source import Source
 
 
 _FIGURE = lazily(r"\d|[Mm]easured")
@@ -325,7 +326,7 @@ class Report:
     unseen: int = 0
     excluded: int = 0
     requested: int = 0
-    sources: Mapping[str, object] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
     root: str = ""
     baselined: int = 0
     unchanged: int = 0

@@ -43,7 +43,8 @@ def _columns() -> int:
         if (told := int(os.environ.get("COLUMNS", ""))) > 0:
             return told
     try:
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _NARROW
+        # Where there is no stream that is an AttributeError.
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or _NARROW  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):
         return _NARROW
 

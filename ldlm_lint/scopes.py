@@ -10,7 +10,7 @@ import io
 import tokenize
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldlm_lint.source import Kind, Source
 
@@ -77,7 +77,8 @@ def python_scopes(source: Source) -> Iterator[Scope]:
 
 def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]:
     end_of = _ends(source, tree)
-    waiting: list[tuple[ast.AST | nodes.NodeNG, str]] = [(tree, "")]
+    # Of either tree: what a definition is called and where it begins has one name in both.
+    waiting: list[tuple[Any, str]] = [(tree, "")]
     while waiting:
         node, around = waiting.pop()
         if node.__class__.__name__ in _DEFINITIONS:
@@ -87,24 +88,24 @@ def _by_tree(source: Source, tree: ast.Module | nodes.Module) -> Iterator[Scope]
             waiting += [(child, around) for child in getattr(node, part, ())]
 
 
-def _first_line(definition: ast.AST | nodes.NodeNG) -> int:
+def _first_line(definition: Any) -> int:
     return min((definition.lineno, *(one.lineno for one in _decorators(definition))))
 
 
-def _ends(source: Source, tree: ast.Module | nodes.Module) -> Callable[[ast.AST | nodes.NodeNG], int]:
+def _ends(source: Source, tree: ast.Module | nodes.Module) -> Callable[[Any], int]:
     """What tells where the bytes of a definition end; the last one is open to the end of the file."""
     starts = (*source.line_starts, len(source.data))
     last = tree.body[-1].end_lineno if tree.body else 0
 
-    def end_of(node: ast.AST | nodes.NodeNG) -> int:
+    def end_of(node: Any) -> int:
         return len(source.data) + 1 if node.end_lineno == last else starts[min(node.end_lineno, len(starts) - 1)]
 
     return end_of
 
 
-def _decorators(definition: ast.AST | nodes.NodeNG) -> list[ast.AST] | list[nodes.NodeNG]:
+def _decorators(definition: Any) -> list[Any]:
     if isinstance(definition, ast.AST):
-        return definition.decorator_list
+        return definition.decorator_list  # type: ignore[attr-defined]  # nothing but definitions is asked for
     return definition.decorators.nodes if definition.decorators is not None else []
 
 

@@ -45,10 +45,10 @@ def unused_suppressions(source: Source, found: Collection[Finding], applied: Col
     crowds = Counter(pragma.comment.line for pragma in (*pragmas.file, *pragmas.lines))
     for pragma in (*pragmas.file, *pragmas.lines):
         mend = tried > 0 and crowds[pragma.comment.line] <= _MOST_IN_COMMENT
-        finding = _judged(source, pragma, used[pragma], applied, mend=mend)
-        if finding is not None and not _silenced(pragma, pragmas.covering(finding, UNUSED_SUPPRESSION)):
+        judged = _judged(source, pragma, used[pragma], applied, mend=mend)
+        if judged is not None and not _silenced(pragma, pragmas.covering(judged, UNUSED_SUPPRESSION)):
             tried -= 1
-            yield finding
+            yield judged
 
 
 def _silenced(pragma: Pragma, covering: Iterable[Pragma]) -> bool:

@@ -109,10 +109,9 @@ def _options(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _rules(document: Mapping[str, Any]) -> dict[str, int]:
     rules = document.get("rules")
-    fits = isinstance(rules, dict) and all(
+    if not isinstance(rules, dict) or not all(
         _WORD.fullmatch(name) and type(count) is int and count >= 0 for name, count in rules.items()
-    )
-    if not fits:
+    ):
         raise RunError('"rules" must be an object of counts')
     return dict(rules)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from typing import Any
 
 from ldlm_lint.autofix.import_places import bindings
 from ldlm_lint.autofix.imports import Names
@@ -23,8 +24,9 @@ def misused(old: Source, old_tree: ast.Module, new: Source, new_tree: ast.Module
             if local in kept.others or kept.imports.get(local, {target}) != {target}:
                 return f"the import of `{local}` would hide another `{local}` of the file"
     for node in new_tree.body:
-        defines = isinstance(node, (ast.FunctionDef, ast.ClassDef)) and moves.is_new(_start(new, node))
-        if defines and (node.name in kept.others or node.name in kept.imports):
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)) or not moves.is_new(_start(new, node)):
+            continue
+        if node.name in kept.others or node.name in kept.imports:
             return f"`{node.name}` would hide another `{node.name}` of the file"
     return _unbound(Names.of(ast.walk(old_tree)), new, new_tree, moves)
 
@@ -40,11 +42,11 @@ def _unbound(before: Names, new: Source, tree: ast.Module, moves: Moves) -> str 
     return None
 
 
-def _is_edited(source: Source, node: ast.AST, moves: Moves) -> bool:
-    if not isinstance(node, (ast.Import, ast.ImportFrom, ast.alias)):
-        return False
-    return bool(moves.touching(_start(source, node), source.offset(node.end_lineno, node.end_col_offset)))
+def _is_edited(source: Source, node: Any, moves: Moves) -> bool:
+    imports = isinstance(node, (ast.Import, ast.ImportFrom, ast.alias))
+    return imports and bool(moves.touching(_start(source, node), source.offset(node.end_lineno, node.end_col_offset)))
 
 
-def _start(source: Source, node: ast.AST) -> int:
+def _start(source: Source, node: Any) -> int:
+    """Where a node begins that has a place."""
     return source.offset(node.lineno, node.col_offset)

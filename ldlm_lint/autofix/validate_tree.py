@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import Any
 
 from ldlm_lint.autofix.moves import Moves, Piece
 from ldlm_lint.source import Source
@@ -230,7 +231,8 @@ class _Comparison:
                 pending.append(child)
 
     @staticmethod
-    def _span(source: Source, node: ast.AST) -> tuple[int, int]:
+    def _span(source: Source, node: Any) -> tuple[int, int]:
+        """The bytes of a node that has a place."""
         start = source.offset(node.lineno, node.col_offset)
         return start, source.offset(node.end_lineno, node.end_col_offset)
 

@@ -54,7 +54,7 @@ def described() -> argparse.ArgumentParser:
             if _RULES.intersection(action.option_strings) or (action.metavar == "NAME" and action.choices is None):
                 action.choices = names
             elif _FILES.intersection(action.option_strings) or action.metavar in ("PATH", "LOG"):
-                action.complete = shtab.FILE
+                action.complete = shtab.FILE  # type: ignore[attr-defined]  # the mark that shtab looks for
     return parser
 
 

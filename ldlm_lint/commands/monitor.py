@@ -107,10 +107,11 @@ def _compared(arguments: argparse.Namespace) -> int:
         return fail(
             FAILURE, "the runs have no quantity in common (loss, step time, samples, tokens or iterations per second)"
         )
+    first, second = arguments.compare
     if arguments.json:
-        _write_json(arguments.json, compare.document(*arguments.compare, compared))
+        _write_json(arguments.json, compare.document(first, second, compared))
     if arguments.json != "-":
-        compare.write(*arguments.compare, compared, sys.stdout)
+        compare.write(first, second, compared, sys.stdout)
     return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in compared) else OK
 
 

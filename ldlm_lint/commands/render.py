@@ -38,7 +38,8 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, config: Conf
     form = chosen(arguments, config)
     code = exit_code(report, config.fail_level, exit_zero=arguments.exit_zero)
     to_file = arguments.output not in (None, STDOUT)
-    stream = io.StringIO() if to_file else sys.stdout
+    written = io.StringIO() if to_file else None
+    stream = sys.stdout if written is None else written
     view = View(
         report,
         _root_of_paths(form, base),
@@ -51,9 +52,9 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, config: Conf
         fixed=fixed,
     )
     form.write(view, stream)
-    if to_file:
+    if written is not None:
         try:
-            write_file(arguments.output, stream.getvalue().encode("utf-8", "backslashreplace"))
+            write_file(arguments.output, written.getvalue().encode("utf-8", "backslashreplace"))
         except OSError as error:
             return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
     _say_the_rest(arguments, report, base, form, to_file)

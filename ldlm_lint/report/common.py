@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Applicability, Finding, Fix, Problem, Report, Rule, Severity, Span
 from ldlm_lint.source import Source
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 HOME = "https://github.com/ldlm-lint/ldlm-lint"
 DOCS = f"{HOME}/blob/main/docs/rules.md"
@@ -53,7 +57,7 @@ def fixable(findings: Iterable[Finding], applicability: Applicability) -> int:
     return sum(1 for one in findings if has_edits(one.fix) and one.fix.applicability is applicability)
 
 
-def has_edits(fix: Fix | None) -> bool:
+def has_edits(fix: Fix | None) -> TypeGuard[Fix]:
     """Whether a fix changes a file at all; one without edits is advice in words."""
     return fix is not None and bool(fix.edits)
 

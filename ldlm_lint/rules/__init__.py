@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ldlm_lint.model import DEPRECATED, STATUSES, Option, Rule
 from ldlm_lint.rules import (
     accumulation,
@@ -47,9 +49,12 @@ from ldlm_lint.rules import (
     sharded_data,
 )
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 
 def _collect() -> tuple[Rule, ...]:
-    families = (linter, data, environment, launch, collectives, ddp, accumulation, batch_size, optimizer, memory)
+    families: tuple[ModuleType, ...] = (linter, data, environment, launch, collectives, ddp, accumulation, batch_size, optimizer, memory)
     families += (environment_error_handling, environment_aliases, environment_values, environment_debugging)
     families += (environment_tuning, environment_allocator, environment_connections, environment_order)
     families += (checkpoint_files, loss)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Probe, Reference, Rule
-from ldlm_lint.rules.environment_view import Draft, View, drop, members, number, rewrite
+from ldlm_lint.rules.environment_view import Draft, Plan, View, drop, members, number, rewrite
 from ldlm_lint.rules.settings import Value
 
 NAME = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
@@ -81,7 +81,7 @@ def drafts(view: View) -> Iterator[Draft]:
         overridden = setting.name == OLD_NAME and by_torchrun and not view.older_than(_PREFIXED_SINCE)
         if (off := members(setting, _is_off)) and not overridden:
             reason = "an error that the process outlived now ends it"
-            plans = (drop(setting, reason), rewrite(setting, _is_off, "1", reason))
+            plans: tuple[Plan, ...] = (drop(setting, reason), rewrite(setting, _is_off, "1", reason))
             yield Draft(NCCL_ERROR_HANDLING_DISABLED, setting, (("value", off[0].text),), plans)
         elif (
             setting.name == NAME and by_torchrun and setting.values and all(number(one) == 1 for one in setting.values)

@@ -126,8 +126,8 @@ def drafts(view: View) -> Iterator[Draft]:
         return
     for setting in view.lasting(_TUNABLES):
         if not setting.place.conditional:
-            plans = (drop(setting, "the value may have been measured on this machine"),)
-            yield Draft(NCCL_DEBUGGING_TUNABLE, setting, (), plans, claims=(OUTSIDE_TESTS,), confidence=Confidence.HIGH)
+            dropped = drop(setting, "the value may have been measured on this machine")
+            yield Draft(NCCL_DEBUGGING_TUNABLE, setting, (), (dropped,), claims=(OUTSIDE_TESTS,), confidence=Confidence.HIGH)
 
 
 def _is_one(value: Value) -> bool:

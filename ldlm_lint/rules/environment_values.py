@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Reference, Rule
 from ldlm_lint.numerals import whole
@@ -136,7 +136,7 @@ def drafts(view: View) -> Iterator[Draft]:
     """The findings of this topic; what is reported as an excessive heartbeat is not also called malformed."""
     for setting in view.named((*_NUMBERS, *_SWITCHES)):
         effect_of = _misread if setting.name in _NUMBERS else _refused
-        wrong = members(setting, lambda value, effect_of=effect_of: effect_of(value) is not None)
+        wrong = _affected(setting, effect_of)
         if wrong and not is_excessive(setting, view):
             args = (("value", wrong[0].text or "''"), ("effect", effect_of(wrong[0])))
             yield Draft(MALFORMED_NCCL_VALUE, setting, args, _meant(setting, wrong, view))
@@ -145,6 +145,10 @@ def drafts(view: View) -> Iterator[Draft]:
             plan = rewrite(setting, _out_of_range, "22", "operations on a link that is down end with an error")
             yield Draft(NCCL_IB_TIMEOUT_OUT_OF_RANGE, setting, (("value", wrong[0].text),), (plan,))
     yield from _clamped(view)
+
+
+def _affected(setting: Setting, effect_of: Callable[[Value], str | None]) -> tuple[Value, ...]:
+    return members(setting, lambda value: effect_of(value) is not None)
 
 
 def _misread(value: Value) -> str | None:

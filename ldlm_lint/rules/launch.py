@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Reference, Rule
 
-LAUNCHERS = (b"torchrun", b"python", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"mpiexec", b"composer", b"uv run")
+LAUNCHERS: tuple[bytes, ...] = (b"torchrun", b"python", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"mpiexec", b"composer", b"uv run")
 LAUNCHERS += (b"llamafactory-cli", b"axolotl", b"fairseq-", b"tune run", b"lightning", b"fabric run", b"trl ", b"xtuner", b"litgpt", b"swift ")
 
 _TORCHRUN = Reference("torchrun (elastic launch)", "https://docs.pytorch.org/docs/stable/elastic/run.html")

@@ -82,8 +82,14 @@ def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
             yield node.value
         elif isinstance(node, nodes.BinOp) and node.op == "%":
             yield node.right
-        elif isinstance(node, nodes.Call) and last_name(node.func) in ("format", "str"):
+        elif isinstance(node, nodes.Call) and last_name(node.func) in ("format", "str") and not _formats_nothing(node):
             yield from node.args
+
+
+def _formats_nothing(call: nodes.Call) -> bool:
+    """``"last.pt".format(epoch)`` is one name, whatever it is given."""
+    text = call.func.expr if isinstance(call.func, nodes.Attribute) and call.func.attrname == "format" else None
+    return is_text(text) and "{" not in text.value
 
 
 def _of_bindings(node: nodes.Name, depth: int) -> Iterator[str]:
@@ -135,6 +141,8 @@ def _formatted_by_percent(node: nodes.BinOp) -> Iterator[str]:
 
 def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
     last = last_name(node.func)
+    if _formats_nothing(node):
+        return
     if last in ("format", "str", "zfill"):
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
         for value in values:

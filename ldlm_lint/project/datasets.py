@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.text import class_text
 from ldlm_lint.project.training import is_tutorial
 from ldlm_lint.python.flow import Callee, CallSite, Function
 from ldlm_lint.python.slots import ANY_ELEMENT, Slot
@@ -29,6 +30,7 @@ _CHEAP = {
     *("randn", "rand", "randint", "random", "choice", "randrange", "seed", "manual_seed", "get", "items", "keys", "values", "append"),
     *("is_tensor", "tolist", "type", "size", "index_select", "memmap", "is_available", "print", "sum", "expand", "repeat", "BatchEncoding", "split", "strip", "map"),
 }
+_NAMES_DATASET = lazily(r"data_?sets?($|_)|^ds$|_ds$", re.I)
 _DEVICE = lazily(r"device$|^dev$|^gpu", re.I)
 _OWNER = lazily(rb"(\w+)\.device\b")
 
@@ -74,7 +76,7 @@ class Datasets:
             last = name.rpartition(".")[2]
             owner = self._class(path, call.callee)
             if owner is not None:
-                yield self._load_of_class(*owner)
+                yield Load.UNKNOWN if any(self._hands_on(*owner, call)) else self._load_of_class(*owner)
             elif last in _IN_MEMORY or name in _IN_MEMORY or _STREAMS.search(name) or _TOYS.search(last):
                 yield Load.NONE
             elif name.startswith("torchvision.datasets."):
@@ -92,6 +94,23 @@ class Datasets:
             return None
         scopes = {function.scope for function in self.project.flow(found[0]).functions}
         return found if found[1] not in scopes and any(one.startswith(f"{found[1]}.") for one in scopes) else None
+
+    def _hands_on(self, path: str, name: str, call: CallSite) -> Iterator[Slot]:
+        """The dataset that a class gets and gives the items of: ``return self.data[index]``."""
+        function = self.calls.function(path, f"{name}.__init__")
+        if function is None:
+            return
+        kept = {
+            source.name: target.name
+            for source, target in self.project.flow(path).moves
+            if (source.kind, source.scope, source.index, target.kind) == ("var", function.scope, "", "attr")
+        }
+        text = class_text(self.project.data(path), name)
+        for passed in call.passed:
+            attribute = kept.get(self.calls.parameter(function, call, passed.key), "")
+            given = re.search(rb"def __getitem__\([^\n]*\n[ \t]*return self\.%s\[\w+\][ \t]*\r?\n" % attribute.encode(), text)
+            if attribute and given and _NAMES_DATASET.search(passed.slot.name):
+                yield passed.slot
 
     def _load_of_class(self, path: str, name: str) -> Load:
         functions = {function.scope: function for function in self.project.flow(path).functions}
@@ -156,7 +175,9 @@ class Datasets:
         for call in self._calls_at(path, slot):
             if call.callee.name.rpartition(".")[2] in _WRAPPERS:
                 yield from ((path, passed.slot) for passed in call.passed if passed.key in (0, "dataset"))
-            elif self._class(path, call.callee) is None:
+            elif (owner := self._class(path, call.callee)) is not None:
+                yield from ((path, one) for one in self._hands_on(*owner, call))
+            else:
                 for where, function in self.calls.targets(path, call.callee):
                     yield where, Slot("ret", function.scope, "", slot.index)
 

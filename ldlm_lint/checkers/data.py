@@ -10,7 +10,14 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker
-from ldlm_lint.checkers.data_defaults import hyperparameter_of, is_made_anew, is_zero, parameter_of, zero_by_default
+from ldlm_lint.checkers.data_defaults import (
+    WORKERS_OF_TRAINER,
+    hyperparameter_of,
+    is_made_anew,
+    is_zero,
+    parameter_of,
+    zero_by_default,
+)
 from ldlm_lint.checkers.data_fixes import (
     amount_fix,
     guarded_fix,
@@ -192,6 +199,8 @@ class DataChecker(LdlmChecker):
             self._check_options(node, arguments, (Claim("wrapper-has-workers", subject),))
         elif (setting_of := hyperparameter_of(workers.node)) is not None and is_zero(setting_of[2]):
             self._check_options(node, arguments, (Claim("setting-may-have-workers", f"{setting_of[0]}|{setting_of[1]}"),))
+        elif isinstance(workers.node, nodes.Attribute) and workers.node.attrname == WORKERS_OF_TRAINER:
+            self._check_options(node, arguments, (Claim("setting-may-have-workers", f"|{WORKERS_OF_TRAINER}"),))
         elif _has_workers(workers):
             if parameter is not None and parameter[2] is not None:
                 self._check_amount(parameter[2], (Claim("default-decides-workers", f"{parameter[0]}|{parameter[1]}"),), loader=node)

@@ -10,6 +10,8 @@ from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 
+# The field of transformers' TrainingArguments, 0 where nothing sets it.
+WORKERS_OF_TRAINER = "dataloader_num_workers"
 _CACHES = {"cached_property", "lru_cache", "cache"}
 
 

@@ -25,7 +25,9 @@ from ldlm_lint.python.slots import (
     Slot,
     appended,
     assigned,
+    gone_through,
     is_call_of,
+    opened,
     returned,
     slots_of,
     taken,
@@ -45,7 +47,10 @@ _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 GUARDS, GRADIENTS = PARTS = ("guards", "gradients")
 Guards = Mapping[str, tuple[str, ...]]
 """The conditions that may choose one process for a call, by its position; none for a call without any."""
-_FACTS = (nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call)
+_FACTS = (
+    *(nodes.Assign, nodes.AnnAssign, nodes.Return, nodes.With),
+    *(nodes.For, nodes.Comprehension, nodes.YieldFrom, nodes.Call),
+)
 
 
 class Callee(NamedTuple):
@@ -140,6 +145,8 @@ def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Col
             moves.extend(assigned(node))
         elif isinstance(node, nodes.Return):
             moves.extend(returned(node))
+        elif isinstance(node, nodes.With):
+            moves.extend(opened(node))
         elif isinstance(node, nodes.Call) and not is_call_of(node, "iter", "next"):
             site = _call_site(node)
             calls.append(site)
@@ -267,7 +274,9 @@ def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
     # Asked for every argument of every call in the loop; the answer rests with the loop's node.
     bound: set[tuple[str, str]] | None = loop.__dict__.get(_BOUND)
     if bound is None:
-        targets = [one for one in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)) if not _rewinds(one)]
+        every = [one for one in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)) if not _rewinds(one)]
+        again = {one: value for one in every if (value := gone_through(_value_of(one))) is not None}
+        targets = [one for one in every if one not in again]
         origins = {one: _origins_of(one, loop) for one in targets}
         bound = {_named(one) for one in targets if not origins[one]}
         # ``for loader in loaders`` inside the loop takes the same loaders again, unless they are made anew there.
@@ -276,8 +285,22 @@ def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
             for one in targets
             if any(slot.kind in _MADE or (slot.kind, slot.name) in bound for slot in origins[one])
         }
+        # ``bar = tqdm(loader)`` goes through the same loader again, unless that is made anew there.
+        bound |= {_named(one) for one, value in again.items() if _is_anew(value, bound)}
         loop.__dict__[_BOUND] = bound
     return (slot.kind, slot.name) in bound
+
+
+def _is_anew(value: nodes.NodeNG, bound: set[tuple[str, str]]) -> bool:
+    found = slots_of(value)
+    return not found or any(one.kind in _MADE or (one.kind, one.name) in bound for one in found)
+
+
+def _value_of(target: nodes.AssignName | nodes.AssignAttr) -> nodes.NodeNG | None:
+    """What is assigned to a target, or opened as it."""
+    if isinstance(target.parent, nodes.With):
+        return next((context for context, one in target.parent.items if one is target), None)
+    return target.parent.value if isinstance(target.parent, nodes.Assign) else None
 
 
 def _named(target: nodes.AssignName | nodes.AssignAttr) -> tuple[str, str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.python.memo import remembered
-from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.values import constant
@@ -146,6 +146,18 @@ def returned(node: nodes.Return) -> Iterator[tuple[Slot, Slot]]:
     """The moves into what a function returns."""
     if node.value is not None:
         yield from _stored(node.value, Slot("ret", scope_name(function_of(node)), ""))
+
+
+def gone_through(node: nodes.NodeNG | None) -> nodes.NodeNG | None:
+    """What a progress bar or the like goes through, which is made around it: ``tqdm(loader)``; None for other values."""
+    return node.args[0] if isinstance(node, nodes.Call) and node.args and last_name(node.func) in _PASS_ON else None
+
+
+def opened(node: nodes.With) -> Iterator[tuple[Slot, Slot]]:
+    """The moves of ``with tqdm(loader) as bar``."""
+    for context, target in node.items:
+        if target is not None and gone_through(context) is not None:
+            yield from _moved(context, target)
 
 
 def appended(call: nodes.Call) -> Iterator[tuple[Slot, Slot]]:

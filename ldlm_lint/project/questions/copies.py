@@ -27,6 +27,8 @@ _SHARES_OUT = Trait(
     ),
     code=True,
 )
+# A keyword, an attribute or a field that gets a value, a key of a dictionary, a flag with a default.
+_SET_IN_PYTHON = rb"\b%s(?:[ \t]*(?::[^=\n]*)?=(?!=)[ \t]*(?:field\(default=)?|[\"']:[ \t]*|[\"'],[^)]{0,200}?\bdefault=)(?!0\b|None\b)"
 _ZERO_DEFAULT = lazily(rb"\bdefault[ \t]*=[ \t]*0(?![\w.])")
 _MANY_WORKERS = lazily(rb"\bnum_workers\s*=\s*(?![01]\b|None)")
 
@@ -100,9 +102,14 @@ def _is_zero_flag(context: Context, name: str) -> bool:
 
 
 def _setting_may_have_workers(context: Context, finding: Finding, subject: str) -> Verdict:
-    """A call, a configuration or a script passes something else for a constructor's argument than its default of 0."""
+    """A call, a configuration or a script passes something else for a constructor's argument than its default of 0.
+
+    Without a constructor it is a field of another package's class, which Python may set, too.
+    """
     scope, _, name = subject.partition("|")
-    if any(one.passes is Passes.OTHER for one in given(context.calls, finding.span.path, scope, name)):
+    if scope and any(one.passes is Passes.OTHER for one in given(context.calls, finding.span.path, scope, name)):
+        return Verdict(True)
+    if not scope and any(re.search(_SET_IN_PYTHON % name.encode(), context.project.data(one)) for one in context.project.plain):
         return Verdict(True)
     return Verdict(_is_written(context, name.encode()))
 

@@ -11,7 +11,7 @@ from astroid import nodes
 from ldlm_lint.checkers.evaluation_learning import COMPUTING, learns_after, learns_at, still_loops
 from ldlm_lint.checkers.evaluation_modes import evaluates_before, evaluates_elsewhere, is_frozen, switches
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.gradients import dotted, is_held, is_quiet, root_of, switches_off
+from ldlm_lint.python.gradients import dotted, is_held, is_quiet, part_of, root_of, switches_off
 from ldlm_lint.python.model_names import BUILDS, NO_FORWARD, RUNS, looks_like_model, names_evaluation, words_of
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.places import by_function, loops_around, position_of, scope_name
@@ -20,6 +20,8 @@ from ldlm_lint.python.walks import nodes_of
 _DIFFERENTIATES = lazily(
     r"attack|adversar|adapt|(^|_)tent(_|$)|saliency|grad_?cam|attribution|perceptual|unroll|inversion"
 )
+# ``tokenizer.decode(…)`` is no ``decode`` of a model.
+_TEXTUAL = lazily(r"(?:tokeni[sz]er|processor|vocab\w*|tok)$", re.I)
 _PREDICTS = lazily(r"(^|_)(predict|prediction|infer|inference)(_|$)")
 _FRAMEWORKS = lazily(
     r"^(lightning|transformers|ignite|mmengine|mmcv|fastai|detectron2|catalyst|composer|keras|tensorflow|torchtnt|trl"
@@ -165,7 +167,8 @@ def _models(call: nodes.Call, owner: nodes.NodeNG, evaluated: Collection[str]) -
     elif root and (root in evaluated or looks_like_model(name)) and _is_variable(call.func):
         yield root, True
     elif owned and _may_run(owned in evaluated, name) and _is_variable(call.func):
-        yield owned, False
+        if not _TEXTUAL.search(owned):
+            yield owned, False
     elif not BUILDS.search(words_of(last_name(call.func))):
         passed = (dotted(one) for one in (*call.args, *(keyword.value for keyword in call.keywords)))
         yield from ((one, False) for one in passed if one and looks_like_model(one.rpartition(".")[2]))
@@ -197,7 +200,7 @@ def _method(owner: nodes.NodeNG, root: str) -> nodes.FunctionDef | None:
 
 def _is_variable(function: nodes.NodeNG) -> bool:
     """Whether what is called is a variable or an attribute of one, and no function or class."""
-    while isinstance(function, nodes.Attribute):
+    while isinstance(function := part_of(function), nodes.Attribute):
         function = function.expr
     if not isinstance(function, nodes.Name):
         return False

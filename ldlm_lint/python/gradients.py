@@ -40,6 +40,7 @@ _TRAINS = lazily(r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_st
 _BY_INPUT = lazily(
     r"attack|adversar|perturb|saliency|grad_?cam|attribution|captum|langevin|(^|_)(pgd|fgsm|mcmc|hmc)(_|$)", re.I
 )
+_PARTS = {"get_encoder", "get_decoder", "get_base_model"}
 _KEEPING = {"mean", "sum", "clone", "float", "squeeze", "view", "reshape", "to", "cpu", "cuda", "double", "half"}
 
 
@@ -261,8 +262,15 @@ def root_of(function: nodes.NodeNG) -> str:
     return dotted(_without_wrapper(function))
 
 
+def part_of(function: nodes.NodeNG) -> nodes.NodeNG:
+    """The model of which a part is run: ``model`` of ``model.get_encoder()(…)``; what is called where it is no such part."""
+    if not isinstance(function, nodes.Call) or function.args or function.keywords or not isinstance(function.func, nodes.Attribute):
+        return function
+    return function.func.expr if function.func.attrname in _PARTS else function
+
+
 def _without_wrapper(function: nodes.NodeNG) -> nodes.NodeNG:
-    while isinstance(function, nodes.Attribute) and function.attrname in ("forward", "module", "__call__"):
+    while isinstance(function := part_of(function), nodes.Attribute) and function.attrname in ("forward", "module", "__call__"):
         function = function.expr
     return function
 

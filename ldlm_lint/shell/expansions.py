@@ -58,8 +58,8 @@ def sets_default(expansion: Node) -> bool:
 
 def _prints(text: Text, command: Node) -> bool:
     """Whether a command only shows its arguments; into a file they may be read from there."""
-    written = tree.words(command)
-    if not written or text.of_node(written[0]) not in _PRINTERS:
+    written = tree.first_word(command)
+    if written is None or text.of_node(written) not in _PRINTERS:
         return False
     parent = command.parent
     redirects = parent.children[1:] if parent is not None and parent.type == "redirected_statement" else []

@@ -7,39 +7,30 @@ import itertools
 from collections.abc import Iterator, Mapping
 
 import tree_sitter_bash
-from tree_sitter import Language, Node, Parser, Query, QueryCursor
+from tree_sitter import Language, Node, Parser
 
 from ldlm_lint.patterns import lazily
 
 LANGUAGE = Language(tree_sitter_bash.language())
-# One for everything: a query takes as long to make as a script to read.
-_QUERY = Query(
-    LANGUAGE,
-    """
-    (variable_assignment) @assignment
-    (declaration_command) @declaration
-    (command) @command
-    (unset_command) @unset
-    (expansion) @expansion
-    (variable_name) @name
-    (raw_string) @raw
-    (heredoc_body) @raw
-    (if_statement) @region
-    (case_statement) @region
-    (while_statement) @region
-    (for_statement) @region
-    (c_style_for_statement) @region
-    (list) @region
-    (function_definition) @region
-    (pipeline) @region @pipeline
-    (subshell) @region
-    (command_substitution) @region
-    (process_substitution) @region
-    (ERROR) @error
-    (MISSING) @missing
-    (comment) @comment
-    """,
+_REGIONS = (
+    *("if_statement", "case_statement", "while_statement", "for_statement", "c_style_for_statement", "list"),
+    *("function_definition", "pipeline", "subshell", "command_substitution", "process_substitution"),
 )
+# The types of nodes that the scanner reads, with what it calls them.
+_KINDS_OF_TYPES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_REGIONS, ("region",)),
+    "variable_assignment": ("assignment",),
+    "declaration_command": ("declaration",),
+    "command": ("command",),
+    "unset_command": ("unset",),
+    "expansion": ("expansion",),
+    "variable_name": ("name",),
+    "raw_string": ("raw",),
+    "heredoc_body": ("raw",),
+    "pipeline": ("region", "pipeline"),
+    "ERROR": ("error",),
+    "comment": ("comment",),
+}
 KINDS = (
     *("assignment", "declaration", "command", "unset", "expansion", "name", "raw", "region", "error", "missing"),
     *("pipeline", "comment"),
@@ -116,8 +107,26 @@ def _is_too_deep(data: bytes, root: Node) -> bool:
 @functools.lru_cache(_REMEMBERED)
 def nodes(data: bytes) -> Mapping[str, list[Node]]:
     """The nodes of a script that the scanner reads, by kind, in the order of the script; not to be changed."""
-    found = QueryCursor(_QUERY).captures(parse(data))
-    return {kind: sorted(found.get(kind, ()), key=lambda node: (node.start_byte, -node.end_byte)) for kind in KINDS}
+    found: dict[str, list[Node]] = {kind: [] for kind in KINDS}
+    for node in _all(parse(data)):
+        for kind in _KINDS_OF_TYPES.get(node.type, ()):
+            found[kind].append(node)
+        if node.is_missing:
+            found["missing"].append(node)
+    return {kind: sorted(some, key=lambda node: (node.start_byte, -node.end_byte)) for kind, some in found.items()}
+
+
+def _all(root: Node) -> Iterator[Node]:
+    """Every node, parents first. A query takes the square of the time where brackets or quotes are left open, and nothing ends it."""
+    cursor = root.walk()
+    while True:
+        if cursor.node is not None:
+            yield cursor.node
+        if cursor.goto_first_child():
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return
 
 
 def ancestors(node: Node) -> Iterator[Node]:
@@ -130,10 +139,17 @@ def ancestors(node: Node) -> Iterator[Node]:
 
 def words(command: Node) -> list[Node]:
     """The nodes of a command's words, its name first, without prefix assignments and redirections."""
-    skipped = ("variable_assignment", "comment")
-    return [
-        child for child in command.named_children if child.type not in skipped and not child.type.endswith("_redirect")
-    ]
+    return [child for child in command.named_children if _is_word(child)]
+
+
+def first_word(command: Node) -> Node | None:
+    """The first of the `words`; a command may have thousands."""
+    children = map(command.named_child, range(command.named_child_count))
+    return next((child for child in children if child is not None and _is_word(child)), None)
+
+
+def _is_word(child: Node) -> bool:
+    return child.type not in ("variable_assignment", "comment") and not child.type.endswith("_redirect")
 
 
 def names(unset: Node) -> list[Node]:

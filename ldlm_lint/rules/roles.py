@@ -17,7 +17,7 @@ _DIAGNOSTIC = frozenset(
     )
 )
 # Names of variables and of a command that hold such a word whatever they are used for.
-_NOT_A_WORD = lazily(r"\w*(?:NCCL|TORCH_DISTRIBUTED)_DEBUG\w*|\btest\s+(?=[-!\"$])")
+_NOT_A_WORD = lazily(r"(?<!\w)\w*(?:NCCL|TORCH_DISTRIBUTED)_DEBUG\w*|\btest\s+(?=[-!\"$])")
 _PROBING = frozenset({"pytest", "unittest"})
 _REACH = 8
 

@@ -46,9 +46,9 @@ def settings_after(call: nodes.Call) -> Iterator[tuple[nodes.NodeNG, str]]:
 def _following(statement: nodes.NodeNG) -> list[nodes.NodeNG]:
     block = next((part for part in _blocks(statement.parent) if statement in part), [])
     rest = block[block.index(statement) + 1 :] if block else []
-    later_groups = [at for at, one in enumerate(rest) if _reads_again(one)]
     # A group or process that is made further down reads what is set before it.
-    return rest[later_groups[-1] + 1 :] if later_groups else rest
+    last = next((at for at in range(len(rest), 0, -1) if _reads_again(rest[at - 1])), 0)
+    return rest[last:]
 
 
 def _blocks(parent: nodes.NodeNG) -> list[list[nodes.NodeNG]]:

@@ -63,6 +63,16 @@ def test_dependencies_are_bounded_from_below_and_say_what_they_are_for() -> None
         assert not (before.lstrip().startswith('"') and line.lstrip().startswith('"')), f"no reason above {line}"
 
 
+def test_who_uses_the_package_is_told_that_it_has_types() -> None:
+    assert ("Typing :: Typed" in PROJECT["classifiers"]) == (ROOT / "ldlm_lint" / "py.typed").is_file()
+
+
+def test_ci_asks_what_the_extra_for_it_brings() -> None:
+    commands = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    tools = {Requirement(one).name for one in PROJECT["optional-dependencies"]["dev"] if not one.startswith("types-")}
+    assert tools <= {line.partition(" ")[0] for line in commands}
+
+
 @pytest.mark.network
 @pytest.mark.skipif(shutil.which("uv") is None, reason="needs uv")
 def test_two_builds_are_the_same_byte_for_byte() -> None:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.traits import Trait
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 _RANK_OPTION = Trait(re.compile(rb"[\"']--local[-_]rank[\"']"), (b"--local-rank", b"--local_rank"))
 # By itself, or by what reads it: the arguments of transformers, accelerate, DeepSpeed's and Lightning's set-up.
+_READS_OPTION = lazily(rb"(?<!self)\.local_rank\b(?![ \t]*=(?!=))")
+_SETS_OPTION = lazily(rb"(?<!self)\.local_rank[ \t]*=(?!=)|setattr\(|set_defaults\(")
 _RANK_VARIABLE = Trait(
     re.compile(
         rb"LOCAL_RANK|TrainingArguments|HfArgumentParser|\bAccelerator\(|\bPartialState\(|init_distributed\b|get_node_local_rank|\bFabric\("
@@ -64,7 +67,18 @@ def _takes_rank_as_argument(context: Context, entry: str) -> bool:
     """Whether a program has an option for its rank, and nothing that looks for it in the environment."""
     project = context.project
     files = project.reach(entry)
-    return project.any_shows(files, _RANK_OPTION) and not project.any_shows(files, _RANK_VARIABLE)
+    if not project.any_shows(files, _RANK_OPTION):
+        return False
+    return not project.any_shows(files, _RANK_VARIABLE) or _uses_its_option(context, entry)
+
+
+def _uses_its_option(context: Context, entry: str) -> bool:
+    """Whether a program reads its option itself, and nobody puts what the environment says in its place."""
+    project = context.project
+    data = project.data(entry)
+    if not project.any_shows((entry,), _RANK_OPTION) or b"LOCAL_RANK" in data or _READS_OPTION.search(data) is None:
+        return False
+    return not any(_SETS_OPTION.search(project.data(one)) for one in project.reach(entry))
 
 
 def _may_take_rank_as_argument(context: Context) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,6 +42,8 @@ _STARTS = lazily(
     rb"(?<![a-z])(?:train(?:er|ing)?|fit|learn|finetune|fine_tune|spawn|instantiate|import_module|entrypoint)\w*[ \t]*\("
     rb"|(?<![.a-z])launch\w*[ \t]*\(|Trainer|CLI\(|[Rr]egistry|build_(?:runner|engine|agent|algorithm|experiment)|\bgetattr\((?:\w+|self\.\w+), *\w+\)\("
 )
+# A class that is kept by its name is made by it: no import leads from the training to the class.
+_REGISTERED = lazily(rb"^@(?:\w+\.)*\w*register\w*", re.M | re.I)
 
 
 class Verdict(NamedTuple):
@@ -253,6 +256,8 @@ class Context:
         A script that predicts imports the class of a trainer for its weights: what else it imports belongs to no training.
         """
         trainers = self.project.trainers_of(path)
+        if _REGISTERED.search(self.project.data(path)):
+            return True
         return self.project.any_skim(trainers, "trains") or any(map(self._may_start, trainers))
 
     def _may_start(self, path: str) -> bool:

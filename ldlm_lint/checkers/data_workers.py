@@ -32,6 +32,8 @@ _IN_MEMORY_BUILTINS = {"range", "list", "zip", "sorted"}
 _IN_MEMORY = frozenset(
     {"torch.utils.data.TensorDataset", "torch.utils.data.dataset.TensorDataset", "torch.load", "numpy.load", "pickle.load", "joblib.load"}
 )
+# What a policy has just played is kept where it is, and learned from once.
+_PLAYED = lazily(r"(^|_)(rollouts?|replay|trajector(y|ies)|transitions)(_|$)", re.I)
 SETTING = lazily(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
 
 
@@ -228,6 +230,8 @@ def _counts_affinity(node: nodes.Call) -> bool:
 
 def is_in_memory(node: nodes.NodeNG | None) -> bool:
     """A dataset that the file itself shows to be a list, a range or tensors in memory: nothing is left to do per item."""
+    if _PLAYED.search(last_name(node)):
+        return True
     if isinstance(node, nodes.Name):
         bound = [one.parent for one in bindings(node)]
         values = [one.value for one in bound if isinstance(one, (nodes.Assign, nodes.AnnAssign)) and one.value is not None]

@@ -47,6 +47,8 @@ _BRANCHES = "decide on the device (torch.where), or once per interval"
 _READ_LATER = "the sum becomes a tensor, and what reads it must call .item() there"
 _CLOCK = lazily(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
 _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
+# Of what follows right behind as well a remark may speak, unless it names what is emptied.
+_OF_CACHE = lazily(r"\bcache\b", re.I)
 _NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|important|\bmust\b|work-?around|correctness|undefined", re.I)
 # What the author knows of a value: ``# cpu tensors, so these ops are cheap``. What a call makes of it is another matter.
 _ON_HOST = lazily(r"(?<!to )(?<!to a )\b(cpu|host) tensors?\b|\balready on (the )?(cpu|host)\b", re.I)
@@ -248,11 +250,10 @@ def _start_of_remark(source: Source, statement: nodes.NodeNG) -> int:
     """Where a statement begins, or the comment right above it that explains this statement alone."""
     start = source.line_starts[statement.lineno - 1]
     following = statement.next_sibling()
-    if following is not None and following.lineno == (statement.end_lineno or statement.lineno) + 1:
-        return start
+    close = following is not None and following.lineno == (statement.end_lineno or statement.lineno) + 1
     number = first_of_comments(source, statement)
     remark = "\n".join(source.lines[number - 1 : statement.lineno - 1])
-    return source.line_starts[number - 1] if _REMARK.search(remark) else start
+    return source.line_starts[number - 1] if (_OF_CACHE if close else _REMARK).search(remark) else start
 
 
 def _condition_of(statement: nodes.Expr) -> nodes.NodeNG:

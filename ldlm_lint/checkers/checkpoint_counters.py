@@ -148,7 +148,7 @@ def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
         for value in values:
             yield from (name for name in identifiers(value) if COUNTER.search(name.lower()))
     if last in ("join", "joinpath", "Path", "str", "abspath", "with_name", "format", "with_suffix"):
-        for value in node.args:
+        for value in (*node.args, *(keyword.value for keyword in node.keywords if last == "format")):
             yield from counters_in(value, depth + 1)
     if isinstance(node.func, nodes.Attribute) and last in ("joinpath", "zfill", "with_suffix"):
         yield from counters_in(node.func.expr, depth + 1)

@@ -8,9 +8,11 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
 
 
-def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str) -> Verdict:
+def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) -> Verdict:
     project, path = context.project, finding.span.path
     if project.is_test(path) or is_tutorial(project, path) or b"torch_xla" in project.data(path):
+        return Verdict(False)
+    if _tries_out(context, path, subject.rpartition(" ")[2]):
         return Verdict(False)
     for trainer in project.trainers_of(path):
         engine = project.skim(trainer).engine or project.skim(path).engine
@@ -20,6 +22,12 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, _subject: str)
         if not any(map(makes_optimizer, context.engines.configs.values())) or not any(map(makes_optimizer, context.engines.of(trainer))):
             return Verdict(True)
     return Verdict(False)
+
+
+def _tries_out(context: Context, path: str, position: str) -> bool:
+    """Whether the statements of a module make an optimizer, and nothing there trains: a schedule that is drawn, a test of itself."""
+    calls = context.project.flow(path).calls
+    return any(one.scope == "" and one.position == position for one in calls) and not context.runs_training(path)
 
 
 QUESTIONS: dict[str, Question] = {

@@ -151,6 +151,29 @@ def test_a_model_that_is_gone_at_the_end_is_remembered_and_found_in_the_source()
     }
 
 
+def test_a_model_that_the_collector_takes_between_two_looks_is_still_described() -> None:
+    import torch
+
+    from ldlm_lint.probe.observers.models import Models, Root
+    from ldlm_lint.probe.observers.parameters import Parameters, _Watched
+    from ldlm_lint.probe.session import Session
+
+    net = torch.nn.Linear(2, 2)
+
+    def seen_once() -> Callable[[], Any]:
+        looks = iter([net])
+        return lambda: next(looks, None)
+
+    session = Session(torch, ROOT)
+    models = Models()
+    models.roots = [Root(seen_once(), [])]
+    assert [one["parameters"] for one in models.collect(session)] == [6]
+    parameters = Parameters()
+    watched = parameters._watched[id(net)] = _Watched(net)
+    watched.module = seen_once()
+    assert [one["in_no_optimizer"] for one in parameters.collect(session)] == [["weight", "bias"]]
+
+
 def test_parts_that_are_called_by_themselves_belong_to_their_model() -> None:
     def program() -> None:
         import torch

@@ -45,11 +45,13 @@ _OTHER_FILES = lazily(
 )
 # Twenty words are found sooner one by one than as one pattern.
 _ROTATION = (
-    *(b"total_limit", b"max_keep", b"keep_last", b"keep_latest", b"max_to_keep", b"keep_checkpoint", b"num_to_keep", b"save_top_k"),
+    *(b"total_limit", b"keep_last", b"keep_latest", b"max_to_keep", b"keep_checkpoint", b"num_to_keep", b"save_top_k"),
     *(b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint", b"cleanup_checkpoint", b"cleanup_old", b"remove_old"),
-    *(b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"num_keep", b"save_last_n", b"keep_every"),
+    *(b"delete_old", b"prune_checkpoint", b"n_saved", b"clean_checkpoint", b"save_last_n", b"keep_every"),
     *(b"rm_checkpoint", b"rm_ckpt", b"remove_ckpt", b"delete_checkpoint", b"delete_ckpt", b"prune_ckpt", b"rotate_ckpt", b"clean_ckpt"),
 )
+# Masks keep a number of patches, too: beside a word about checkpoints these speak of files.
+_NUMBERS_KEPT = (b"max_keep", b"num_keep")
 _KEEP_N = lazily(rb"keep_n(?:\b|_)")
 _ROTATION_WORDS = (
     *(b"keep", b"total_limit", b"save_top_k", b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint"),
@@ -165,7 +167,8 @@ class Skim:
         if b"drop_last" in code and b"keep_last" in code:
             code = _KEEPS_A_BATCH.sub(b"", code)
         rotates = holds_any(code, _ROTATION_WORDS) and (holds_any(code, _ROTATION) or _KEEP_N.search(code) is not None)
-        return rotates or _removes_checkpoints(code)
+        kept = holds_any(code, _NUMBERS_KEPT) and (b"aver(" in code or _CHECKPOINT_WORD.search(code) is not None)
+        return rotates or kept or _removes_checkpoints(code)
 
     @cached_property
     def replaces_load(self) -> bool:

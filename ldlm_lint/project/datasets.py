@@ -76,7 +76,7 @@ class Datasets:
             last = name.rpartition(".")[2]
             owner = self._class(path, call.callee)
             if owner is not None:
-                yield Load.UNKNOWN if any(self._hands_on(*owner, call)) else self._load_of_class(*owner)
+                yield Load.UNKNOWN if any(self._hands_on(path, call, *owner)) else self._load_of_class(*owner)
             elif last in _IN_MEMORY or name in _IN_MEMORY or _STREAMS.search(name) or _TOYS.search(last):
                 yield Load.NONE
             elif name.startswith("torchvision.datasets."):
@@ -95,8 +95,8 @@ class Datasets:
         scopes = {function.scope for function in self.project.flow(found[0]).functions}
         return found if found[1] not in scopes and any(one.startswith(f"{found[1]}.") for one in scopes) else None
 
-    def _hands_on(self, path: str, name: str, call: CallSite) -> Iterator[Slot]:
-        """The dataset that a class gets and gives the items of: ``return self.data[index]``."""
+    def _hands_on(self, caller: str, call: CallSite, path: str, name: str) -> Iterator[Slot]:
+        """The dataset that a class gets and gives the items of: ``return self.data[index]``; no list that was filled before."""
         function = self.calls.function(path, f"{name}.__init__")
         if function is None:
             return
@@ -106,10 +106,11 @@ class Datasets:
             if (source.kind, source.scope, source.index, target.kind) == ("var", function.scope, "", "attr")
         }
         text = class_text(self.project.data(path), name)
+        filled = {target[:3] for _, target in self.project.flow(caller).moves if target.index == ANY_ELEMENT}
         for passed in call.passed:
             attribute = kept.get(self.calls.parameter(function, call, passed.key), "")
             given = re.search(rb"def __getitem__\([^\n]*\n[ \t]*return self\.%s\[\w+\][ \t]*\r?\n" % attribute.encode(), text)
-            if attribute and given and _NAMES_DATASET.search(passed.slot.name):
+            if attribute and given and _NAMES_DATASET.search(passed.slot.name) and passed.slot[:3] not in filled:
                 yield passed.slot
 
     def _load_of_class(self, path: str, name: str) -> Load:
@@ -176,7 +177,7 @@ class Datasets:
             if call.callee.name.rpartition(".")[2] in _WRAPPERS:
                 yield from ((path, passed.slot) for passed in call.passed if passed.key in (0, "dataset"))
             elif (owner := self._class(path, call.callee)) is not None:
-                yield from ((path, one) for one in self._hands_on(*owner, call))
+                yield from ((path, one) for one in self._hands_on(path, call, *owner))
             else:
                 for where, function in self.calls.targets(path, call.callee):
                     yield where, Slot("ret", function.scope, "", slot.index)

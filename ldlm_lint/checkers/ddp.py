@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from astroid import nodes
@@ -100,13 +101,19 @@ def _is_frozen(wrap: nodes.Call, model: nodes.NodeNG) -> bool:
     names = {one.as_string() for one in (model, *targets)}
     names |= {f"{name}.module" for name in names}
     scope = wrap.scope()
-    return not names.isdisjoint(remembered(scope, ("frozen",), lambda: _frozen_in(scope)))
+    frozen = remembered(scope, ("frozen",), lambda: _frozen_in(scope))
+    return any(text in names and all(branch.parent_of(wrap) for branch in branches) for text, branches in frozen)
 
 
-def _frozen_in(scope: nodes.NodeNG) -> frozenset[str]:
-    """The texts of what a function switches the gradients off of."""
+def _frozen_in(scope: nodes.NodeNG) -> list[tuple[str, list[nodes.If]]]:
+    """The texts of what a function switches the gradients off of, each with the branches in which it does: others train it."""
     calls = (one for one in nodes_of(scope, nodes.Call) if isinstance(one.func, nodes.Attribute) and _switches_off(one))
-    return frozenset(one.func.expr.as_string() for one in calls)
+    return [(one.func.expr.as_string(), _branches_around(one, scope)) for one in calls]
+
+
+def _branches_around(node: nodes.NodeNG, scope: nodes.NodeNG) -> list[nodes.If]:
+    around = itertools.takewhile(lambda one: one is not scope, node.node_ancestors())
+    return [one for one in around if isinstance(one, nodes.If)]
 
 
 def _switches_off(call: nodes.Call) -> bool:

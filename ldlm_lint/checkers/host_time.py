@@ -253,7 +253,8 @@ def _start_of_remark(source: Source, statement: nodes.NodeNG) -> int:
     close = following is not None and following.lineno == (statement.end_lineno or statement.lineno) + 1
     number = first_of_comments(source, statement)
     remark = "\n".join(source.lines[number - 1 : statement.lineno - 1])
-    return source.line_starts[number - 1] if (_OF_CACHE if close else _REMARK).search(remark) else start
+    goes_along = _OF_CACHE.search(remark) if close else _REMARK.search(remark)
+    return source.line_starts[number - 1] if goes_along else start
 
 
 def _condition_of(statement: nodes.Expr) -> nodes.NodeNG:

@@ -38,6 +38,7 @@ FORMS: dict[str, tuple[str, Callable[[int], str]]] = {
     "a long word": ("a.sh", lambda n: BEAT + "torchrun t.py " + "a" * n + "\n"),
     "brackets left open": ("a.sh", lambda n: BEAT + "(" * n + "\ntorchrun t.py\n"),
     "quotes and brackets left open": ("a.sh", lambda n: BEAT + 'echo "$(' * (n // 8) + "\ntorchrun t.py\n"),
+    "sizes": ("a.sh", lambda n: BEAT + "ACCUM=$((512 / WORLD_SIZE))\n" * (n // 28) + "torchrun t.py --gradient_accumulation_steps $ACCUM\n"),
     "expansions": ("a.sh", lambda n: BEAT + "torchrun t.py " + "$1" * (n // 2) + "\n"),
     "a long value": ("a.sh", lambda n: BEAT + "N=$((" + "f" * n + "))\ntorchrun t.py\n"),
     "starters": ("a.sh", lambda n: BEAT + "srun " * (n // 5) + "torchrun t.py\n"),

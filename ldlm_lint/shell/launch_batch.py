@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -20,6 +21,7 @@ _ROUNDED_UP = lazily(r"\+[^/()]*-\s*1\s*\)\s*/|-\s*1\s*\)\s*/[^/]*\+\s*1|/[^/]*\
 _TEST = lazily(r"^[^#\n]*(?:\[|\(\(|\btest\b|\bassert)[^\n]*(?:-ne|-eq|!=|==)[^\n]*$", re.M)
 _REMAINDER = lazily(r"^[^#\n]*(?:\(\(|\[|\bexpr\b|\blet\b)[^\n]*[\w)}\s]%\s*[$({\w][^\n]*$", re.M)
 _DEPTH = 4
+_REMEMBERED = 4
 _REASON = "whether to fail, to round up or to adjust the learning rate is for the author to say"
 
 
@@ -86,11 +88,17 @@ def _evaluated(script: Code, expression: str, depth: int = 0) -> int | None:
 
 def _is_checked(script: Code, result: str, operands: set[str]) -> bool:
     """Whether a remainder of the operands is computed, or the result compared with one of them, anywhere."""
-    text = script.text.data.decode(errors="replace")
-    for line in _REMAINDER.findall(text):
-        if operands & set(_NAME.findall(line)):
-            return True
-    return any(result in (names := set(_NAME.findall(line))) and operands & names for line in _TEST.findall(text))
+    remainders, tests = _checks_in(script.text.data)
+    if any(operands & names for names in remainders):
+        return True
+    return any(result in names and operands & names for names in tests)
+
+
+@functools.lru_cache(_REMEMBERED)
+def _checks_in(data: bytes) -> tuple[list[frozenset[str]], list[frozenset[str]]]:
+    """The names in each remainder that a script computes, and in each of its tests."""
+    text = data.decode(errors="replace")
+    return [frozenset(_NAME.findall(one)) for one in _REMAINDER.findall(text)], [frozenset(_NAME.findall(one)) for one in _TEST.findall(text)]
 
 
 def _finding(script: Code, assignment: Assignment, total: str, parts: str) -> Finding:

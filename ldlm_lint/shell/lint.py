@@ -35,10 +35,10 @@ _EXPORTING = (Form.DECLARED, Form.PREFIX, Form.ENV)
 def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     """Every finding of the shell rules in a script; ``options`` are the rule options by name.
 
-    Raises UnreadableError for one that is nested too deeply.
+    Raises UnreadableError for one that is nested too deeply, or too broken to be parsed.
     """
-    if tree.is_too_deep(source.data):
-        raise UnreadableError(f"nested more than {tree.MAX_DEPTH} levels deep")
+    if problem := tree.problem_of(tree.without_carriage_returns(source.data)):
+        raise UnreadableError(problem)
     script = scan(source)
     found = codes(source, script)
     rooms = {

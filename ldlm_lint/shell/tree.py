@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import time
 from collections.abc import Iterator, Mapping
 
 import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
+from ldlm_lint.budget import apart
 from ldlm_lint.patterns import lazily
 
 LANGUAGE = Language(tree_sitter_bash.language())
@@ -52,6 +54,8 @@ _OPENERS = {
     "case_item": ")",
 }
 MAX_DEPTH = 400
+MAX_SECONDS = 2.0
+"""Processor seconds in which a script is parsed; one of a megabyte takes 0.1."""
 # A script is read for its own findings and again for what launches what, mostly soon after.
 _REMEMBERED = 128
 _DEEPENING = (b"(", b"{", b"[", b"`", b"if", b"do", b"case", b"&&", b"||", b"|", b"!", b"-", b"+", b"*", b"/", b"?", b"=")
@@ -67,20 +71,35 @@ def without_carriage_returns(data: bytes) -> bytes:
 
 
 def parse(data: bytes) -> Node:
-    """The root node of a script's syntax tree; that of an empty script for one that is nested too deeply."""
-    root, too_deep = _parsed(data)
-    return Parser(LANGUAGE).parse(b" " * len(data)).root_node if too_deep else root
+    """The root node of a script's syntax tree; that of an empty script for one with a `problem_of`."""
+    root = _parsed(data)[0]
+    return Parser(LANGUAGE).parse(b" " * len(data)).root_node if root is None else root
 
 
-def is_too_deep(data: bytes) -> bool:
-    """Whether a script is nested so deeply that asking for the parents of its nodes would take for ever."""
-    return _may_be_deep(data) and _parsed(data)[1]
+def problem_of(data: bytes) -> str:
+    """Why a script cannot be read; empty where it can."""
+    return _parsed(data)[1]
 
 
 @functools.lru_cache(_REMEMBERED)
-def _parsed(data: bytes) -> tuple[Node, bool]:
-    root = Parser(LANGUAGE).parse(data).root_node
-    return root, _is_too_deep(data, root)
+def _parsed(data: bytes) -> tuple[Node | None, str]:
+    root = _parsed_in_time(data)
+    if root is None:
+        return None, f"so broken that the parser was given up after {MAX_SECONDS:g} s"
+    # Asking for the parents of nodes that are so deep would take for ever.
+    return (None, f"nested more than {MAX_DEPTH} levels deep") if _is_too_deep(data, root) else (root, "")
+
+
+def _parsed_in_time(data: bytes) -> Node | None:
+    """The root node; None where the parser, which no signal interrupts, looks for a way out of errors for too long."""
+    with apart():
+        end = time.process_time() + MAX_SECONDS
+        try:
+            # Of a text that is given as a whole it reports no progress.
+            tree = Parser(LANGUAGE).parse(lambda offset, _: data[offset:], progress_callback=lambda *_: time.process_time() > end)
+        except ValueError:
+            return None
+    return tree.root_node
 
 
 def _may_be_deep(data: bytes) -> bool:

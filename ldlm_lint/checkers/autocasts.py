@@ -10,7 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments
-from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.names import is_named, last_name, qualified
 from ldlm_lint.python.walks import nodes_of
 
 _OLD_AUTOCASTS = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
@@ -20,6 +20,7 @@ _OLD_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scal
 _NEW_SCALERS = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler"})
 SCALERS = _OLD_SCALERS | _NEW_SCALERS
 _OLD_SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
+_BFLOAT16 = lazily(r"^(use_|is_|with_)?(bf16|bfloat16)$", re.I)
 _CHOOSES_PRECISION = lazily(r"16|half|dtype|precision|scal", re.I)
 
 
@@ -78,6 +79,12 @@ def _is_chosen_by_precision(node: nodes.NodeNG) -> bool:
     while parent is not None:
         test = parent.test if isinstance(parent, (nodes.If, nodes.IfExp)) else None
         if test is not None and child is not test and _CHOOSES_PRECISION.search(test.as_string()):
-            return True
+            return not _asks_for_bfloat16(parent, child)
         child, parent = parent, parent.parent
     return False
+
+
+def _asks_for_bfloat16(branch: nodes.NodeNG, child: nodes.NodeNG) -> bool:
+    """``GradScaler() if use_bfloat16 else None``: made for the very precision that needs none."""
+    body = branch.body if isinstance(branch.body, list) else [branch.body]
+    return child in body and isinstance(branch.test, (nodes.Name, nodes.Attribute)) and _BFLOAT16.search(last_name(branch.test)) is not None

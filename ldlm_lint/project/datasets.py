@@ -106,7 +106,9 @@ class Datasets:
             if (source.kind, source.scope, source.index, target.kind) == ("var", function.scope, "", "attr")
         }
         text = class_text(self.project.data(path), name)
-        filled = {target[:3] for _, target in self.project.flow(caller).moves if target.index == ANY_ELEMENT}
+        # ``datasets[name] = Given(datasets[name])`` puts the wrapper in the place of the dataset.
+        own = Slot("out", "", call.position)
+        filled = {target[:3] for source, target in self.project.flow(caller).moves if target.index == ANY_ELEMENT and source != own}
         for passed in call.passed:
             attribute = kept.get(self.calls.parameter(function, call, passed.key), "")
             given = re.search(rb"def __getitem__\([^\n]*\n[ \t]*return self\.%s\[\w+\][ \t]*\r?\n" % attribute.encode(), text)

@@ -22,6 +22,7 @@ SEGMENT = "        torch.utils.checkpoint.checkpoint(self.layer, x)\n"
 FORMS: dict[str, tuple[str, Callable[[int], str]]] = {
     # The name of a file and its text of about so many bytes.
     "backward passes": ("a.py", lambda n: WRAP + "loss.backward()\n" * (n // 16)),
+    "loops": ("a.py", lambda n: "import torch\ndef t(l, m):\n" + "    for x in l:\n        m(x).mean().backward()\n" * (n // 47)),
     "optimizers": ("a.py", lambda n: SAVE + OPTIMIZER.format("") * (n // 38)),
     "fused optimizers": ("a.py", lambda n: SAVE + OPTIMIZER.format(", fused=True") * (n // 50)),
     "wrappers": ("a.py", lambda n: SAVE + DDP * (n // 49) + FROZEN),

@@ -165,7 +165,11 @@ def _is_stepped_behind(loop: nodes.NodeNG) -> bool:
     """Whether gradients are used behind a loop, and not reset in it."""
     if any(_last_name(one.func) == "zero_grad" for one in own_calls(loop)):
         return False
-    return any(is_step(one) for statement in _behind(loop) for one in own_calls(statement))
+    return any(remembered(one, ("steps inside",), functools.partial(_steps_inside, one)) for one in _behind(loop))
+
+
+def _steps_inside(statement: nodes.NodeNG) -> bool:
+    return any(map(is_step, own_calls(statement)))
 
 
 def _number_of(iterable: nodes.NodeNG) -> nodes.NodeNG | None:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from ldlm_lint.python.flow import Callee, CallSite, Function, Iteration, ModuleFlow, Passed
+from ldlm_lint.python.flow import Callee, CallSite, Function, ModuleFlow, Passed
 from ldlm_lint.python.gradients import FunctionGradients, GradientFacts
+from ldlm_lint.python.iterations import Iteration
 from ldlm_lint.python.slots import Slot
 
 _FAST = 1

@@ -11,7 +11,8 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.text import class_text
-from ldlm_lint.python.flow import MAPPING, CallSite, Function, Iteration, ModuleFlow, Passed
+from ldlm_lint.python.flow import MAPPING, CallSite, Function, ModuleFlow, Passed
+from ldlm_lint.python.iterations import Iteration
 from ldlm_lint.python.slots import ANY_ELEMENT, LOADERS, Slot
 
 _FIT = {"fit", "fit_loop"}

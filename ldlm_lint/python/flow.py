@@ -16,16 +16,15 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.gradients import GradientFacts, gradient_facts, owned
 from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.handed_lists import handed_list, moved_into_list
+from ldlm_lint.python.iterations import Iteration, iterations_of, repeating
 from ldlm_lint.python.mode_calls import sets_mode
 from ldlm_lint.python.names import UNKNOWN, bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, loops_around_definition, position_of, scope_name
 from ldlm_lint.python.sites import site_of
 from ldlm_lint.python.slots import (
-    ANY_ELEMENT,
     Slot,
     appended,
     assigned,
-    gone_through,
     is_call_of,
     opened,
     returned,
@@ -41,8 +40,6 @@ _TRAINING_CALL = lazily(
 )
 MAPPING = "**"
 _PROPERTIES = {"property", "cached_property"}
-_BOUND = "_ldlm_bound"
-_MADE = ("new", "out")
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 GUARDS, GRADIENTS = PARTS = ("guards", "gradients")
 Guards = Mapping[str, tuple[str, ...]]
@@ -84,19 +81,6 @@ class CallSite(NamedTuple):
     loops: tuple[int, ...]
     passed: tuple[Passed, ...]
     rare: bool = False
-
-
-class Iteration(NamedTuple):
-    """A loop over a slot; ``loops`` are the outer loops that repeat it, ``line`` is the loop's own line.
-
-    One that ``goes_on`` takes the next element of a pass that has begun (``next(it)``), however often it runs.
-    """
-
-    slot: Slot
-    scope: str
-    line: int
-    loops: tuple[int, ...]
-    goes_on: bool = False
 
 
 class Function(NamedTuple):
@@ -153,7 +137,7 @@ def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Col
             moves.extend(appended(node))
             moves.extend(one for _, argument in _arguments(node) for one in moved_into_list(argument, site.callee))
         else:
-            iterations.extend(_iterations(node))
+            iterations.extend(iterations_of(node))
             if isinstance(node, (nodes.For, nodes.Comprehension)):
                 moves.extend(taken(node.iter, node.target))
     moves.extend(move for node in nodes_of(module, nodes.FunctionDef) for move in _property_moves(node))
@@ -170,19 +154,6 @@ def summarize(module: nodes.Module, path: str, complete: bool = True, parts: Col
 def guards_in(module: nodes.Module) -> Guards:
     """The guards of the calls of a file, by their positions; see `ldlm_lint.python.guards`."""
     return {position_of(call): guards for call in nodes_of(module, nodes.Call) if (guards := guards_of(call))}
-
-
-def _iterations(node: nodes.NodeNG) -> Iterator[Iteration]:
-    """The loops over values that a ``for``, a comprehension, ``yield from``, ``iter()`` or ``next()`` makes."""
-    if isinstance(node, nodes.For):
-        yield from _iterated(node.iter, node.iter.lineno or 0)
-    elif isinstance(node, nodes.Comprehension):
-        yield from _iterated(node.iter, 0)
-    elif isinstance(node, nodes.YieldFrom):
-        yield from _iterated(node.value, node.lineno or 0)
-    elif node.args:
-        found = _iterated(node.args[0], _loop_line(node))
-        yield from (one._replace(goes_on=True) for one in found) if is_call_of(node, "next") else found
 
 
 def _property_moves(node: nodes.FunctionDef) -> Iterator[tuple[Slot, Slot]]:
@@ -245,93 +216,12 @@ def _is_relative_import(node: nodes.NodeNG) -> bool:
     )
 
 
-def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:
-    scope = scope_name(function_of(iterable))
-    for slot in slots_of(iterable):
-        yield Iteration(slot, scope, line, _repeating(iterable, slot, loops_around(iterable)))
-
-
-def _repeating(node: nodes.NodeNG, slot: Slot, loops: Collection[nodes.NodeNG]) -> tuple[int, ...]:
-    """The lines of those loops around a node in which the slot is neither bound anew nor another element each time."""
-    if not loops:
-        return ()
-    keys: set[str] = set()
-    if slot.index == ANY_ELEMENT:
-        subscripts = nodes_of(node, nodes.Subscript)
-        keys = {name.name for part in subscripts for name in nodes_of(part.slice, nodes.Name)}
-    return tuple(loop.lineno or 0 for loop in loops if not _binds(loop, slot) and not _steps_through(loop, keys))
-
-
-def _steps_through(loop: nodes.NodeNG, names: set[str]) -> bool:
-    """Whether the loop's own variable is one of the names."""
-    target = getattr(loop, "target", None)
-    return bool(names) and target is not None and any(one.name in names for one in nodes_of(target, nodes.AssignName))
-
-
-def _binds(loop: nodes.NodeNG, slot: Slot) -> bool:
-    if slot.kind in _MADE:
-        return True
-    # Asked for every argument of every call in the loop; the answer rests with the loop's node.
-    bound: set[tuple[str, str]] | None = loop.__dict__.get(_BOUND)
-    if bound is None:
-        every = [one for one in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)) if not _rewinds(one)]
-        again = {one: value for one in every if (value := gone_through(_value_of(one))) is not None}
-        targets = [one for one in every if one not in again]
-        origins = {one: _origins_of(one, loop) for one in targets}
-        bound = {_named(one) for one in targets if not origins[one]}
-        # ``for loader in loaders`` inside the loop takes the same loaders again, unless they are made anew there.
-        bound |= {
-            _named(one)
-            for one in targets
-            if any(slot.kind in _MADE or (slot.kind, slot.name) in bound for slot in origins[one])
-        }
-        # ``bar = tqdm(loader)`` goes through the same loader again, unless that is made anew there.
-        bound |= {_named(one) for one, value in again.items() if _is_anew(value, bound)}
-        loop.__dict__[_BOUND] = bound
-    return (slot.kind, slot.name) in bound
-
-
-def _is_anew(value: nodes.NodeNG, bound: set[tuple[str, str]]) -> bool:
-    found = slots_of(value)
-    return not found or any(one.kind in _MADE or (one.kind, one.name) in bound for one in found)
-
-
-def _value_of(target: nodes.AssignName | nodes.AssignAttr) -> nodes.NodeNG | None:
-    """What is assigned to a target, or opened as it."""
-    if isinstance(target.parent, nodes.With):
-        return next((context for context, one in target.parent.items if one is target), None)
-    return target.parent.value if isinstance(target.parent, nodes.Assign) else None
-
-
-def _named(target: nodes.AssignName | nodes.AssignAttr) -> tuple[str, str]:
-    return ("var", target.name) if isinstance(target, nodes.AssignName) else ("attr", target.attrname)
-
-
-def _origins_of(target: nodes.NodeNG, loop: nodes.NodeNG) -> list[Slot]:
-    """The places from which a loop inside ``loop`` takes its elements into a target; none for other targets."""
-    taker = target.parent.parent if isinstance(target.parent, nodes.Tuple) else target.parent
-    if taker is loop or not isinstance(taker, (nodes.For, nodes.Comprehension)):
-        return []
-    return [source for source, _ in taken(taker.iter, taker.target)]
-
-
-def _rewinds(target: nodes.AssignName | nodes.AssignAttr) -> bool:
-    """``it = iter(loader)`` inside a loop binds a new iterator over the same loader."""
-    value = getattr(target.parent, "value", None)
-    return isinstance(value, nodes.Call) and isinstance(value.func, nodes.Name) and value.func.name == "iter"
-
-
-def _loop_line(node: nodes.NodeNG) -> int:
-    around = loops_around(node)
-    return around[0].lineno or 0 if around else 0
-
-
 def _call_site(call: nodes.Call) -> CallSite:
     site = site_of(call)
     callee = callee_of(call) or _NOBODY
     passed: list[Passed] = []
     for key, node in _arguments(call):
-        passed += [Passed(key, slot, _repeating(node, slot, site.loops)) for slot in slots_of(node)]
+        passed += [Passed(key, slot, repeating(node, slot, site.loops)) for slot in slots_of(node)]
         passed += [Passed(key, slot, site.lines) for slot in handed_list(node, callee)]
     return CallSite(callee, site.scope, position_of(call), site.lines, tuple(passed), site.rare)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 from calling import Enter, Run
+from fuzz.growth import TOKENS, cases
 from test_bad_input import BEAT, WRAP
 
 LOOP = "def t(l, opt, m):\n    for x in l:\n"
@@ -68,3 +71,15 @@ def test_time_grows_with_the_text(what: str, enter: Enter, run: Run) -> None:
     large = min(least(2, run, place, text(LARGE)))
     # What takes no time at all has no growth to be measured.
     assert large < 0.2 or large / min(least(3, run, place, text(SMALL))) < MOST
+
+
+@pytest.mark.parametrize("kind", TOKENS)
+def test_what_is_searched_holds_a_piece_many_times(kind: str) -> None:
+    for case in itertools.islice(cases(kind, 2_000, Random(7)), 40):
+        assert case.name.endswith(f".{kind}")
+        assert case.times == 2 or 1_000 < len((case.piece * case.times).encode()) <= 2_000
+        assert case.text.count(case.piece) >= case.times or case.piece * 2 in case.text
+
+
+def test_a_text_of_the_search_is_linted() -> None:
+    assert next(cases("sh", 500, Random(7))).seconds() < 5

@@ -85,7 +85,7 @@ def problem_of(data: bytes) -> str:
 def _parsed(data: bytes) -> tuple[Node | None, str]:
     root = _parsed_in_time(data)
     if root is None:
-        return None, f"so broken that the parser was given up after {MAX_SECONDS:g} s"
+        return None, f"gave up after {MAX_SECONDS:g} s in which its parser found no way out of errors"
     # Asking for the parents of nodes that are so deep would take for ever.
     return (None, f"nested more than {MAX_DEPTH} levels deep") if _is_too_deep(data, root) else (root, "")
 

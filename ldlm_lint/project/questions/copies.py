@@ -109,9 +109,15 @@ def _setting_may_have_workers(context: Context, finding: Finding, subject: str) 
     scope, _, name = subject.partition("|")
     if scope and any(one.passes is Passes.OTHER for one in given(context.calls, finding.span.path, scope, name)):
         return Verdict(True)
-    if not scope and any(re.search(_SET_IN_PYTHON % name.encode(), context.project.data(one)) for one in context.project.plain):
+    if not scope and _is_set_in_python(context, name.encode()):
         return Verdict(True)
     return Verdict(_is_written(context, name.encode()))
+
+
+def _is_set_in_python(context: Context, word: bytes) -> bool:
+    """Whether some Python file sets a field of that name."""
+    made, texts = re.compile(_SET_IN_PYTHON % word), map(context.project.data, context.project.plain)
+    return any(word in data and made.search(data) is not None for data in texts)
 
 
 def _is_written(context: Context, word: bytes) -> bool:

@@ -49,6 +49,8 @@ HOSTILE = {
     "open quotes": ("a.sh", BEAT + "'a\n" * 2_000 + LAUNCH),
     "open heredocs": ("a.sh", BEAT + "cat <<EOF\n" * 2_000 + LAUNCH),
     "closed and never opened": ("a.sh", ")" * 100_000 + "\n" + BEAT + "echo a b --c d\n"),
+    "pipes": ("a.sh", BEAT + "a|" * 100_000 + "\n" + LAUNCH),
+    "pipes in lines": ("a.sh", BEAT + "a |\n# of\n\n" * 20_000 + "b\n" + LAUNCH),
     "opened and never closed": ("a.sh", BEAT + 'echo "$(' * 20_000 + "\n" + LAUNCH),
     "decorators of nothing": ("a.py", WRAP + "@a\n" * 50_000),
     "a long word": ("launch.json", '{"env": {"NCCL_DEBUG": "INFO"}, "name": "' + "\u00e9" * 200_000 + '"}'),

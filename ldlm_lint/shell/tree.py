@@ -56,6 +56,8 @@ _OPENERS = {
 MAX_DEPTH = 400
 MAX_SECONDS = 2.0
 """Processor seconds in which a script is parsed; one of a megabyte takes 0.1."""
+MAX_PIPES = 4000
+"""Pipes between the statements of a script. The parser takes their square of time at the end, where it reports no progress."""
 # A script is read for its own findings and again for what launches what, mostly soon after.
 _REMEMBERED = 128
 _DEEPENING = (b"(", b"{", b"[", b"`", b"if", b"do", b"case", b"&&", b"||", b"|", b"!", b"-", b"+", b"*", b"/", b"?", b"=")
@@ -83,11 +85,27 @@ def problem_of(data: bytes) -> str:
 
 @functools.lru_cache(_REMEMBERED)
 def _parsed(data: bytes) -> tuple[Node | None, str]:
+    if _pipes_in_a_row(data) > MAX_PIPES:
+        return None, f"holds more than {MAX_PIPES} pipes in a row"
     root = _parsed_in_time(data)
     if root is None:
         return None, f"gave up after {MAX_SECONDS:g} s in which its parser found no way out of errors"
     # Asking for the parents of nodes that are so deep would take for ever.
     return (None, f"nested more than {MAX_DEPTH} levels deep") if _is_too_deep(data, root) else (root, "")
+
+
+def _pipes_in_a_row(data: bytes) -> int:
+    """The most pipes in lines of which each goes on in the next, or that are comments between such; at least so many."""
+    if data.count(b"|") <= MAX_PIPES:
+        return 0
+    most = count = 0
+    for line in data.split(b"\n"):
+        text = line.strip()
+        if text and not text.startswith(b"#"):
+            count += text.count(b"|")
+            most = max(most, count)
+            count = count if text.endswith((b"|", b"\\")) else 0
+    return most
 
 
 def _parsed_in_time(data: bytes) -> Node | None:

@@ -105,10 +105,10 @@ class Block(NamedTuple):
         for setting in self.heartbeats:
             if setting in self.excessive or not setting.values:
                 continue
-            watches = {one: self._watched(one) for one in self.monitoring if _together(setting, one)}
-            waits = {one: self._unblocked(one, removals.get(one)) for one in self.blocking if _together(setting, one)}
-            causes = watches or ({} if self.view.older_than(_NO_WATCHDOG) else waits)
-            for cause, fix in list(causes.items())[:1]:
+            watching = next((one for one in self.monitoring if _together(setting, one)), None)
+            waiting = None if self.view.older_than(_NO_WATCHDOG) else next((one for one in self.blocking if _together(setting, one)), None)
+            if (cause := watching or waiting) is not None:
+                fix = self._watched(cause) if watching else self._unblocked(cause, removals.get(cause))
                 # Whoever hides this finding must not lose the fix of the others: it adds nothing of its own.
                 own = fix._replace(whole=False) if fix else None
                 related = (Related(cause.span, "this keeps the heartbeat from counting"),)

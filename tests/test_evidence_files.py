@@ -7,6 +7,7 @@ import io
 import json
 import os
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import jsonschema
@@ -80,6 +81,13 @@ def test_what_is_written_is_what_the_schema_says_and_what_is_read(tmp_path):
     path = files.write(WHOLE, tmp_path)
     valid(json.loads(path.read_text()), "evidence")
     assert files.read(tmp_path) == [WHOLE]
+
+
+def test_evidence_is_read_in_the_order_of_run_and_rank(tmp_path: Path) -> None:
+    for pid, (run_id, rank, second) in enumerate([("a", 1, 3), ("a", 0, 4), ("b", 0, 1), ("c", 0, 3)]):
+        run = replace(WHOLE.run, run_id=run_id, rank=rank, pid=pid, started=f"2026-01-01T00:00:0{second}")
+        files.write(replace(WHOLE, run=run), tmp_path)
+    assert [(one.run.run_id, one.run.rank) for one in files.read(tmp_path)] == [("b", 0), ("a", 0), ("a", 1), ("c", 0)]
 
 
 def test_the_schemas_agree_on_what_they_share():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from ldlm_lint.evidence.model import Evidence, EvidenceError, from_json, to_json
@@ -39,7 +39,7 @@ def read(place: Path) -> list[Evidence]:
 
     Raises EvidenceError, naming the file, for what is missing, too large or not evidence.
     """
-    return _in_order(_read(path) for path in _paths(place))
+    return _in_order([_read(path) for path in _paths(place)])
 
 
 def gather(places: Iterable[Path]) -> tuple[list[Evidence], list[str]]:
@@ -67,8 +67,12 @@ def _paths(place: Path) -> list[Path]:
     return paths
 
 
-def _in_order(evidence: Iterable[Evidence]) -> list[Evidence]:
-    return sorted(evidence, key=lambda one: (one.run.started, one.run.run_id, one.run.rank, one.run.pid))
+def _in_order(evidence: Collection[Evidence]) -> list[Evidence]:
+    """The runs by their beginning, the ranks of each in order: rank 1 may have begun a second before rank 0."""
+    begun: dict[str, str] = {}
+    for one in evidence:
+        begun[one.run.run_id] = min(one.run.started, begun.get(one.run.run_id, one.run.started))
+    return sorted(evidence, key=lambda one: (begun[one.run.run_id], one.run.run_id, one.run.rank, one.run.pid))
 
 
 def _read(path: Path) -> Evidence:

@@ -1,28 +1,11 @@
-"""Following a loader from where it is made to the loops over it: is one repeated, does one train?"""
+"""Following a loader inside of a file from where it is made to the loops over it: is one repeated, does one train?"""
 
 from __future__ import annotations
 
 import textwrap
 
 import pytest
-from snippets import ask_about_call
-
-IMPORT = "from torch.utils.data import DataLoader\n"
-MAKE = IMPORT + "def make(data):\n    return DataLoader(data, num_workers=4)\n"
-STEP = "def train_one_epoch(loader):\n    for batch in loader:\n        step(batch).backward()\n"
-
-REITERATED, TRAINS = "loader-is-reiterated", "loader-feeds-training"
-
-
-def epochs(over: str, count: str = "range(9)") -> str:
-    """Epochs of training over an expression."""
-    return f"for epoch in {count}:\n    for batch in {over}:\n        step(batch).backward()\n"
-
-
-def answers(files: dict[str, str] | str, at: str | None = None) -> tuple[bool, bool]:
-    """Whether the first DataLoader of the file ``at`` is iterated again and again, and whether it feeds a training."""
-    files = {"train.py": IMPORT + textwrap.dedent(files)} if isinstance(files, str) else files
-    return tuple(ask_about_call(question, files, "DataLoader", at).holds for question in (REITERATED, TRAINS))
+from loader_programs import IMPORT, STEP, answers, epochs
 
 
 @pytest.mark.parametrize(
@@ -266,173 +249,6 @@ def test_evaluation_again_and_again_is_no_training() -> None:
     assert answers("l = DataLoader(x)\nfor e in y:\n    total = [check(b) for b in l]\n") == (True, False)
 
 
-FACTORIES = [
-    pytest.param({"data.py": MAKE, "train.py": "from data import make\nl = make(x)\n" + epochs("l")}, id="from"),
-    pytest.param({"data.py": MAKE, "train.py": "import data\nl = data.make(x)\n" + epochs("l")}, id="import"),
-    pytest.param({"data.py": MAKE, "train.py": "from data import make as m\nl = m(x)\n" + epochs("l")}, id="renamed"),
-    pytest.param({"data.py": MAKE, "train.py": "import data as d\nl = d.make(x)\n" + epochs("l")}, id="module-renamed"),
-    pytest.param({"p/data.py": MAKE, "p/train.py": "from .data import make\nl = "
-    "make(x)\n" + epochs("l")}, id="relative"),
-    pytest.param({"p/data.py": MAKE, "p/train.py": "from . import data\nl = "
-    "data.make(x)\n" + epochs("l")}, id="package"),
-    pytest.param({"p/data.py": MAKE, "p/q/train.py": "from .. import data\nl = "
-    "data.make(x)\n" + epochs("l")}, id="parent"),
-    pytest.param({"p/data.py": MAKE, "p/q/train.py": "from ..data import make\nl = "
-    "make(x)\n" + epochs("l")}, id="in-parent"),
-    pytest.param({"scripts/data.py": MAKE, "scripts/train.py": "from data import make\nl = "
-    "make(x)\n" + epochs("l")}, id="sibling"),
-    pytest.param({"lib/data.py": MAKE, "train.py": "import sys\nsys.path.append('lib')\nfrom data import make\nl = "
-    "make(x)\n" + epochs("l")}, id="search-path"),
-    pytest.param({"src/p/data.py": MAKE, "train.py": "from p.data import make\nl = "
-    "make(x)\n" + epochs("l")}, id="src-layout"),
-    pytest.param(
-        {"p/data.py": MAKE, "p/__init__.py": "from .data import make", "train.py": "from p import make\nl = "
-        "make(x)\n" + epochs("l")},
-        id="re-export",
-    ),
-    pytest.param(
-        {"p/data.py": MAKE, "p/__init__.py": "from .data import *", "train.py": "from p import make\nl = "
-        "make(x)\n" + epochs("l")},
-        id="star-re-export",
-    ),
-    pytest.param(
-        {"p/data.py": MAKE, "p/__init__.py": "from .data import make", "p/train.py": "from . import make\nl = "
-        "make(x)\n" + epochs("l")},
-        id="re-export-inside",
-    ),
-    pytest.param({"data.py": "import train\n" + MAKE, "train.py": "import data\nl = "
-    "data.make(x)\n" + epochs("l")}, id="circle"),
-    pytest.param(
-        {"data.py": MAKE, "loop.py": STEP, "train.py": "import data, loop\nl = data.make(x)\nfor e in y: "
-        "loop.train_one_epoch(l)"},
-        id="loop-in-a-third-file",
-    ),
-    pytest.param(
-        {
-            "data.py": IMPORT + "def make():\n    t = DataLoader(x)\n    return t, other()\n",
-            "train.py": "from data import make\nt, v = make()\n" + epochs("t"),
-        },
-        id="tuple",
-    ),
-    pytest.param(
-        {"data.py": IMPORT + "def make(): return DataLoader(x), 1\n", "train.py": "from data import make\nt = "
-        "make()[0]\n" + epochs("t")},
-        id="position",
-    ),
-    pytest.param(
-        {
-            "data.py": IMPORT + "def make():\n    d = {}\n    d['train'] = DataLoader(x)\n    return d\n",
-            "train.py": "from data import make\nd = make()\n" + epochs("d['train']"),
-        },
-        id="dictionary",
-    ),
-    pytest.param(
-        {
-            "data.py": IMPORT + "class Data:\n    def __init__(self): self.train = DataLoader(x)\n",
-            "train.py": "from data import Data\nd = Data()\n" + epochs("d.train"),
-        },
-        id="attribute",
-    ),
-    pytest.param(
-        {
-            "data.py": IMPORT + "class Data:\n    def loader(self): return DataLoader(x)\n",
-            "train.py": "from data import Data\nl = Data().loader()\n" + epochs("l"),
-        },
-        id="method",
-    ),
-    pytest.param(
-        {
-            "data.py": MAKE,
-            "trainer.py": "class T:\n    def __init__(self, *, loader): self.loader = loader\n    def fit(self):\n"
-            + textwrap.indent(epochs("self.loader"), "        "),
-            "train.py": "from data import make\nfrom trainer import T\nT(loader=make(x)).fit()",
-        },
-        id="constructor",
-    ),
-    pytest.param(
-        {"data.py": MAKE, "u.py": "def cycle(l):\n    while True:\n        for b in l: yield b\n",
-         "train.py": "from data import make\nfrom u import cycle\nl = cycle(make(x))\nfor s in y:\n    "
-         "step(next(l)).backward()"},
-        id="generator-of-another-file",
-    ),
-    pytest.param(
-        {"data/data.py": IMPORT + "from data.wraps import cycle\ndef make(x): return cycle(DataLoader(x))\n",
-         "data/wraps.py": "def cycle(l):\n    while True:\n        for b in l: yield b\n",
-         "train.py": "from data.data import make\nl = make(x)\nfor s in y:\n    step(next(l)).backward()"},
-        id="folder-with-a-module-of-its-name",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("files", FACTORIES)
-def test_loader_made_in_another_file(files: dict[str, str]) -> None:
-    assert answers(files) == (True, True)
-
-
-@pytest.mark.parametrize(
-    "files, expected",
-    [
-        pytest.param(
-            {"data.py": MAKE, "train.py": "from other import make\nl = make(x)\n" + epochs("l")},
-            (False, False),
-            id="elsewhere",
-        ),
-        pytest.param(
-            {"data.py": MAKE, "train.py": "from data import make\ndef make(x): ...\nl = make(x)\n" + epochs("l")},
-            (False, False),
-            id="own",
-        ),
-        pytest.param(
-            {
-                "a/data.py": MAKE,
-                "b/data.py": "def make(x): ...\n",
-                "b/train.py": "from data import make\nl = make(x)\n" + epochs("l"),
-            },
-            (False, False),
-            id="file-of-the-same-name",
-        ),
-        pytest.param(
-            {"data.py": MAKE, "train.py": "from data import make\nl = make(x)\nfor b in l: step(b).backward()"},
-            (False, True),
-            id="once",
-        ),
-        pytest.param(
-            {"data.py": MAKE, "train.py": "from data import make\n" + epochs("make(x)")},
-            (False, True),
-            id="made-in-each-epoch",
-        ),
-        pytest.param(
-            {
-                "data.py": IMPORT + "def make(): return DataLoader(x), other()\n",
-                "train.py": "from data import make\nt, v = make()\n" + epochs("v"),
-            },
-            (False, False),
-            id="another-element",
-        ),
-        pytest.param(
-            {
-                "data.py": IMPORT + "class Data:\n    def __init__(self): self.train = DataLoader(x)\n",
-                "train.py": "from other import Data\nd = Data()\n" + epochs("d.train"),
-            },
-            (False, False),
-            id="attribute-of-another-class",
-        ),
-        pytest.param(
-            {
-                "train.py": IMPORT + "import loops\nthing.run(DataLoader(x))",
-                "loops.py": "".join(
-                    f"class C{n}:\n    def run(self, l):\n" + textwrap.indent(epochs("l"), "        ") for n in range(4)
-                ),
-            },
-            (False, False),
-            id="method-of-many-classes",
-        ),
-    ],
-)
-def test_other_values_in_other_files(files: dict[str, str], expected: tuple[bool, bool]) -> None:
-    assert answers(files) == expected
-
-
 @pytest.mark.parametrize(
     "method, trains",
     [("train_dataloader", True), ("val_dataloader", False)],
@@ -447,15 +263,6 @@ def test_lightning_hooks(method: str, trains: bool, package: str) -> None:
 @pytest.mark.parametrize("path", ["tests/data.py", "test_data.py", "conftest.py"])
 def test_tests_are_silent(path: str) -> None:
     assert answers({path: IMPORT + "l = DataLoader(x)\n" + epochs("l")}) == (False, False)
-
-
-def test_the_loop_is_shown() -> None:
-    files = {"data.py": MAKE, "train.py": "from data import make\nl = make(x)\n" + epochs("l")}
-    verdict = ask_about_call(REITERATED, files, "DataLoader")
-    assert verdict.args == (("where", "train.py:4"),)
-    (related,) = verdict.related
-    text = files["train.py"]
-    assert text[related.span.start : related.span.end] == "for batch in l:"
 
 
 def test_a_circle_of_values_ends() -> None:

@@ -27,7 +27,7 @@ LONG, STEEP = 1.5, 2.8
 TOKENS = {
     "py": [
         *["(", ")", "[", "{", "{a: ", "f(", "a.", "a.b()", "x, ", "'", '"', '"""', "\\", "not ", "lambda: ", "x if y else ", "{x}", "%s"],
-        *["#", "# a b\n", " ", "\n", "\\\n", "\r", "\f", "a", "0", "_", "é", "@a\n", "if x:\n", "try: pass\nexcept: pass\n", "x = 1\n"],
+        *["#", "# a b\n", " ", "\n", "\\\n", "\r", "\f", "a", "0", "_", "é", "@a\n", "if x:\n", "try: x()\nexcept E: y()\n", "x = 1\n"],
         *["x = x + 1\n", "self.x = self.x\n", "args.x = 1\n", "x.item()\n", "loss.backward()\n", "model.eval()\n", "torch.save(x, y)\n"],
         *["from a import b\n", "def f(): pass\n", "class A: pass\n", "with a: pass\n", "if step % 10 == 0: x()\n", "# ldlm-lint: ignore\n"],
     ],

@@ -20,8 +20,8 @@ Progress = Callable[[int, int], object]
 """Told of each file that is done: how many are, of how many."""
 _FEW = 100
 """Files that are too few for another process, whatever they hold."""
-STRAIGHT = 16
-"""Files that are too few to ask the project ahead: what an answer rests on, the whole project, costs more than looking at them."""
+MOST_UNASKED = 16
+"""So many files are linted without asking the project ahead: an answer rests on all of it, and costs more than looking at them."""
 _PASSING = frozenset({linter.INTERNAL_ERROR.symbol, linter.UNREADABLE_FILE.symbol})
 """What another run may judge otherwise although the file is the same: it had more memory, time or rights."""
 
@@ -87,7 +87,7 @@ def _linted(
 ) -> Iterator[tuple[Path, Kind, FileResult]]:
     count = jobs if jobs == 1 else _count(jobs, files)
     if count == 1:
-        holds = projects.may_hold if len(files) > STRAIGHT else None
+        holds = projects.may_hold if len(files) > MOST_UNASKED else None
         for path, kind in files:
             yield path, kind, lint_file(path, kind, config, overlay, {}, holds)
         return

@@ -33,7 +33,7 @@ _CACHE = tempfile.TemporaryDirectory(prefix="ldlm-lint-tests-")
 os.environ["LDLM_LINT_CACHE_DIR"] = os.path.join(_CACHE.name, "cache")
 
 # The few files of a test stand for those of a large project, which is asked ahead.
-batch.STRAIGHT = 0
+batch.MOST_UNASKED = 0
 
 NOTHING_IS_SKIPPED = bool(os.environ.get("LDLM_LINT_ALL"))
 

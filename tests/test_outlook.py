@@ -161,7 +161,7 @@ def test_for_few_files_the_project_is_not_asked_ahead(
     (project / "train.py").write_text(CALLS)
     expected = check(project).findings
     seen: list[object] = []
-    monkeypatch.setattr(batch, "STRAIGHT", straight)
+    monkeypatch.setattr(batch, "MOST_UNASKED", straight)
     plain = Projects.may_hold
     monkeypatch.setattr(Projects, "may_hold", lambda self, *asked: seen.append(asked) or plain(self, *asked))
     assert check(project).findings == expected

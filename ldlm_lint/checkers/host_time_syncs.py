@@ -11,11 +11,12 @@ from astroid import nodes
 
 from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
-from ldlm_lint.checkers.host_time_options import is_never_chosen, is_off_by_default
+from ldlm_lint.checkers.host_time_options import is_never_chosen
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
 from ldlm_lint.python.names import last_name, qualified, scope_of
+from ldlm_lint.python.off_by_default import is_off_by_default
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.rarity import in_evaluation, is_rare
 from ldlm_lint.python.walks import nodes_of

@@ -6,7 +6,7 @@ import re
 
 from ldlm_lint.configs.document import Document, Entry
 from ldlm_lint.patterns import lazily
-from ldlm_lint.rules.roles import speaks_of_debugging
+from ldlm_lint.rules.roles import measures_collectives, speaks_of_debugging
 
 # Near the end of the path: a checkout may lie below a folder of any name.
 _CI_PATH = lazily(
@@ -15,11 +15,6 @@ _CI_PATH = lazily(
     re.I,
 )
 _EDITORS = lazily(r"(?:^|/)\.vscode/|(?:^|/)(?:launch|devcontainer|tasks)\.json$")
-# The programs of NVIDIA's nccl-tests, whose output is the point of running them.
-_MEASURES = lazily(
-    r"(?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|sendrecv|reduce|gather|scatter)_perf\b|nccl-?tests?\b",
-    re.I,
-)
 # Servers of models: their machines are often small ones, without the fabric of a training cluster.
 _SERVING_IMAGE = lazily(
     r"(?:.*/)?(?:vllm-openai|sglang|text-generation-inference|tritonserver|ollama|lmdeploy)(?:[:@].*)?"
@@ -112,8 +107,8 @@ class Roles:
             return False
         if name in ("name", "image", "generateName"):
             return _speaks(found.text)
-        return _MEASURES.search(self._text(path, name, number)) is not None
+        return measures_collectives(self._text(path, name, number))
 
 
 def _speaks(text: str) -> bool:
-    return speaks_of_debugging(text) or _MEASURES.search(text) is not None
+    return speaks_of_debugging(text) or measures_collectives(text)

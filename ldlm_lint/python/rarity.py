@@ -18,6 +18,7 @@ _CACHE = "_ldlm_rare"
 _OWNERS = {nodes.FunctionDef, nodes.AsyncFunctionDef, nodes.ClassDef, nodes.Module}
 _EVALUATES = "_ldlm_evaluates"
 _LEFT, _SEEN = "_ldlm_left", "_ldlm_not_left"
+_PREDICTING = {"no_grad", "inference_mode"}
 _CHOOSING = {
     *(nodes.ExceptHandler, nodes.Raise, nodes.Assert, nodes.If, nodes.IfExp, nodes.BoolOp, nodes.For, nodes.AsyncFor),
 }
@@ -53,7 +54,8 @@ def _is_rare_statement(statement: nodes.NodeNG) -> bool:
 def in_evaluation(node: nodes.NodeNG) -> bool:
     """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves.
 
-    A class that opens a runtime which only predicts does so, too.
+    A class that opens a runtime which only predicts does so, too, and a ``forward`` that is decorated to record no
+    gradients: no step is known to call it.
     """
     while node.__class__ not in _OWNERS:
         node = node.parent
@@ -63,9 +65,15 @@ def in_evaluation(node: nodes.NodeNG) -> bool:
     if known is None:
         is_class = isinstance(node, nodes.ClassDef)
         named = (EVALUATOR if is_class else EVALUATION).search(node.name) is not None
-        known = named or (is_class and _opens_a_runtime(node)) or in_evaluation(node.parent)
+        known = named or (_opens_a_runtime(node) if is_class else _only_predicts(node)) or in_evaluation(node.parent)
         node.__dict__[_EVALUATES] = known
     return known
+
+
+def _only_predicts(function: nodes.FunctionDef) -> bool:
+    if function.name != "forward" or function.decorators is None:
+        return False
+    return any(last_name(one.func if isinstance(one, nodes.Call) else one) in _PREDICTING for one in function.decorators.nodes)
 
 
 def _opens_a_runtime(owner: nodes.ClassDef) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.python.guards import block_of
+from ldlm_lint.python.off_by_default import is_off_by_default
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.rarity import is_rare
 
@@ -81,4 +82,4 @@ def _plain_statement(node: nodes.NodeNG) -> nodes.NodeNG | None:
 def _found(node: nodes.NodeNG) -> Site:
     loops = tuple(loops_around(node))
     lines = tuple(loop.lineno or 0 for loop in loops)
-    return Site(scope_name(function_of(node)), loops, lines, is_rare(node))
+    return Site(scope_name(function_of(node)), loops, lines, is_rare(node) or is_off_by_default(node))

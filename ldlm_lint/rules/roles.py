@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
@@ -18,6 +19,11 @@ _DIAGNOSTIC = frozenset(
 )
 # Names of variables and of a command that hold such a word whatever they are used for.
 _NOT_A_WORD = lazily(r"(?<!\w)\w*(?:NCCL|TORCH_DISTRIBUTED)_DEBUG\w*|\btest\s+(?=[-!\"$])")
+# The programs of NVIDIA's nccl-tests, whose output is the point of running them.
+_MEASURES = lazily(
+    r"(?:all_reduce|all_gather|reduce_scatter|alltoall|broadcast|sendrecv|reduce|gather|scatter)_perf\b|nccl-?tests?\b",
+    re.I,
+)
 _PROBING = frozenset({"pytest", "unittest"})
 _REACH = 8
 
@@ -25,6 +31,11 @@ _REACH = 8
 def speaks_of_debugging(text: str) -> bool:
     """Whether a name or a condition holds a word about debugging, testing or measuring."""
     return not _DIAGNOSTIC.isdisjoint(word.lower() for word in _WORD.findall(_NOT_A_WORD.sub("", text)))
+
+
+def measures_collectives(text: str) -> bool:
+    """Whether a text runs or names nccl-tests."""
+    return _MEASURES.search(text) is not None
 
 
 def is_diagnostic(path: str, entries: Iterable[str]) -> bool:

@@ -8,7 +8,7 @@ import re
 from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import Scene
-from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.rules.roles import is_diagnostic, measures_collectives
 from ldlm_lint.shell.launch_entries import entry_of, is_distributed
 from ldlm_lint.shell.script import Launch, Script
 from ldlm_lint.source import Source
@@ -30,13 +30,14 @@ def scene_of(source: Source, script: Script) -> Scene:
     """The scene that the environment rules look at."""
     entries = tuple(entry for launch in script.launches if (entry := entry_of(launch)))
     code = COMMENT.sub(b"", source.data)
+    text = code.decode(errors="replace")
     return Scene(
-        diagnostic=is_diagnostic(source.path, entries),
+        diagnostic=is_diagnostic(source.path, entries) or (not entries and measures_collectives(text)),
         launchers=tuple(_launcher(launch) for launch in script.launches),
         entries=entries,
         several=any(_starts_several(source, launch) for launch in script.launches),
         unset=frozenset(script.unset),
-        text=code.decode(errors="replace"),
+        text=text,
         lists_environment=any(not (one[0].startswith(b"set") and one["options"]) for one in _LISTS.finditer(code)),
     )
 

@@ -7,21 +7,27 @@ from ldlm_lint.project.datasets import Load
 from ldlm_lint.project.loaders import Site
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial, setting_feeds_workers
+from ldlm_lint.rules.roles import is_diagnostic
 
 
 def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
-    if context.project.is_test(finding.span.path) or is_tutorial(context.project, finding.span.path):
+    if _is_no_training(context, finding.span.path):
         return Verdict(False)
     site = context.tracer.second_pass(finding.span.path, position)
     return _at_site(context, finding, site, "it is iterated here, again and again")
 
 
 def _loader_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
-    if context.project.is_test(finding.span.path) or is_tutorial(context.project, finding.span.path):
+    if _is_no_training(context, finding.span.path):
         return Verdict(False)
     sites = context.tracer.sites(finding.span.path, position)
     site = next((one for one in sites if not context.project.is_test(one.path) and context.tracer.trains(one)), None)
     return _at_site(context, finding, site, "this loop trains on it")
+
+
+def _is_no_training(context: Context, path: str) -> bool:
+    """A test, a tutorial or a file that measures loaders, by its name."""
+    return context.project.is_test(path) or is_tutorial(context.project, path) or is_diagnostic(path, ())
 
 
 def _dataset_works_per_item(context: Context, finding: Finding, position: str) -> Verdict:

@@ -37,11 +37,12 @@ def decide_all(results: Sequence[FileResult], config: Config, projects: Projects
 def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
     """A finding as the project decides it, or what became of the asking."""
     from ldlm_lint.project import decide
+    from ldlm_lint.project.texts import ChangedError
 
     try:
         with clock.running(len(context.project.files) + len(context.project.others)):
             return decide(finding, context)
-    except OverBudgetError as error:
+    except (ChangedError, OverBudgetError) as error:
         return failed(finding.span, f"{finding.rule}: {error}")
     except Exception as error:
         return internal_error(finding.span, error, finding.rule)

@@ -28,14 +28,14 @@ _GAVE_UP = "gave up"
 class Decision(NamedTuple):
     """The files that were linted, what kept others from it, and the findings that the project confirms.
 
-    ``unseen`` and ``excluded`` are counts of the report. ``launches`` are the only scripts that launch a file with a
+    ``unseen`` and ``excluded`` are those of the report. ``launches`` are the only scripts that launch a file with a
     finding, by the file, ``scopes`` the functions and classes of such files where they are known.
     """
 
     files: tuple[tuple[Path, Kind], ...]
     problems: tuple[Problem, ...]
     findings: tuple[Finding, ...]
-    unseen: int
+    unseen: tuple[tuple[str, int], ...]
     excluded: int
     launches: tuple[tuple[str, str], ...]
     scopes: tuple[tuple[str, tuple[Scope, ...]], ...]
@@ -94,7 +94,7 @@ def _decided(
         files=found.files,
         problems=found.problems,
         findings=findings,
-        unseen=sum(result.unseen for result in results),
+        unseen=tuple((result.path, line) for result in results for line in result.unseen),
         excluded=found.excluded,
         launches=launches,
         scopes=tuple((one.path, one.scopes) for one in results if one.scopes is not None and one.path in found_in),

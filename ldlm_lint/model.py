@@ -282,7 +282,7 @@ RuledOut = tuple[str, tuple[str, ...]]
 class FileResult(NamedTuple):
     """What one file yields; a pure function of its bytes, the version and the configuration.
 
-    ``unseen`` counts the stretches of a script that the parsers could not read; ``flow`` is where values go inside a
+    ``unseen`` are the lines where a script has something that the parsers could not read; ``flow`` is where values go inside a
     Python file, for the project pass, where the file was parsed anyway and may matter to it; ``scopes`` are those of a
     Python file with findings as `ldlm_lint.scopes.scopes` tells them, None where nobody has looked. ``ruled_out`` are
     rules that the file was not looked at for, because of what the rest of the project says of some functions of it.
@@ -290,7 +290,7 @@ class FileResult(NamedTuple):
 
     path: str
     findings: tuple[Finding, ...] = ()
-    unseen: int = 0
+    unseen: tuple[int, ...] = ()
     flow: ModuleFlow | None = None
     scopes: tuple[Scope, ...] | None = None
     ruled_out: tuple[RuledOut, ...] = ()
@@ -314,7 +314,7 @@ class Report:
     """What every formatter receives: decided, selected and sorted findings, and the counts of the summary.
 
     ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
-    knows, ``unchanged`` those on lines that did not change; ``stale`` are the baseline's defects that are gone, with
+    knows, ``unchanged`` those on lines that did not change; ``unseen`` are the files and lines that were not understood; ``stale`` are the baseline's defects that are gone, with
     how many of each. ``evidence`` is what became of the judgements of probes, None where none were given.
     ``launches`` are the scripts that are known to launch a file, by its path.
     """
@@ -323,7 +323,7 @@ class Report:
     problems: tuple[Problem, ...] = ()
     files: int = 0
     suppressed: int = 0
-    unseen: int = 0
+    unseen: tuple[tuple[str, int], ...] = ()
     excluded: int = 0
     requested: int = 0
     sources: Mapping[str, Source] = field(default_factory=dict)

@@ -107,7 +107,7 @@ def sample() -> Report:
         problems=(Problem("/p/gone.py", 1, "no such file or directory"),),
         files=3,
         suppressed=1,
-        unseen=2,
+        unseen=(("/p/run.sh", 7), ("/p/run.sh", 9)),
         excluded=1,
         requested=4,
         sources={source.path: source for source in (SCRIPT, MODULE)},
@@ -173,6 +173,7 @@ note: not applied by --fix: it depends
 Found 4 findings (1 error, 2 warnings, 1 refactor).
 [*] 1 fixable with --fix, 2 more with --fix --unsafe-fixes.
 3 files read, 1 finding suppressed, 2 stretches of scripts and configurations not understood, 1 named path excluded, 1 problem.
+Not understood: run.sh:7, run.sh:9.
 Why it matters and when not to follow: ldlm-lint explain no-workers
 """
 
@@ -396,6 +397,7 @@ def test_json_values() -> None:
         "baselined": 0,
         "unchanged": 0,
         "unseen": 2,
+        "unseen_places": [{"path": "run.sh", "line": 7}, {"path": "run.sh", "line": 9}],
         "excluded": 1,
         "stale": [],
     }

@@ -31,6 +31,7 @@ from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.edits import apply_edits
 from ldlm_lint.checkers import optimizer
 from ldlm_lint.model import Applicability, Edit, Report, Span
+from ldlm_lint.project.texts import ChangedError
 from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.source import Kind
@@ -236,6 +237,19 @@ def test_a_rule_that_raises_is_reported_and_the_others_go_on(host, failing_rule)
 def test_a_rule_that_raises_is_a_problem_of_the_run(failing_rule):
     problems = lint(failing_rule).problems
     assert [(Path(one.path).name, one.line) for one in problems] == [("train.py", 7)]
+
+
+def test_a_file_that_changes_while_it_is_checked_is_named_without_a_trace(
+    failing_rule: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decide(*_: object) -> None:
+        raise ChangedError("model.py")
+
+    monkeypatch.setattr(optimizer, "_few_tensors", lambda _: False)
+    monkeypatch.setattr("ldlm_lint.project.decide", decide)
+    found = {one.text for one in seen_by_engine(failing_rule, lint(failing_rule)) if one.rule == "ldlm-internal-error"}
+    assert found
+    assert all("model.py has changed while it was checked; run again)" in one and "ChangedError" not in one for one in found)
 
 
 def test_an_outline_shows_what_a_fix_did_outside_of_its_edits():

@@ -28,11 +28,11 @@ def lint(source: Source, options: Mapping[str, object]) -> FileResult:
     except DataError:
         return FileResult(source.path)
     except ChartError:
-        return FileResult(source.path, unseen=1)
+        return FileResult(source.path, unseen=(1,))
     except DocumentError as error:
         if lies_with_pipelines(source.path):
             # The service that runs it says so at once, and no training reads it.
-            return FileResult(source.path, unseen=1)
+            return FileResult(source.path, unseen=(error.line,))
         return FileResult(source.path, (_unparsable(source, error),))
     return FileResult(source.path, tuple(findings))
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.known_callers import known_callers
 from ldlm_lint.python.defaults import parameter_default
@@ -13,6 +14,8 @@ from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
+
+_OWNER = lazily(rb"([A-Za-z_]\w*)[ \t]*\.")
 
 
 class Receiver(NamedTuple):
@@ -25,11 +28,22 @@ class Receiver(NamedTuple):
 
 def is_never_given(calls: Calls, path: str, call: CallSite) -> bool:
     """Whether a call is one of a parameter's methods, and every caller of the function leaves the parameter at None."""
+    function = calls.function(path, call.scope)
+    if function is None or _owner(calls.project.data(path), call.position) not in (None, *function.params):
+        return False
     receiver = calls.project.trees.glance(path, lambda module, _: _receiver(module, call.position))
     if receiver is None:
         return False
     callers = known_callers(calls, path, receiver.function)
     return bool(callers) and not any(_is_given(calls, receiver, *one) for one in callers)
+
+
+def _owner(data: bytes, position: str) -> str | None:
+    """The name before the first dot of a call, as its text shows it; None where that begins with anything else."""
+    line, column = map(int, position.split(":"))
+    rows = data.split(b"\n", line)
+    found = _OWNER.match(rows[line - 1], column) if line <= len(rows) else None
+    return found[1].decode() if found else None
 
 
 def _is_given(calls: Calls, receiver: Receiver, path: str, call: CallSite) -> bool | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ldlm_lint.model import Applicability, Report, Severity
-from ldlm_lint.report.common import fixable, severities, verdicts
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.common import fixable, severities, shown_path, verdicts
 from ldlm_lint.report.view import View
 
 FIXABLE = "[*]"
+_NAMED = 3
 
 
 def lines(view: View) -> Iterator[str]:
@@ -21,6 +24,8 @@ def lines(view: View) -> Iterator[str]:
     if hint:
         yield f"{FIXABLE} {hint}"
     yield ", ".join(_counts(report)) + "."
+    if report.unseen:
+        yield f"Not understood: {_places(report.unseen, view.base)}."
     gone = sum(times for _, times in report.stale)
     if gone:
         yield f"{count(gone, 'known finding')} of the baseline gone, see ldlm-lint baseline --update"
@@ -62,7 +67,7 @@ def _counts(report: Report) -> Iterator[str]:
     if report.unchanged:
         yield f"{count(report.unchanged, 'finding')} on unchanged lines"
     if report.unseen:
-        yield f"{count(report.unseen, 'stretch', 'stretches')} of scripts and configurations not understood"
+        yield f"{count(len(report.unseen), 'stretch', 'stretches')} of scripts and configurations not understood"
     if report.excluded:
         yield f"{count(report.excluded, 'named path')} excluded"
     if report.problems:
@@ -71,6 +76,12 @@ def _counts(report: Report) -> Iterator[str]:
         settled = {word: number for word, number in verdicts(report).items() if number}
         listed = ", ".join(f"{number} {word}" for word, number in settled.items()) or "no verdict on them"
         yield f"probe: {listed}"
+
+
+def _places(unseen: Sequence[tuple[str, int]], base: Path) -> str:
+    """The first places, and how many more there are."""
+    named = ", ".join(f"{clean(shown_path(path, base))}:{line}" for path, line in unseen[:_NAMED])
+    return f"{named} and {len(unseen) - _NAMED} more" if len(unseen) > _NAMED else named
 
 
 def count(number: int, one: str, many: str = "") -> str:

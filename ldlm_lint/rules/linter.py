@@ -28,7 +28,7 @@ def _rule(code: str, symbol: str, message: str, summary: str, rationale: str, co
 INTERNAL_ERROR = _rule(
     "E6801",
     "ldlm-internal-error",
-    "ldlm-lint failed here (%(error)s); the other rules and files went on, please report this",
+    "ldlm-lint failed here (%(error)s); the other rules and files went on; please report it if it happens again",
     "A rule of ldlm-lint raised an exception.",
     "The rule's findings for this file are missing; every other rule and file is complete.",
     "The run ends with exit code 3, so that a gate does not pass on half an answer.",

@@ -20,7 +20,7 @@ def scan(source: Source, outside: Outside | None = None) -> Script:
     """Everything that the rules need of a script, for any bytes whatever.
 
     Values of variables are resolved where the script leaves one possibility; a stretch that neither parser can
-    read is counted in ``unseen``, never an error. ``outside`` tells of the variables that others set.
+    read has its line in ``unseen``, and is never an error. ``outside`` tells of the variables that others set.
     """
     return _scan(source, outside) if outside is not None else _scanned(source.path, source.data, source.kind, source.segments)
 
@@ -42,7 +42,7 @@ def _scan(source: Source, outside: Outside | None) -> Script:
         expansions=tuple(expansions.read(text, found)),
         launches=tuple(functions.through(text, launches, variables)),
         unset=tuple(text.of_node(name) for node in found["unset"] for name in tree.names(node)),
-        unseen=len(broken | unread),
+        unseen=tuple(row + 1 for row in sorted(broken | unread)),
         sources=tuple(_sources(text, found["command"])),
         variables=variables,
     )

@@ -106,7 +106,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """Everything the rules need of a script; ``unseen`` counts the stretches that no parser could read.
+    """Everything the rules need of a script; ``unseen`` are the lines of what no parser could read.
 
     ``sources`` are the files that it runs in its own shell, as they are written; ``variables`` tells what a variable may hold at a place.
     """
@@ -115,6 +115,6 @@ class Script:
     expansions: tuple[Expansion, ...] = ()
     launches: tuple[Launch, ...] = ()
     unset: tuple[str, ...] = ()
-    unseen: int = 0
+    unseen: tuple[int, ...] = ()
     sources: tuple[Word, ...] = ()
     variables: Variables = field(default_factory=Variables, compare=False, repr=False)

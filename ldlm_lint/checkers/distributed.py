@@ -47,6 +47,7 @@ _UNUSED_PARAMETERS = {
     "transformers.TrainingArguments": "ddp_find_unused_parameters",
     "transformers.Seq2SeqTrainingArguments": "ddp_find_unused_parameters",
 }
+_STATIC_GRAPH = {"find_unused_parameters": "static_graph", "ddp_find_unused_parameters": "ddp_static_graph"}
 _ROOMS = (
     *(accumulation, collectives, ddp, environment, environment_aliases, environment_allocator),
     *(environment_connections, environment_debugging, environment_error_handling, environment_order),
@@ -146,8 +147,12 @@ class DistributedChecker(LdlmChecker):
             self.report(FIND_UNUSED_PARAMETERS, strategy.node, fix=lambda source: _unused_fix(source, strategy))
 
     def _check_unused_parameters(self, node: nodes.Call, parameter: str) -> None:
-        argument = Arguments(node)[parameter]
+        arguments = Arguments(node)
+        argument, static = arguments[parameter], arguments[_STATIC_GRAPH[parameter]]
         if argument.state is not State.KNOWN or not argument.is_only(True):
+            return
+        # With a static graph DDP neither walks the graph nor keeps the first buckets: the flag does nothing.
+        if (static.node is not None or static.state is State.KNOWN) and not static.is_only(False):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
         self.report(FIND_UNUSED_PARAMETERS, place, fix=lambda source: _unused_fix(source, argument))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.gradients import computes_gradients, dotted, mode_of
+from ldlm_lint.python.gradients import computes_gradients, dotted, is_quiet, mode_of
 from ldlm_lint.python.names import scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
@@ -35,10 +35,18 @@ def switches(owner: nodes.NodeNG) -> list[tuple[nodes.Call, str, bool]]:
     known: list[tuple[nodes.Call, str, bool]] | None = owner.__dict__.get(_SWITCHES)
     if known is None:
         calls = (call for call in nodes_of(owner, nodes.Call) if mode_of(call) is not None)
-        own = [call for call in calls if function_of(call) is owner]
+        own = [call for call in calls if function_of(call) is owner and not _evaluates_a_set(call, owner)]
         known = [(call, root, mode_of(call) is True) for call in own for root in _receivers(call)]
         owner.__dict__[_SWITCHES] = known
     return known
+
+
+def _evaluates_a_set(call: nodes.Call, owner: nodes.NodeNG) -> bool:
+    """``self.eval()`` of a trainer whose own method goes through a loader without gradients: no switch of a module."""
+    if dotted(call.func.expr) != "self" or not isinstance(owner.parent, nodes.ClassDef):
+        return False
+    method = owner.parent.locals.get(call.func.attrname, [None])[-1]
+    return isinstance(method, nodes.FunctionDef) and any(map(is_quiet, nodes_of(method, nodes.With)))
 
 
 def _receivers(call: nodes.Call) -> Iterator[str]:

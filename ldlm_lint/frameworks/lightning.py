@@ -39,7 +39,7 @@ def trainer(section: Section) -> Iterator[Finding]:
 
 def strategy(section: Section, options: Mapping[str, object]) -> Iterator[Finding]:
     """The findings about the arguments of DDPStrategy or FSDPStrategy."""
-    if section.flag("find_unused_parameters") is True:
+    if section.flag("find_unused_parameters") is True and not section.on("static_graph"):
         yield _find_unused(section, section.settings["find_unused_parameters"], False)
     seconds, limit = _timeout(section), integer(options, COLLECTIVE_LIMIT)
     if seconds is not None and seconds > limit:

@@ -70,6 +70,8 @@ def _find_unused(section: Section) -> Iterator[Finding]:
         return
     setting = section.settings["ddp_find_unused_parameters"]
     yield from _meets_reentrant(section, setting)
+    if section.on("ddp_static_graph"):
+        return
     yield section.report(
         FIND_UNUSED_PARAMETERS,
         setting,

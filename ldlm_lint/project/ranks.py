@@ -10,11 +10,12 @@ from typing import NamedTuple
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.dispatch import other_methods
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.groups import may_join_group, names_trainer
 from ldlm_lint.project.training import BACKWARD, trainings_of
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.python.flow import CallSite
+from ldlm_lint.python.flow import SAVES, CallSite
 from ldlm_lint.python.guards import RANK
 
 _DEPTH = 8
@@ -136,10 +137,18 @@ class Ranks:
             return
         callers = list(self._calls.callers(path, scope, self._project.plain))
         for caller, call in callers:
-            if not self.guarded(caller, call):
+            if not self.guarded(caller, call) and not self._may_test_rank(caller, call, place):
                 yield from self._up((caller, call.scope), last or (caller, call), seen | {place})
         if (not callers and scope in _ENTRIES) or self._is_spawned(place):
             yield Way(place, last)
+
+    def _may_test_rank(self, path: str, call: CallSite, place: Place) -> bool:
+        """Whether a call may go to another class's method that saves on one rank: nobody can tell which class the ranks run."""
+        return any(
+            self.guarded(home, one) and (one.callee.name in SAVES or self._calls.saves(home, one.callee))
+            for home, scope in other_methods(self._calls, path, call, place)
+            for one in self._project.calls_in(home, scope)
+        )
 
     def _is_spawned(self, place: Place) -> bool:
         """Whether a function of a module is handed to something that starts processes with it."""

@@ -15,6 +15,7 @@ _MODEL = lazily(
 _NO_MODEL = lazily(
     r"(^|_)(fn|func|function|loss|criterion|metrics?|transforms?|tokenizer|name|cfg|config|path|args|get|load|save"
     r"|build|make|create|init|setup|wrap|prepare|update|set|count|print|freeze|export|log|masks?|inputs?|outputs?|kwargs"
+    r"|grads?|gradients?"
     # ``accelerator.unwrap_model(…)``, and what pydantic calls its methods.
     r"|unwrap|dump|json|schema|construct|rebuild)(_|$)"
 )

@@ -22,7 +22,7 @@ FIND_UNUSED_PARAMETERS = Rule(
     cost="One graph traversal and one extra all-reduce per step, and no bucket rebuild. No source gives a percentage, and one project "
     "that removed the flag measured no speed-up (KAIR#103).",
     exceptions="Some parameter gets no gradient in some step on some rank: branches on the mode, freezing after wrapping, mixtures of "
-    "experts, multi-task heads. Then the flag is right.",
+    "experts, multi-task heads. Then the flag is right. With `static_graph=True` DDP does none of this: the flag is only redundant.",
     versions="torch 2.0 to 2.13.",
     verification="Run one eager step and list the parameters whose `.grad` is None; TORCH_DISTRIBUTED_DEBUG=INFO names them in DDP's own "
     "error. PyTorch warns once when the flag found nothing unused.",

@@ -1,0 +1,44 @@
+"""Where a call of a method may go besides the method that was followed to it: the same method of other classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ldlm_lint.patterns import lazily
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.calls import Calls
+    from ldlm_lint.python.flow import CallSite
+
+_DERIVED = lazily(rb"(?m)^[ \t]*class[ \t]+(\w+)[ \t]*\(([^)]*)\)")
+
+Place = tuple[str, str]
+
+
+def other_methods(calls: Calls, path: str, call: CallSite, place: Place) -> Iterator[Place]:
+    """The methods that a call in a file may mean instead of the one at a place.
+
+    ``self.save()`` of a class may be that of a class derived from it in the same file; ``trainer.save()`` any of its name.
+    """
+    home, scope = place
+    owner, _, name = scope.rpartition(".")
+    if not owner or name == "__init__":
+        return
+    if call.callee.kind == "self":
+        functions = calls.project.functions(home)
+        derived = _derived(calls.project.data(home), owner)
+        yield from ((home, f"{one}.{name}") for one in derived if f"{one}.{name}" in functions)
+    elif call.callee.kind == "method":
+        found = ((where, function.scope) for where, function in calls.targets(path, call.callee))
+        yield from (one for one in found if one != place)
+
+
+def _derived(data: bytes, owner: str) -> Iterator[str]:
+    """The classes of a text that name a class among their bases."""
+    word = owner.encode()
+    if word in data:
+        for name, bases in _DERIVED.findall(data):
+            if re.search(rb"\b%s\b" % re.escape(word), bases):
+                yield name.decode()

@@ -96,6 +96,8 @@ def test_star_counts_where_no_positions_are_known() -> None:
         pytest.param(f"{BASE}if 'fused' in B: log(B['num_workers'], f'{{B}}')\ntarget(**B)", (4, ABSENT), id="asked"),
         pytest.param(f"{BASE}other(**B)\ntarget(**B)", (4, ABSENT), id="passed-as-keywords"),
         pytest.param(f"{BASE}D = {{**B, 'fused': 1}}\ntarget(**B)", (4, ABSENT), id="unpacked-into-another"),
+        pytest.param(f"{BASE}C = {{'fused': 1}}\nC.update(B)\ntarget(**B)", (4, ABSENT), id="entries-of-another"),
+        pytest.param(f"{BASE}C = {{}}\nC.update(B, more=B)\ntarget(**B)", (UNKNOWN, UNKNOWN), id="value-of-an-entry"),
         pytest.param(f"{BASE}C = {{}}\ntarget(**(B if x else C))", (UNKNOWN, ABSENT), id="one-of-two"),
         pytest.param("target(**(dict(fused=True) if x else dict()))", (ABSENT, UNKNOWN), id="conditional"),
         pytest.param("B = dict(fused=True) if x else dict()\ntarget(**B)", (ABSENT, UNKNOWN), id="conditional-name"),

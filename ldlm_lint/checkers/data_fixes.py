@@ -42,8 +42,9 @@ def _keyword_fix(
     """Add a keyword: as it is where the workers are a positive literal, guarded by their own expression elsewhere."""
     assert workers.node is not None
     plain, guarded = values
-    own = call.parent_of(workers.node)
-    if is_positive(workers.node) or (not own and _all_positive(workers)):
+    own = workers.node.parent is call or workers.node.parent in call.keywords
+    # A number in a dictionary that only some runs pass is no number of the others, which would raise.
+    if (own and is_positive(workers.node)) or (not own and _all_positive(workers)):
         value = plain
     elif own and can_be_repeated(call, workers.node) and all(one.arg is not None for one in call.keywords):
         # Beside a dictionary of options, which is where the author decides on them, a condition would be misplaced.

@@ -204,8 +204,11 @@ def _either(left: Mapping, right: Mapping) -> Mapping:
         mine, other = left.entries.get(name), right.entries.get(name)
         if mine and other and mine.state is other.state is State.KNOWN:
             result.entries[name] = Argument(State.KNOWN, mine.node, mine.values + other.values)
-        else:
+        elif mine and other:
             result.entries[name] = _UNKNOWN
+        else:
+            # Where it is passed its expression is known.
+            result.entries[name] = Argument(State.UNKNOWN, (mine or other or _UNKNOWN).node)
     return result
 
 
@@ -246,7 +249,7 @@ def _mutate_by_alias(mapping: Mapping, statement: nodes.Assign | nodes.AnnAssign
 def _only_reads(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
     """Whether what stands around a dictionary neither changes it nor hands it to somebody who may."""
     if isinstance(parent, nodes.Call):
-        return child in parent.args and _is_builtin(parent.func, _BUILTINS_THAT_ONLY_READ)
+        return child in parent.args and (_is_builtin(parent.func, _BUILTINS_THAT_ONLY_READ) or _updates_another(parent, child))
     if isinstance(parent, nodes.Keyword):
         return parent.arg is None
     if isinstance(parent, nodes.Dict):
@@ -256,6 +259,11 @@ def _only_reads(parent: nodes.NodeNG, child: nodes.NodeNG) -> bool:
     return isinstance(
         parent, (nodes.BinOp, nodes.Compare, nodes.FormattedValue, nodes.If, nodes.UnaryOp, nodes.Expr, nodes.Assert)
     )
+
+
+def _updates_another(call: nodes.Call, child: nodes.NodeNG) -> bool:
+    """``options.update(common)`` copies the entries of what it is given."""
+    return isinstance(call.func, nodes.Attribute) and call.func.attrname == "update" and call.args == [child]
 
 
 def _is_builtin(function: nodes.NodeNG, names: set[str]) -> bool:

@@ -14,7 +14,7 @@ _OPENS = lazily(rb"(?:[ \t\r\n]|\\\r?\n)*\(")
 _IMPORTED = lazily(rb"[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:[\w, \t]*|\([\w, \t\r\n]*)")
 # A number or a word of the language is read from nowhere.
 _WRITTEN_OUT = rb"(?<!\w)%s\s*=\s*(?:\d+|None|True|False)\s*[,)]"
-_TEXT = rb"[(,\s]%s\s*=\s*(?:'[^'\\\n]*'|\"[^\"\\\n]*\")\s*[,)]"
+_ONE_VALUE = rb"[(,\s]%s\s*=\s*(?:'[^'\\\n]*'|\"[^\"\\\n]*\"|\d+)\s*[,)]"
 _RENAMED = lazily(rb"[ \t]*(?:as\b|\\|\()")
 
 
@@ -61,14 +61,14 @@ def _arguments_may_give(data: bytes, opens: int, parameter: bytes, position: int
     return True
 
 
-def gives_a_text(data: bytes, start: int, parameter: str) -> bool:
-    """Whether the call that begins somewhere in a text names a parameter and gives it one text, written out."""
+def gives_one_value(data: bytes, start: int, parameter: str) -> bool:
+    """Whether the call that begins somewhere in a text names a parameter and gives it one text or number, written out."""
     opens = data.find(b"(", start)
     depth = 0
     for match in _TOKEN.finditer(data, opens) if opens >= 0 else ():
         depth += (match[0] in b"([{") - (match[0] in b")]}")
         if depth == 0:
             given = data[opens : match.end()]
-            written = re.search(_TEXT % re.escape(parameter.encode()), given)
+            written = re.search(_ONE_VALUE % re.escape(parameter.encode()), given)
             return written is not None
     return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Finding
-from ldlm_lint.project.call_texts import gives_a_text
+from ldlm_lint.project.call_texts import gives_one_value
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
@@ -24,17 +24,17 @@ def _callee_saves(context: Context, finding: Finding, position: str) -> Verdict:
 
 
 def _calls_give_numbers(context: Context, finding: Finding, place: str) -> Verdict:
-    """What a parameter (after the function) holds may be a number, unless all calls write one text for it: ``name="last"``."""
+    """What a parameter (after the function) holds may count, unless all calls write one value for it: ``name="last"``, ``epoch=1``."""
     path, (scope, _, parameter) = finding.span.path, place.partition("|")
     calls = [(where, call) for where, call in context.calls.callers(path, scope) if not context.project.is_test(where)]
-    return Verdict(not calls or not all(_gives_a_text(context, where, call.position, parameter) for where, call in calls))
+    return Verdict(not calls or not all(_gives_one_value(context, where, call.position, parameter) for where, call in calls))
 
 
-def _gives_a_text(context: Context, path: str, position: str, parameter: str) -> bool:
+def _gives_one_value(context: Context, path: str, position: str, parameter: str) -> bool:
     line, _, column = position.partition(":")
     data = context.project.data(path)
     start = sum(map(len, data.splitlines(keepends=True)[: int(line) - 1])) + int(column)
-    return gives_a_text(data, start, parameter)
+    return gives_one_value(data, start, parameter)
 
 
 def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verdict:

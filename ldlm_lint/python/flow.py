@@ -72,7 +72,7 @@ class CallSite(NamedTuple):
     """A call, the function it stands in and the lines of the loops of that function around it.
 
     A ``rare`` one runs far less often than the code around it: under an interval, once, after a failure; see
-    `ldlm_lint.python.rarity`.
+    `ldlm_lint.python.rarity`, and `ldlm_lint.python.off_by_default` for what few callers ask for.
     """
 
     callee: Callee

@@ -7,7 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.names import bindings, last_name
+from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
@@ -49,6 +49,9 @@ _DIVISIBLE = lazily(r"^(is_)?divisible(_by)?$")
 _GENERATES = lazily(r"streaming_state|incremental_state|past_(key|kv)|kv_?cache", re.I)
 _HAS_DEVICE = lazily(r"^(use|has|is|on|with)?_?(cuda|gpu)(_available)?$")
 _BEST = lazily(r"(^|_)(best|patience)", re.I)
+_DRAWS = {"random.random", "numpy.random.rand", "numpy.random.random", "numpy.random.uniform", "torch.rand"}
+# One step in ten, or fewer.
+_SELDOM = 0.1
 
 
 def holds_rarely(test: nodes.NodeNG, truth: bool, depth: int = 0) -> bool:
@@ -106,6 +109,8 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
     sides = (test.left, right)
     if _intervals(test):
         return _is_due(test, truth)
+    if (chance := _chance(test)) is not None:
+        return (chance if truth else 1 - chance) <= _SELDOM
     if operator in ("in", "not in", "is", "is not") and _GENERATES.search(test.as_string()):
         return truth == (operator in ("in", "is not"))
     if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test) or _is_self_test(test):
@@ -127,6 +132,19 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return _is_counter(test.left) or _is_counter(right)
     limit = constant(right)
     return operator in ("<", "<=") and isinstance(limit, int) and _is_counter(test.left)
+
+
+def _chance(test: nodes.Compare) -> float | None:
+    """How often ``random.random() < 0.01`` holds; None for what is no number drawn between 0 and 1, or has no known limit."""
+    drawn, (operator, right) = test.left, test.ops[0]
+    limit = constant(right)
+    if isinstance(drawn, nodes.Call) and last_name(drawn.func) == "item" and isinstance(drawn.func, nodes.Attribute):
+        drawn = drawn.func.expr
+    if not isinstance(limit, float) or not 0 <= limit <= 1 or operator not in ("<", "<=", ">", ">="):
+        return None
+    if not isinstance(drawn, nodes.Call) or len(drawn.args) > 1 or not qualified(drawn.func) <= _DRAWS:
+        return None
+    return limit if operator in ("<", "<=") else 1 - limit
 
 
 def _intervals(test: nodes.NodeNG) -> bool:

@@ -360,6 +360,14 @@ def test_names_next_to_real_ones() -> None:
     assert environment_names.misspelling_of("TORCH_NCCL_BLOCKING_WAITS") == "TORCH_NCCL_BLOCKING_WAIT"
     assert environment_names.misspelling_of("TORCH_NCCL_ASYNC_ERROR_HANDLNG") == "TORCH_NCCL_ASYNC_ERROR_HANDLING"
     assert environment_names.misspelling_of("TORCH_NCCL_SOMETHING_ELSE") is None
+
+
+def test_a_variable_of_torch_without_its_prefix():
+    assert environment_names.misspelling_of("NCCL_HEARTBEAT_TIMEOUT_SEC") == "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
+    assert environment_names.misspelling_of("NCCL_ASYNC_ERROR_HADNLING") == "TORCH_NCCL_ASYNC_ERROR_HANDLING"
+    # Those that torch reads under their old names, and those of NCCL.
+    old = ("NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG")
+    assert not any(map(environment_names.misspelling_of, (*old, "NCCL_PROFILER_PLUGIN", "NCCL_COMM_BLOCKING", "NCCL_IB_TIMEOUT")))
     assert all(environment_names.why_ineffective(name) is None for name in environment_names.READ)
 
 

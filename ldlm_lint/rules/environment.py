@@ -69,20 +69,17 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     message="%(name)s has no effect: %(why)s",
     summary="A variable is set that neither PyTorch nor NCCL reads: invented, removed or misspelt.",
     rationale="Names such as NCCL_TIMEOUT sound right and are copied from script to script, but no release of NCCL and no "
-    "build of PyTorch contains them; some others were removed years ago, and a misspelt TORCH_NCCL_ name is ignored "
-    "without a word.",
+    "build of PyTorch contains them; some others were removed years ago, and a misspelt TORCH_NCCL_ name, or one whose TORCH_ "
+    "was forgotten (NCCL_HEARTBEAT_TIMEOUT_SEC), is ignored without a word.",
     cost="No time, but a false sense of safety: the timeout or tuning that the file promises is not in force.",
     exceptions="A project that reads the variable itself (`os.environ`, `os.getenv`), a file that uses its value, and an "
-    "unknown TORCH_NCCL_ name that is not close to a real one are not reported; neither is a variable of a container that "
+    "unknown name that is not close to a real one are not reported; neither is a variable of a container that "
     "any script of the project expands.",
     versions=f"The tables are as of {environment_names.AS_OF}.",
     verification="`strings libtorch_cuda.so libnccl.so.2 | grep -x NAME` prints nothing.",
     references=(_NCCL_VARIABLES, _PROCESS_GROUP, _INIT),
     reads=("sh", "py", "cfg"),
-    triggers=(
-        *(name.encode() for name in (*environment_names.UNREAD, *environment_names.REMOVED)),
-        environment_names.PREFIX.encode(),
-    ),
+    triggers=(*(name.encode() for name in (*environment_names.UNREAD, *environment_names.REMOVED)), b"NCCL_"),
     applicability=Applicability.SAFE,
     fix_safety="Safe where nothing in the file mentions the name again or prints all variables, and something else stays around it (a "
     "command in its block, a variable in its list); otherwise unsafe, and where a command would fail without the variable (`set -u`) there is "

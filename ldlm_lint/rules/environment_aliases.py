@@ -5,20 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Edit, Reference, Related, Rule
+from ldlm_lint.rules.environment_names import RENAMED
 from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, drop, number, rewrite
 from ldlm_lint.rules.environment_watchdog import is_blocking
 from ldlm_lint.rules.settings import Setting, Value
 
-RENAMED = {
-    f"NCCL_{suffix}": f"TORCH_NCCL_{suffix}"
-    for suffix in (
-        "ASYNC_ERROR_HANDLING",
-        "BLOCKING_WAIT",
-        "DESYNC_DEBUG",
-        "ENABLE_TIMING",
-        "USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
-    )
-}
 # The loser and the winner: the CUDA allocator looks at the old name first in every release.
 ALLOCATOR = {"PYTORCH_ALLOC_CONF": "PYTORCH_CUDA_ALLOC_CONF"}
 _WINNERS = {**RENAMED, **ALLOCATOR}

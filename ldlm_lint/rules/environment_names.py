@@ -8,12 +8,28 @@ strings of ``libtorch_cuda.so``.
 from __future__ import annotations
 
 import difflib
+import functools
 
 from ldlm_lint import tables
 
 AS_OF = f"torch {tables.newest_torch()} and NCCL 2.30"
 PREFIX = "TORCH_NCCL_"
+_PREFIX_OF_NCCL = "NCCL_"
 _SIMILARITY = 0.8
+# Of NCCL's own variables none is more than 0.82 alike to one of torch's without its prefix.
+_SIMILARITY_WITHOUT_PREFIX = 0.9
+
+# Names that torch still reads, and those that took their place in torch 2.2.
+RENAMED: dict[str, str] = {
+    f"{_PREFIX_OF_NCCL}{suffix}": f"{PREFIX}{suffix}"
+    for suffix in (
+        "ASYNC_ERROR_HANDLING",
+        "BLOCKING_WAIT",
+        "DESYNC_DEBUG",
+        "ENABLE_TIMING",
+        "USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
+    )
+}
 
 UNREAD: dict[str, str] = {
     "NCCL_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
@@ -48,13 +64,22 @@ def why_ineffective(name: str) -> str | None:
     if name in REMOVED:
         return f"NCCL {REMOVED[name]} removed it (as of {AS_OF} it has not come back)"
     nearest = misspelling_of(name)
-    return f"torch has no such variable (as of {AS_OF}); did you mean {nearest}?" if nearest else None
+    if nearest is None:
+        return None
+    nobody = "torch has no such variable" if name.startswith(PREFIX) else "neither torch nor NCCL has such a variable"
+    return f"{nobody} (as of {AS_OF}); did you mean {nearest}?"
 
 
+@functools.lru_cache(maxsize=1024)
 def misspelling_of(name: str) -> str | None:
-    """The real ``TORCH_NCCL_*`` variable that an unknown one is nearly the same as, None where none is close."""
-    if not name.startswith(PREFIX) or name in READ or name in UNREAD:
+    """The real ``TORCH_NCCL_*`` variable that an unknown one is nearly the same as, None where none is close.
+
+    So is a name without the ``TORCH_`` of one that had it from the start: ``NCCL_HEARTBEAT_TIMEOUT_SEC``.
+    """
+    prefix = next((one for one in (PREFIX, _PREFIX_OF_NCCL) if name.startswith(one)), "")
+    if not prefix or name in READ or name in UNREAD or name in RENAMED or name in REMOVED:
         return None
     suffixes = [real.removeprefix(PREFIX) for real in sorted(READ)]
-    close = difflib.get_close_matches(name.removeprefix(PREFIX), suffixes, n=1, cutoff=_SIMILARITY)
+    similarity = _SIMILARITY if prefix == PREFIX else _SIMILARITY_WITHOUT_PREFIX
+    close = difflib.get_close_matches(name.removeprefix(prefix), suffixes, n=1, cutoff=similarity)
     return PREFIX + close[0] if close else None

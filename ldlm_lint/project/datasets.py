@@ -33,6 +33,7 @@ _CHEAP = {
 _NAMES_DATASET = lazily(r"data_?sets?($|_)|^ds$|_ds$", re.I)
 _DEVICE = lazily(r"device$|^dev$|^gpu", re.I)
 _OWNER = lazily(rb"(\w+)\.device\b")
+_NO_TENSOR = lazily(r"model|net($|_)|module|encoder|decoder|vae|policy|arg|cfg|conf|opt|param|setting|self|trainer|accelerator", re.I)
 
 
 class Load(enum.Enum):
@@ -129,7 +130,10 @@ class Datasets:
         return Load.WORK if any(call.callee.name.rpartition(".")[2] not in _CHEAP for _, call in calls) else Load.NONE
 
     def _follows_tensor(self, path: str, call: CallSite) -> bool:
-        """``window.to(wave.device)`` goes where the tensor is, which a loader's worker has on the host."""
+        """``window.to(wave.device)`` goes where the tensor is, which a loader's worker has on the host.
+
+        A tensor is what torch's functions take, and what a helper of the project gets under no name of a model or of settings.
+        """
         line, _, column = call.position.partition(":")
         rest = self.project.data(path).split(b"\n")[int(line) - 1][int(column) :]
         owners = _OWNER.findall(rest) if call.callee.name.rpartition(".")[2] == "to" else []
@@ -140,7 +144,9 @@ class Datasets:
             for passed in one.passed
             if passed.slot.kind == "var"
         }
-        return bool(owners) and all(owner.decode() in tensors for owner in owners)
+        helper = self.calls.function(path, call.scope) if owners and "." not in call.scope else None
+        given = {name for name in helper.params if not _NO_TENSOR.search(name)} if helper is not None else set()
+        return bool(owners) and all(owner.decode() in tensors | given for owner in owners)
 
     def _calls_within(self, path: str, function: Function, depth: int) -> Iterator[tuple[str, CallSite]]:
         """The calls of a function; where one goes to a function of the project, those of that one instead."""

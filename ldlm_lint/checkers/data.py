@@ -219,6 +219,7 @@ class DataChecker(LdlmChecker):
             self.report(
                 WITHOUT_PIN_MEMORY,
                 node,
+                args={"how": "not set"},
                 confidence=confidence,
                 claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda")),
                 fix=lambda source: pin_fix(source, node, group),
@@ -235,7 +236,7 @@ class DataChecker(LdlmChecker):
             self.report(
                 PERSISTENT_WORKERS,
                 node,
-                args={"where": "by what calls it"},
+                args={"where": "by what calls it", "how": "not set"},
                 confidence=confidence,
                 claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
                 fix=lambda source: persistent_fix(source, node, workers, group),

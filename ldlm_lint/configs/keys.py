@@ -66,7 +66,7 @@ _SWITCHES = (
         re.compile(r"(?:.*_)?persistent_workers"),
         False,
         Claim("configured-value-reaches-call", "workers-not-persistent"),
-        (("where", "by what reads it"),),
+        (("where", "by what reads it"), ("how", "off")),
         "persistent workers keep their copies of the dataset in memory, and their random streams go on",
     ),
     _Switch(
@@ -74,7 +74,7 @@ _SWITCHES = (
         re.compile(r"(?:.*_)?pin_memory"),
         False,
         Claim("configured-value-reaches-call", "memory-not-pinned"),
-        (),
+        (("how", "off"),),
         "page-locked memory cannot be swapped out",
     ),
     _Switch(

@@ -123,7 +123,7 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
     yield section.report(
         PERSISTENT_WORKERS,
         setting,
-        {"where": where},
+        {"where": where, "how": "off"},
         fix=unsafe(f"{setting.name} true", section.editor.replace(setting, True), _KEPT),
         claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,
@@ -152,7 +152,7 @@ def _pageable(section: Section, names: Names, trains: bool) -> Iterator[Finding]
     yield section.report(
         WITHOUT_PIN_MEMORY,
         setting,
-        {},
+        {"how": "off"},
         fix=unsafe(f"{setting.name} true", section.editor.replace(setting, True), _LOCKED),
         claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,

@@ -26,7 +26,7 @@ PERSISTENT_WORKERS = Rule(
     code="R7101",
     symbol="dataloader-without-persistent-workers",
     message="this DataLoader is iterated again and again (%(where)s), and each time it starts its workers anew: "
-    "persistent_workers is not set",
+    "persistent_workers is %(how)s",
     summary="A loader with workers that is iterated more than once without `persistent_workers`, or with a configuration that turns it off.",
     rationale="Without `persistent_workers=True` a DataLoader shuts its worker processes down when an iteration ends and starts "
     "them again for the next one: processes are forked or spawned, the dataset is copied or pickled, imports and file handles "
@@ -195,7 +195,7 @@ WITHOUT_PIN_MEMORY = Rule(
     code="R7107",
     symbol="dataloader-without-pin-memory",
     message="this training DataLoader hands out pageable memory, from which copies to the GPU cannot overlap with computing: "
-    "pin_memory is not set",
+    "pin_memory is %(how)s",
     summary="A loader with workers that feeds a training on CUDA without `pin_memory`.",
     rationale="A copy from pageable host memory goes through a staging buffer of the driver and blocks the host. With "
     "`pin_memory=True` a thread of the loader moves each batch to page-locked memory while the step runs, and "

@@ -68,6 +68,10 @@ class Models:
         found = module.locals.get(part.name.partition(".")[0], ()) if module is not None else ()
         return next((one for one in found if isinstance(one, (nodes.ClassDef, nodes.FunctionDef))), None)
 
+    def resolve(self, path: str, name: str) -> tuple[str, str] | None:
+        """The file of the project that defines what a name of a file stands for, and its name there."""
+        return self._project.resolve(path, name)
+
     def _mentions_of(self, part: Part) -> tuple[Part, ...] | None:
         """The parts that a part names, None where it is no class or function of the project."""
         if part not in self._mentions:

@@ -35,9 +35,22 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
             stands = not recording.is_off(path, scope) and not (needs and _learns_with(context, path, scope))
         if not stands or (helper and not recording.runs(path, helper, root)):
             continue
-        if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}):
+        if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}) and not _is_made_frozen(
+            context, path, scope, root
+        ):
             return Verdict(True, related, args=(("model", root),), to=_place_of(project, finding, helper))
     return Verdict(False)
+
+
+def _is_made_frozen(context: Context, path: str, scope: str, root: str) -> bool:
+    """Whether a model, a variable or an attribute of the object, is of a class whose constructor freezes it."""
+    from ldlm_lint.project.frozen_classes import is_made_frozen
+    from ldlm_lint.project.makers import Makers
+    from ldlm_lint.python.slots import Slot
+
+    owner, _, name = root.rpartition(".")
+    slot = Slot("attr", "", name) if owner else Slot("var", scope, name)
+    return is_made_frozen(Makers(context.project, context.calls), context.models, path, slot)
 
 
 def _place_of(project: Project, finding: Finding, helper: str) -> Span | None:

@@ -13,6 +13,7 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.epoch_loops import counts_epochs
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.optimizer_loops import runs_over_optimizers
@@ -135,7 +136,7 @@ def _is_step_loop(loop: nodes.NodeNG) -> bool:
 def _repeats_a_step(loop: nodes.NodeNG) -> bool:
     """Whether each pass of a loop computes gradients, in no loop of its own but one over micro-batches or optimizers."""
     if not isinstance(loop, nodes.While) and not (
-        isinstance(loop, nodes.For) and "epoch" not in loop.target.as_string() and not runs_over_optimizers(loop)
+        isinstance(loop, nodes.For) and not _goes_over_epochs(loop) and not runs_over_optimizers(loop)
     ):
         return False
     for call in nodes_of(loop, nodes.Call):
@@ -152,6 +153,10 @@ def _repeats_a_step(loop: nodes.NodeNG) -> bool:
             ):
                 return True
     return False
+
+
+def _goes_over_epochs(loop: nodes.For) -> bool:
+    return counts_epochs(loop.target.as_string(), loop.iter.as_string())
 
 
 def _belongs_to_step(loop: nodes.NodeNG) -> bool:

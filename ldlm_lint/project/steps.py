@@ -11,6 +11,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.python.epoch_loops import is_epoch_loop
 from ldlm_lint.python.evaluation_names import names_evaluation
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _STEP_FUNCTION = lazily(
     r"|train_one_(step|batch|iter)|optimize_parameters|compute_loss|training_losses|run_step"
     r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
 )
-_EPOCHS = lazily(rb"\bfor\b.*epoch|\bwhile\b.*epoch", re.I)
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
 _ONCE = lazily(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
 _ACCUMULATION = lazily(rb"accum|micro", re.I)
@@ -33,13 +33,15 @@ _ACCUMULATION = lazily(rb"accum|micro", re.I)
 _OVER_OPTIMIZERS = lazily(rb"\bfor\b[^:]*?\b(?:\w*optim(?:izer)?|opt)\b[^:]*?\bin\b", re.I)
 _WRAPS = Trait(
     lazily(
-        rb"DistributedDataParallel|\bDDP\b|FullyShardedDataParallel|fully_shard|\bAccelerator\b"
+        # Whoever asks whether a module is wrapped, or tells of it, wraps nothing.
+        rb"(?m)^(?:(?!isinstance).)*?DistributedDataParallel(?=[ \t]*(?:[(,)\]}]|as\b|$))|\bDDP\b|FullyShardedDataParallel|fully_shard|\bAccelerator\b"
         rb"|deepspeed|lightning|colossalai|horovod|\bTrainer\("
     ),
     (
         *(b"DistributedDataParallel", b"DDP", b"FullyShardedDataParallel", b"fully_shard"),
         *(b"Accelerator", b"deepspeed", b"lightning", b"colossalai", b"horovod", b"Trainer("),
     ),
+    code=True,
 )
 _GROUP = Trait(lazily(rb"init_process_group"), (b"init_process_group",))
 
@@ -207,7 +209,7 @@ class Steps:
     def _holds_steps(self, path: str, line: int) -> bool:
         """Whether a loop goes over epochs, or over the optimizers of one step."""
         text = self._line(path, line)
-        return _EPOCHS.search(text) is not None or _OVER_OPTIMIZERS.search(text) is not None
+        return is_epoch_loop(text.decode(errors="replace")) or _OVER_OPTIMIZERS.search(text) is not None
 
     def _repeats_nothing(self, path: str, loops: Iterable[int]) -> bool:
         """Whether no loop is among these but those of gradient accumulation and over several optimizers."""

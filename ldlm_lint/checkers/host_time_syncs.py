@@ -11,6 +11,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
+from ldlm_lint.checkers.host_time_needs import TAKES_HOST_VALUES, is_used_on_host
 from ldlm_lint.checkers.host_time_options import is_never_chosen
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.patterns import lazily
@@ -25,7 +26,6 @@ _WAITING = READS | CONVERTS | {"to"}
 _FINITE_TESTS = lazily(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
 # An environment takes its actions, and packing its lengths, from the host.
 _NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
-_TAKES_HOST_VALUES = {"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"}
 _MODULE = lazily(r"model|net|module|encoder|decoder|discriminator|generator", re.I)
 _NO_TENSORS = (nodes.Const, nodes.Starred, nodes.JoinedStr, nodes.Dict, nodes.List, nodes.Tuple)
 _PLACES = (nodes.Call, nodes.FormattedValue, nodes.BinOp, nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
@@ -206,7 +206,7 @@ def _is_new(base: nodes.NodeNG) -> bool:
 
 
 def _is_needed(call: nodes.Call) -> bool:
-    """What an environment, a packed sequence or a split by sizes can take from the host only."""
+    """What an environment, a packed sequence, a split by sizes or the size of a tensor can take from the host only."""
     target = call.statement()
     names = {root_name(call), last_name(call.func.expr)}
     if isinstance(target, nodes.Assign):
@@ -217,7 +217,7 @@ def _is_needed(call: nodes.Call) -> bool:
     elif any(re.search(r"(^|_)actions?(_|$)", name) for name in names):
         return True
     outer = (one for one in call.node_ancestors() if isinstance(one, nodes.Call))
-    return any(last_name(one.func) in _TAKES_HOST_VALUES for one in outer)
+    return any(last_name(one.func) in TAKES_HOST_VALUES for one in outer) or is_used_on_host(call)
 
 
 def _repeats(node: nodes.NodeNG) -> bool:

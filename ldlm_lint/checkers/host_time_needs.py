@@ -1,0 +1,56 @@
+"""What a value of the device is read for: some uses exist on the host only, whoever waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from astroid import nodes
+
+from ldlm_lint.python.names import last_name
+from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
+
+TAKES_HOST_VALUES = frozenset({"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"})
+_MAKES_SIZES = frozenset(
+    {
+        *("arange", "zeros", "ones", "empty", "rand", "randn"),
+        *("new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "narrow"),
+    }
+)
+
+
+def is_used_on_host(call: nodes.Call) -> bool:
+    """Whether the variable that takes a read is what an assignment problem is solved for, or a size of other tensors.
+
+    ``C = C.cpu()`` for ``linear_sum_assignment``, ``n = lengths.max().item()`` for ``torch.arange(n)`` and ``x[:, :n]``.
+    """
+    statement = call.statement()
+    if not isinstance(statement, nodes.Assign) or len(statement.targets) != 1:
+        return False
+    target = statement.targets[0]
+    if not isinstance(target, nodes.AssignName):
+        return False
+    owner = function_of(call)
+    solved = (one for one in nodes_of(owner, nodes.Call) if last_name(one.func) in TAKES_HOST_VALUES)
+    if any(target.name in _names_around(one) for one in solved):
+        return True
+    return call.func.attrname == "item" and any(one.name == target.name for one in _sizes(owner))
+
+
+def _names_around(call: nodes.Call) -> set[str]:
+    """The variables of the statement of a call, and those that the loops around it go through."""
+    loops = [one.iter for one in call.node_ancestors() if isinstance(one, nodes.For)]
+    return {name.name for place in (call.statement(), *loops) for name in nodes_of(place, nodes.Name)}
+
+
+def _sizes(owner: nodes.NodeNG) -> Iterator[nodes.Name]:
+    """The variables that tensors are made or cut with in a function."""
+    for call in nodes_of(owner, nodes.Call):
+        if last_name(call.func) in _MAKES_SIZES:
+            yield from (one for one in call.args if isinstance(one, nodes.Name))
+            yield from (one for part in call.args if isinstance(part, (nodes.Tuple, nodes.List)) for one in part.elts if isinstance(one, nodes.Name))
+    for cut in nodes_of(owner, nodes.Slice):
+        yield from (one for one in (cut.lower, cut.upper) if isinstance(one, nodes.Name))
+
+
+__all__ = ["TAKES_HOST_VALUES", "is_used_on_host"]

@@ -8,6 +8,7 @@ from ldlm_lint.python.defaults import flag_of, parameter_default
 from ldlm_lint.python.key_reads import class_of_self
 from ldlm_lint.python.names import bindings
 from ldlm_lint.python.places import function_of, scope_name
+from ldlm_lint.python.slots import is_call_of
 from ldlm_lint.python.walks import nodes_of
 
 # The field of transformers' TrainingArguments, 0 where nothing sets it.
@@ -63,7 +64,9 @@ def zero_by_default(node: nodes.NodeNG | None) -> str:
 
 
 def is_made_anew(call: nodes.Call) -> bool:
-    """A loader that a property returns: each access makes another one, unless it is cached."""
+    """A loader of which there is one pass: ``iter(DataLoader(…))`` keeps only that, and each access of a property makes another."""
+    if isinstance(call.parent, nodes.Call) and is_call_of(call.parent, "iter"):
+        return True
     function = function_of(call)
     decorators = function.decorators.nodes if isinstance(function, nodes.FunctionDef) and function.decorators else []
     names = {(one.func if isinstance(one, nodes.Call) else one).as_string().rpartition(".")[2] for one in decorators}

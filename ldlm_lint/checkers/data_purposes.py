@@ -8,12 +8,15 @@ from astroid import nodes
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.memo import remembered
+from ldlm_lint.python.places import function_of
 from ldlm_lint.python.values import constant
 
-_SPLIT = r"val|valid|validation|test|testing|eval|evaluation|dev"
+_SPLIT = r"val|valid|validation|test|testing|eval|evaluation|dev|zero_?shot"
 _EVALUATES = lazily(rf"(?i)(?:^|_)(?:{_SPLIT})(?:_|\d|$|set|loader|data|dl)")
 _EVALUATED = lazily(rf"(?i)(?:{_SPLIT})$")
 _TESTED = lazily(r"(?i)test(?:ing)?$")
+_MAKES = lazily(r"(?i)^_*(?:get|make|build|create|load|prepare|setup|set_up|init|construct)_")
+_TRAINS = lazily(r"(?i)train|loaders$|splits$|datasets$")
 
 
 def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
@@ -21,6 +24,10 @@ def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
     names = [target.as_string().rpartition(".")[2] for target in _targets(call)]
     if isinstance(dataset, (nodes.Name, nodes.Attribute)):
         names += dataset.as_string().split(".")
+    # ``def build_test_loader():`` makes none for training, whatever takes it in the end; a maker of several may.
+    maker = function_of(call)
+    if isinstance(maker, nodes.FunctionDef) and _MAKES.match(maker.name) and not any(map(_TRAINS.search, (maker.name, *names))):
+        names.append(maker.name)
     return any(map(_EVALUATES.search, names)) or any(map(_EVALUATED.match, _splits(call)))
 
 

@@ -27,7 +27,12 @@ WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _POSITIONAL = tables.positional(WRAPPER)
 _DEPRECATING = (2, 13)
 _FEW = 3
-_LIGHT = frozenset({"Linear", "ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Flatten", "Sequential"})
+_LIGHT = frozenset(
+    {
+        *("Linear", "ReLU", "GELU", "Tanh", "Sigmoid", "Dropout", "Flatten", "Identity", "Sequential", "LayerNorm"),
+        *("BatchNorm1d", "BatchNorm2d", "AvgPool2d", "MaxPool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d"),
+    }
+)
 _DEPRECATED = "is deprecated since torch 2.13: forward_sync_buffers takes its place, and always synchronises at construction"
 _VIEW_REASON = "detach_() on a gradient raises for a view, and a gradient kept beyond the step changes with the next one"
 _DELETE_REASON = "buffers are then broadcast at construction and before each forward"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.checkers.host_time_calls import root_name
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 
-TAKES_HOST_VALUES = frozenset({"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"})
+# An environment takes its actions, and packing its lengths, from the host.
+_NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
+_TAKES_HOST_VALUES = frozenset({"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"})
 _MAKES_SIZES = frozenset(
     {
         *("arange", "zeros", "ones", "empty", "rand", "randn"),
@@ -19,7 +24,22 @@ _MAKES_SIZES = frozenset(
 )
 
 
-def is_used_on_host(call: nodes.Call) -> bool:
+def is_needed(call: nodes.Call) -> bool:
+    """What an environment, a packed sequence, a split by sizes or the size of a tensor can take from the host only."""
+    target = call.statement()
+    names = {root_name(call), last_name(call.func.expr)}
+    if isinstance(target, nodes.Assign):
+        names |= {last_name(one) for one in target.targets}
+    if call.func.attrname != "item" or isinstance(target, nodes.Return):
+        if any(_NEEDED_ON_HOST.search(name) for name in names):
+            return True
+    elif any(re.search(r"(^|_)actions?(_|$)", name) for name in names):
+        return True
+    outer = (one for one in call.node_ancestors() if isinstance(one, nodes.Call))
+    return any(last_name(one.func) in _TAKES_HOST_VALUES for one in outer) or _is_used_on_host(call)
+
+
+def _is_used_on_host(call: nodes.Call) -> bool:
     """Whether the variable that takes a read is what an assignment problem is solved for, or a size of other tensors.
 
     ``C = C.cpu()`` for ``linear_sum_assignment``, ``n = lengths.max().item()`` for ``torch.arange(n)`` and ``x[:, :n]``.
@@ -31,7 +51,7 @@ def is_used_on_host(call: nodes.Call) -> bool:
     if not isinstance(target, nodes.AssignName):
         return False
     owner = function_of(call)
-    solved = (one for one in nodes_of(owner, nodes.Call) if last_name(one.func) in TAKES_HOST_VALUES)
+    solved = (one for one in nodes_of(owner, nodes.Call) if last_name(one.func) in _TAKES_HOST_VALUES)
     if any(target.name in _names_around(one) for one in solved):
         return True
     return call.func.attrname == "item" and any(one.name == target.name for one in _sizes(owner))
@@ -53,4 +73,4 @@ def _sizes(owner: nodes.NodeNG) -> Iterator[nodes.Name]:
         yield from (one for one in (cut.lower, cut.upper) if isinstance(one, nodes.Name))
 
 
-__all__ = ["TAKES_HOST_VALUES", "is_used_on_host"]
+__all__ = ["is_needed"]

@@ -11,7 +11,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
-from ldlm_lint.checkers.host_time_needs import TAKES_HOST_VALUES, is_used_on_host
+from ldlm_lint.checkers.host_time_needs import is_needed
 from ldlm_lint.checkers.host_time_options import is_never_chosen
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.patterns import lazily
@@ -24,8 +24,6 @@ from ldlm_lint.python.walks import nodes_of
 
 _WAITING = READS | CONVERTS | {"to"}
 _FINITE_TESTS = lazily(r"^(math|numpy)\.(isnan|isinf|isfinite)$")
-# An environment takes its actions, and packing its lengths, from the host.
-_NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
 _MODULE = lazily(r"model|net|module|encoder|decoder|discriminator|generator", re.I)
 _NO_TENSORS = (nodes.Const, nodes.Starred, nodes.JoinedStr, nodes.Dict, nodes.List, nodes.Tuple)
 _PLACES = (nodes.Call, nodes.FormattedValue, nodes.BinOp, nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
@@ -120,7 +118,7 @@ class Syncs:
         elif name not in READS or call.keywords or not all(isinstance(one, nodes.Const) for one in call.args):
             return False
         home = self._homes.of(base)
-        if home is HOST or _is_weights(base, name) or _is_needed(call):
+        if home is HOST or _is_weights(base, name) or is_needed(call):
             return False
         if home is DEVICE or name == "item":
             return True
@@ -203,21 +201,6 @@ def _is_module(base: nodes.NodeNG) -> bool:
 
 def _is_new(base: nodes.NodeNG) -> bool:
     return isinstance(base, nodes.Call) and last_name(base.func)[:1].isupper()
-
-
-def _is_needed(call: nodes.Call) -> bool:
-    """What an environment, a packed sequence, a split by sizes or the size of a tensor can take from the host only."""
-    target = call.statement()
-    names = {root_name(call), last_name(call.func.expr)}
-    if isinstance(target, nodes.Assign):
-        names |= {last_name(one) for one in target.targets}
-    if call.func.attrname != "item" or isinstance(target, nodes.Return):
-        if any(_NEEDED_ON_HOST.search(name) for name in names):
-            return True
-    elif any(re.search(r"(^|_)actions?(_|$)", name) for name in names):
-        return True
-    outer = (one for one in call.node_ancestors() if isinstance(one, nodes.Call))
-    return any(last_name(one.func) in TAKES_HOST_VALUES for one in outer) or is_used_on_host(call)
 
 
 def _repeats(node: nodes.NodeNG) -> bool:

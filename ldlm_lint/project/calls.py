@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.project.abstract_methods import AbstractMethods
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.sketch import Sketch
@@ -57,6 +58,7 @@ class Calls:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.sketch = Sketch(project, self.may_call)
+        self._abstract = AbstractMethods(project, self.sketch)
         self._repeated: dict[tuple[str, str, str], bool] = {}
         self._trains: dict[tuple[str, str], bool] = {}
         self._loops: dict[tuple[str, str, frozenset[int]], bool] = {}
@@ -86,6 +88,8 @@ class Calls:
             function = self.function(path, callee.name)
             if function is not None:
                 yield path, function
+                if callee.kind == "self":
+                    yield from self._implementing(path, function.scope)
             elif callee.kind == "self":
                 yield from self._methods(path, callee.name.rpartition(".")[2])
         elif callee.kind == "import":
@@ -96,6 +100,13 @@ class Calls:
         elif callee.name not in _COMMON_METHODS:
             yield from self._methods(path, callee.name)
 
+    def _implementing(self, path: str, scope: str) -> Iterator[tuple[str, Function]]:
+        """The methods that a call of an abstract one goes to."""
+        for where, name in self._abstract.implementing(path, scope):
+            function = self.function(where, name)
+            if function is not None:
+                yield where, function
+
     def may_lead(self, path: str, callee: Callee, trait: Trait) -> bool:
         """Whether one of the `targets` of a call may come to what a trait's pattern finds, by the texts: none of them is parsed."""
         sketch, name = self.sketch, callee.name.rpartition(".")[2]
@@ -103,6 +114,8 @@ class Calls:
             resolved = self.project.resolve(path, callee.name)
             return resolved is not None and sketch.any_may_come_to(resolved[0], resolved[1].rpartition(".")[2], trait)
         if callee.kind in ("def", "self") and sketch.any_may_come_to(path, name, trait):
+            return True
+        if callee.kind == "self" and any(sketch.may_come_to(one, trait) for one in self._abstract.implementing(path, callee.name)):
             return True
         if callee.kind == "def" or (callee.kind == "method" and name in _COMMON_METHODS):
             return False
@@ -164,9 +177,10 @@ class Calls:
         if not inside:
             return project.universe.joined(by_name, filter(project.imports_modules, rest & project.calling_member(wanted)))
         by_method = rest & FileSet(project.universe, self._called_methods(wanted).get(path, 0))
+        by_base = self._abstract.bases_calling(path, scope, project.calling(wanted))
         # ``module.Class.method(…)``
         by_module = filter(project.imports_modules, self._taking(path, head, rest - by_method))
-        return project.universe.joined(by_name, by_method, by_module)
+        return project.universe.joined(by_name, by_method, by_module, by_base)
 
     def _taking(self, path: str, name: str, among: FileSet) -> Collection[str]:
         """Those files that may take a class of a file out of its module: ``module.Class``."""

@@ -238,6 +238,14 @@ class Sketch:
                 break
         yield None
 
+    def body_of(self, path: str, scope: str) -> bytes | None:
+        """The text of a function below its header, as far as it is its own for certain; None where it is not found."""
+        for number, one in enumerate(self._of(path)[1]):
+            if one.scope == scope and not one.is_class:
+                first, last = self._body(path, number)
+                return self._project.data(path)[first:last]
+        return None
+
     def _body(self, path: str, number: int) -> tuple[int, int]:
         """The stretch of a text that is a definition's own for certain."""
         key = (path, number)

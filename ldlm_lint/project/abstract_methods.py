@@ -1,0 +1,98 @@
+"""Which methods take the place of an abstract one: what ``self.train_epoch()`` of a base class goes to, told by the texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.project.filesets import FileSet
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.sketch import Place, Sketch
+
+# One at a time, and each can be read in one way only: nothing is tried again.
+_REMARK = lazily(
+    rb"\s+|#[^\n]*|[rRuU]?\"{3}(?:(?!\"{3})[\s\S])*\"{3}|[rRuU]?'{3}(?:(?!'{3})[\s\S])*'{3}"
+    rb"|\"(?!\"\")[^\"\n]*\"|'(?!'')[^'\n]*'"
+)
+_NOTHING = lazily(rb"raise\s+NotImplementedError\b[^\n]*|pass\b|\.\.\.")
+_LONGEST = 10_000
+"""How many bytes of a body are looked at: what is longer is no declaration."""
+_MOST = 3
+
+
+class AbstractMethods:
+    """Answers which methods implement an abstract one in a class derived from its own, and the other way round."""
+
+    def __init__(self, project: Project, sketch: Sketch) -> None:
+        self._project = project
+        self._sketch = sketch
+        self._implementing: dict[Place, tuple[Place, ...]] = {}
+        self._abstract: dict[Place, bool] = {}
+
+    def implementing(self, path: str, scope: str) -> tuple[Place, ...]:
+        """The methods that implement an abstract one; none for another function, or where there are too many to tell."""
+        place = (path, scope)
+        if place not in self._implementing:
+            found = tuple(self._find(path, scope)) if self._is_abstract(place) else ()
+            self._implementing[place] = found if len(found) <= _MOST else ()
+        return self._implementing[place]
+
+    def _find(self, path: str, scope: str) -> Iterator[Place]:
+        owner, _, name = scope.rpartition(".")
+        for other in self._project.holding(name):
+            if other == path or path in self._project.reach(other):
+                yield from ((other, f"{one}.{name}") for one in self._derived(other, owner, name))
+
+    def _derived(self, path: str, owner: str, name: str) -> Iterator[str]:
+        """The classes of a file that name a class as one of their bases and have a method of that name."""
+        word = re.compile(rb"\b%s\b" % re.escape(owner.rpartition(".")[2].encode()))
+        for scope in self._sketch.functions(path):
+            one, _, last = scope.rpartition(".")
+            if last == name and one and word.search(self._bases(path, one)):
+                yield one
+
+    def _bases(self, path: str, owner: str) -> bytes:
+        """What stands between the parentheses of a class statement."""
+        head = rb"class[ \t]+%s[ \t]*\(([^)]*)\)" % re.escape(owner.rpartition(".")[2].encode())
+        found = re.search(head, self._project.data(path))
+        return found[1] if found else b""
+
+    def bases_calling(self, path: str, scope: str, calling: FileSet) -> FileSet:
+        """Those files, of some that call a method by its name, with a base class where it is abstract."""
+        owner, _, name = scope.rpartition(".")
+        near = calling & self._project.holding(name) & self._project.reach(path) if owner else None
+        if not near or not (bases := self._bases(path, owner)):
+            return self._project.universe.of(())
+        return self._project.universe.of(one for one in near if one != path and self._is_declared(one, bases, name))
+
+    def _is_declared(self, path: str, bases: bytes, name: str) -> bool:
+        """Whether one of some bases is a class of a file with an abstract method of that name."""
+        scopes = (one for one in self._sketch.functions(path) if one.rpartition(".")[2] == name)
+        return any(
+            self._is_abstract((path, one)) and re.search(rb"\b%s\b" % re.escape(one.split(".")[-2].encode()), bases)
+            for one in scopes
+            if "." in one
+        )
+
+    def _is_abstract(self, place: Place) -> bool:
+        if place not in self._abstract:
+            body = self._sketch.body_of(*place) if "." in place[1] else None
+            self._abstract[place] = body is not None and _declares(body)
+        return self._abstract[place]
+
+
+def _declares(body: bytes) -> bool:
+    """Whether a body holds nothing but remarks and a statement that does nothing: ``raise NotImplementedError``."""
+    if len(body) > _LONGEST or not body.strip():
+        return False
+    at = _behind_remarks(body, 0)
+    statement = _NOTHING.match(body, at)
+    return _behind_remarks(body, statement.end() if statement else at) == len(body)
+
+
+def _behind_remarks(body: bytes, at: int) -> int:
+    """Where something else begins than blanks, comments and texts."""
+    while (found := _REMARK.match(body, at)) is not None:
+        at = found.end()
+    return at

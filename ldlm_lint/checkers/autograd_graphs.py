@@ -253,16 +253,22 @@ def _is_loss_like(node: nodes.NodeNG) -> bool:
 
 
 def _is_made_anew(into: str, loop: nodes.NodeNG) -> bool:
-    """Whether each pass of a loop begins with a new sum or list, under no condition."""
+    """Whether each pass of a loop begins with a new sum or list, under no condition but that of an optimizer's step."""
     base = into.partition("[")[0]
     for target in nodes_of(loop, (nodes.AssignName, nodes.AssignAttr)):
         statement = target.statement()
         if dotted(target) not in (into, base) or not isinstance(statement, (nodes.Assign, nodes.AnnAssign)):
             continue
         added = any(text_of(one) == into for one in nodes_of(statement.value, (nodes.Name, nodes.Attribute)))
-        if not added and statement.parent is loop:
+        if not added and (statement.parent is loop or _ends_step(statement.parent)):
             return True
     return any(dotted(one) == base for one in nodes_of(loop, nodes.AssignName) if one.parent is loop)
+
+
+def _ends_step(block: nodes.NodeNG) -> bool:
+    """Whether a condition is that of the last micro-batch: the optimizer steps under it, too."""
+    calls = nodes_of(block, nodes.Call) if isinstance(block, nodes.If) else ()
+    return any(last_name(call.func) == "step" and "opt" in dotted(call.func).lower() for call in calls)
 
 
 def is_differentiated(into: str, owner: nodes.NodeNG) -> bool:

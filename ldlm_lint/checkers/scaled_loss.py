@@ -25,6 +25,8 @@ _MULTIPLIES = frozenset({"mul", "mul_", "_foreach_mul_"})
 _SUMS = (b'"sum"', b"'sum'")
 _HANDS_ON = frozenset({"sum", "mean", "stack", "div", "mul", "add", "true_divide", "float", "nan_to_num", "where"})
 _KEPT = lazily(r"\bcat\([^)]*\[[^\]]*:|accum|cached", re.I)
+# Of the helpers of others those that get the gradients, or who has them, and a factor.
+_SCALES = lazily(r"(^|_)(re)?(scale|normali[sz]e|divide|multiply)_(the_|all_|model_)?grad(ient)?s?(_|$)")
 _DEPTH = 5
 
 
@@ -235,9 +237,11 @@ def _operations(module: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
 
 
 def _scales_gradients(node: nodes.NodeNG) -> bool:
-    """``p.grad /= n``, ``p.grad.div_(n)``: the gradients themselves."""
+    """``p.grad /= n``, ``p.grad.div_(n)``, ``scale_grads(model, 1 / n)``: the gradients themselves."""
     if isinstance(node, nodes.AugAssign):
         return node.op in ("/=", "*=") and re.search(r"\bgrad\b", node.target.as_string()) is not None
+    if isinstance(node, nodes.Call) and len(node.args) > 1 and _SCALES.search(last_name(node.func)):
+        return True
     if isinstance(node, nodes.Call) and isinstance(node.func, nodes.Attribute):
         name = node.func.attrname
         if name.startswith("_foreach_"):

@@ -62,7 +62,9 @@ def join(homes: Iterable[Home]) -> Home:
 
 
 def _never_on_device(node: nodes.NodeNG) -> bool:
-    """A text or ``None``: tensors leave a comparison with it to Python, which asks whether both are the same object."""
+    """A text, ``None`` or a list: comparisons with it are left to Python, which asks first whether both are the same object."""
+    if isinstance(node, (nodes.List, nodes.ListComp, nodes.Tuple, nodes.Dict)):
+        return True
     return isinstance(constant(node), str) or (isinstance(node, nodes.Const) and node.value is None)
 
 

@@ -128,7 +128,7 @@ class Steps:
                 yield path, scope
 
     def _every_step(self, path: str, scope: str, loops: tuple[int, ...], depth: int) -> Place | None:
-        function = self._calls.function(path, scope) if _is_step_function(scope) else None
+        function = self._calls.function(path, scope) if self._is_named_step(path, scope) else None
         if self._waits_for_actors(path, scope):
             return None
         if function is not None:
@@ -147,6 +147,11 @@ class Steps:
             if not self._happens_once(caller, line) and self.every_step(caller, call.scope, call.loops, depth + 1):
                 return caller, line
         return None
+
+    def _is_named_step(self, path: str, scope: str) -> bool:
+        """Whether a function is a step by its name; a robot or a simulation may ``run_step``, too, and computes no gradients."""
+        runs = scope.rpartition(".")[2].strip("_") == "run_step"
+        return _is_step_function(scope) and (not runs or self._calls.sketch.may_come_to((path, scope), BACKWARD))
 
     def _waits_for_actors(self, path: str, scope: str) -> bool:
         """Whether a function is that of a driver of Ray: other processes train, and it holds what they send, on the host."""

@@ -18,13 +18,13 @@ HOST_MODULES = {
 HOST_ATTRIBUTES = {
     "shape", "dtype", "device", "ndim", "requires_grad", "is_cuda", "layout", "itemsize", "nbytes", "avg", "val",
     "value", "global_avg", "median", "count", "lr", "epoch", "global_step", "current_epoch", "param_groups",
-    "batch_size", "__name__", "training", "name", "names",
+    "batch_size", "__name__", "training", "name", "names", "is_leaf", "is_sparse", "is_meta", "is_cpu", "grad_fn",
 }  # fmt: skip
 HOST_METHODS = {
     "item", "tolist", "cpu", "numpy", "size", "dim", "ndimension", "numel", "nelement", "stride", "element_size",
     "data_ptr", "get_device", "is_floating_point", "is_contiguous", "is_complex", "get_lr", "get_last_lr",
     "get_scale", "keys", "time", "format", "join", "split", "strip", "lower", "elapsed", "elapsed_time", "asnumpy",
-    "get_rank", "get_world_size",
+    "get_rank", "get_world_size", "storage_offset", "is_pinned", "is_shared", "is_signed", "dense_dim", "sparse_dim",
 }  # fmt: skip
 CREATES = {
     "tensor", "as_tensor", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange",

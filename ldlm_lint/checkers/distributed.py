@@ -57,6 +57,7 @@ _OF_CALLS = (*collectives.RULES, *ddp.RULES, *environment_order.RULES)
 _OF_ENVIRONMENT = tuple(
     rule for room in _ROOMS if room not in (accumulation, collectives, ddp, environment_order) for rule in room.RULES
 )
+_OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 _STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
 
@@ -144,7 +145,7 @@ class DistributedChecker(LdlmChecker):
         """Lightning takes the flag inside the name of its strategy."""
         strategy = Arguments(node)["strategy"]
         if strategy.node is not None and strategy.is_only("ddp_find_unused_parameters_true"):
-            self.report(FIND_UNUSED_PARAMETERS, strategy.node, fix=lambda source: _unused_fix(source, strategy))
+            self.report(FIND_UNUSED_PARAMETERS, strategy.node, claims=_OUTSIDE_TESTS, fix=lambda source: _unused_fix(source, strategy))
 
     def _check_unused_parameters(self, node: nodes.Call, parameter: str) -> None:
         arguments = Arguments(node)
@@ -155,7 +156,7 @@ class DistributedChecker(LdlmChecker):
         if (static.node is not None or static.state is State.KNOWN) and not static.is_only(False):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
-        self.report(FIND_UNUSED_PARAMETERS, place, fix=lambda source: _unused_fix(source, argument))
+        self.report(FIND_UNUSED_PARAMETERS, place, claims=_OUTSIDE_TESTS, fix=lambda source: _unused_fix(source, argument))
 
 
 def _unused_fix(source: Source, argument: Argument) -> Fix:

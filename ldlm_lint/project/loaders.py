@@ -173,8 +173,13 @@ class Tracer:
         return next((found for one in imports if (found := self.project.resolve(path, one)) is not None), None)
 
     def second_pass(self, path: str, position: str) -> Site | None:
-        """A loop over a loader that goes through it a second time: one that is repeated, or the second of two in a row."""
-        sites = self.sites(path, position)
+        """A loop over a loader that goes through it a second time: one that is repeated, or the second of two in a row.
+
+        What a test does with a loader no training need do.
+        """
+        seen = [one for one in self.sites(path, position) if not self.project.is_test(one.path)]
+        # Of the loops that a loader may come to through a library those of its own file are sure.
+        sites = sorted(seen, key=lambda one: one.path != path)
         repeated = next((one for one in sites if one.repeated), None)
         return repeated or next((two for one in sites for two in sites if self._follows(one, two)), None)
 

@@ -110,7 +110,8 @@ def _is_moment(test: nodes.NodeNG) -> bool:
     if isinstance(test, nodes.Compare):
         sides = [test.left, test.ops[0][1]]
         names = [last_name(side) for side in sides]
-        counts = test.ops[0][0] == "==" and any(map(_COUNTER.search, names))
+        # From a step on: what is set again and again stays as it was set first.
+        counts = test.ops[0][0] in ("==", ">", ">=", "<", "<=") and any(map(_COUNTER.search, names))
         return counts or (test.ops[0][0] == "is" and _ONCE.search(names[0]) is not None)
     if isinstance(test, nodes.UnaryOp) and test.op == "not":
         return _ONCE.search(last_name(test.operand)) is not None

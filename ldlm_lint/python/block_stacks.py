@@ -170,9 +170,14 @@ def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -
         external = names.pop()
         if not _FUNCTION.search(external):
             yield Stack(container, what, external=external)
-    elif not names and BLOCK.search(name) and TRANSFORMER.search(model.name):
+    elif not names and BLOCK.search(name) and TRANSFORMER.search(model.name) and not _normalizes_images(model):
         # The class of the blocks is a parameter or a setting.
         yield Stack(container, what)
+
+
+def _normalizes_images(model: nodes.ClassDef) -> bool:
+    """A convolutional network, in which attention is a mask over what it finds."""
+    return "BatchNorm2d" in {last_name(call.func) for call in nodes_of(model, nodes.Call)}
 
 
 def _default_class(node: nodes.NodeNG) -> nodes.ClassDef | None:
@@ -227,12 +232,7 @@ def foreign_stack(call: nodes.Call) -> str | None:
     if _PRETRAINED.search(name) and enclosing_class(call) is not None:
         return f"a pretrained {name.split('.')[-2]}"
     depth = next((arguments[key] for key in DEPTHS if arguments[key].node is not None), None)
-    if (
-        depth is None
-        or not TRANSFORMER.search(name)
-        or name.startswith("torch.")
-        or not last_name(call.func)[:1].isupper()
-    ):
+    if depth is None or not TRANSFORMER.search(name) or name.startswith("torch.") or not last_name(call.func)[:1].isupper():
         return None
     if name.rpartition(".")[2].endswith(("Config", "Args", "Arguments")) or (
         depth.state is State.KNOWN and _is_shallow(depth.values)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 _DEPTH = 6
+_NAMED = 2
 
 
 def is_text(node: nodes.NodeNG | None) -> TypeGuard[nodes.Const]:
@@ -57,12 +58,25 @@ def _keys_of_state(node: nodes.NodeNG) -> Iterator[str]:
 
 def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
     """The variables of counting loops around a save, or sums made of them there, that its path formats."""
-    counting = {name for loop in loops_around(call) for name in _counted(loop)}
-    for loop in loops_around(call):
+    loops = loops_around(call)
+    counting = {name for loop in loops for name in _counted(loop)}
+    if not counting:
+        return set()
+    for loop in loops:
         for assign in nodes_of(loop, nodes.Assign):
             if isinstance(assign.value, nodes.BinOp) and counting.intersection(identifiers(assign.value)):
                 counting.update(target.name for target in assign.targets if isinstance(target, nodes.AssignName))
-    return counting.intersection(name for part in _formatted(path) for name in identifiers(part))
+    paths = [path, *_bound_in_loop(path, loops[-1])]
+    return counting.intersection(name for one in paths for part in _formatted(one) for name in identifiers(part))
+
+
+def _bound_in_loop(path: nodes.NodeNG, loop: nodes.NodeNG, depth: int = 0) -> Iterator[nodes.NodeNG]:
+    """What the names in a path hold that a loop binds anew: ``path = f"{i:06d}.pt"``."""
+    for name in nodes_of(path, nodes.Name) if depth < _NAMED else ():
+        for value in bound_values(name):
+            if loop.parent_of(value):
+                yield value
+                yield from _bound_in_loop(value, loop, depth + 1)
 
 
 def _counted(loop: nodes.NodeNG) -> Iterator[str]:

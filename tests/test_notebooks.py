@@ -256,6 +256,14 @@ def test_only_the_sources_of_edited_cells_change(cells, choice, escaped):
     ]
 
 
+def test_a_command_may_end_with_a_backslash():
+    command, after = "!python run.py --speed \\\n    --models a \\\n", "x = 1"
+    data = python_text(stored(command, after))
+    assert b"not parsed" not in data and b"x = 1" in data
+    assert cell_texts(data) == {1: command, 2: after}
+    assert b"not parsed" in python_text(stored("x = 1 + \\\n", after))
+
+
 def test_bounds_and_commands_are_frozen():
     data = python_text(stored("%%time\nx = 1", "!ls\ny = 2"))
     for piece in ("[cell 1]", "%%time", "!ls"):

@@ -66,7 +66,7 @@ class CheckpointSavingChecker(LdlmChecker):
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves."""
-        save = save_of(node) or _save_pretrained(node)
+        save = save_of(node) or (None if self._is_of_tensorflow() else _save_pretrained(node))
         if save is None:
             return
         if RANK not in guards_of(node) and saves_state(save) and not words_of(save.path).belongs_to_a_process:
@@ -87,6 +87,10 @@ class CheckpointSavingChecker(LdlmChecker):
                 claims=(Claim("stands-in-training-loop", _place(node)),),
                 fix=lambda source: atomic_fix(source, save),
             )
+
+    def _is_of_tensorflow(self) -> bool:
+        """Whether a file trains models of TensorFlow, which have a ``save_pretrained`` too, and none of torch."""
+        return b"import tensorflow" in self.source.data and b"import torch" not in self.source.data
 
     def _report_every_rank(self, saves: list[Save]) -> None:
         first, words = saves[0], words_of(saves[0].path)

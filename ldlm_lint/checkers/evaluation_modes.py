@@ -24,6 +24,8 @@ _LOOP = lazily(
 _METHOD = lazily(r"(\w+)(?=(?:\.module)?(?:(?:\.eval\(\))?\.requires_grad_\(False\)|\.freeze\(\)))")
 _FUNCTION = lazily(r"freeze\w*\(\s*(\w+)(?:\.module)?\s*\)")
 _TARGET = lazily(r"([\w.]+)\s*=(?=.*\.requires_grad_\(False\))")
+_OPENED = lazily(r"([ \t]*)([\w.]+)[ \t]*=[ \t]*[^=\n].*\([ \t]*$")
+_CLOSED = lazily(r"([ \t]*)\).*\.requires_grad_\(False\)")
 # What is copied from a frozen model is frozen as well.
 _COPY = lazily(r"([\w.]+)\s*=\s*(?:copy\.)?deepcopy\(\s*([\w.]+?)(?:\.module)?\s*\)")
 _FOR_INFERENCE = ("optimize_for_inference", "init_inference", "jit.freeze", "onnxruntime", "optimum.")
@@ -134,15 +136,29 @@ def _frozen(text: str) -> tuple[frozenset[str], frozenset[str]]:
     names: list[str] = _LOOP.findall(text) if "requires_grad" in text else []
     names += _FUNCTION.findall(text) if "freeze" in text else []
     targets: list[str] = []
+    openings: dict[str, str] = {}
     for line in text.split("\n") if _SWITCHED in text or ".freeze()" in text else ():
+        _note_opening(line, openings)
         if _SWITCHED in line or ".freeze()" in line:
             names += _METHOD.findall(line)
             targets += _TARGET.findall(line)
+            # The end of a statement that makes the model over several lines.
+            closed = _CLOSED.match(line)
+            targets += [openings[closed[1]]] if closed is not None and closed[1] in openings else []
         elif "deepcopy(" in line:
             # Only what was frozen before: a line further down freezes no copy.
             copies = _COPY.findall(line)
             targets += [copy for copy, of in copies if of in targets or of.rpartition(".")[2] in names]
     return frozenset(names), frozenset(ending for one in targets for ending in _endings(one))
+
+
+def _note_opening(line: str, openings: dict[str, str]) -> None:
+    """Keep what a statement assigns that goes on over the next lines, by the indentation at which it will end."""
+    rest = line.lstrip(" \t")
+    if rest and not rest.startswith(")"):
+        openings.pop(line[: len(line) - len(rest)], None)
+    if rest.rstrip().endswith("(") and (opened := _OPENED.match(line)) is not None:
+        openings[opened[1]] = opened[2]
 
 
 def _endings(dotted_name: str) -> Iterator[str]:

@@ -18,6 +18,7 @@ from ldlm_lint.autofix.imports import names_given
 from ldlm_lint.checkers import checkers_of
 from ldlm_lint.failures import internal_error
 from ldlm_lint.model import FileResult, Finding
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.flow import GRADIENTS, GUARDS, ModuleFlow, summarize
 from ldlm_lint.python.tree import Parsed, parse
@@ -41,6 +42,8 @@ _ASK_OF_PARTS = {
     **dict.fromkeys(("every-rank-saves", "old-checkpoints-may-go"), GUARDS),
     **dict.fromkeys(("evaluation-records-gradients", "meter-keeps-graphs"), GRADIENTS),
 }
+# What cookiecutter fills in: the file is no Python yet, and its author knows.
+_TEMPLATE = lazily(r"\{\{.*\}\}")
 _Callback = Callable[[nodes.NodeNG], None]
 _Method = Callable[[Any, nodes.NodeNG], None]
 
@@ -83,7 +86,8 @@ def lint(
     if parsed.module is not None:
         with names_given(source, BoundNames(parsed.module)):
             walk(parsed.module, host, at_risk)
-    if parsed.error_line:
+    unfilled = parsed.error_line > 0 and _TEMPLATE.search(source.path) is not None
+    if parsed.error_line and not unfilled:
         host.ldlm_report(_syntax_error(source, parsed.error_line, parsed.error))
     findings = tuple(sorted(host.findings, key=lambda finding: finding.order))
     claimed = {claim.kind for one in findings for claim in one.claims}
@@ -92,7 +96,8 @@ def lint(
     scopes = scopes_of(parsed.module, source) if findings and parsed.module is not None and not parsed.error_line else None
     if parsed.module is not None:
         release(parsed.module)
-    return FileResult(source.path, (*findings, *failures), flow=flow, scopes=scopes)
+    unseen = (parsed.error_line,) if unfilled else ()
+    return FileResult(source.path, (*findings, *failures), unseen, flow=flow, scopes=scopes)
 
 
 def _flow(parsed: Parsed, source: Source, claimed: Collection[str]) -> tuple[ModuleFlow | None, tuple[Finding, ...]]:

@@ -19,6 +19,8 @@ _READS = {
 _READING_BUILTINS = {"float", "int", "bool", "print", "str", "repr", "list", "sum", "max", "min", "sorted"}
 _READING_CALLS = {"torch.save", "pickle.dump", "pickle.dumps", "torch.isnan", "torch.isfinite", "torch.equal", "torch.allclose"}
 _WAITS = {"synchronize", "wait", "wait_stream", "wait_event", "query", "elapsed_time", "barrier", "synchronize_stream", "record", "record_event", "record_stream"}
+_FROM_HOST = {"torch.from_numpy", "torch.frombuffer", "torch.tensor", "torch.as_tensor"}
+_MOVES = {"to", "cuda", "xpu", "npu", "hpu", "type", "type_as", "new_tensor"}
 _BLOCKS = {"item", "tolist", "cpu", "numpy"}
 
 
@@ -28,7 +30,19 @@ def is_async_copy_to_host(call: nodes.Call) -> bool:
         return False
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     target = keywords.get("device") or (call.args[0] if call.args else None)
-    return constant(keywords.get("non_blocking")) is True and target is not None and _is_host(target)
+    asynchronous = constant(keywords.get("non_blocking")) is True and target is not None and _is_host(target)
+    return asynchronous and not _is_made_on_host(call.func.expr)
+
+
+def _is_made_on_host(node: nodes.NodeNG) -> bool:
+    """``torch.from_numpy(frame).float()``: it never leaves the host, so there is nothing to wait for."""
+    while isinstance(node, nodes.Call):
+        if qualified(node.func) <= _FROM_HOST:
+            return all(one.arg not in ("device", None) for one in node.keywords)
+        if not isinstance(node.func, nodes.Attribute) or node.func.attrname in _MOVES:
+            return False
+        node = node.func.expr
+    return False
 
 
 def _is_host(node: nodes.NodeNG, depth: int = 0) -> bool:

@@ -82,8 +82,9 @@ def failure(text: str) -> tuple[int, str] | None:
         return error.lineno or 1, error.msg or "invalid syntax"
     except (ValueError, RecursionError, MemoryError) as error:
         return 1, str(error) or type(error).__name__
-    # At the end of a text the backslash is an error that joining it with another line would hide.
-    return (text.count("\n"), "unexpected end behind a backslash") if text.rstrip("\r\n").endswith("\\") else None
+    # At the end of a text the backslash is an error that joining it with another line would hide; a command may end so.
+    last = text.rstrip("\r\n").rpartition("\n")[2]
+    return (text.count("\n"), "unexpected end behind a backslash") if last.endswith("\\") and MARK not in last else None
 
 
 def _masked_lines(lines: list[str]) -> Iterator[str]:

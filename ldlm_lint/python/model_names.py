@@ -18,6 +18,8 @@ _NO_MODEL = lazily(
     r"|grads?|gradients?"
     # ``accelerator.unwrap_model(…)``, and what pydantic calls its methods.
     r"|unwrap|dump|json|schema|construct|rebuild)(_|$)"
+    # ``model.lm_generate(…)`` is a method of a model and no part of it.
+    r"|_(generate|sample|predict|infer|forward|encode|decode|embed)$"
 )
 _EVALUATION = lazily(
     r"(^|_)(eval|evaluate|evaluation|valid|validate|validation|val|test|testing|infer|inference|predict|prediction"

@@ -115,6 +115,8 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return truth == (operator in ("in", "is not"))
     if any(_is_evaluation_text(side) for side in sides) or _is_other_device(test) or _is_self_test(test):
         return truth == (operator in ("==", "is", "in"))
+    if _is_growing_rope(test):
+        return truth == (operator in ("==", "in"))
     if _is_other_device(test, "cuda"):
         return truth == (operator in ("!=", "is not", "not in"))
     if not truth:
@@ -227,6 +229,12 @@ def _sees_device(test: nodes.NodeNG, name: str) -> bool:
 def _is_self_test(test: nodes.Compare) -> bool:
     """``if __name__ == "__main__":`` inside of a function."""
     return isinstance(test.left, nodes.Name) and test.left.name == "__name__" and isinstance(test.scope(), nodes.FunctionDef)
+
+
+def _is_growing_rope(test: nodes.Compare) -> bool:
+    """``"dynamic" in self.rope_type``: rotary embeddings that are made anew for longer sequences, which is none of the defaults."""
+    sides = (test.left, test.ops[0][1])
+    return any(constant(one) in ("dynamic", "longrope") for one in sides) and any("rope" in one.as_string() for one in sides)
 
 
 def _is_other_device(test: nodes.Compare, *kinds: str) -> bool:

@@ -8,7 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR, RUNTIME_CALLS, RUNTIMES
 from ldlm_lint.python.memo import remembered
-from ldlm_lint.python.names import last_name
+from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.rare_conditions import EVALUATION_WORD, holds_rarely
 from ldlm_lint.python.walks import nodes_of
 
@@ -54,7 +54,7 @@ def _is_rare_statement(statement: nodes.NodeNG) -> bool:
 def in_evaluation(node: nodes.NodeNG) -> bool:
     """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves.
 
-    A class that opens a runtime which only predicts does so, too, and a ``forward`` that is decorated to record no
+    A class that is derived from a pipeline of transformers or diffusers, or that opens a runtime which only predicts does so, too, and a ``forward`` that is decorated to record no
     gradients: no step is known to call it.
     """
     while node.__class__ not in _OWNERS:
@@ -65,7 +65,7 @@ def in_evaluation(node: nodes.NodeNG) -> bool:
     if known is None:
         is_class = isinstance(node, nodes.ClassDef)
         named = (EVALUATOR if is_class else EVALUATION).search(node.name) is not None
-        known = named or (_opens_a_runtime(node) if is_class else _only_predicts(node)) or in_evaluation(node.parent)
+        known = named or ((_is_pipeline(node) or _opens_a_runtime(node)) if is_class else _only_predicts(node)) or in_evaluation(node.parent)
         node.__dict__[_EVALUATES] = known
     return known
 
@@ -74,6 +74,11 @@ def _only_predicts(function: nodes.FunctionDef) -> bool:
     if function.name != "forward" or function.decorators is None:
         return False
     return any(last_name(one.func if isinstance(one, nodes.Call) else one) in _PREDICTING for one in function.decorators.nodes)
+
+
+def _is_pipeline(owner: nodes.ClassDef) -> bool:
+    names = (name for base in owner.bases for name in qualified(base))
+    return any(name.endswith("Pipeline") and name.partition(".")[0] in ("transformers", "diffusers") for name in names)
 
 
 def _opens_a_runtime(owner: nodes.ClassDef) -> bool:

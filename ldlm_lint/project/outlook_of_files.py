@@ -28,6 +28,10 @@ def _is_used_in_training(context: Context, path: str) -> bool:
     return _is_no_test(context, path) and bool(context.project.trainers_of(path))
 
 
+def _is_made_in_training(context: Context, path: str) -> bool:
+    return _is_used_in_training(context, path) or (_is_no_test(context, path) and context.named.may_take(path))
+
+
 def _feeds(context: Context, path: str) -> bool:
     return _is_no_test(context, path) and not is_tutorial(context.project, path)
 
@@ -75,7 +79,7 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "loader-feeds-training": _feeds,
     "loader-is-reiterated": _feeds,
     "loop-neglects-a-sampler": _knows_sampler,
-    "model-trains": _is_used_in_training,
+    "model-trains": _is_made_in_training,
     "no-activation-checkpointing": may_lack_checkpointing,
     "nothing-prunes-checkpoints": lambda context, path: nothing_prunes(context.project, path),
     "optimizer-trains-on-cuda": _optimizes_on_cuda,

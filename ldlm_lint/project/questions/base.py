@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.launches import Launches
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.models import Models
+    from ldlm_lint.project.named_classes import NamedClasses
     from ldlm_lint.project.pinning import Pinning
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
@@ -132,6 +133,13 @@ class Context:
         from ldlm_lint.project.config_homes import Homes
 
         return Homes(self.project, self.launches)
+
+    @cached_property
+    def named(self) -> NamedClasses:
+        """Which programs train with the classes that configurations name."""
+        from ldlm_lint.project.named_classes import NamedClasses
+
+        return NamedClasses(self.project, lambda: self.homes, self.runs_training)
 
     @cached_property
     def reads(self) -> ConfigReads:

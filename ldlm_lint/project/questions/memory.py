@@ -23,7 +23,12 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
 
     A file of another model that has a switch says nothing about this one.
     """
-    return Verdict(may_lack_checkpointing(context, finding.span.path, origins))
+    path = finding.span.path
+    if not may_lack_checkpointing(context, path, origins):
+        return Verdict(False)
+    # A program that makes the model by a name in its configuration may switch checkpointing on for it.
+    project, programs = context.project, context.named.trained_with(path, lambda _: True)
+    return Verdict(not any(project.any_that(project.reach(one), "no-model-checkpoints", _speaks_for_all(project)) for one in programs))
 
 
 def may_lack_checkpointing(context: Context, path: str, origins: str = "") -> bool:

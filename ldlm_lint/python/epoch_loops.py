@@ -11,7 +11,7 @@ _STEP = lazily(r"step|iter|batch", re.I)
 # Behind ``in`` a progress bar may say in which epoch it stands; what counts epochs counts to a number of them.
 _HEADER = lazily(r"^[ \t]*(?:async[ \t]+)?for\b(?P<target>.*?)[ \t,(]in\b(?P<iterable>.*)", re.S)
 _COUNTED = lazily(
-    r"\b(?:t?range|count|arange|prange)\([^\"']*?(?<!per_)(?<!per)epoch|^[ \t]*\(*(?:\w+\()*[\w.]*epochs\b", re.I
+    r"\b(?:t?range|count|arange|prange)\([^\"']{0,200}?(?<!per_)(?<!per)epoch|^[ \t]*\(*(?:\w+\()*[\w.]*epochs\b", re.I
 )
 _WHILE = lazily(r"^[ \t]*while\b.*epoch", re.I)
 

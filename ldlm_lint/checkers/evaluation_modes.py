@@ -130,6 +130,11 @@ def is_frozen(root: str, text: str) -> bool:
     return root in targets or root.rpartition(".")[2] in names
 
 
+def frozen_targets(text: str) -> frozenset[str]:
+    """The dotted names, and their endings, of what a text assigns a frozen model to."""
+    return _frozen(text)[1]
+
+
 @functools.lru_cache(4)
 def _frozen(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """What a text freezes, for all models at once: by their last names, and by what a frozen one is assigned to."""

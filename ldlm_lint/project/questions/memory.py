@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import checkpoints_activations
+from ldlm_lint.project.frozen_files import hands_out_frozen
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
@@ -24,7 +25,7 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
     A file of another model that has a switch says nothing about this one.
     """
     path = finding.span.path
-    if not may_lack_checkpointing(context, path, origins):
+    if not may_lack_checkpointing(context, path, origins) or hands_out_frozen(context.project, path):
         return Verdict(False)
     # A program that makes the model by a name in its configuration may switch checkpointing on for it.
     project, programs = context.project, context.named.trained_with(path, lambda _: True)

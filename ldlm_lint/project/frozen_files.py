@@ -1,0 +1,32 @@
+"""Files whose models the rest of the project gets frozen only: a wrapper makes them, and nobody else takes one."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.checkers.evaluation_modes import frozen_targets
+from ldlm_lint.patterns import lazily
+from ldlm_lint.project.index import Project
+
+_MODULE = lazily(rb"^class[ \t]+(\w+)[ \t]*\([^)]*\b(?:\w*Module|\w*Mixin|\w*Model|Sequential)\b[^)]*\)[ \t]*:", re.M)
+_PLAIN = lazily(rb"^class[ \t]+\w+[ \t]*(?:\([ \t]*(?:object[ \t]*)?\))?[ \t]*:", re.M)
+_LEARNS = (b".backward(", b"optim")
+
+
+def hands_out_frozen(project: Project, path: str) -> bool:
+    """Whether a class of a file that is no module freezes the model it holds, and no other file imports a module class of it.
+
+    ``self.model = make(path).eval().requires_grad_(False)`` of a ``class VAE:``.
+    """
+    data = project.data(path)
+    if b".requires_grad_(False)" not in data or any(word in data for word in _LEARNS) or not _PLAIN.search(data):
+        return False
+    if not any(one.startswith("self.") for one in frozen_targets(data.decode(errors="replace"))):
+        return False
+    names = {match[1].decode() for match in _MODULE.finditer(data)}
+    return bool(names) and not any(_takes(project, one, path) for name in names for one in project.importing(path, name))
+
+
+def _takes(project: Project, importer: str, path: str) -> bool:
+    """Whether a file that may import a name, or everything of some module, imports anything of this one at all."""
+    return importer != path and path in project.imported_by(importer)

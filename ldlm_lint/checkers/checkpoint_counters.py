@@ -57,9 +57,9 @@ def _keys_of_state(node: nodes.NodeNG) -> Iterator[str]:
 
 
 def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
-    """The variables of counting loops around a save, or sums made of them there, that its path formats."""
+    """The variables of counting loops around a save, those that count their passes, or sums made of them, that its path formats."""
     loops = loops_around(call)
-    counting = {name for loop in loops for name in _counted(loop)}
+    counting = {name for loop in loops for name in (*_counted(loop), *_incremented(loop))}
     if not counting:
         return set()
     for loop in loops:
@@ -87,6 +87,13 @@ def _counted(loop: nodes.NodeNG) -> Iterator[str]:
         first = target.elts[0] if isinstance(target, nodes.Tuple) and target.elts else target
         if isinstance(first, nodes.AssignName):
             yield first.name
+
+
+def _incremented(loop: nodes.NodeNG) -> Iterator[str]:
+    """``iterate += 1``"""
+    for one in nodes_of(loop, nodes.AugAssign):
+        if one.op == "+=" and isinstance(one.target, nodes.AssignName) and type(constant(one.value)) is int:
+            yield one.target.name
 
 
 def _formatted(path: nodes.NodeNG) -> Iterator[nodes.NodeNG]:

@@ -253,7 +253,7 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
     if not SAVE_HELPER.search(last):
         return None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return next((argument for argument in arguments if _looks_like_path(argument) and any(counters_in(argument))), None)
+    return next((one for one in arguments if _looks_like_path(one) and (any(counters_in(one)) or loop_counters(node, one))), None)
 
 
 def _looks_like_path(node: nodes.NodeNG) -> bool:

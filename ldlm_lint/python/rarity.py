@@ -77,6 +77,9 @@ def _only_predicts(function: nodes.FunctionDef) -> bool:
 
 
 def _is_pipeline(owner: nodes.ClassDef) -> bool:
+    """Whether a class is derived from a pipeline of transformers or diffusers, and has no training of its own."""
+    if any(one.attrname == "backward" for one in nodes_of(owner, nodes.Attribute)):
+        return False
     names = (name for base in owner.bases for name in qualified(base))
     return any(name.endswith("Pipeline") and name.partition(".")[0] in ("transformers", "diffusers") for name in names)
 

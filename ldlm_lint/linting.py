@@ -17,7 +17,7 @@ from ldlm_lint.shapes import COSTLY, possible
 from ldlm_lint.shapes.drafts import possible_by_text
 from ldlm_lint.shapes.prospects import ANYWHERE, BROAD_PROSPECTS, CLAIMS, PROSPECTS, Prospect
 from ldlm_lint.shapes.tests import silent_in
-from ldlm_lint.source import Kind, Source, UnreadableError
+from ldlm_lint.source import Kind, OtherEncodingError, Source, UnreadableError
 
 Overlay = Mapping[str, bytes]
 Holds = Callable[[str, str, Sequence[str]], bool]
@@ -42,6 +42,8 @@ def lint_file(
     try:
         with limited(FILE_SECONDS):
             return _linted(path.as_posix(), kind, config, overlay, sources, holds)
+    except OtherEncodingError:
+        return FileResult(path.as_posix())
     except UnreadableError as error:
         return _unreadable(path, kind, error, sources)
     except OverBudgetError as error:

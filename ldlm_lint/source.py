@@ -54,6 +54,17 @@ class UnreadableError(Exception):
         self.line = line
 
 
+class OtherEncodingError(UnreadableError):
+    """JSON in UTF-16 or UTF-32: valid, but no framework's configuration. Vocabularies of models are stored so."""
+
+
+def _is_wide(data: bytes) -> bool:
+    """Whether JSON is in UTF-16 or UTF-32, as its first bytes tell."""
+    import json
+
+    return json.detect_encoding(data) != "utf-8"
+
+
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file on disk; raises UnreadableError for one that is too large, and OSError."""
     size = path.stat().st_size
@@ -125,6 +136,8 @@ class Source:
             return cls._of_notebook(path, data)
         nul = data.find(b"\0")
         if nul >= 0:
+            if kind is Kind.JSON and _is_wide(data):
+                raise OtherEncodingError("JSON that is not in UTF-8")
             raise UnreadableError("file holds NUL bytes", data.count(b"\n", 0, nul) + 1)
         encoding = "utf-8"
         if kind is Kind.PYTHON:

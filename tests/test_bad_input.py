@@ -74,6 +74,17 @@ def test_nothing_in_it_is_no_problem(project: Path, run: Run, name: str, data: b
     assert out == "No findings.\n1 file read.\n"
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+def test_json_in_another_encoding_is_data(project: Path, run: Run, encoding: str) -> None:
+    (project / "vocabulary.json").write_bytes('{"0": "\\n", "1": "a"}\n'.encode(encoding))
+    (project / "nul.json").write_bytes(b'{"a": "\0"}\n')
+    code, out, err = run("vocabulary.json")
+    assert (code, err) == (0, "")
+    code, out, err = run("nul.json")
+    assert code == 3
+    assert "NUL bytes" in out + err
+
+
 @pytest.mark.parametrize(
     "data, column",
     [

@@ -29,7 +29,15 @@ from ldlm_lint.checkers.data_fixes import (
 )
 from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, worker_options
 from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test
-from ldlm_lint.checkers.data_workers import SETTING, flag_of, is_guarded, is_in_memory, too_many, zero_reason
+from ldlm_lint.checkers.data_workers import (
+    SETTING,
+    flag_of,
+    is_guarded,
+    is_in_memory,
+    is_zero_here,
+    too_many,
+    zero_reason,
+)
 from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
@@ -182,6 +190,9 @@ class DataChecker(LdlmChecker):
 
     def _check_workers(self, node: nodes.Call, arguments: Arguments, *, zero_is_known: bool) -> None:
         workers = arguments["num_workers"]
+        if is_zero_here(node, workers.node):
+            # The branch for whoever wants none: there is nothing to tell them.
+            return
         setting, parameter = zero_by_default(workers.node), parameter_of(workers.node)
         works = not is_in_memory(arguments["dataset"].node) and not is_for_evaluation(node, arguments["dataset"].node)
         feeds = Claim("loader-feeds-training", position_of(node))

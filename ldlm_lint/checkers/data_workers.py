@@ -36,6 +36,10 @@ _IN_MEMORY = frozenset(
 _PLAYED = lazily(r"(^|_)(rollouts?|replay|trajector(y|ies)|transitions)(_|$)", re.I)
 SETTING = lazily(r"^(?:.*_)?(?:n|num|n_|num_|number_of_)?(?:data_?|data_?loader_)?workers$|^(?:.*_)?workers_per_\w+$", re.I)
 
+_COMPARED: dict[tuple[str, object], bool] = {
+    (">", 0): True, ("!=", 0): True, (">=", 1): True, ("==", 0): False, ("<=", 0): False, ("<", 1): False,
+}
+
 
 class Amount(NamedTuple):
     """A number of workers: the expression that a user would edit, the number as a text, and whether it is the node's CPU count."""
@@ -133,6 +137,33 @@ def is_guarded(call: nodes.Call, workers: nodes.NodeNG) -> bool:
         not call.parent_of(test) and any(one.as_string() == text for one in nodes_of(test, type(workers)))
         for test in _tests(call.scope())
     )
+
+
+def is_zero_here(call: nodes.Call, workers: nodes.NodeNG | None) -> bool:
+    """Whether a loader stands in a branch that is taken without workers only: ``if n > 0: … else: DataLoader(…, num_workers=n)``."""
+    if not isinstance(workers, (nodes.Name, nodes.Attribute, nodes.Subscript)):
+        return False
+    text, child = workers.as_string(), call
+    for parent in call.node_ancestors():
+        if isinstance(parent, nodes.If) and child is not parent.test:
+            chosen = _says_workers(parent.test, text)
+            if chosen is not None and chosen is not (child in parent.body):
+                return True
+        child = parent
+    return False
+
+
+def _says_workers(test: nodes.NodeNG, text: str) -> bool | None:
+    """True for a test that there are workers, False for one that there are none, None for any other."""
+    if isinstance(test, nodes.UnaryOp) and test.op == "not":
+        inner = _says_workers(test.operand, text)
+        return None if inner is None else not inner
+    if test.as_string() == text:
+        return True
+    if isinstance(test, nodes.Compare) and len(test.ops) == 1 and test.left.as_string() == text:
+        operator, right = test.ops[0]
+        return _COMPARED.get((operator, constant(right)))
+    return None
 
 
 def _tests(scope: nodes.NodeNG) -> Iterator[nodes.NodeNG]:

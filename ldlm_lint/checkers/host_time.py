@@ -10,6 +10,7 @@ from astroid import nodes
 from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.autofix.lines import block_of, first_of_comments, stands_alone
 from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.host_time_known import DEVICES, SYNCHRONIZES, is_said_to_sync
 from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
 from ldlm_lint.patterns import lazily
@@ -29,11 +30,9 @@ from ldlm_lint.rules.host_time import (
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.source import Source
 
-_DEVICES = ("cuda", "xpu", "mps", "npu", "accelerator")
 _EMPTY = "empty_cache"
-_EMPTIES = {f"torch.{one}.{_EMPTY}" for one in _DEVICES}
-_SYNCHRONIZES = {f"torch.{one}.synchronize" for one in _DEVICES} | {"torch.cuda.current_stream.synchronize"}
-_AVAILABLE = {f"torch.{one}.is_available" for one in _DEVICES}
+_EMPTIES = {f"torch.{one}.{_EMPTY}" for one in DEVICES}
+_AVAILABLE = {f"torch.{one}.is_available" for one in DEVICES}
 _BACKWARD = {"backward", "manual_backward"}
 _MICRO = lazily(r"accum|micro", re.I)
 _STEPS = {"step", "zero_grad", "optimizer_step"}
@@ -83,14 +82,15 @@ class HostTimeChecker(LdlmChecker):
         names = qualified(node.func)
         if names <= _EMPTIES:
             self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node)
-        elif names <= _SYNCHRONIZES:
+        elif names <= SYNCHRONIZES:
             self._check_call(DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP, node)
         elif isinstance(node.func, nodes.Name) and node.func.name == _EMPTY and not (node.args or node.keywords):
             self._check_call(CACHE_EMPTIED_IN_TRAINING_LOOP, node, Claim("call-empties-cache", position_of(node)))
 
     def _report_group(self, group: Group) -> None:
         span = self.span(group.first.node)
-        if _ON_HOST.search(remark_at(self.source, span.start, span.end)):
+        remark = remark_at(self.source, span.start, span.end)
+        if _ON_HOST.search(remark) or is_said_to_sync(remark):
             return
         self.report(
             HOST_SYNC_IN_TRAINING_LOOP,
@@ -247,7 +247,7 @@ def _removal(source: Source, call: nodes.Call, rule: Rule) -> Fix | None:
         edit = Edit(span, "pass")
     else:
         edit = delete_line(source, source.span(_start_of_remark(source, gone), span.end))
-    more = "" if qualified(call.func) <= _EMPTIES | _SYNCHRONIZES else _MAY_DO_MORE
+    more = "" if qualified(call.func) <= _EMPTIES | SYNCHRONIZES else _MAY_DO_MORE
     return Fix(f"remove the call of {name}", (edit,), Applicability.UNSAFE, _REASONS[rule] + more)
 
 

@@ -7,11 +7,15 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.walks import nodes_of
+
+# ``engine.backward(loss)``, ``self.manual_backward(loss, optimizer)``.
+_ARGUMENTS = 2
 
 
 def returns(function: nodes.FunctionDef | None) -> list[nodes.Return]:
@@ -33,6 +37,9 @@ def trained(function: nodes.NodeNG) -> Iterator[str]:
     owner = function_of(function)
     for call in nodes_of(function, nodes.Call):
         if not isinstance(call.func, nodes.Attribute) or call.func.attrname not in ("backward", "manual_backward"):
+            continue
+        if len(call.args) > _ARGUMENTS or not is_backward(call):
+            # ``kernels.backward(rows, columns, grad)`` in an autograd function is given sizes and gradients.
             continue
         for part in _terms(call.args[0] if call.args else call.func.expr):
             if not belongs_inside(part, owner):

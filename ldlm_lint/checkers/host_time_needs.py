@@ -15,6 +15,8 @@ from ldlm_lint.python.walks import nodes_of
 
 # An environment takes its actions, and packing its lengths, from the host.
 _NEEDED_ON_HOST = lazily(r"(^|_)(actions?|act|acts|choice|lengths?|lens|seq_?lens?|sizes?|splits?)(_|$)", re.I)
+# Of what `.item()` reads: an action, and the greatest length, which kernels for sequences of many lengths take as a number.
+_NUMBERS_ON_HOST = lazily(r"(^|_)(actions?|max_?(seq_?)?len(gth)?s?)(_|$)")
 _TAKES_HOST_VALUES = frozenset({"pack_padded_sequence", "linear_sum_assignment", "rpc_sync", "rpc_async", "remote"})
 _MAKES_SIZES = frozenset(
     {
@@ -33,7 +35,7 @@ def is_needed(call: nodes.Call) -> bool:
     if call.func.attrname != "item" or isinstance(target, nodes.Return):
         if any(_NEEDED_ON_HOST.search(name) for name in names):
             return True
-    elif any(re.search(r"(^|_)actions?(_|$)", name) for name in names):
+    elif any(map(_NUMBERS_ON_HOST.search, names)):
         return True
     outer = (one for one in call.node_ancestors() if isinstance(one, nodes.Call))
     return any(last_name(one.func) in _TAKES_HOST_VALUES for one in outer) or _is_used_on_host(call)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, root_name
+from ldlm_lint.checkers.host_time_known import has_waited
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_needs import is_needed
 from ldlm_lint.checkers.host_time_options import is_never_chosen
@@ -78,7 +79,8 @@ class Syncs:
             if not self._may_wait(node) or in_evaluation(node) or is_rare(node) or not _repeats(node):
                 continue
             for place, branches in self._at(node):
-                if _repeats(place) and not is_rare(place) and not is_off_by_default(place) and not is_never_chosen(place):
+                chosen = not is_off_by_default(place) and not is_never_chosen(place)
+                if _repeats(place) and not is_rare(place) and chosen and not has_waited(place):
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
 
     def _may_wait(self, node: nodes.NodeNG) -> bool:

@@ -1,4 +1,4 @@
-"""Options that no step of a training asks for: texts of a parameter that no call of the file passes."""
+"""Options that no step of a training asks for: values of a parameter that no call of the file passes."""
 
 from __future__ import annotations
 
@@ -13,26 +13,31 @@ from ldlm_lint.python.walks import nodes_of
 
 
 def is_never_chosen(node: nodes.NodeNG) -> bool:
-    """Whether a place waits for one text of a parameter, ``if reduction == "mean":``, and every call of the file passes another."""
+    """Whether a place waits for one value of a parameter, and every call of the file passes another.
+
+    ``if reduction == "mean":``, ``if keep is False:``.
+    """
     function = function_of(node)
     if not isinstance(function, nodes.FunctionDef):
         return False
     for one in node.node_ancestors():
         if one is function:
             return False
-        if isinstance(one, nodes.If) and holds(one.body, node) and (asked := _asked_text(one.test)) is not None:
+        if isinstance(one, nodes.If) and holds(one.body, node) and (asked := _asked(one.test)) is not None:
             passed = _passed(function, asked[0])
-            return bool(passed) and asked[1] not in passed
+            return bool(passed) and not any(value is asked[1] or (isinstance(value, str) and value == asked[1]) for value in passed)
     return False
 
 
-def _asked_text(test: nodes.NodeNG) -> tuple[str, str] | None:
-    """The name and the text that a condition compares."""
+def _asked(test: nodes.NodeNG) -> tuple[str, object] | None:
+    """The name and the text, True, False or None that a condition compares."""
     if not isinstance(test, nodes.Compare) or not isinstance(test.left, nodes.Name) or len(test.ops) != 1:
         return None
     operator, right = test.ops[0]
-    is_text = operator == "==" and isinstance(right, nodes.Const) and isinstance(right.value, str)
-    return (test.left.name, right.value) if is_text else None
+    if not isinstance(right, nodes.Const):
+        return None
+    one = isinstance(right.value, str) if operator == "==" else operator == "is" and right.value in (True, False, None)
+    return (test.left.name, right.value) if one else None
 
 
 def _passed(function: nodes.FunctionDef, name: str) -> set[object]:

@@ -70,8 +70,8 @@ RULES = (GRADIENT_ACCUMULATION_FIXED, BATCH_SIZE_DRIFT)
 
 _ACCUMULATION = lazily(
     r"(?:(?:training|train|trainer|num|n|no)_)*"
-    r"(?:(?:gradients?|grads?)_?acc(?:um|umulate|umulation)?(?:_?(?:steps?|iters?|batches|freq|factor|num|n))?"
-    r"|accum(?:ulate|ulation)?_?(?:steps?|iters?|freq|factor|grad_batches|grad|gradients?)"
+    r"(?:(?:gradients?|grads?)_?acc(?:um|umulate|umulation)?(?:_?(?:steps?|iters?|batches|freq|factor|num|n|every))?"
+    r"|accum(?:ulate|ulation)?_?(?:steps?|iters?|freq|factor|every|grad_batches|grad|gradients?)"
     r"|update_freq|ga_?steps|gas)"
 )
 _WORLD = lazily(

@@ -40,6 +40,7 @@ _BY_PRODUCT = lazily(
     r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output"
     r"|(^|_)(val|valid|validation|test)(_|$)"
 )
+_FOLDER = lazily(r"^out(put)?_?(dir|directory|folder|path|root)$")
 _STATE = lazily(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
 _SAVING_OWNERS = ("fabric", "_fabric", "accelerator", "_accelerator")
 _REASON = "older checkpoints are deleted during the run"
@@ -99,7 +100,7 @@ class CheckpointFilesChecker(LdlmChecker):
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
         counters = sorted({*counters_in(target), *loop_counters(node, target)})
-        if not counters or _only_at_milestones(node, counters) or _is_by_product(node) or is_rotated(node, target) or _ends_loop(node):
+        if not counters or _only_at_milestones(node, counters) or _is_by_product(node, target) or is_rotated(node, target) or _ends_loop(node):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
@@ -203,9 +204,15 @@ def _counts(compare: nodes.Compare, counters: list[str]) -> bool:
     return any(name in counters for side in sides for name in identifiers(side))
 
 
-def _is_by_product(node: nodes.Call) -> bool:
-    """What is saved is named like a result of the training (metrics, samples), not like its state."""
-    words = [name.lower() for argument in node.args[:1] for name in _all_names(argument)]
+def _is_by_product(node: nodes.Call, target: nodes.NodeNG) -> bool:
+    """What is saved is named like a result of the training (metrics, samples), not like its state.
+
+    ``accelerator.save_state(output_dir)`` names no object: what the method saves is state, whatever its folder is called.
+    """
+    if _is_save_method(node) and node.args[:1] == [target]:
+        return False
+    words = [name.lower() for argument in node.args[:1] for name in _all_names(argument) if not _FOLDER.search(name.lower())]
+    words.append(last_name(node.func).lower())
     return any(map(_BY_PRODUCT.search, words)) and not any(map(_STATE.search, words))
 
 

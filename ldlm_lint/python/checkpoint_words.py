@@ -7,7 +7,7 @@ import re
 from ldlm_lint.patterns import lazily
 
 COUNTER = lazily(
-    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?)(_|\d|$)"
+    r"(^|_)(steps?|epochs?|iters?|iterations?|itr|it|updates?|i_?iter|n_?iter|global_?steps?|kimg|nimg|tick|ep|train_steps|milestones?|counter)(_|\d|$)"
 )
 COUNTING = {"range", "trange", "count", "enumerate"}
 SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}

@@ -9,8 +9,9 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.checkers.evaluation_learning import COMPUTING, learns_after, learns_at, still_loops
-from ldlm_lint.checkers.evaluation_modes import evaluates_before, evaluates_elsewhere, is_frozen, switches
+from ldlm_lint.checkers.evaluation_modes import evaluates_before, evaluates_elsewhere, switches
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.frozen_texts import is_frozen
 from ldlm_lint.python.gradients import dotted, is_held, is_quiet, part_of, root_of, switches_off
 from ldlm_lint.python.model_names import BUILDS, NO_FORWARD, RUNS, looks_like_model, names_evaluation, words_of
 from ldlm_lint.python.names import bindings, last_name, qualified

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.checkers.evaluation_modes import frozen_targets
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
+from ldlm_lint.python.frozen_texts import frozen_targets
 
 _MODULE = lazily(rb"^class[ \t]+(\w+)[ \t]*\([^)]*\b(?:\w*Module|\w*Mixin|\w*Model|Sequential)\b[^)]*\)[ \t]*:", re.M)
 _PLAIN = lazily(rb"^class[ \t]+\w+[ \t]*(?:\([ \t]*(?:object[ \t]*)?\))?[ \t]*:", re.M)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ldlm_lint.checkers.evaluation_modes import is_frozen
+from ldlm_lint.python.frozen_texts import is_frozen
 
 
 @pytest.mark.parametrize(

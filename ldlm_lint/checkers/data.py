@@ -126,7 +126,10 @@ class DataChecker(LdlmChecker):
         if amount is None or amount.place in self._amounts:
             return
         self._amounts.add(amount.place)
-        ranks = (Claim("runs-many-ranks"),) if amount.whole_node else ()
+        ranks: tuple[Claim, ...] = (Claim("runs-many-ranks"),) if amount.whole_node else ()
+        if amount.whole_node and loader is not None:
+            # A preparation of data may well take all CPUs, in whatever package it stands.
+            ranks += (Claim("loader-may-feed-training", position_of(loader)),)
         self.report(
             DATALOADER_TOO_MANY_WORKERS,
             amount.place,

@@ -25,6 +25,13 @@ def _loader_feeds_training(context: Context, finding: Finding, position: str) ->
     return _at_site(context, finding, site, "this loop trains on it")
 
 
+def _loader_may_feed_training(context: Context, finding: Finding, position: str) -> Verdict:
+    """Nobody knows who goes through the loader, or one of those who do is in a file that trains."""
+    sites = context.tracer.sites(finding.span.path, position)
+    trains = context.project.training_files
+    return Verdict(not sites or any(one.path in trains or context.tracer.trains(one) for one in sites))
+
+
 def _is_no_training(context: Context, path: str) -> bool:
     """A test, a tutorial or a file that measures loaders, by its name."""
     return context.project.is_test(path) or is_tutorial(context.project, path) or is_diagnostic(path, ())
@@ -53,6 +60,7 @@ def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -
 QUESTIONS: dict[str, Question] = {
     "loader-is-reiterated": _loader_is_reiterated,
     "loader-feeds-training": _loader_feeds_training,
+    "loader-may-feed-training": _loader_may_feed_training,
     "dataset-works-per-item": _dataset_works_per_item,
     "setting-feeds-loader-workers": _setting_feeds_loader_workers,
 }

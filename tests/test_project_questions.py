@@ -250,6 +250,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "gradients-stay-attached",
         "launches-do-not-shard",
         "load-default-stands",
+        "loader-may-feed-training",
         "loss-is-divided-nowhere",
         "no-activation-checkpointing",
         "nothing-is-reduced",

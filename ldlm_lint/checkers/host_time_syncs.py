@@ -10,7 +10,6 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, root_name
-from ldlm_lint.checkers.host_time_known import has_waited
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_needs import is_needed
 from ldlm_lint.checkers.host_time_options import is_never_chosen
@@ -80,7 +79,7 @@ class Syncs:
                 continue
             for place, branches in self._at(node):
                 chosen = not is_off_by_default(place) and not is_never_chosen(place)
-                if _repeats(place) and not is_rare(place) and chosen and not has_waited(place):
+                if _repeats(place) and not is_rare(place) and chosen:
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
 
     def _may_wait(self, node: nodes.NodeNG) -> bool:

@@ -66,8 +66,8 @@ class CheckpointSavingChecker(LdlmChecker):
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves."""
-        save = save_of(node) or (None if self._is_of_tensorflow() else _save_pretrained(node))
-        if save is None:
+        save = save_of(node) or _save_pretrained(node)
+        if save is None or self._is_of_tensorflow():
             return
         if RANK not in guards_of(node) and saves_state(save) and not words_of(save.path).belongs_to_a_process:
             self._blocks.setdefault(_block_of(node), []).append(save)

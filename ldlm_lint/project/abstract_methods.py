@@ -18,6 +18,7 @@ _REMARK = lazily(
 _NOTHING = lazily(rb"raise\s+NotImplementedError\b[^\n]*|pass\b|\.\.\.")
 _LONGEST = 10_000
 """How many bytes of a body are looked at: what is longer is no declaration."""
+_WORD = lazily(rb"\w+")
 _MOST = 3
 
 
@@ -29,6 +30,7 @@ class AbstractMethods:
         self._sketch = sketch
         self._implementing: dict[Place, tuple[Place, ...]] = {}
         self._abstract: dict[Place, bool] = {}
+        self._methods: dict[str, dict[str, list[str]]] = {}
 
     def implementing(self, path: str, scope: str) -> tuple[Place, ...]:
         """The methods that implement an abstract one; none for another function, or where there are too many to tell."""
@@ -47,10 +49,17 @@ class AbstractMethods:
     def _derived(self, path: str, owner: str, name: str) -> Iterator[str]:
         """The classes of a file that name a class as one of their bases and have a method of that name."""
         word = re.compile(rb"\b%s\b" % re.escape(owner.rpartition(".")[2].encode()))
-        for scope in self._sketch.functions(path):
-            one, _, last = scope.rpartition(".")
-            if last == name and one and word.search(self._bases(path, one)):
-                yield one
+        yield from (one for one in self._owners(path, name) if word.search(self._bases(path, one)))
+
+    def _owners(self, path: str, name: str) -> list[str]:
+        """The dotted names of what a method of that name stands in."""
+        if path not in self._methods:
+            found = self._methods[path] = {}
+            for scope in self._sketch.functions(path):
+                owner, _, last = scope.rpartition(".")
+                if owner:
+                    found.setdefault(last, []).append(owner)
+        return self._methods[path].get(name, [])
 
     def _bases(self, path: str, owner: str) -> bytes:
         """What stands between the parentheses of a class statement."""
@@ -61,19 +70,14 @@ class AbstractMethods:
     def bases_calling(self, path: str, scope: str, calling: FileSet) -> FileSet:
         """Those files, of some that call a method by its name, with a base class where it is abstract."""
         owner, _, name = scope.rpartition(".")
-        near = calling & self._project.holding(name) & self._project.reach(path) if owner else None
-        if not near or not (bases := self._bases(path, owner)):
-            return self._project.universe.of(())
-        return self._project.universe.of(one for one in near if one != path and self._is_declared(one, bases, name))
+        bases = frozenset(_WORD.findall(self._bases(path, owner))) if owner and not name.startswith("__") else frozenset()
+        near = calling & self._project.holding(name) & self._project.reach(path) if bases else ()
+        return self._project.universe.of([one for one in near if one != path and self._is_declared(one, bases, name)])
 
-    def _is_declared(self, path: str, bases: bytes, name: str) -> bool:
+    def _is_declared(self, path: str, bases: frozenset[bytes], name: str) -> bool:
         """Whether one of some bases is a class of a file with an abstract method of that name."""
-        scopes = (one for one in self._sketch.functions(path) if one.rpartition(".")[2] == name)
-        return any(
-            self._is_abstract((path, one)) and re.search(rb"\b%s\b" % re.escape(one.split(".")[-2].encode()), bases)
-            for one in scopes
-            if "." in one
-        )
+        owners = (one for one in self._owners(path, name) if one.rpartition(".")[2].encode() in bases)
+        return any(self._is_abstract((path, f"{one}.{name}")) for one in owners)
 
     def _is_abstract(self, place: Place) -> bool:
         if place not in self._abstract:

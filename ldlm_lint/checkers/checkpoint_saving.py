@@ -37,6 +37,7 @@ _UNIQUE = lazily(
     r"(_|\d|$)",
     re.I,
 )
+_TORCH = lazily(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.M)
 _MOVES = {"replace", "rename", "renames", "move", "link", "symlink"}
 
 
@@ -66,8 +67,8 @@ class CheckpointSavingChecker(LdlmChecker):
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves."""
-        save = save_of(node) or _save_pretrained(node)
-        if save is None or self._is_of_tensorflow():
+        save = save_of(node) or self._save_pretrained(node)
+        if save is None:
             return
         if RANK not in guards_of(node) and saves_state(save) and not words_of(save.path).belongs_to_a_process:
             self._blocks.setdefault(_block_of(node), []).append(save)
@@ -88,9 +89,11 @@ class CheckpointSavingChecker(LdlmChecker):
                 fix=lambda source: atomic_fix(source, save),
             )
 
-    def _is_of_tensorflow(self) -> bool:
-        """Whether a file trains models of TensorFlow, which have a ``save_pretrained`` too, and none of torch."""
-        return b"import tensorflow" in self.source.data and b"import torch" not in self.source.data
+    def _save_pretrained(self, node: nodes.Call) -> Save | None:
+        """A Hugging Face model that writes itself; one of TensorFlow, which does so too, is none of ours."""
+        found = _save_pretrained(node)
+        other = found is not None and b"import tensorflow" in self.source.data and not _TORCH.search(self.source.data)
+        return None if other else found
 
     def _report_every_rank(self, saves: list[Save]) -> None:
         first, words = saves[0], words_of(saves[0].path)

@@ -41,7 +41,8 @@ def _is_left_out(function: nodes.FunctionDef, test: nodes.NodeNG) -> bool:
         return False
     (order, limit), default = test.ops[0], parameter_default(function, test.left.name)
     numbers = [one.value for one in (default, limit) if isinstance(one, nodes.Const) and type(one.value) is int]
-    return order in _ORDERS and len(numbers) == 2 and not _ORDERS[order](*numbers)
+    off = order in _ORDERS and len(numbers) == 2 and not _ORDERS[order](*numbers)
+    return off and not _LEARNS.search(test.left.name)
 
 
 def _is_left_off(method: nodes.FunctionDef, attribute: str) -> bool:

@@ -7,6 +7,7 @@ import re
 from astroid import nodes
 
 from ldlm_lint.python.evaluation_names import EVALUATION, EVALUATOR, RUNTIME_CALLS, RUNTIMES
+from ldlm_lint.python.gradients import decorators_of, stops
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.rare_conditions import EVALUATION_WORD, holds_rarely
@@ -18,7 +19,6 @@ _CACHE = "_ldlm_rare"
 _OWNERS = {nodes.FunctionDef, nodes.AsyncFunctionDef, nodes.ClassDef, nodes.Module}
 _EVALUATES = "_ldlm_evaluates"
 _LEFT, _SEEN = "_ldlm_left", "_ldlm_not_left"
-_PREDICTING = {"no_grad", "inference_mode"}
 _CHOOSING = {
     *(nodes.ExceptHandler, nodes.Raise, nodes.Assert, nodes.If, nodes.IfExp, nodes.BoolOp, nodes.For, nodes.AsyncFor),
 }
@@ -54,8 +54,8 @@ def _is_rare_statement(statement: nodes.NodeNG) -> bool:
 def in_evaluation(node: nodes.NodeNG) -> bool:
     """Whether a node stands in a function or class that its name says evaluates, predicts, plots or saves.
 
-    A class that is derived from a pipeline of transformers or diffusers, or that opens a runtime which only predicts does so, too, and a ``forward`` that is decorated to record no
-    gradients: no step is known to call it.
+    A class that is derived from a pipeline of transformers or diffusers, or that opens a runtime which only predicts, does
+    so, too, and a ``forward`` that is decorated to record no gradients: no step is known to call it.
     """
     while node.__class__ not in _OWNERS:
         node = node.parent
@@ -71,9 +71,7 @@ def in_evaluation(node: nodes.NodeNG) -> bool:
 
 
 def _only_predicts(function: nodes.FunctionDef) -> bool:
-    if function.name != "forward" or function.decorators is None:
-        return False
-    return any(last_name(one.func if isinstance(one, nodes.Call) else one) in _PREDICTING for one in function.decorators.nodes)
+    return function.name == "forward" and any(map(stops, decorators_of(function)))
 
 
 def _is_pipeline(owner: nodes.ClassDef) -> bool:

@@ -9,6 +9,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.host_time_calls import root_name
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
@@ -53,10 +54,15 @@ def _is_used_on_host(call: nodes.Call) -> bool:
     if not isinstance(target, nodes.AssignName):
         return False
     owner = function_of(call)
-    solved = (one for one in nodes_of(owner, nodes.Call) if last_name(one.func) in _TAKES_HOST_VALUES)
-    if any(target.name in _names_around(one) for one in solved):
+    if target.name in remembered(owner, ("solved for",), lambda: _solved_for(owner)):
         return True
-    return call.func.attrname == "item" and any(one.name == target.name for one in _sizes(owner))
+    return call.func.attrname == "item" and target.name in remembered(owner, ("sizes",), lambda: _sizes(owner))
+
+
+def _solved_for(owner: nodes.NodeNG) -> frozenset[str]:
+    """The variables around the calls of a function that take their values from the host."""
+    calls = (one for one in nodes_of(owner, nodes.Call) if last_name(one.func) in _TAKES_HOST_VALUES)
+    return frozenset(name for one in calls for name in _names_around(one))
 
 
 def _names_around(call: nodes.Call) -> set[str]:
@@ -65,8 +71,12 @@ def _names_around(call: nodes.Call) -> set[str]:
     return {name.name for place in (call.statement(), *loops) for name in nodes_of(place, nodes.Name)}
 
 
-def _sizes(owner: nodes.NodeNG) -> Iterator[nodes.Name]:
+def _sizes(owner: nodes.NodeNG) -> frozenset[str]:
     """The variables that tensors are made or cut with in a function."""
+    return frozenset(one.name for one in _given_as_sizes(owner))
+
+
+def _given_as_sizes(owner: nodes.NodeNG) -> Iterator[nodes.Name]:
     for call in nodes_of(owner, nodes.Call):
         if last_name(call.func) in _MAKES_SIZES:
             yield from (one for one in call.args if isinstance(one, nodes.Name))

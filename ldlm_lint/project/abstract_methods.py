@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.filesets import FileSet
@@ -71,8 +71,12 @@ class AbstractMethods:
         """Those files, of some that call a method by its name, with a base class where it is abstract."""
         owner, _, name = scope.rpartition(".")
         bases = frozenset(_WORD.findall(self._bases(path, owner))) if owner and not name.startswith("__") else frozenset()
-        near = calling & self._project.holding(name) & self._project.reach(path) if bases else ()
+        near = calling & self._project.holding(name) & self._project.reach(path) & self._defining(bases) if bases else ()
         return self._project.universe.of([one for one in near if one != path and self._is_declared(one, bases, name)])
+
+    def _defining(self, names: Iterable[bytes]) -> FileSet:
+        """The files that define one of some names."""
+        return self._project.universe.joined(*(self._project.defining(one.decode()) for one in names))
 
     def _is_declared(self, path: str, bases: frozenset[bytes], name: str) -> bool:
         """Whether one of some bases is a class of a file with an abstract method of that name."""

@@ -79,6 +79,7 @@ class Project:
         self._tests: dict[str, bool] = {}
         self._trainings: dict[int, FileSet] = {}
         self._holding: dict[str, FileSet] = {}
+        self._defining: dict[str, FileSet] = {}
 
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
@@ -316,6 +317,12 @@ class Project:
         if name not in self._holding:
             self._holding[name] = self.universe.of(self.methods(name))
         return self._holding[name]
+
+    def defining(self, name: str) -> FileSet:
+        """The files with a function or class of this name, wherever it stands in them."""
+        if name not in self._defining:
+            self._defining[name] = self.universe.of([path for path in self.files if name in self.skim(path).defined])
+        return self._defining[name]
 
     @cached_property
     def _methods(self) -> dict[str, dict[str, int]]:

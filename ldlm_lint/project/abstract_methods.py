@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.patterns import lazily
@@ -18,7 +17,6 @@ _REMARK = lazily(
 _NOTHING = lazily(rb"raise\s+NotImplementedError\b[^\n]*|pass\b|\.\.\.")
 _LONGEST = 10_000
 """How many bytes of a body are looked at: what is longer is no declaration."""
-_WORD = lazily(rb"\w+")
 _MOST = 3
 
 
@@ -48,8 +46,8 @@ class AbstractMethods:
 
     def _derived(self, path: str, owner: str, name: str) -> Iterator[str]:
         """The classes of a file that name a class as one of their bases and have a method of that name."""
-        word = re.compile(rb"\b%s\b" % re.escape(owner.rpartition(".")[2].encode()))
-        yield from (one for one in self._owners(path, name) if word.search(self._bases(path, one)))
+        base = owner.rpartition(".")[2]
+        yield from (one for one in self._owners(path, name) if base in self._bases(path, one))
 
     def _owners(self, path: str, name: str) -> list[str]:
         """The dotted names of what a method of that name stands in."""
@@ -61,26 +59,23 @@ class AbstractMethods:
                     found.setdefault(last, []).append(owner)
         return self._methods[path].get(name, [])
 
-    def _bases(self, path: str, owner: str) -> bytes:
-        """What stands between the parentheses of a class statement."""
-        head = rb"class[ \t]+%s[ \t]*\(([^)]*)\)" % re.escape(owner.rpartition(".")[2].encode())
-        found = re.search(head, self._project.data(path))
-        return found[1] if found else b""
+    def _bases(self, path: str, owner: str) -> frozenset[str]:
+        return self._project.derivations.bases(path, owner.rpartition(".")[2])
 
     def bases_calling(self, path: str, scope: str, calling: FileSet) -> FileSet:
         """Those files, of some that call a method by its name, with a base class where it is abstract."""
         owner, _, name = scope.rpartition(".")
-        bases = frozenset(_WORD.findall(self._bases(path, owner))) if owner and not name.startswith("__") else frozenset()
+        bases = self._bases(path, owner) if owner and not name.startswith("__") else frozenset()
         near = calling & self._project.holding(name) & self._project.reach(path) & self._defining(bases) if bases else ()
         return self._project.universe.of([one for one in near if one != path and self._is_declared(one, bases, name)])
 
-    def _defining(self, names: Iterable[bytes]) -> FileSet:
+    def _defining(self, names: Iterable[str]) -> FileSet:
         """The files that define one of some names."""
-        return self._project.universe.joined(*(self._project.defining(one.decode()) for one in names))
+        return self._project.universe.joined(*map(self._project.defining, names))
 
-    def _is_declared(self, path: str, bases: frozenset[bytes], name: str) -> bool:
+    def _is_declared(self, path: str, bases: frozenset[str], name: str) -> bool:
         """Whether one of some bases is a class of a file with an abstract method of that name."""
-        owners = (one for one in self._owners(path, name) if one.rpartition(".")[2].encode() in bases)
+        owners = (one for one in self._owners(path, name) if one.rpartition(".")[2] in bases)
         return any(self._is_abstract((path, f"{one}.{name}")) for one in owners)
 
     def _is_abstract(self, place: Place) -> bool:

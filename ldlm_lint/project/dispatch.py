@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
     from ldlm_lint.project.calls import Calls
     from ldlm_lint.python.flow import CallSite
-
-_DERIVED = lazily(rb"(?m)^[ \t]*class[ \t]+(\w+)[ \t]*\(([^)]*)\)")
 
 Place = tuple[str, str]
 
@@ -28,17 +23,8 @@ def other_methods(calls: Calls, path: str, call: CallSite, place: Place) -> Iter
         return
     if call.callee.kind == "self":
         functions = calls.project.functions(home)
-        derived = _derived(calls.project.data(home), owner)
+        derived = calls.project.derivations.derived_in(home, owner)
         yield from ((home, f"{one}.{name}") for one in derived if f"{one}.{name}" in functions)
     elif call.callee.kind == "method":
         found = ((where, function.scope) for where, function in calls.targets(path, call.callee))
         yield from (one for one in found if one != place)
-
-
-def _derived(data: bytes, owner: str) -> Iterator[str]:
-    """The classes of a text that name a class among their bases."""
-    word = owner.encode()
-    if word in data:
-        for name, bases in _DERIVED.findall(data):
-            if re.search(rb"\b%s\b" % re.escape(word), bases):
-                yield name.decode()

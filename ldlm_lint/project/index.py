@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ldlm_lint.cache.contract import Cache
     from ldlm_lint.configs.document import Document
+    from ldlm_lint.project.derivations import Derivations
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.python.flow import CallSite, Function, Guards, ModuleFlow
     from ldlm_lint.python.gradients import GradientFacts
@@ -317,6 +318,13 @@ class Project:
         if name not in self._holding:
             self._holding[name] = self.universe.of(self.methods(name))
         return self._holding[name]
+
+    @cached_property
+    def derivations(self) -> Derivations:
+        """Which classes are derived from which."""
+        from ldlm_lint.project.derivations import Derivations
+
+        return Derivations(self.files, self.data)
 
     def defining(self, name: str) -> FileSet:
         """The files with a function or class of this name, wherever it stands in them."""

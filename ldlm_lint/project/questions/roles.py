@@ -40,7 +40,7 @@ def _is_imported_to_train(context: Context, path: str, model: str) -> bool:
     for builders in (makers.calling, makers.holding):
         for trainer in project.trainers_of(path):
             reach = project.reach(trainer)
-            names = {model, *(name for one, name in makers.derived(model) if one in reach)}
+            names = {model, *(name for one, name in project.derivations.derived(model) if one in reach)}
             if any(not reach.isdisjoint(builders(name)) for name in names) and _trains_itself(context, trainer, path):
                 return True
     return False

@@ -1,0 +1,47 @@
+"""Which classes of a project are derived from which, by the texts of its files; a class is told by its last name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+
+from ldlm_lint.python.class_bases import class_bases
+
+_NONE: frozenset[str] = frozenset()
+
+
+class Derivations:
+    """Answers what a class names as its bases, and which classes name it; the index of the project is made when needed."""
+
+    def __init__(self, files: Iterable[str], data: Callable[[str], bytes]) -> None:
+        self._files = files
+        self._data = data
+        self._known: dict[str, Mapping[str, frozenset[str]]] = {}
+
+    def bases(self, path: str, name: str) -> frozenset[str]:
+        """The words in the names of the bases of a class of a file; of several with that name those of the first one."""
+        return self._in(path).get(name, _NONE)
+
+    def derived_in(self, path: str, base: str) -> list[str]:
+        """The classes of a file that name a class as one of their bases, in the order of the text."""
+        return [name for name, bases in self._in(path).items() if base in bases]
+
+    def derived(self, base: str) -> frozenset[tuple[str, str]]:
+        """The classes of all files, each with its file, that name a class as one of their bases."""
+        return self._derived.get(base, frozenset())
+
+    def _in(self, path: str) -> Mapping[str, frozenset[str]]:
+        if path not in self._known:
+            known = self._known[path] = {}
+            for name, bases in class_bases(self._data(path)):
+                known.setdefault(name, bases)
+        return self._known[path]
+
+    @cached_property
+    def _derived(self) -> dict[str, frozenset[tuple[str, str]]]:
+        found: dict[str, set[tuple[str, str]]] = {}
+        for path in self._files:
+            for name, bases in class_bases(self._data(path)):
+                for base in bases:
+                    found.setdefault(base, set()).add((path, name))
+        return {base: frozenset(classes) for base, classes in found.items()}

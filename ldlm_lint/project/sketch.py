@@ -49,6 +49,7 @@ class Sketch:
         self._may_call = may_call
         self._definitions: dict[str, tuple[array[int], list[_Definition]]] = {}
         self._functions: dict[str, frozenset[str]] = {}
+        self._known: dict[str, frozenset[str]] = {}
         self._told: dict[str, bool] = {}
         self._bodies: dict[tuple[str, int], tuple[int, int]] = {}
         self._calls: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -79,7 +80,9 @@ class Sketch:
     def _knows(self, path: str, scope: str) -> bool:
         """Whether a function goes by the same name here as in the facts of its file: one below an ``if`` may not."""
         name = scope.removesuffix(".__init__")
-        return not name or any(one.scope == name for one in self._of(path)[1])
+        if path not in self._known:
+            self._known[path] = frozenset(one.scope for one in self._of(path)[1])
+        return not name or name in self._known[path]
 
     def _lead_to(self, trait: Trait) -> frozenset[Place] | None:
         waiting: list[Place] = []

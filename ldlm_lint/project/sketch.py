@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.opened import Opened
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.called import calls_of
 from ldlm_lint.python.definitions import outside_of, tells_definitions
@@ -199,14 +200,15 @@ class Sketch:
         if path not in self._definitions:
             starts = array("Q")
             found: list[_Definition] = []
-            around: list[_Definition] = []
-            for begin, blanks, name, is_class in sorted(headers(self._project.data(path))):
+            around: list[tuple[_Definition, Opened]] = []
+            data = self._project.data(path)
+            for begin, blanks, name, is_class in sorted(headers(data)):
                 indent = len(blanks.expandtabs())
-                while around and around[-1].indent >= indent:
+                while around and (around[-1][0].indent >= indent or around[-1][1].is_left(data, begin)):
                     around.pop()
-                around.append(_Definition(indent, f"{around[-1].scope}.{name}" if around else name, is_class))
+                found.append(_Definition(indent, f"{around[-1][0].scope}.{name}" if around else name, is_class))
+                around.append((found[-1], Opened(begin, len(blanks))))
                 starts.append(begin)
-                found.append(around[-1])
             self._definitions[path] = starts, found
         return self._definitions[path]
 

@@ -47,7 +47,8 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
     reads=("py",),
     triggers=(
         *(b".item(", b".tolist(", b".cpu(", b'"cpu"', b"'cpu'", b"isnan", b"isinf", b"isfinite", b"backward("),
-        *(b"training_step", b"compute_loss"),
+        # ``float(p.grad.norm())`` of a file that only sums up gradients for another's step.
+        *(b"training_step", b"compute_loss", b".grad.", b".grad)"),
     ),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,

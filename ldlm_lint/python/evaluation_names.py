@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 EVALUATION = lazily(
     r"^_*(maybe_)?(eval\w*|valid(?!ate_(tensor|loss|grad|input|batch|output|shape|value))\w*|val(_\w+)?|test(_\w+)?|infer\w*"
-    r"|predict\w*|generate\w*|sample|benchmark\w*|visuali[sz]e\w*|plot\w*|export\w*|save\w*|dump\w*|load\w*|(?!train)\w+_test)$"
+    r"|predict\w*|generate\w*|sample|benchmark\w*|(\w+_)?visuali[sz]e\w*|plot\w*|export\w*|save\w*|dump\w*|load\w*|(?!train)\w+_test)$"
 )
 # What a model remembers of the tokens before (a cache of keys and values) is there while it generates.
 EVALUATOR = lazily(r"Evaluator|PostProcess|Predictor$|Metric|Visuali[sz]er|K[Vv]_?Cache$")

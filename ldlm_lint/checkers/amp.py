@@ -47,7 +47,8 @@ class AmpChecker(LdlmChecker):
                 use.place,
                 args={"old": use.moved.old, "new": _advice(use.moved)},
                 claims=(Claim("stands-outside-tests"),),
-                fix=functools.partial(_rewritten, rewriting, use),
+                # What stands beside a guarded name is made for the arguments of the old one.
+                fix=None if use.guarded else functools.partial(_rewritten, rewriting, use),
             )
 
     def _check_scalers(self, module: nodes.Module) -> None:

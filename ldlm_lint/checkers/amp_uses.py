@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.checkers.version_switches import switched_by_version
+from ldlm_lint.checkers.version_switches import first_choice, switched_by_version, tells_apart_torch_2
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.walks import nodes_of
 
@@ -49,12 +50,19 @@ class Role(enum.Enum):
     OTHER = "other"
 
 
+_NEW_TEXTS = {"amp", "torch.amp", "autocast", "GradScaler"}
+
+
 class Use(NamedTuple):
-    """A use of a moved name; ``node`` is the name as the file writes it."""
+    """A use of a moved name; ``node`` is the name as the file writes it.
+
+    It is ``guarded`` where the file asks whether torch has the name: on all versions in question it has.
+    """
 
     node: nodes.NodeNG
     moved: Moved
     role: Role
+    guarded: bool = False
 
     @property
     def place(self) -> nodes.NodeNG:
@@ -67,16 +75,42 @@ def deprecated_uses(module: nodes.Module) -> Iterator[Use]:
     for node in nodes_of(module, (nodes.Name, nodes.Attribute)):
         if isinstance(node.parent, nodes.Attribute) or (moved := moved_name(node)) is None:
             continue
-        if not (is_only_named(node) or _is_alias(node) or switched_by_version(node)):
-            yield Use(node, moved, role_of(node))
+        if is_only_named(node) or _is_alias(node):
+            continue
+        guarded = switched_by_version(node)
+        if not guarded or not (_knows_new_names(module) or tells_apart_torch_2(node)):
+            yield Use(node, moved, role_of(node), guarded)
 
 
 def moved_name(node: nodes.NodeNG) -> Moved | None:
     """The moved name that an expression means for certain."""
     names = qualified(node)
+    if len(names) > 1 and isinstance(node, nodes.Name) and node.name in MOVED:
+        # ``except ImportError: class GradScaler: …`` is for versions before the old name.
+        names = first_choice(node)
     if len(names) == 1:
         return _OLD.get(next(iter(names)))
     return None
+
+
+def _knows_new_names(module: nodes.Module) -> bool:
+    """Whether a file speaks of ``torch.amp`` or ``torch.autocast``: what it asks may be which of both there is."""
+    return remembered(module, ("new amp",), lambda: any(map(_is_new_name, nodes_of(module, _NAMING))))
+
+
+_NAMING = (nodes.Attribute, nodes.ImportFrom, nodes.Import, nodes.Const)
+
+
+def _is_new_name(node: nodes.NodeNG) -> bool:
+    if isinstance(node, nodes.Const):
+        return isinstance(node.value, str) and node.value in _NEW_TEXTS
+    if isinstance(node, nodes.Attribute):
+        return node.attrname in ("amp", "autocast") and qualified(node) <= {"torch.amp", "torch.autocast"}
+    if isinstance(node, nodes.Import):
+        return any(name.startswith("torch.amp") for name, _ in node.names)
+    if node.modname == "torch":
+        return any(name in ("amp", "autocast", "*") for name, _ in node.names)
+    return node.modname.startswith("torch.amp")
 
 
 def role_of(node: nodes.NodeNG) -> Role:

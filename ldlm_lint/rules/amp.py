@@ -16,7 +16,8 @@ DEPRECATED_AMP_API = Rule(
     cost="A warning in every process, and a rename that is due before the wrappers go. No time.",
     exceptions="A project that runs on a torch older than the replacement: `torch.amp.GradScaler` exists since 2.3, "
     "`torch.amp.custom_fwd` and `custom_bwd` since 2.4 (they are not reported where target-torch is older). Names in a "
-    "branch that a version check, `hasattr` or an except clause leaves to old versions are not reported either.",
+    "branch that a version check, `hasattr` or an except clause leaves to old versions are not reported either; where the "
+    "file knows no new name, and no version of torch 2 is asked for, such a check asks for what is older still.",
     versions="torch 2.4 to 2.13 warn. `torch.amp.autocast` exists in all versions of torch 2, `torch.amp.GradScaler` "
     "since 2.3, `torch.amp.custom_fwd` and `custom_bwd` since 2.4.",
     verification="Run with `python -W error::FutureWarning`; the old names raise on torch 2.4 and newer.",

@@ -16,7 +16,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import qualified
-from ldlm_lint.python.places import function_of
+from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.checkpoint_loading import (
@@ -34,6 +34,7 @@ _LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STATE = lazily(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
 # Shards belong to the device mesh that they were saved from.
 _SHARDED = lazily(r"FSDP|FullySharded|fully_shard|DTensor|ShardedTensor|sharded_state|SHARDED_STATE", re.I)
+_DECIDES = ("weights_only", "pickle_module")
 _VERSION = lazily(r"version|signature|TypeError", re.I)
 
 
@@ -60,14 +61,15 @@ class CheckpointLoadingChecker(LdlmChecker):
 
     def _check_weights_only(self, node: nodes.Call, arguments: Arguments) -> None:
         target = self.option(OLDEST_TORCH)
-        if arguments["weights_only"].may_be_passed() or arguments["pickle_module"].may_be_passed():
+        handed_on = _hands_on_keywords(node)
+        if not handed_on and any(arguments[name].may_be_passed() for name in _DECIDES):
             return
         if (target is not None and target >= STRICT_BY_DEFAULT) or self._is_replaced(node) or _asks_for_version(node):
             return
         self.report(
             CHECKPOINT_LOAD_UNSPECIFIED,
             node,
-            claims=(Claim("load-default-stands"),),
+            claims=(Claim("load-default-stands"), *_claims_of_callers(node, handed_on)),
             fix=lambda source: _fix(
                 source, node, "weights_only", "True", Applicability.DISPLAY, "it refuses files that hold other objects"
             ),
@@ -96,6 +98,25 @@ class CheckpointLoadingChecker(LdlmChecker):
             targets = nodes_of(node.root(), nodes.AssignAttr)
             self._replaced = any(one.attrname == "load" and qualified(one.expr) == {"torch"} for one in targets)
         return self._replaced
+
+
+def _hands_on_keywords(node: nodes.Call) -> bool:
+    """``torch.load(file, **kwargs)`` with all that the function is given beyond its parameters, and nothing else unknown."""
+    starred = [one.value for one in node.keywords if one.arg is None]
+    function = function_of(node)
+    if len(starred) != 1 or not isinstance(starred[0], nodes.Name) or not isinstance(function, nodes.FunctionDef):
+        return False
+    if any(isinstance(one, nodes.Starred) for one in node.args) or any(one.arg in _DECIDES for one in node.keywords):
+        return False
+    name = starred[0].name
+    uses = [one for one in nodes_of(function, (nodes.Name, nodes.AssignName, nodes.DelName)) if one.name == name]
+    return function.args.kwarg == name and uses == starred
+
+
+def _claims_of_callers(node: nodes.Call, handed_on: bool) -> tuple[Claim, ...]:
+    """What hands keywords on leaves the decision to its callers."""
+    subject = f"{scope_name(function_of(node))}|{' '.join(_DECIDES)}"
+    return (Claim("callers-leave-out", subject),) if handed_on else ()
 
 
 @functools.lru_cache(maxsize=1)

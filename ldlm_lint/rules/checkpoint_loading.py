@@ -25,8 +25,8 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     "such as a checkpoint with an argparse.Namespace or a dataclass, on the next.",
     cost="Arbitrary code execution from a downloaded file on the old default, a resume that ends in UnpicklingError "
     "on the new one.",
-    exceptions="Tests, a call that passes `pickle_module`, keyword arguments that the project hands on, and code that "
-    "picks the argument by the version of torch. A file that the project wrote itself is reported too: whether it "
+    exceptions="Tests, a call that passes `pickle_module`, keyword arguments that a function hands on unless all its calls "
+    "are known to leave it out, and code that picks the argument by the version of torch. A file that the project wrote itself is reported too: whether it "
     "loads depends on the version.",
     versions="`weights_only` exists since torch 1.13; the default is False before 2.6 and True since. Silent where "
     "`target-torch` is 2.6 or later, since the default is then the strict one.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Finding
-from ldlm_lint.project.call_texts import gives_one_value
+from ldlm_lint.project.call_texts import gives_one_value, start_of
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
@@ -31,10 +31,8 @@ def _calls_give_numbers(context: Context, finding: Finding, place: str) -> Verdi
 
 
 def _gives_one_value(context: Context, path: str, position: str, parameter: str) -> bool:
-    line, _, column = position.partition(":")
     data = context.project.data(path)
-    start = sum(map(len, data.splitlines(keepends=True)[: int(line) - 1])) + int(column)
-    return gives_one_value(data, start, parameter)
+    return gives_one_value(data, start_of(data, position), parameter)
 
 
 def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verdict:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.project.call_texts import leaves_out, start_of
+from ldlm_lint.project.known_callers import known_callers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 
@@ -39,11 +41,24 @@ def _load_default_stands(context: Context, finding: Finding, _subject: str) -> V
     return Verdict(not project.any_skim(project.plain, "replaces_load"))
 
 
+def _callers_leave_out(context: Context, finding: Finding, subject: str) -> Verdict:
+    """All calls of a function (before the bar) are known, and none of them passes any of some keywords."""
+    scope, _, names = subject.partition("|")
+    calls = known_callers(context.calls, finding.span.path, scope)
+    return Verdict(bool(calls) and all(_leaves_out(context, path, call.position, names.split()) for path, call in calls))
+
+
+def _leaves_out(context: Context, path: str, position: str, names: list[str]) -> bool:
+    data = context.project.data(path)
+    return leaves_out(data, start_of(data, position), names)
+
+
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
 QUESTIONS: dict[str, Question] = {
     "every-rank-saves": _every_rank_saves,
+    "callers-leave-out": _callers_leave_out,
     "load-default-stands": _load_default_stands,
 }

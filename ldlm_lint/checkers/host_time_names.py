@@ -14,6 +14,8 @@ from ldlm_lint.python.places import function_of
 from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.walks import nodes_of
 
+# One arm of an ``if``: "body" or "orelse".
+_Arm = tuple[nodes.NodeNG, str]
 # ``engine.backward(loss)``, ``self.manual_backward(loss, optimizer)``.
 _ARGUMENTS = 2
 
@@ -78,15 +80,42 @@ def reaching(name: nodes.Name) -> Iterator[nodes.NodeNG]:
     here = name.statement()
     backwards = remembered(scope, ("latest first", name.name), lambda: _latest_first(every))
     found = False
+    rebound: set[_Arm] = set()
     for binding in backwards[bisect.bisect_right(backwards, -name.lineno, key=lambda one: -one.lineno) :]:
-        if binding.statement() is here:
+        if binding.statement() is here or _is_rebound(binding, rebound):
             continue
         yield binding
         found = True
-        if not isinstance(binding.parent, nodes.AugAssign) and _dominates(binding, here):
+        if isinstance(binding.parent, nodes.AugAssign):
+            continue
+        if _dominates(binding, here) or _ends_in_every_arm(binding, rebound, here):
             return
     if not found:
         yield from every
+
+
+def _is_rebound(binding: nodes.NodeNG, rebound: set[_Arm]) -> bool:
+    """Whether what a name is bound to here never leaves the arm of an ``if``, which binds it anew further down."""
+    child = binding
+    for parent in binding.node_ancestors() if rebound else ():
+        if isinstance(parent, nodes.If) and (parent, _arm(parent, child)) in rebound:
+            return True
+        child = parent
+    return False
+
+
+def _ends_in_every_arm(binding: nodes.NodeNG, rebound: set[_Arm], here: nodes.NodeNG) -> bool:
+    """Note the arm of the ``if`` that a binding stands in; whether with it all ways to a statement bind the name."""
+    statement = binding.statement()
+    while isinstance(statement.parent, nodes.If):
+        branch = statement.parent
+        rebound.add((branch, _arm(branch, statement)))
+        if not rebound.issuperset(((branch, "body"), (branch, "orelse"))):
+            return False
+        if _dominates(branch, here):
+            return True
+        statement = branch
+    return False
 
 
 def _latest_first(binders: list[nodes.NodeNG]) -> list[nodes.NodeNG]:

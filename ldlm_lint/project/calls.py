@@ -254,6 +254,18 @@ class Calls:
             )
         return self._repeated[key]
 
+    def of_new_objects(self, path: str, scope: str) -> bool:
+        """Whether all loops that call a method make its object anew in each pass: ``for fold in folds: Trainer(fold).evaluate()``."""
+        owner = scope.rpartition(".")[0].rpartition(".")[2]
+        return owner != "" and all(
+            self._makes(caller, call, owner) if call.loops else not self.repeated(caller, call.scope)
+            for caller, call in self.callers(path, scope)
+        )
+
+    def _makes(self, path: str, call: CallSite, owner: str) -> bool:
+        made = (one for one in self.project.calls_in(path, call.scope) if one.callee.name.rpartition(".")[2] == owner)
+        return any(call.loops[0] in one.loops for one in made)
+
     def trains(self, path: str, scope: str, depth: int = 0) -> bool:
         """Whether a function computes gradients, itself or through what it calls."""
         key = (path, scope)

@@ -245,7 +245,7 @@ class Tracer:
         """
         if slot.kind == "var":
             return slot.scope != scope and self.calls.repeated(path, scope, within=slot.scope)
-        return slot.kind == "attr" and self.calls.repeated(path, scope)
+        return slot.kind == "attr" and self.calls.repeated(path, scope) and not self.calls.of_new_objects(path, scope)
 
     def _holders_of(self, path: str, attribute: str) -> frozenset[str]:
         """The files that write an attribute of this name and are tied to the file by imports, in either direction."""

@@ -29,7 +29,7 @@ _READ = (
 _COMMENT = lazily(rb"#[^\n]*")
 _CUDA = lazily(rb"cuda|torch\.accelerator|\bAccelerator\(|accelerator=[\"']gpu")
 _CUDA_WORDS = (b"cuda", b"torch.accelerator", b"Accelerator(", b"accelerator=")
-_CHECKPOINT_WORD = lazily(rb"ckpt|checkpoint|snapshot", re.I)
+_CHECKPOINT_WORD = lazily(rb"ckpt|checkpoint|snapshot|(?<![a-z])ckps?(?![a-z])", re.I)
 _STEPS = (b".backward(", b".zero_grad(", b".manual_backward(", b".train_batch(")
 _STEP_NAMES = frozenset({"backward", "zero_grad", "manual_backward", "train_batch", "fit"})
 _TRAINING_STEP = lazily(rb"def training_step\((?<!\wdef training_step\()")

@@ -34,7 +34,9 @@ class CheckError(Exception):
 
 
 def run(*command: str | Path, cwd: Path, environment: dict[str, str] | None = None) -> None:
-    """Run a command to its end; raises CheckError where it fails."""
+    """Run a command to its end; raises CheckError where it is missing or fails."""
+    if shutil.which(command[0]) is None:
+        raise CheckError(f"{command[0]} is not installed")
     done = subprocess.run([str(word) for word in command], cwd=cwd, env=environment, check=False)
     if done.returncode:
         raise CheckError(f"{command[0]} {command[1]} ended with {done.returncode}")

@@ -10,11 +10,12 @@ import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ldlm_lint.config import JOURNAL, Config, project_root
+from ldlm_lint.config import JOURNAL, Config, marked_root, may_be_project, project_root
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
 from ldlm_lint.ignores import FILE_NAME, Level, Note, excluder, ignored, level, levels_above, note_nothing
 from ldlm_lint.model import Problem
@@ -48,12 +49,21 @@ class Discovery(NamedTuple):
     excluded: int = 0
 
 
+class _Spread(Enum):
+    """Which directories below a named one are looked into."""
+
+    ALL = "all of them"
+    OWN = "those that hold no checkout of their own"
+    FLAT = "none"
+
+
 @dataclass(slots=True)
 class _Walk:
     """What one call of `discover` has gathered so far; links wait until every real file is known."""
 
     exclude: Callable[[str, bool], bool]
     note: Note
+    spread: _Spread = _Spread.ALL
     files: dict[str, tuple[Path, Kind]] = field(default_factory=dict)
     links: list[tuple[Path, tuple[Level, ...], Path]] = field(default_factory=list)
     directories: set[str] = field(default_factory=set)
@@ -74,6 +84,7 @@ def discover(
     root: Path,
     overlay: Mapping[str, bytes] = NOTHING_OVERLAID,
     note: Note = note_nothing,
+    spread: _Spread = _Spread.ALL,
 ) -> Discovery:
     """The files below ``paths`` (absolute) that can be linted.
 
@@ -82,7 +93,7 @@ def discover(
     look at the file system: as long as each would show the same, so would the whole.
     """
     excluded = 0
-    walk = _Walk(excluder(config), note)
+    walk = _Walk(excluder(config), note, spread)
     directories: list[Path] = []
     for path in dict.fromkeys(paths):
         held = overlay.get(path.as_posix())
@@ -106,6 +117,18 @@ def discover(
             walk.problem(path, "no Python file, shell script or configuration file to check here")
     files = sorted(walk.files.values(), key=lambda item: item[0].as_posix())
     return Discovery(tuple(files), tuple(walk.problems), excluded)
+
+
+def project_files(root: Path, config: Config, note: Note = note_nothing) -> Discovery:
+    """The files of the project at a root (absolute), on which answers about one of them rest; ``note`` as for `discover`.
+
+    A directory that nothing marks as a project is one with all below it, but for the checkouts among that. Of all that a
+    user or a machine has, only what lies in the same directory belongs to a file.
+    """
+    spread = _Spread.ALL
+    if marked_root(root, note) is None:
+        spread = _Spread.OWN if may_be_project(root) else _Spread.FLAT
+    return discover([root], config, root, note=note, spread=spread)
 
 
 def _says_nothing(path: Path, held: bytes | None) -> bool:
@@ -225,6 +248,8 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
         except OSError as error:
             walk.problem(Path(directory), f"cannot be read: {error.strerror or error}")
             continue
+        if directory != named and walk.spread is _Spread.OWN and any(entry.name == ".git" for entry in entries):
+            continue
         here = above
         if any(entry.name == FILE_NAME for entry in entries):
             walk.note("file", f"{directory.rstrip('/')}/{FILE_NAME}")
@@ -236,7 +261,7 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
                 continue
             if entry.is_symlink():
                 walk.links.append((Path(name), here, boundary))
-            elif is_directory:
+            elif is_directory and walk.spread is not _Spread.FLAT:
                 stack.append((name, os.path.join(real, entry.name), here))
             elif entry.is_file(follow_symlinks=False):
                 _take_found_file(walk, Path(name), os.path.join(real, entry.name))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ldlm_lint.config import Config, project_root
-from ldlm_lint.discover import discover
+from ldlm_lint.discover import discover, project_files
 from ldlm_lint.model import Problem, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
@@ -104,7 +104,7 @@ def build(paths: Sequence[Path], config: Config, base: Path) -> Graph:
 def _project(root: str, config: Config, wanted: dict[str, Kind]) -> Project:
     below = root.rstrip("/") + "/"
     kinds = {path: kind for path, kind in wanted.items() if path.startswith(below)}
-    kinds |= {path.as_posix(): kind for path, kind in discover([Path(root)], config, Path(root)).files}
+    kinds |= {path.as_posix(): kind for path, kind in project_files(Path(root), config).files}
     others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
     return Project(root, (path for path, kind in kinds.items() if kind is Kind.PYTHON), others=others)
 

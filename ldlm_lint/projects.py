@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import Clock, apart
 from ldlm_lint.config import Config, may_be_project, root_among
-from ldlm_lint.discover import discover, kind_of_name
+from ldlm_lint.discover import kind_of_name, project_files
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -145,5 +145,5 @@ class Projects:
         return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session))
 
     def _below(self, root: str) -> tuple[tuple[Path, Kind], ...]:
-        find = discover if self._session is None else self._session.discover
-        return find([Path(root)], self._config, Path(root)).files
+        find = project_files if self._session is None else self._session.project_files
+        return find(Path(root), self._config).files

@@ -10,6 +10,7 @@ from harness import lint, pylint_in_process, seen_by_engine
 
 from ldlm_lint import engine
 from ldlm_lint.config import Config, may_be_project, root_among
+from ldlm_lint.discover import project_files
 
 FILES = {
     "train.py": """
@@ -100,3 +101,27 @@ def test_not_all_that_there_is_is_a_project(tmp_path: Path, monkeypatch: pytest.
     assert not may_be_project(tmp_path)
     assert not may_be_project(Path(tmp_path.anchor))
     assert may_be_project(tmp_path / "repository")
+
+
+def test_a_checkout_below_a_loose_script_is_another_program(project: Path) -> None:
+    def belonging() -> set[str]:
+        return {path.relative_to(project).as_posix() for path, _ in project_files(project, Config()).files}
+
+    def found() -> set[str]:
+        named = [project / "train.py", project / "tools" / "loaders.py"]
+        return {one.rule for one in engine.run(named, Config.load(project), base=project).findings}
+
+    assert belonging() == set(FILES)
+    assert "dataloader-without-persistent-workers" in found()
+    (project / "parts" / ".git").mkdir()
+    assert belonging() == {"train.py", "tools/loaders.py"}
+    assert not found()
+    (project / "pyproject.toml").touch()
+    assert belonging() >= set(FILES)
+
+
+def test_a_script_at_home_is_no_program_with_all_that_lies_there(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(project))
+    monkeypatch.setenv("USERPROFILE", str(project))
+    assert [path.name for path, _ in project_files(project, Config()).files] == ["train.py"]
+    assert len(project_files(project / "parts", Config()).files) == 2

@@ -26,6 +26,9 @@ class Cache(Protocol):
     def discover(self, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
 
+    def project_files(self, root: Path, config: Config) -> Discovery:
+        """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
+
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:
         """A fact of a file that rests on its content and place alone; made only if it is not known."""
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ldlm_lint.cache.index import Index, Inputs
 from ldlm_lint.cache.memo import Looks
-from ldlm_lint.discover import Discovery, discover
+from ldlm_lint.discover import Discovery, discover, project_files
+from ldlm_lint.ignores import Note
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
@@ -42,12 +43,18 @@ class Memory:
 
     def discover(self, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
-        key = (tuple(paths), config.root, config.exclude, root)
+        return self._found((tuple(paths), config.root, config.exclude, root), lambda note: discover(paths, config, root, note=note))
+
+    def project_files(self, root: Path, config: Config) -> Discovery:
+        """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
+        return self._found((root, config.root, config.exclude), lambda note: project_files(root, config, note))
+
+    def _found(self, key: tuple[object, ...], find: Callable[[Note], Discovery]) -> Discovery:
         known = self._discovered.get(key)
         if known is not None and self._index.holds(known[0]):
             return known[1]
         looks = Looks(self._index)
-        found = discover(paths, config, root, note=looks.note)
+        found = find(looks.note)
         self._discovered[key] = (looks.inputs, found)
         return found
 

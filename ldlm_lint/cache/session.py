@@ -19,6 +19,7 @@ from ldlm_lint.source import Kind
 if TYPE_CHECKING:
     from ldlm_lint.config import Config
     from ldlm_lint.discover import Discovery
+    from ldlm_lint.ignores import Note
     from ldlm_lint.requirements import TorchRange
 
 T = TypeVar("T")
@@ -55,18 +56,36 @@ class Session:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
         parts = [root.as_posix(), config.root, *config.exclude, "", *(path.as_posix() for path in paths)]
         key = key_of("discovery", *parts)
+
+        def find(note: Note) -> Discovery:
+            from ldlm_lint.discover import discover
+
+            return discover(paths, config, root, note=note)
+
+        return self._found(key, find)
+
+    def project_files(self, root: Path, config: Config) -> Discovery:
+        """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
+        key = key_of("project-files", root.as_posix(), config.root, *config.exclude)
+
+        def find(note: Note) -> Discovery:
+            from ldlm_lint.discover import project_files
+
+            return project_files(root, config, note)
+
+        return self._found(key, find)
+
+    def _found(self, key: str, find: Callable[[Note], Discovery]) -> Discovery:
         if key not in self._discovered:
-            self._discovered[key] = self._discover(key, paths, config, root)
+            self._discovered[key] = self._find(key, find)
         return self._discovered[key]
 
-    def _discover(self, key: str, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+    def _find(self, key: str, find: Callable[[Note], Discovery]) -> Discovery:
         memo = self.recall(key)
         if memo is not None:
             return _discovery(json.loads(memo))
-        from ldlm_lint.discover import discover
-
         looks = Looks(self.index)
-        found = discover(paths, config, root, note=looks.note)
+        found = find(looks.note)
         self.remember(key, json.dumps(_plain(found)).encode(), looks)
         self.looks.add(looks.inputs)
         return found

@@ -15,6 +15,7 @@ from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.gradients import is_held
 from ldlm_lint.python.memo import remembered
+from ldlm_lint.python.model_names import names_evaluation
 from ldlm_lint.python.names import bindings, is_named
 from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.walks import nodes_of
@@ -45,7 +46,7 @@ def check_gradient_copy(checker: LdlmChecker, node: nodes.Call) -> None:
     if len(node.args) > len(_POSITIONAL) or arguments["gradient_as_bucket_view"].may_be_passed():
         return
     model = arguments["module"].node
-    if _is_second_attempt(node) or is_held(function_of(node)) or (model is not None and (_is_frozen(node, model) or _is_small(model))):
+    if _is_second_attempt(node) or _only_evaluates(function_of(node)) or (model is not None and (_is_frozen(node, model) or _is_small(model))):
         return
     checker.report(
         GRADIENT_COPY,
@@ -88,6 +89,11 @@ def _is_recent(checker: LdlmChecker) -> bool:
     options = getattr(checker.linter, "ldlm_options", None) or {}
     target = options.get(OLDEST_TORCH)
     return target is not None and target >= _DEPRECATING
+
+
+def _only_evaluates(function: nodes.NodeNG) -> bool:
+    """Whether a function runs without gradients, or is called after an evaluation."""
+    return is_held(function) or names_evaluation(getattr(function, "name", ""))
 
 
 def _is_second_attempt(node: nodes.Call) -> bool:

@@ -25,7 +25,7 @@ from ldlm_lint.checkers import symbols_of
 from ldlm_lint.checkers.messages import add_message, message_definitions
 from ldlm_lint.collector import Settled, at_our_pace
 from ldlm_lint.config import Config, may_be_project, project_root, root_among
-from ldlm_lint.discover import discover
+from ldlm_lint.discover import project_files
 from ldlm_lint.linting import Overlay, lint_file, source_of
 from ldlm_lint.model import FileResult, Finding, Report, Severity
 from ldlm_lint.patterns import lazily
@@ -137,7 +137,7 @@ class ProjectChecker(BaseChecker):
 
     def _report_project(self, root: Path, visited: Mapping[str, _Visit]) -> None:
         project = self._project(root)
-        found = discover([root], project.config, root).files
+        found = project_files(root, project.config).files
         scripts = {path.as_posix() for path, kind in found if kind is not Kind.PYTHON}
         broken = set(self._not_visited((path.as_posix() for path, kind in found if kind is Kind.PYTHON), visited, root))
         report = project.report(visited, scripts | broken, self._texts)

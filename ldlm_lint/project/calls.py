@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint.project.abstract_methods import AbstractMethods
 from ldlm_lint.project.filesets import FileSet
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.learning import learns
 from ldlm_lint.project.sketch import Sketch
 from ldlm_lint.project.training import BACKWARD
 
@@ -277,7 +278,7 @@ class Calls:
 
     def _finds_training(self, path: str, scope: str, depth: int) -> bool:
         function = self.function(path, scope)
-        if function is not None and function.backward_lines:
+        if function is not None and function.backward_lines and learns(self.project, path):
             return True
         return depth < _DEPTH and self._any_trains(path, self.project.calls_in(path, scope), depth)
 
@@ -300,7 +301,7 @@ class Calls:
         function = self.function(path, scope)
         if function is None or not lines:
             return False
-        if not lines.isdisjoint(function.backward_lines):
+        if not lines.isdisjoint(function.backward_lines) and learns(self.project, path):
             return True
         inside = (call for call in self.project.calls_in(path, scope) if not lines.isdisjoint(call.loops))
         return self._any_trains(path, inside) or self._iterates_a_training(self.project.flow(path), scope, lines)

@@ -12,6 +12,7 @@ from ldlm_lint.project.called_names import CalledNames, called_names
 from ldlm_lint.project.filesets import FileSet, Universe
 from ldlm_lint.project.flows import Facts, Flows
 from ldlm_lint.project.imports import Imports
+from ldlm_lint.project.learning import learns
 from ldlm_lint.project.texts import Texts
 from ldlm_lint.project.traits import Trait, Traits
 from ldlm_lint.python.skim import Recalled, Skim, kept
@@ -263,7 +264,7 @@ class Project:
     @cached_property
     def training_files(self) -> FileSet:
         """The files that run a training: those with a backward pass, or that hand it to a Trainer; not the tests."""
-        return self.universe.of(path for path in self.plain if self.skim(path).trains)
+        return self.universe.of(path for path in self.plain if self.skim(path).trains and learns(self, path))
 
     def trainers_of(self, path: str) -> FileSet:
         """The files from which both a file and a training are reached by imports: they bring the two together."""

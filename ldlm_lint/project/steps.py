@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.learning import learns
 from ldlm_lint.project.training import BACKWARD
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.epoch_loops import is_epoch_loop
@@ -189,7 +190,7 @@ class Steps:
             return False
         inside = [loops[: loops.index(line)] for loops in _backward_passes(function) if line in loops]
         if inside:
-            return any(self._repeats_nothing(path, loops) for loops in inside)
+            return learns(self._project, path) and any(self._repeats_nothing(path, loops) for loops in inside)
         calls = (call for call in self._project.flow(path).calls if call.scope == scope and line in call.loops)
         return any(
             self._repeats_nothing(path, call.loops[: call.loops.index(line)]) and self._takes_a_step(path, call.callee)
@@ -200,7 +201,8 @@ class Steps:
         if not self._calls.may_lead(path, callee, BACKWARD):
             return False
         for where, function in self._calls.targets(path, callee):
-            if any(self._repeats_nothing(where, loops) for loops in _backward_passes(function)):
+            passes = _backward_passes(function)
+            if any(self._repeats_nothing(where, loops) for loops in passes) and learns(self._project, where):
                 return True
             if function.backward_lines or depth >= _DEPTH or self._waits_for_actors(where, function.scope):
                 continue

@@ -25,6 +25,7 @@ from ldlm_lint.python.block_names import (
 from ldlm_lint.python.calls import Arguments, State
 from ldlm_lint.python.evaluation_names import loads_for_evaluation
 from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
+from ldlm_lint.python.parallel_blocks import run_side_by_side
 from ldlm_lint.python.values import constant, only_binding
 from ldlm_lint.python.walks import nodes_of
 
@@ -91,7 +92,7 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
             continue
         block = repeated_block(call)
         if block is not None:
-            yield from _as_stack(call, block, model)
+            yield from () if run_side_by_side(model, call) else _as_stack(call, block, model)
         elif CLONES.search(last_name(call.func)) and attends(call.root()):
             yield Stack(call, f"the cloned layers of {model.name}")
         elif (what := foreign_stack(call)) and not (last_name(call.func) == "from_pretrained" and (loads_for_evaluation(call) or _freezes(model))):

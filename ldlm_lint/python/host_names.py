@@ -25,6 +25,7 @@ HOST_METHODS = {
     "data_ptr", "get_device", "is_floating_point", "is_contiguous", "is_complex", "get_lr", "get_last_lr",
     "get_scale", "keys", "time", "format", "join", "split", "strip", "lower", "elapsed", "elapsed_time", "asnumpy",
     "get_rank", "get_world_size", "storage_offset", "is_pinned", "is_shared", "is_signed", "dense_dim", "sparse_dim",
+    "_nnz", "is_coalesced", "is_conj", "is_neg", "is_inference",
 }  # fmt: skip
 CREATES = {
     "tensor", "as_tensor", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "randperm", "arange",

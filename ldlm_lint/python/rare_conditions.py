@@ -18,6 +18,8 @@ _RARE_NAME = lazily(
     r"|every(_|$)|(^|_)(interval|freq|frequency|period|due|ready|tick|elapsed|verbose\w*|debug\w*|profil\w+"
     r"|benchmark\w*|sanity\w*|dry_?run|trac(e|ing)|scripting|onnx\w*|export\w*|dump\w*|visuali[sz]e\w*|first|last"
     r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every"
+    # What is trained beside a weight is not added to it, nor switched off.
+    r"|(^|_)(merged|safe_merge|disabled?_adapters?|deploy(ed)?)$"
     r"|(^|_)(error|raise|fail|warn|assert|throw)_(if|on|when)(_|$)",
     re.I,
 )

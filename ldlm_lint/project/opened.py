@@ -10,23 +10,30 @@ class Opened:
     """A definition by the start of its header and the blanks in front of it; others may stand in it."""
 
     def __init__(self, start: int, blanks: int) -> None:
-        self._start = start
         self._blanks = blanks
-        self._left: int | None = None
+        self._looked = start
+        self._quotes = [0, 0]
+        self._left = False
 
     def is_left(self, data: bytes, at: int) -> bool:
-        """Whether a statement between it and a place is for certain none of its own: what a loop behind it defines is not in it."""
-        if self._left is None:
-            self._left = self._leaves(data)
-        return self._left < at
+        """Whether a statement between it and a line is for certain none of its own: what a loop behind it defines is not in it.
 
-    def _leaves(self, data: bytes) -> int:
-        for match in _statement_outside(self._blanks).finditer(data, self._start):
-            before = self._start, match.start()
-            # A text of several lines may begin one with any word.
-            if data.count(b'"""', *before) % 2 == 0 and data.count(b"'''", *before) % 2 == 0:
-                return match.start()
-        return len(data)
+        Asked for one line after the other: what stands above the last one is not looked at again.
+        """
+        if not self._left:
+            for match in _statement_outside(self._blanks).finditer(data, self._looked, at):
+                if not self._is_text(data, match.start()):
+                    self._left = True
+                    break
+            self._is_text(data, max(at - 1, self._looked))
+        return self._left
+
+    def _is_text(self, data: bytes, at: int) -> bool:
+        """Whether a place further down stands in a text of several lines, which may begin one with any word."""
+        for number, quotes in enumerate((b'"""', b"'''")):
+            self._quotes[number] += data.count(quotes, self._looked, at)
+        self._looked = at
+        return any(count % 2 for count in self._quotes)
 
 
 @lru_cache(maxsize=64)

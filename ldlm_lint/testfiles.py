@@ -7,7 +7,7 @@ import re
 from ldlm_lint.patterns import lazily
 
 _NAME = lazily(r"(^|/)(test_[^/]*|[^/]*_tests?|conftest)\.pyi?$")
-_FOLDER = lazily(r"(^|/)tests?/")
+_FOLDER = lazily(r"(^|/)((unit|integration|functional|regression)_?)?tests?/")
 _STARTS = lazily(rb"argparse|__main__|absl|click|hydra|sys\.argv")
 _SUITE = lazily(rb"pytest|unittest|^[ \t]*def test_\w+\((?:self)?\)", re.M)
 

@@ -164,6 +164,20 @@ def test_files_of_tests_and_of_debugging_are_silent(name: str) -> None:
     assert not found("env:\n  NCCL_DEBUG: INFO\n", Kind.YAML, name)
 
 
+@pytest.mark.parametrize(
+    "stages, pipeline",
+    [
+        ("stages: [build, test]\nfit:\n  stage: test\n  script: [pytest]\n", True),
+        ("stages:\n- stage: fit\n  jobs: []\n", True),
+        ("stages: [prepare, fit]\nfit:\n  extends: .common\n", True),
+        # A launcher lists the steps that it takes.
+        ("stages:\n  - prepare\n  - fit\n  - export\ncluster: slurm\n", False),
+    ],
+)
+def test_the_stages_of_a_launcher_are_no_pipeline(stages: str, pipeline: bool) -> None:
+    assert bool(found(stages + "env_vars:\n  NCCL_DEBUG: INFO\n", Kind.YAML)) is not pipeline
+
+
 def test_what_an_alias_shares_is_found_once_at_its_anchor() -> None:
     text = "x: &e\n  NCCL_DEBUG: INFO\na:\n  env: *e\nb:\n  env: *e\nc:\n  env:\n    <<: *e\n"
     (finding,) = findings(text, Kind.YAML)

@@ -163,12 +163,15 @@ def test_a_module_of_the_package_does_not_reach_it_by_importing_another_one() ->
     [
         ("tests/data.py", True),
         ("pkg/test/data.py", True),
+        ("pkg/unittests/model_checks.py", True),
+        ("integration_tests/data.py", True),
         ("test_data.py", True),
         ("data_test.py", True),
         ("conftest.py", True),
         ("train.py", False),
         ("latest.py", False),
         ("contest/data.py", False),
+        ("pkg/latests/data.py", False),
         ("testing.py", False),
     ],
 )

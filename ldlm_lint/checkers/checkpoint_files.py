@@ -17,6 +17,7 @@ from ldlm_lint.checkers.checkpoint_counters import (
     is_text,
     loop_counters,
 )
+from ldlm_lint.checkers.checkpoint_requests import interval_asked_for
 from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.trainer_schedule import kept_by
@@ -110,6 +111,8 @@ class CheckpointFilesChecker(LdlmChecker):
         if len(counters) == 1 and isinstance(function, nodes.FunctionDef) and counters[0] in {one.name for one in function.args.arguments}:
             # It may be called with one name and no number, whatever the parameter is called.
             claims += (Claim("calls-give-numbers", f"{scope_name(function)}|{counters[0]}"),)
+        if asked := interval_asked_for(node):
+            claims += (Claim("save-is-not-optional", asked),)
         self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
 
     def _check_training_arguments(self, node: nodes.Call) -> None:

@@ -28,7 +28,7 @@ from ldlm_lint.checkers.data_fixes import (
     workers_fix,
 )
 from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, worker_options
-from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test
+from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test, wants_no_workers
 from ldlm_lint.checkers.data_workers import (
     SETTING,
     flag_of,
@@ -56,6 +56,7 @@ from ldlm_lint.rules.data import (
     WITHOUT_PIN_MEMORY,
     WORKERS_MAY_BE_ZERO,
 )
+from ldlm_lint.rules.roles import remark_at
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -198,6 +199,7 @@ class DataChecker(LdlmChecker):
             return
         setting, parameter = zero_by_default(workers.node), parameter_of(workers.node)
         works = not is_in_memory(arguments["dataset"].node) and not is_for_evaluation(node, arguments["dataset"].node)
+        works = works and not self._is_said_to_want_none(workers.node)
         feeds = Claim("loader-feeds-training", position_of(node))
         if _has_none(workers):
             if works:
@@ -221,6 +223,13 @@ class DataChecker(LdlmChecker):
             elif workers.node is not None:
                 self._check_amount(workers.node, loader=node)
             self._check_options(node, arguments)
+
+    def _is_said_to_want_none(self, workers: nodes.NodeNG | None) -> bool:
+        """Whether a remark says why there are no workers, beside the 0 that is written for it or above."""
+        if not isinstance(workers, nodes.Const):
+            return False
+        span = self.span(workers)
+        return wants_no_workers(remark_at(self.source, span.start, span.end))
 
     def _check_options(self, node: nodes.Call, arguments: Arguments, claims: tuple[Claim, ...] = ()) -> None:
         """What a loader with workers leaves out."""

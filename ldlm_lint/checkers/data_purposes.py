@@ -16,6 +16,10 @@ _EVALUATES = lazily(rf"(?i)(?:^|_)(?:{_SPLIT})(?:_|\d|$|set|loader|data|dl)")
 _EVALUATED = lazily(rf"(?i)(?:{_SPLIT})$")
 _TESTED = lazily(r"(?i)test(?:ing)?$")
 _MAKES = lazily(r"(?i)^_*(?:get|make|build|create|load|prepare|setup|set_up|init|construct)_")
+_WANTS_NONE = lazily(
+    r"(?i)parallelism|\b(?:its|their) own\b|dead-?lock|\bhangs?\b|pickl|\bfork|important|\bmust\b|required|necessary|\bneeds? to be (?:0|zero)\b"
+    r"|(?:can ?not|can't|does(?:n't| not)|not) (?:work|support|use|compatible)"
+)
 _TRAINS = lazily(r"(?i)train|loaders$|splits$|datasets$")
 
 
@@ -29,6 +33,11 @@ def is_for_evaluation(call: nodes.Call, dataset: nodes.NodeNG | None) -> bool:
     if isinstance(maker, nodes.FunctionDef) and _MAKES.match(maker.name) and not any(map(_TRAINS.search, (maker.name, *names))):
         names.append(maker.name)
     return any(map(_EVALUATES.search, names)) or any(map(_EVALUATED.match, _splits(call)))
+
+
+def wants_no_workers(remark: str) -> bool:
+    """Whether a remark says that a loader has to do without workers: its data come from threads or processes of their own, or cannot be shared."""
+    return _WANTS_NONE.search(remark) is not None
 
 
 def is_for_one_test(call: nodes.Call) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from astroid import nodes
@@ -171,6 +171,8 @@ def _tests(scope: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
         yield node if isinstance(node, (nodes.Compare, nodes.BoolOp)) else node.test
 
 
+# By an operator and whether its test holds: how far what stands left of it is above its right side at most.
+_AT_MOST: Mapping[tuple[str, bool], int] = {("<", True): -1, ("<=", True): 0, ("==", True): 0, (">", False): 0, (">=", False): -1, ("!=", False): 0}
 _Known = dict[tuple[int, int, int], Amount | None]
 """What is known of names: by the first value that is bound to one, how many are, and how deeply it was asked for."""
 
@@ -185,12 +187,23 @@ def too_many(node: nodes.NodeNG, limit: int, depth: int = 0, known: _Known | Non
     if isinstance(node, nodes.Name):
         return _of_name(node, limit, depth, known)
     if isinstance(node, nodes.IfExp):
-        return _any([node.body, node.orelse], limit, depth, known)
+        arms = [arm for arm, truth in ((node.body, True), (node.orelse, False)) if not _is_bounded(arm, node.test, truth, limit)]
+        return _any(arms, limit, depth, known)
     if isinstance(node, nodes.BoolOp) and node.op == "or":
         return _any(node.values, limit, depth, known)
     if isinstance(node, nodes.BinOp):
         return _of_operation(node, limit, depth, known)
     return _of_call(node, limit, depth, known) if isinstance(node, nodes.Call) else None
+
+
+def _is_bounded(arm: nodes.NodeNG, test: nodes.NodeNG, truth: bool, limit: int) -> bool:
+    """Whether a condition keeps a number below the limit: ``5 if os.cpu_count() > 4 else os.cpu_count()``."""
+    if not isinstance(test, nodes.Compare) or len(test.ops) != 1 or test.left.as_string() != arm.as_string():
+        return False
+    operator, right = test.ops[0]
+    value = constant(right)
+    most = _AT_MOST.get((operator, truth))
+    return isinstance(value, (int, float)) and most is not None and value + most < limit
 
 
 def _of_name(node: nodes.Name, limit: int, depth: int, known: _Known) -> Amount | None:

@@ -13,6 +13,7 @@ from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, roo
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_needs import is_needed
 from ldlm_lint.checkers.host_time_options import is_never_chosen
+from ldlm_lint.checkers.host_time_tested import is_told_from_tensors
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
@@ -79,7 +80,7 @@ class Syncs:
                 continue
             for place, branches in self._at(node):
                 chosen = not is_off_by_default(place) and not is_never_chosen(place)
-                if _repeats(place) and not is_rare(place) and chosen:
+                if _repeats(place) and not is_rare(place) and chosen and not is_told_from_tensors(place):
                     yield Sync(place, _whole(node) if branches else place.statement(), branches)
 
     def _may_wait(self, node: nodes.NodeNG) -> bool:

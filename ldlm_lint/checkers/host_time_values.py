@@ -208,7 +208,13 @@ class Homes:
             return self.of(iterable.args[index], depth)
         if isinstance(iterable, nodes.Call) and name in ("enumerate", "tqdm", "zip") and iterable.args:
             return self.of(iterable.args[0], depth)
-        return self.of(iterable, depth)
+        return HOST if self._is_dictionary(iterable) else self.of(iterable, depth)
+
+    def _is_dictionary(self, node: nodes.NodeNG) -> bool:
+        """A loop over a dictionary goes through its keys, and no tensor serves as one."""
+        value = self._only_value(node) if isinstance(node, nodes.Name) else node
+        made = isinstance(value, nodes.Call) and isinstance(value.func, nodes.Name) and value.func.name == "dict"
+        return isinstance(value, (nodes.Dict, nodes.DictComp)) or made
 
     def _is_moved_later(self, value: nodes.NodeNG, binding: nodes.AssignName) -> bool:
         """``batch = next(batches)`` and a move to the device behind it: it came from the host."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ldlm_lint.configs.document import Document, Entry
+from ldlm_lint.configs.document import Document, Entry, Shape
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.roles import measures_collectives, speaks_of_debugging
 
@@ -22,6 +22,9 @@ _SERVING_IMAGE = lazily(
 _SERVES = lazily(
     r"vllm serve|vllm\.entrypoints|sglang\.launch_server|text-generation-launcher|\b(?:tritonserver|trtllm-serve|gunicorn|uvicorn)\b"
 )
+_LISTED = 2
+# What the jobs of such a pipeline say of themselves.
+_JOB = frozenset({"stage", "script", "trigger", "extends"})
 _SAID = ("name", "image", "command", "args", "entrypoint", "generateName")
 
 
@@ -35,9 +38,16 @@ def is_pipeline(path: str, document: Document) -> bool:
     if lies_with_pipelines(path):
         return True
     github = document.get("jobs") is not None and (document.get("on") is not None or document.get("true") is not None)
-    return github or (
-        document.get("stages") is not None and document.get("script") is None and document.get("services") is None
-    )
+    return github or _runs_stages(document)
+
+
+def _runs_stages(document: Document) -> bool:
+    """The ``stages`` of GitLab, whose jobs name theirs, or of Azure, which hold them; a launcher may list the steps that it takes, too."""
+    if document.get("stages") is None or document.get("script") is not None or document.get("services") is not None:
+        return False
+    listed = [entry for entry in document.entries if len(entry.path) == _LISTED and entry.path[0] == "stages"]
+    names_alone = bool(listed) and all(entry.shape is Shape.SCALAR and isinstance(entry.path[1], int) for entry in listed)
+    return not names_alone or any(entry.path[-1] in _JOB for entry in document.entries if entry.path)
 
 
 def is_editor(path: str) -> bool:

@@ -64,6 +64,10 @@ class Sketch:
         leading = self._leading_to(trait)
         return leading is None or place in leading or not self._knows(*place)
 
+    def coming_to(self, trait: Trait) -> frozenset[Place]:
+        """All functions that may, as `may_come_to` tells; none where there are too many to tell."""
+        return self._leading_to(trait) or frozenset()
+
     def any_may_come_to(self, path: str, name: str, trait: Trait) -> bool:
         """As `may_come_to`, for the functions and classes of a file that have this last name, whatever they stand in."""
         if trait not in self._names:

@@ -40,6 +40,7 @@ _TRAINING_CALL = lazily(
 )
 MAPPING = "**"
 _PROPERTIES = {"property", "cached_property"}
+_OF_MADE_OBJECTS = frozenset({"update"})
 _RECORDS = frozenset({"dataclasses.dataclass", "typing.NamedTuple"})
 GUARDS, GRADIENTS = PARTS = ("guards", "gradients")
 Guards = Mapping[str, tuple[str, ...]]
@@ -204,8 +205,23 @@ def callee_of(call: nodes.Call) -> Callee | None:
         owner = _class_of_self(func.expr)
         if owner:
             return Callee("self", f"{owner}.{func.attrname}")
-        return None if sets_mode(call) else Callee("method", func.attrname)
+        return None if sets_mode(call) else _of_made_object(func) or Callee("method", func.attrname)
     return None
+
+
+def _of_made_object(func: nodes.Attribute) -> Callee | None:
+    """``agent.update(batch)`` behind ``agent = Agent(…)``: many classes have a method of this name, but the object is made here."""
+    if func.attrname not in _OF_MADE_OBJECTS or not isinstance(func.expr, nodes.Name):
+        return None
+    found = bindings(func.expr)
+    made = found[0].parent if len(found) == 1 else None
+    call = made.value if isinstance(made, nodes.Assign) and found[0] in made.targets else None
+    if not isinstance(call, nodes.Call) or not isinstance(call.func, (nodes.Name, nodes.Attribute)):
+        return None
+    callee = callee_of(call)
+    if callee is None or callee.kind not in ("def", "import") or not callee.name.rpartition(".")[2][:1].isupper():
+        return None
+    return callee._replace(name=f"{callee.name}.{func.attrname}")
 
 
 def _is_relative_import(node: nodes.NodeNG) -> bool:

@@ -181,15 +181,29 @@ def _is_left(block: list[nodes.NodeNG]) -> bool:
 
 
 def _is_exceptional(block: list[nodes.NodeNG]) -> bool:
-    """A branch that raises, exits or breaks runs once, and one that begins with a warning should not run at all."""
+    """A branch that raises, exits, breaks or ends a training runs once, and one that begins with a warning should not run at all."""
     first = block[0].value if isinstance(block[0], nodes.Expr) else None
     if isinstance(first, nodes.Call) and last_name(first.func) in ("warn", "warning"):
         return True
     last = block[-1]
-    if isinstance(last, (nodes.Raise, nodes.Break)):
+    if isinstance(last, (nodes.Raise, nodes.Break)) or (isinstance(last, nodes.Return) and _ends_training(last)):
         return True
     call = last.value if isinstance(last, nodes.Expr) else None
     return isinstance(call, nodes.Call) and last_name(call.func) in _EXITS
+
+
+def _ends_training(leaving: nodes.Return) -> bool:
+    """Whether a ``return`` leaves a loop of its function that computes gradients: ``if step >= limit: save(); return``."""
+    for parent in leaving.node_ancestors():
+        if isinstance(parent, _ENDS):
+            return False
+        if isinstance(parent, (nodes.For, nodes.While)) and _computes_gradients(parent):
+            return True
+    return False
+
+
+def _computes_gradients(loop: nodes.For | nodes.While) -> bool:
+    return remembered(loop, ("gradients",), lambda: any(_trains(call) for call in nodes_of(loop, nodes.Call) if isinstance(call.func, nodes.Attribute)))
 
 
 def _runs_over_evaluation_data(loop: nodes.For) -> bool:

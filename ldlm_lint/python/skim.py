@@ -52,11 +52,11 @@ _ROTATION = (
 )
 # Masks keep a number of patches, too: beside a word about checkpoints these speak of files.
 _NUMBERS_KEPT = (b"max_keep", b"num_keep")
-_KEEP_N = lazily(rb"keep_n(?:\b|_)")
+_KEEP_N = lazily(rb"keep_n(?:\b|_)|(?:latest|last)_(?:checkpoint|ckpt|model)s?_only(?!\w)")
 _ROTATION_WORDS = (
     *(b"keep", b"total_limit", b"save_top_k", b"max_checkpoints", b"checkpoint_history", b"rotate_checkpoint"),
     *(b"cleanup_", b"remove_old", b"delete_old", b"prune_c", b"n_saved", b"clean_c", b"save_last_n", b"rotate_ckpt"),
-    *(b"rm_c", b"remove_ckpt", b"delete_c"),
+    *(b"rm_c", b"remove_ckpt", b"delete_c", b"checkpoint_only", b"checkpoints_only", b"ckpt_only", b"model_only"),
 )
 # What the fix of unbounded-checkpoints writes: it prunes the saves that call it, and says nothing about others.
 _OWN_ROTATION = lazily(
@@ -64,6 +64,8 @@ _OWN_ROTATION = lazily(
 )
 # ``drop_last`` of a loader is ``not args.keep_last``: the last batch is kept, no checkpoint.
 _KEEPS_A_BATCH = lazily(rb"(?<!\w)not[ \t]+[\w.]*(?<!\w)keep_last(?!\w)")
+# Old rows of a table are no checkpoints.
+_OLD_ROWS = lazily(rb"(?:remove|delete|cleanup)_old_(?:entr|row|line|log|record|event|key|result|metric)")
 _REPLACES_LOAD = tuple(lazily(rb"%s\.load(?<!\w%s\.load)[ \t]*=(?!=)" % (one, one)) for one in (b"torch", b"th"))
 _LINES_BEFORE, _LINES_AFTER = 12, 3
 
@@ -166,6 +168,8 @@ class Skim:
         code = code.replace(b"_keep_last(", b"(") if own else code
         if b"drop_last" in code and b"keep_last" in code:
             code = _KEEPS_A_BATCH.sub(b"", code)
+        if b"_old_" in code:
+            code = _OLD_ROWS.sub(b"", code)
         rotates = holds_any(code, _ROTATION_WORDS) and (holds_any(code, _ROTATION) or _KEEP_N.search(code) is not None)
         kept = holds_any(code, _NUMBERS_KEPT) and (b"aver(" in code or _CHECKPOINT_WORD.search(code) is not None)
         return rotates or kept or _removes_checkpoints(code)

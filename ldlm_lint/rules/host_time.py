@@ -49,6 +49,8 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
         *(b".item(", b".tolist(", b".cpu(", b'"cpu"', b"'cpu'", b"isnan", b"isinf", b"isfinite", b"backward("),
         # ``float(p.grad.norm())`` of a file that only sums up gradients for another's step.
         *(b"training_step", b"compute_loss", b".grad.", b".grad)"),
+        # ``if torch.max(y) > 1.0:``, which needs no method of the tensor.
+        *(b"if torch.min(", b"if torch.max(", b"if torch.any(", b"if torch.all("),
     ),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,

@@ -27,7 +27,10 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
     "memory": ("blocks-are-run", "class-attends", "class-is-foreign", "no-activation-checkpointing"),
-    "checkpoint_files": ("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
+    "checkpoint_files": (
+        *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
+        "save-is-not-optional",
+    ),
     "host_time": ("call-empties-cache", "runs-in-each-training-step"),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ldlm_lint.model import Finding
 from ldlm_lint.project.call_texts import gives_one_value, start_of
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.optional_settings import is_off_everywhere
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 
@@ -30,6 +31,14 @@ def _calls_give_numbers(context: Context, finding: Finding, place: str) -> Verdi
     return Verdict(not calls or not all(_gives_one_value(context, where, call.position, parameter) for where, call in calls))
 
 
+def _save_is_not_optional(context: Context, _finding: Finding, setting: str) -> Verdict:
+    """The setting that a save waits for is on somewhere: what nobody turns on fills no disk."""
+    key = ("save-is-not-optional", setting)
+    if key not in context.answers:
+        context.answers[key] = not is_off_everywhere(context.project, setting)
+    return Verdict(context.answers[key])
+
+
 def _gives_one_value(context: Context, path: str, position: str, parameter: str) -> bool:
     data = context.project.data(path)
     return gives_one_value(data, start_of(data, position), parameter)
@@ -51,4 +60,5 @@ QUESTIONS: dict[str, Question] = {
     "callee-saves": _callee_saves,
     "calls-give-numbers": _calls_give_numbers,
     "old-checkpoints-may-go": _old_ones_may_go,
+    "save-is-not-optional": _save_is_not_optional,
 }

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from ldlm_lint.model import Finding, Related, Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.text import offset_of
+from ldlm_lint.project.traits import Trait
 from ldlm_lint.testfiles import is_started
+
+_DIFFERENTIATES = Trait(lazily(rb"(?:autograd\.|(?<![\w.]))grad[ \t]*\("), (b"autograd",), code=True)
+# The gradient of a penalty is no output of a model.
+_PENALTY = lazily(r"loss|penalt|regulari|criterion|objective", re.I)
 
 
 def is_unit_test(project: Project, path: str) -> bool:
@@ -38,8 +46,24 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}) and not _is_made_frozen(
             context, path, scope, root
         ):
+            if _models_differentiate(context):
+                return Verdict(False)
             return Verdict(True, related, args=(("model", root),), to=_place_of(project, finding, helper))
     return Verdict(False)
+
+
+def _models_differentiate(context: Context) -> bool:
+    """Whether a model of the project has gradients among its outputs, such as forces: without a graph its ``forward`` fails."""
+    key = ("models-differentiate", "")
+    if key not in context.answers:
+        places = context.calls.sketch.coming_to(_DIFFERENTIATES)
+        context.answers[key] = any(_is_forward(scope) and not context.project.is_test(path) for path, scope in places)
+    return context.answers[key]
+
+
+def _is_forward(scope: str) -> bool:
+    owner, _, name = scope.rpartition(".")
+    return bool(owner) and name == "forward" and _PENALTY.search(owner) is None
 
 
 def _is_made_frozen(context: Context, path: str, scope: str, root: str) -> bool:

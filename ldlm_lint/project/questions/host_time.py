@@ -56,6 +56,9 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         return Verdict(False)
     if not alone and trainings_of(context.project, path) and not context.starts_training(path):
         return Verdict(False)
+    # What a training uses may have a ``forward`` around it in a file that only predicts.
+    if found[0] != path and not trainings_of(context.project, found[0]):
+        return Verdict(False)
     where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
 

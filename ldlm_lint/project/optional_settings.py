@@ -1,0 +1,56 @@
+"""Settings that are off unless a user asks for them: what the texts of a project give a name, wherever they do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.project.index import Project
+from ldlm_lint.source import Kind
+
+_OFF = frozenset({b"", b"null", b"none", b"~", b"0", b"-1", b"false"})
+_NUMBER = lazily(rb"\d[\d_.e]*\Z", re.I)
+_DEFAULT = lazily(rb"\bdefault[ \t]*=[ \t]*([^\s,)]+)")
+_REQUIRED = lazily(rb"\brequired[ \t]*=[ \t]*True")
+_GIVEN = rb"(?:--|(?<![\w.-]))(?:[\w.]+\.)?%s(?:=|[ \t]+)[\"']?([^\s\"'\\]+)"
+_WRITTEN = rb"^[ \t\"'{-]*(?:[\w.]+\.)?%s[\"']?[ \t]*[:=][ \t]*([^\s#,}]*)"
+# No flag says more than fits into these bounds, and what is never closed is given up there.
+_FLAG = rb"add_argument\(\s*[\"']--%s[\"']((?:[^()]|\((?:[^()]|\([^()]{0,200}\)){0,400}\)){0,1500})\)"
+_HELD = rb"(?<![\w.])[\"']?%s[\"']?[ \t]*(?::[^=,\n]*=|[:=])[ \t]*([^\s,)}#]+)"
+
+
+def is_off_everywhere(project: Project, name: str) -> bool:
+    """Whether something leaves a setting off, and nothing gives it a value: no default, no configuration, no launch.
+
+    Unknown values, such as a variable of a script, count as given.
+    """
+    values = {value.strip(b"\"'").lower() for value in _values(project, name)}
+    return not values.isdisjoint(_OFF) and values <= _OFF
+
+
+def _values(project: Project, name: str) -> Iterator[bytes]:
+    word = re.escape(name).encode().replace(b"_", b"[-_]")
+    for path, kind in project.others.items():
+        pattern = re.compile((_GIVEN if kind is Kind.SHELL else _WRITTEN) % word, re.M)
+        yield from pattern.findall(project.data(path))
+    flag, held = re.compile(_FLAG % word), re.compile(_HELD % word)
+    known = re.compile(word)
+    for path in project.files:
+        data = project.data(path)
+        if not known.search(data) or project.is_test(path):
+            continue
+        yield from (_default_of(arguments) for arguments in flag.findall(data))
+        # What is handed on under the same name says nothing.
+        yield from (one for one in held.findall(data) if one.lower() in _OFF or _NUMBER.match(one))
+
+
+def _default_of(arguments: bytes) -> bytes:
+    """The default of a flag of argparse, by its arguments."""
+    found = _DEFAULT.search(arguments)
+    if found is not None:
+        return found[1]
+    return b"required" if _REQUIRED.search(arguments) else b"none"
+
+
+__all__ = ["is_off_everywhere"]

@@ -258,6 +258,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "nothing-prunes-checkpoints",
         "process-group-takes-timeout",
         "program-needs-no-rank-argument",
+        "save-is-not-optional",
         "scales-gradients",
         "schedules-learning-rate",
         "stands-outside-tests",

@@ -38,6 +38,7 @@ _UNIQUE = lazily(
     re.I,
 )
 _TORCH = lazily(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.M)
+_SHARDS = (b"FullyShardedDataParallelPlugin(", b"fully_shard(", b"parallelize_module(", b"tp_plan")
 _MOVES = {"replace", "rename", "renames", "move", "link", "symlink"}
 
 
@@ -90,10 +91,15 @@ class CheckpointSavingChecker(LdlmChecker):
             )
 
     def _save_pretrained(self, node: nodes.Call) -> Save | None:
-        """A Hugging Face model that writes itself; one of TensorFlow, which does so too, is none of ours."""
+        """A Hugging Face model that writes itself; one of TensorFlow, which does so too, is none of ours.
+
+        What is sharded is gathered for it, by all ranks together.
+        """
         found = _save_pretrained(node)
-        other = found is not None and b"import tensorflow" in self.source.data and not _TORCH.search(self.source.data)
-        return None if other else found
+        if found is None:
+            return None
+        other = b"import tensorflow" in self.source.data and not _TORCH.search(self.source.data)
+        return None if other or any(word in self.source.data for word in _SHARDS) else found
 
     def _report_every_rank(self, saves: list[Save]) -> None:
         first, words = saves[0], words_of(saves[0].path)

@@ -11,6 +11,8 @@ from ldlm_lint.python.frozen_texts import frozen_targets
 _MODULE = lazily(rb"^class[ \t]+(\w+)[ \t]*\([^)]*\b(?:\w*Module|\w*Mixin|\w*Model|Sequential)\b[^)]*\)[ \t]*:", re.M)
 _PLAIN = lazily(rb"^class[ \t]+\w+[ \t]*(?:\([ \t]*(?:object[ \t]*)?\))?[ \t]*:", re.M)
 _LEARNS = (b".backward(", b"optim")
+_WITHOUT = (b"no_grad", b"inference_mode")
+_ANY_CLASS = lazily(rb"^class[ \t]+\w+", re.M)
 
 
 def hands_out_frozen(project: Project, path: str) -> bool:
@@ -25,6 +27,24 @@ def hands_out_frozen(project: Project, path: str) -> bool:
         return False
     names = {match[1].decode() for match in _MODULE.finditer(data)}
     return bool(names) and not any(_takes(project, one, path) for name in names for one in project.importing(path, name))
+
+
+def is_taken_without_gradients(project: Project, path: str) -> bool:
+    """Whether all that take a module class of a file are wrappers, no modules themselves, that turn gradients off and learn nothing.
+
+    ``with torch.no_grad(): features = self.model(wave)`` of a ``class Encoder:`` around a pretrained model.
+    """
+    data = project.data(path)
+    if any(word in data for word in _LEARNS):
+        return False
+    names = {match[1].decode() for match in _MODULE.finditer(data)}
+    takers = {one for name in names for one in project.importing(path, name) if _takes(project, one, path) and not project.is_test(one)}
+    return bool(takers) and all(_only_runs(project.data(one)) for one in takers)
+
+
+def _only_runs(data: bytes) -> bool:
+    runs = any(word in data for word in _WITHOUT) and not any(word in data for word in (*_LEARNS, b".parameters("))
+    return runs and _ANY_CLASS.search(data) is not None and not _MODULE.search(data)
 
 
 def _takes(project: Project, importer: str, path: str) -> bool:

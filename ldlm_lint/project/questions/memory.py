@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import checkpoints_activations
-from ldlm_lint.project.frozen_files import hands_out_frozen
+from ldlm_lint.project.frozen_files import hands_out_frozen, is_taken_without_gradients
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
@@ -28,7 +28,9 @@ def _no_activation_checkpointing(context: Context, finding: Finding, origins: st
     if not may_lack_checkpointing(context, path, origins) or hands_out_frozen(context.project, path):
         return Verdict(False)
     # A program that makes the model by a name in its configuration may switch checkpointing on for it.
-    project, programs = context.project, context.named.trained_with(path, lambda _: True)
+    project, programs = context.project, list(context.named.trained_with(path, lambda _: True))
+    if not programs and is_taken_without_gradients(project, path):
+        return Verdict(False)
     return Verdict(not any(project.any_that(project.reach(one), "no-model-checkpoints", _speaks_for_all(project)) for one in programs))
 
 

@@ -21,6 +21,7 @@ from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.off_by_default import is_off_by_default
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.rarity import in_evaluation, is_rare
+from ldlm_lint.python.type_tests import may_be_array
 from ldlm_lint.python.walks import nodes_of
 
 _WAITING = READS | CONVERTS | {"to"}
@@ -121,6 +122,8 @@ class Syncs:
             return False
         home = self._homes.of(base)
         if home is HOST or _is_weights(base, name) or is_needed(call):
+            return False
+        if may_be_array(call, root_name(base)):
             return False
         if home is DEVICE or name == "item":
             return True

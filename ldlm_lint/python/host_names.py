@@ -44,7 +44,9 @@ OF_TENSORS = {
 }  # fmt: skip
 TORCH_HOST = lazily(
     r"^torch\.(cuda|distributed|backends|version|random|utils|optim|amp|autograd|jit|onnx|xpu|mps|accelerator|"
-    r"get_\w+|is_\w+|numel|device|finfo|iinfo|Generator|manual_seed|set_\w+|(initial_)?seed|Size|allclose|equal)(\.|$)"
+    r"get_\w+|is_\w+|numel|device|finfo|iinfo|Generator|manual_seed|set_\w+|(initial_)?seed|Size|allclose|equal"
+    # The number that stands for "mean" or "sum".
+    r"|nn\.functional\._Reduction|nn\._reduction)(\.|$)"
 )
 NAMES_DEVICE = lazily(r"device|cuda|gpu|\bdev\b|rank|xpu|npu|mps", re.I)
 # Methods that read a tensor's values, and functions that make a number or a text of them.

@@ -29,7 +29,7 @@ _ASKED = lazily(
 )
 _TROUBLE = lazily(
     r"nan|inf($|_)|inf_|overflow|skip(ped)?($|_)|invalid|diverg|oom($|_)|bad($|_)|fail|error|exception|corrupt|broken"
-    r"|expired|dead($|_)",
+    r"|expired|dead($|_)|thrash",
     re.I,
 )
 _FINITE = lazily(r"finite|valid($|_)|is_ok|healthy", re.I)
@@ -119,6 +119,8 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return truth == (operator in ("==", "is", "in"))
     if _is_growing_rope(test):
         return truth == (operator in ("==", "in"))
+    if (trouble := _says_trouble(test)) is not None:
+        return truth == trouble
     if _is_other_device(test, "cuda"):
         return truth == (operator in ("!=", "is not", "not in"))
     if not truth:
@@ -136,6 +138,19 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return _is_counter(test.left) or _is_counter(right)
     limit = constant(right)
     return operator in ("<", "<=") and isinstance(limit, int) and _is_counter(test.left)
+
+
+def _says_trouble(test: nodes.Compare) -> bool | None:
+    """Whether ``found_oom == 1`` or ``found_inf > 0`` means trouble, or its absence; None for what is about something else."""
+    operator, right = test.ops[0]
+    if not isinstance(test.left, (nodes.Name, nodes.Attribute)) or not _is_trouble(last_name(test.left)):
+        return None
+    limit = constant(right)
+    if not isinstance(limit, int):
+        return None
+    if operator in ("==", "!=") and limit in (0, 1):
+        return (operator == "==") == bool(limit)
+    return True if limit >= (operator == ">=") and operator in (">", ">=") else None
 
 
 def _chance(test: nodes.Compare) -> float | None:

@@ -20,6 +20,7 @@ from ldlm_lint.checkers.checkpoint_counters import (
 from ldlm_lint.checkers.checkpoint_requests import interval_asked_for
 from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
+from ldlm_lint.checkers.mm_configs import KEEP, is_settings, keeps_every_checkpoint
 from ldlm_lint.checkers.trainer_schedule import kept_by
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.patterns import lazily
@@ -96,8 +97,23 @@ class CheckpointFilesChecker(LdlmChecker):
             self._check_training_arguments(node)
         elif names <= _MODEL_CHECKPOINT:
             self._check_model_checkpoint(node)
+        elif is_settings(node):
+            self._check_hook(node)
         elif (target := _saved_path(node, names)) is not None:
             self._check_save(node, target, names)
+
+    def _check_hook(self, node: nodes.Call) -> None:
+        """``checkpoint_config = dict(interval=1)`` in a configuration of OpenMMLab."""
+        if not keeps_every_checkpoint(node):
+            return
+        keep = self.option("checkpoints-to-keep")
+        self.report(
+            UNBOUNDED_CHECKPOINTS,
+            node,
+            args={"what": f"{KEEP} is not set, so the CheckpointHook keeps every checkpoint"},
+            claims=(Claim("is-setting-of-mm", KEEP),),
+            fix=lambda source: _keep_fix(source, node, KEEP, keep),
+        )
 
     def _check_save(self, node: nodes.Call, target: nodes.NodeNG, names: frozenset[str]) -> None:
         counters = sorted({*counters_in(target), *loop_counters(node, target)})

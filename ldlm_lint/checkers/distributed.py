@@ -14,6 +14,7 @@ from ldlm_lint.checkers.environment import findings_of, options_of
 from ldlm_lint.checkers.environment_order import earlier, settings_after
 from ldlm_lint.checkers.gradient_sync import accumulation_of, backward_names, called_slots, takes_guard
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
+from ldlm_lint.checkers.mm_configs import unused_parameters_of_wrapper, unused_parameters_switch
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import last_name, meant
@@ -58,6 +59,7 @@ _OF_ENVIRONMENT = tuple(
     rule for room in _ROOMS if room not in (accumulation, collectives, ddp, environment_order) for rule in room.RULES
 )
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
+_OF_MM = (Claim("is-setting-of-mm"),)
 _STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
 
@@ -67,7 +69,7 @@ class DistributedChecker(LdlmChecker):
     rules = tuple(rule for room in _ROOMS for rule in room.RULES)
     finds: ClassVar = {
         "visit_annassign": collectives.RULES,
-        "visit_assign": collectives.RULES,
+        "visit_assign": (*collectives.RULES, FIND_UNUSED_PARAMETERS),
         "visit_call": (*accumulation.RULES, *_OF_CALLS),
     }
 
@@ -89,14 +91,20 @@ class DistributedChecker(LdlmChecker):
         check_field(self, node)
 
     def visit_assign(self, node: nodes.Assign) -> None:
-        """Look at timeouts that are set on what is handed to a process group."""
+        """Look at timeouts that are set on what is handed to a process group, and at a flag that a runner reads."""
         check_assignment(self, node)
+        flag = unused_parameters_switch(node)
+        if flag is not None:
+            self._report_unused_parameters(node, Argument(State.KNOWN, flag, (True,)), _OF_MM)
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at process groups, DDP wrappers and backward passes."""
         if self._accumulates and (last_name(node.func) in self._passing_back or takes_guard(node)):
             self._check_accumulation(node)
         names = meant(node.func) if self._looks_at_calls else ()
+        flag = unused_parameters_of_wrapper(node) if self._looks_at_calls else None
+        if flag is not None:
+            self._report_unused_parameters(node, flag, _OF_MM)
         if len(names) != 1:
             return
         name = next(iter(names))
@@ -156,7 +164,10 @@ class DistributedChecker(LdlmChecker):
         if (static.node is not None or static.state is State.KNOWN) and not static.is_only(False):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
-        self.report(FIND_UNUSED_PARAMETERS, place, claims=_OUTSIDE_TESTS, fix=lambda source: _unused_fix(source, argument))
+        self._report_unused_parameters(place, argument, _OUTSIDE_TESTS)
+
+    def _report_unused_parameters(self, place: nodes.NodeNG, flag: Argument, claims: tuple[Claim, ...]) -> None:
+        self.report(FIND_UNUSED_PARAMETERS, place, claims=claims, fix=lambda source: _unused_fix(source, flag))
 
 
 def _unused_fix(source: Source, argument: Argument) -> Fix:

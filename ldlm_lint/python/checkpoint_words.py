@@ -12,4 +12,6 @@ COUNTER = lazily(
 COUNTING = {"range", "trange", "count", "enumerate"}
 SAVE_METHODS = {"save_pretrained", "save_state", "save_checkpoint", "save_model"}
 SAVE_HELPER = lazily(r"(^|_)save(_|$)|snapshot$")
+# What the configurations of OpenMMLab call the hook that saves, and what mmcv makes it from.
+MM_HOOKS = (b"CheckpointHook", b"checkpoint_config")
 SMALL = lazily(r"tokeni[sz]er|processor|config|scheduler|extractor|vocab", re.I)

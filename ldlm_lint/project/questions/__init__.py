@@ -26,6 +26,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
+    "mm_configs": ("is-setting-of-mm",),
     "memory": ("blocks-are-run", "class-attends", "class-is-foreign", "no-activation-checkpointing"),
     "checkpoint_files": (
         *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),

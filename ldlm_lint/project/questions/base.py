@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
     from ldlm_lint.project.loaders import Tracer
+    from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
     from ldlm_lint.project.named_classes import NamedClasses
     from ldlm_lint.project.pinning import Pinning
@@ -104,6 +105,13 @@ class Context:
         from ldlm_lint.project.class_makers import ClassMakers
 
         return ClassMakers(self.project)
+
+    @cached_property
+    def mm_configs(self) -> MmConfigs:
+        """The configurations of OpenMMLab's runners."""
+        from ldlm_lint.project.mm_configs import MmConfigs
+
+        return MmConfigs(self.project)
 
     @cached_property
     def models(self) -> Models:

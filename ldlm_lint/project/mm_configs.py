@@ -1,0 +1,78 @@
+"""The configurations of OpenMMLab's projects (mmcv, mmengine): Python files of plain assignments, of which some begin with others."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import cached_property
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.traits import Trait
+
+_RUNNER = Trait(lazily(rb"(?m)^[ \t]*(?:from|import)[ \t]+(?:mmcv|mmengine)\b"), (b"mmcv", b"mmengine"))
+# A file that defines or calls for torch is a program.
+_PROGRAM = lazily(rb"(?m)^(?:(?:async[ \t]+)?def|class)[ \t]|^[ \t]*(?:from|import)[ \t]+torch\b|__main__")
+_BASES = lazily(rb"(?m)^_base_[ \t]*=[ \t]*(\[[^\]]*\]|\([^)]*\)|[^\n]*)")
+_NAMES = re.compile(rb"[\"']([^\"'\n]+\.py)[\"']")
+_READS_OTHERS = lazily(rb"\bread_base\b")
+
+
+class MmConfigs:
+    """Answers which Python files of a project are such configurations, and which of them are made of others."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    def is_config(self, path: str) -> bool:
+        """Whether a file holds nothing but settings, in a project with a runner of these."""
+        project = self._project
+        if project.is_test(path) or _PROGRAM.search(project.data(path)):
+            return False
+        return project.any_shows(project.plain, _RUNNER)
+
+    def near(self, path: str) -> frozenset[str] | None:
+        """The configurations that a file is read together with; None where it reads others, or they it, by imports."""
+        stem = posixpath.basename(path).removesuffix(".py").encode()
+        if any(one == path or stem in self._project.data(one) for one in self._importing):
+            return None
+        above = _closure([path], self._derived)
+        return frozenset(above | _closure([path, *above], self._bases))
+
+    @cached_property
+    def _importing(self) -> list[str]:
+        return [path for path in self._project.files if _READS_OTHERS.search(self._project.data(path))]
+
+    @cached_property
+    def _bases(self) -> dict[str, list[str]]:
+        project = self._project
+        return {path: list(self._named(path)) for path in project.files if b"_base_" in project.data(path)}
+
+    @cached_property
+    def _derived(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for path, bases in self._bases.items():
+            for base in bases:
+                found.setdefault(base, []).append(path)
+        return found
+
+    def _named(self, path: str) -> Iterator[str]:
+        """The files that the ``_base_`` of a configuration names."""
+        for match in _BASES.finditer(self._project.data(path)):
+            for name in _NAMES.findall(match[1]):
+                yield posixpath.normpath(posixpath.join(posixpath.dirname(path), name.decode(errors="replace")))
+
+
+def _closure(starts: list[str], edges: dict[str, list[str]]) -> set[str]:
+    """What the starts lead to, they themselves left out unless something leads back."""
+    found: set[str] = set()
+    waiting = list(starts)
+    while waiting:
+        fresh = [one for one in edges.get(waiting.pop(), ()) if one not in found]
+        found.update(fresh)
+        waiting += fresh
+    return found
+
+
+__all__ = ["MmConfigs"]

@@ -24,6 +24,7 @@ from ldlm_lint.python.host_names import (
     OUTPUTS,
     PARTS,
     TAKES_APART,
+    TOKENIZER_OPTIONS,
     TORCH_HOST,
 )
 from ldlm_lint.python.memo import remembered
@@ -242,6 +243,8 @@ class Homes:
             return HOST
         if (local := self._local(node)) is not None:
             return join(self.of(one.value, depth) for one in returns(local))
+        if any(one.arg in TOKENIZER_OPTIONS for one in node.keywords):
+            return HOST
         if isinstance(node.func, nodes.Call):
             return DEVICE if all(one.startswith("torch.nn.") for one in qualified(node.func.func)) else UNKNOWN
         if "clip_grad_norm" in name:

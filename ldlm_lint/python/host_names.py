@@ -42,6 +42,8 @@ OF_TENSORS = {
     "permute", "requires_grad_", "sigmoid", "softmax", "sqrt", "unsqueeze", "isnan", "isinf", "isfinite", "eq",
     "masked_select",
 }  # fmt: skip
+# Whoever takes these makes numbers of texts; a tokenizer of images, which may be a model, does not.
+TOKENIZER_OPTIONS = {"return_tensors", "truncation", "add_special_tokens", "return_attention_mask"}
 TORCH_HOST = lazily(
     r"^torch\.(cuda|distributed|backends|version|random|utils|optim|amp|autograd|jit|onnx|xpu|mps|accelerator|"
     r"get_\w+|is_\w+|numel|device|finfo|iinfo|Generator|manual_seed|set_\w+|(initial_)?seed|Size|allclose|equal"

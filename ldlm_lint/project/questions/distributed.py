@@ -6,6 +6,7 @@ import re
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.project.arms import stands_in_other_arm
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
 from ldlm_lint.project.questions.base import Context, Question, Verdict
@@ -21,9 +22,11 @@ _DETACHES_GRADIENTS = Trait(
     (b"grad.detach_(", b"dist_autograd", b"distributed.autograd"),
 )
 _SYNCS_ITSELF = lazily(
-    rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|deepspeed\.initialize|accelerator\.\w|\bAccelerator\("
+    rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|accelerator\.\w|\bAccelerator\("
     rb"|fully_shard|FullyShardedDataParallel"
 )
+_MAKES_ENGINE = lazily(rb"deepspeed\.initialize")
+_DEEPSPEED = re.compile(rb"deepspeed", re.I)
 # `$NAME`, `${NAME:-5}` in a line that does more than print it.
 _EXPANSION = rb"^(?![ \t]*(?:#|echo\b|printf\b))[^\n]*\$\{?%s(?!\w)"
 
@@ -79,9 +82,14 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
         wrap = context.wraps.of(path, Slot(*parts)) if len(parts) == 4 else None
         if wrap is None:
             continue
-        near = wrap.files | project.imported_by(path) | {path}
-        holds = not any(_SYNCS_ITSELF.search(without_comments(project.data(one))) for one in near)
-        return Verdict(holds, (Related(context.line_span(wrap.path, wrap.line), "the model is wrapped here"),))
+        near = [without_comments(project.data(one)) for one in wrap.files | project.imported_by(path) | {path}]
+        holds = not any(map(_SYNCS_ITSELF.search, near))
+        engine = any(map(_MAKES_ENGINE.search, near))
+        if holds and engine:
+            # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.
+            holds = stands_in_other_arm(project.data(wrap.path), wrap.line, _DEEPSPEED)
+        shown = (Related(context.line_span(wrap.path, wrap.line), "the model is wrapped here"),)
+        return Verdict(holds, shown, withdraws=engine)
     return Verdict(False)
 
 

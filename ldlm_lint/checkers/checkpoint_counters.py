@@ -174,7 +174,7 @@ def _of_call(node: nodes.Call, depth: int) -> Iterator[str]:
             yield from counters_in(value, depth + 1)
     if isinstance(node.func, nodes.Attribute) and last in ("joinpath", "zfill", "with_suffix"):
         yield from counters_in(node.func.expr, depth + 1)
-    if any(COUNTER.search(name.lower()) for name in _names_given(node)):
+    if any(COUNTER.search(name.lower()) for name in _names_given(node)) or any(_texts_given(node)):
         yield from _of_function(node, depth)
 
 
@@ -182,6 +182,17 @@ def _names_given(call: nodes.Call) -> Iterator[str]:
     """The names that a call hands over."""
     for value in (*call.args, *(keyword.value for keyword in call.keywords)):
         yield from identifiers(value)
+
+
+def _texts_given(call: nodes.Call) -> Iterator[nodes.NodeNG]:
+    """The texts that the variables hold which a call hands over: ``tag = str(step)``."""
+    for value in (*call.args, *(keyword.value for keyword in call.keywords)):
+        if isinstance(value, nodes.Name):
+            yield from (one for one in bound_values(value) if isinstance(one, nodes.JoinedStr) or _is_number_as_text(one))
+
+
+def _is_number_as_text(node: nodes.NodeNG) -> bool:
+    return isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and node.func.name == "str"
 
 
 def _of_function(call: nodes.Call, depth: int) -> Iterator[str]:
@@ -196,6 +207,7 @@ def _of_function(call: nodes.Call, depth: int) -> Iterator[str]:
         value = given[name].node if name in parameters else None
         if value is not None:
             yield from (one for one in identifiers(value) if COUNTER.search(one.lower()))
+            yield from counters_in(value, depth + 1) if isinstance(value, nodes.Name) else ()
 
 
 def _own_function(node: nodes.NodeNG) -> nodes.FunctionDef | None:

@@ -121,7 +121,7 @@ class CheckpointFilesChecker(LdlmChecker):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
-        certain = names == {"torch.save"} or _is_save_method(node) or _is_save_of_library(node)
+        certain = names == {"torch.save"} or (_is_save_method(node) and node.args[:1] == [target]) or _is_save_of_library(node)
         claims: tuple[Claim, ...] = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
         function = enclosing_function(node)
         if len(counters) == 1 and isinstance(function, nodes.FunctionDef) and counters[0] in {one.name for one in function.args.arguments}:
@@ -272,14 +272,17 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
     """The expression that names the file or folder which a call saves to; None for a call that saves nothing."""
     if names == {"torch.save"}:
         return Arguments(node, ("obj", "f"))["f"].node
-    if _is_save_method(node):
-        return node.args[0] if node.args else None
-    # The function of a module may have the name of such a method.
-    last = last_name(node.func)
-    if not SAVE_HELPER.search(last):
+    # The method of a library takes its path first; a function or method of the project's own takes it anywhere.
+    if _is_save_method(node) and node.args and _is_numbered(node, node.args[0]):
+        return node.args[0]
+    if not SAVE_HELPER.search(last_name(node.func)):
         return None
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return next((one for one in arguments if _looks_like_path(one) and (any(counters_in(one)) or loop_counters(node, one))), None)
+    return next((one for one in arguments if _looks_like_path(one) and _is_numbered(node, one)), None)
+
+
+def _is_numbered(node: nodes.Call, path: nodes.NodeNG) -> bool:
+    return any(counters_in(path)) or bool(loop_counters(node, path))
 
 
 def _looks_like_path(node: nodes.NodeNG) -> bool:

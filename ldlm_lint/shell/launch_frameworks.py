@@ -21,6 +21,8 @@ _NEEDED = 3
 # Commands that hand their options to the Trainer; LLaMA-Factory trains adapters unless it is told otherwise.
 _LLAMA_FACTORY = "llamafactory-cli"
 _TOOLS = (_LLAMA_FACTORY, "trl")
+# In a file it tells the configuration of a model from that of a training; a script that makes its model from nothing takes it.
+_OF_MODELS = frozenset({"model_type"})
 _OPTION = lazily(r"--[A-Za-z][\w-]*")
 _VARIABLE = lazily(r"\"?\$(?:\{\w+(?:\[[@*]\])?(?::?[-+].*)?\}|\w+)\"?")
 _OPEN = lazily(r"\$[@*]|\$\{[@*]|\$\(")
@@ -87,7 +89,7 @@ def _section(script: Code, launch: Launch) -> Section | None:
     settings = {**_switches(words), **{one.name: one for one in _given(script, launch)}}
     entry = entry_of(launch)
     known = vocabulary("transformers")
-    if not entry or len(settings.keys() & known.fields) < _NEEDED or not known.recognises(settings, 1):
+    if not entry or len(settings.keys() & known.fields) < _NEEDED or not known.recognises(settings.keys() - _OF_MODELS, 1):
         return None
     if entry == _LLAMA_FACTORY:
         settings.setdefault("finetuning_type", Setting("finetuning_type", "lora", launch.span))

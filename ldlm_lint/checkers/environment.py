@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.version_switches import switched_by_version
 from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import qualified
@@ -19,6 +20,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT
 from ldlm_lint.rules.environment import EXCESSIVE_HEARTBEAT_TIMEOUT
+from ldlm_lint.rules.environment_aliases import DEPRECATED_NCCL_VARIABLE
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.environment_names import why_ineffective
 from ldlm_lint.rules.environment_view import Scene
@@ -54,7 +56,21 @@ def findings_of(module: nodes.Module, source: Source, option: Callable[[str], ob
     settings = settings_of(module, source)
     if not settings:
         return
-    yield from decide(settings, options_of(option), _Editor(module, source), _scene(source))
+    for finding in decide(settings, options_of(option), _Editor(module, source), _scene(source)):
+        if finding.rule != DEPRECATED_NCCL_VARIABLE.symbol or not _is_for_some_versions(module, source, finding.span):
+            yield finding
+
+
+def _is_for_some_versions(module: nodes.Module, source: Source, place: Span) -> bool:
+    """Whether a variable is set for some versions of torch only, of which those before 2.2 know no other name."""
+    if b"version" not in source.data:
+        return False
+    around = (one for one in nodes_of(module, (nodes.Assign, nodes.Call)) if _holds(span_of(source, one), place))
+    return any(map(switched_by_version, around))
+
+
+def _holds(outer: Span, inner: Span) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
 
 
 def options_of(option: Callable[[str], object]) -> dict[str, object]:

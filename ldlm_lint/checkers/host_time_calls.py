@@ -93,4 +93,11 @@ def formatted(value: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
         yield one.value if isinstance(one, nodes.Starred) else one
 
 
-__all__ = ["formatted", "is_loss_call", "is_text", "moved_roots", "moves_to", "root_name"]
+def is_made_an_array(call: nodes.Call) -> bool:
+    """``x.data.cpu().numpy()``: whatever else has ``data``, only a tensor's can be moved and made an array."""
+    base = call.func.expr
+    taken = isinstance(call.parent, nodes.Attribute) and call.parent.attrname in ("numpy", "tolist")
+    return taken and isinstance(base, nodes.Attribute) and base.attrname == "data" and call.func.attrname == "cpu"
+
+
+__all__ = ["formatted", "is_loss_call", "is_made_an_array", "is_text", "moved_roots", "moves_to", "root_name"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.checkers.fitted_inputs import fits_inputs
-from ldlm_lint.checkers.host_time_calls import formatted, is_text, moves_to, root_name
+from ldlm_lint.checkers.host_time_calls import formatted, is_made_an_array, is_text, moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_needs import is_needed
 from ldlm_lint.checkers.host_time_options import is_never_chosen
@@ -131,7 +131,7 @@ class Syncs:
             return False
         if may_be_array(call, root_name(base)):
             return False
-        if home is DEVICE or name == "item":
+        if home is DEVICE or name == "item" or is_made_an_array(call):
             return True
         # Lists, modules and results of the host have methods of these names, or of this kind, too; a copy that nobody
         # takes, ``vae.cpu()``, moves a module.

@@ -35,6 +35,7 @@ class _Definition(NamedTuple):
 
 
 _HEADER_ENDS = lazily(rb":[ \t]*(?:#[^\n]*)?\r?\n")
+_ON_LINE = lazily(rb"\)[ \t]*(?:->[^\n:]*)?:[ \t]*([^\s#][^\n]*)$", re.M)
 _LOOP = lazily(rb"^([ \t\f]*)(?:async[ \t]+)?((?:for|while)\b)", re.M)
 _CLOSES = (b'"""', b"'''", b")", b"]", b"}", b"\\")
 _MOST = 4000
@@ -262,9 +263,13 @@ class Sketch:
             starts, definitions = self._of(path)
             data = self._project.data(path)
             header = _HEADER_ENDS.search(data, starts[number])
-            first = header.end() if header else len(data)
+            following = starts[number + 1] if number + 1 < len(starts) else len(data)
+            # ``def save(self) -> None: ...`` ends where it begins: the next header is another's.
+            on_line = _ON_LINE.search(data, starts[number], following) if header is None or header.start() > following else None
+            first = on_line.start(1) if on_line else header.end() if header else len(data)
             outside = outside_of(definitions[number].indent).search(data, max(first - 1, 0))
-            self._bodies[key] = first, outside.start() + 1 if outside else len(data)
+            last = outside.start() + 1 if outside else len(data)
+            self._bodies[key] = first, on_line.end() if on_line else last
         return self._bodies[key]
 
 

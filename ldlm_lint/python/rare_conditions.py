@@ -20,7 +20,7 @@ _RARE_NAME = lazily(
     r"|final|finished|done|stopp?(ed|ing)?|warning|warned|warn|summary)(_|$)|(^|_)every"
     # What is trained beside a weight is not added to it, nor switched off.
     r"|(^|_)(merged|safe_merge|disabled?_adapters?|deploy(ed)?)$"
-    r"|(^|_)(error|raise|fail|warn|assert|throw)_(if|on|when)(_|$)",
+    r"|(^|_)(error|raise|fail|warn|assert|throw)_(if|on|when)(_|$)|(^|_)is_time_(for|to)(_|$)|(^|_)periodic(_|$)",
     re.I,
 )
 # What a caller asks for with a parameter, in every step or in few of them.

@@ -134,7 +134,8 @@ class Homes:
             return True
         if node.attr in PARTS:
             search.waiting.append((node.value, owner))
-        return node.attr == "grad" or OUTPUTS.search(node.attr) is not None
+        # ``x.data.cpu().numpy()`` shows a tensor by itself.
+        return node.attr in ("grad", "data") or OUTPUTS.search(node.attr) is not None
 
     def _call(self, node: ast.Call, owner: Owner, search: _Search) -> bool:
         name, function = last_name(node.func), node.func

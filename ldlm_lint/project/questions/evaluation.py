@@ -46,19 +46,23 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         if not recording.differentiates_in(path, scope, {int(line) for line in loops.split(",") if line}) and not _is_made_frozen(
             context, path, scope, root
         ):
-            if _models_differentiate(context):
+            if _models_differentiate(context, path, scope):
                 return Verdict(False)
             return Verdict(True, related, args=(("model", root),), to=_place_of(project, finding, helper))
     return Verdict(False)
 
 
-def _models_differentiate(context: Context) -> bool:
-    """Whether a model of the project has gradients among its outputs, such as forces: without a graph its ``forward`` fails."""
-    key = ("models-differentiate", "")
-    if key not in context.answers:
-        places = context.calls.sketch.coming_to(_DIFFERENTIATES)
-        context.answers[key] = any(_is_forward(scope) and not context.project.is_test(path) for path, scope in places)
-    return context.answers[key]
+def _models_differentiate(context: Context, path: str, scope: str) -> bool:
+    """Whether a model near a function has gradients among its outputs, such as forces: without a graph its ``forward`` fails.
+
+    Near are the models of what the function's file and those of its callers import.
+    """
+    places = context.calls.sketch.coming_to(_DIFFERENTIATES)
+    found = {one for one, name in places if _is_forward(name) and not context.project.is_test(one)}
+    if not found:
+        return False
+    callers = {caller for caller, _ in context.calls.callers(path, scope)} if scope else set()
+    return not context.project.reach_of_all([path, *callers]).isdisjoint(found)
 
 
 def _is_forward(scope: str) -> bool:

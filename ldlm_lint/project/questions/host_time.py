@@ -56,11 +56,17 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         return Verdict(False)
     if not alone and trainings_of(context.project, path) and not context.starts_training(path):
         return Verdict(False)
-    # What a training uses may have a ``forward`` around it in a file that only predicts.
-    if found[0] != path and not trainings_of(context.project, found[0]):
+    if found[0] != path and _only_predicts(context.project, *found):
         return Verdict(False)
     where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+
+
+def _only_predicts(project: Project, path: str, line: int) -> bool:
+    """Whether a ``forward`` around what a training uses stands in a file of no training, and turns gradients off there."""
+    if trainings_of(project, path):
+        return False
+    return any(one.partition(":")[0] == str(line) for one in project.gradients(path).unrecorded)
 
 
 def _call_empties_cache(context: Context, finding: Finding, position: str) -> Verdict:

@@ -21,6 +21,7 @@ from ldlm_lint.checkers.checkpoint_requests import interval_asked_for
 from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.mm_configs import KEEP, is_settings, keeps_every_checkpoint
+from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.trainer_schedule import kept_by
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.patterns import lazily
@@ -135,6 +136,8 @@ class CheckpointFilesChecker(LdlmChecker):
         arguments = Arguments(node)
         strategy = arguments["save_strategy"]
         if arguments["save_total_limit"].may_be_passed() or (strategy.may_be_passed() and not _saves_often(strategy.values)):
+            return
+        if only_predicts(self.source.data):
             return
         keep = self.option("checkpoints-to-keep")
         self.report(

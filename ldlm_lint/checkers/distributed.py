@@ -15,6 +15,7 @@ from ldlm_lint.checkers.environment_order import earlier, settings_after
 from ldlm_lint.checkers.gradient_sync import accumulation_of, backward_names, called_slots, takes_guard
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
 from ldlm_lint.checkers.mm_configs import unused_parameters_of_wrapper, unused_parameters_switch
+from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import last_name, meant
@@ -48,7 +49,8 @@ _UNUSED_PARAMETERS = {
     "transformers.TrainingArguments": "ddp_find_unused_parameters",
     "transformers.Seq2SeqTrainingArguments": "ddp_find_unused_parameters",
 }
-_STATIC_GRAPH = {"find_unused_parameters": "static_graph", "ddp_find_unused_parameters": "ddp_static_graph"}
+_OF_TRAINER = "ddp_find_unused_parameters"
+_STATIC_GRAPH = {"find_unused_parameters": "static_graph", _OF_TRAINER: "ddp_static_graph"}
 _ROOMS = (
     *(accumulation, collectives, ddp, environment, environment_aliases, environment_allocator),
     *(environment_connections, environment_debugging, environment_error_handling, environment_order),
@@ -162,6 +164,8 @@ class DistributedChecker(LdlmChecker):
             return
         # With a static graph DDP neither walks the graph nor keeps the first buckets: the flag does nothing.
         if (static.node is not None or static.state is State.KNOWN) and not static.is_only(False):
+            return
+        if parameter == _OF_TRAINER and only_predicts(self.source.data):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
         self._report_unused_parameters(place, argument, _OUTSIDE_TESTS)

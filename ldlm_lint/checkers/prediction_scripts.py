@@ -1,0 +1,14 @@
+"""Scripts that use the Trainer of transformers to predict or to evaluate, and for nothing else."""
+
+from __future__ import annotations
+
+_TRAINS = (b".train(", b"hyperparameter_search", b"train_model", b"run_train")
+_PREDICTS = (b".predict(", b".evaluate(", b".prediction_loop(", b".evaluation_loop(")
+
+
+def only_predicts(data: bytes) -> bool:
+    """Whether a file makes a Trainer and lets it predict or evaluate, and trains nothing: what a training needs does not matter there."""
+    return b"Trainer(" in data and any(one in data for one in _PREDICTS) and not any(one in data for one in _TRAINS)
+
+
+__all__ = ["only_predicts"]

@@ -330,8 +330,14 @@ class Project:
     def defining(self, name: str) -> FileSet:
         """The files with a function or class of this name, wherever it stands in them."""
         if name not in self._defining:
-            self._defining[name] = self.universe.of([path for path in self.files if name in self.skim(path).defined])
+            files = zip(self.universe.paths, self._defined, strict=True)
+            self._defining[name] = self.universe.of([path for path, names in files if name in names])
         return self._defining[name]
+
+    @cached_property
+    def _defined(self) -> list[frozenset[str]]:
+        """The names of the functions and classes of each file, in order."""
+        return [self.skim(path).defined for path in self.universe.paths]
 
     @cached_property
     def _methods(self) -> dict[str, dict[str, int]]:

@@ -294,6 +294,8 @@ def _take_link(walk: _Walk, link: Path, levels: tuple[Level, ...], boundary: Pat
     if not _inside(link, boundary) or any(part in TOOL_DIRECTORIES for part in target.relative_to(boundary).parts):
         return
     if target.is_dir():
+        if walk.spread is _Spread.FLAT or (walk.spread is _Spread.OWN and (target / ".git").exists()):
+            return
         if not _skipped(walk, link.as_posix(), True, levels):
             _take_directory(walk, link, levels, boundary)
     elif target.is_file():

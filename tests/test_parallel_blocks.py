@@ -26,6 +26,7 @@ class Model(Module):
         ("return {kind: self.blocks[kind](x) for kind, x in inputs.items()}", True),
         ("return {kind: block(x) for kind, block in self.blocks.items()}", True),
         ("found = []\n        for block, part in zip(self.blocks, inputs):\n            found.append(block(part))", True),
+        ("return [x := block(x) for block in self.blocks]", False),
         ("for block in self.blocks:\n            x = block(x)", False),
         ("for block in self.blocks:\n            x = block(x)\n        return [block(x) for block in self.blocks]", False),
         ("for block in self.blocks:\n            inputs.append(block(x))\n            x = inputs[-1]", False),

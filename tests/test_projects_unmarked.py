@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,18 @@ def test_a_checkout_below_a_loose_script_is_another_program(project: Path) -> No
     assert not found()
     (project / "pyproject.toml").touch()
     assert belonging() >= set(FILES)
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="links need rights on Windows")
+def test_a_link_leads_to_no_other_program_either(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (project / "parts" / "clone").mkdir()
+    (project / "parts" / "clone" / ".git").mkdir()
+    (project / "parts" / "clone" / "other.py").touch()
+    (project / "linked").symlink_to(project / "parts" / "clone", target_is_directory=True)
+    assert {path.name for path, _ in project_files(project, Config()).files} == {Path(name).name for name in FILES}
+    monkeypatch.setenv("HOME", str(project))
+    (project / "tied").symlink_to(project / "tools", target_is_directory=True)
+    assert [path.name for path, _ in project_files(project, Config()).files] == ["train.py"]
 
 
 def test_a_script_at_home_is_no_program_with_all_that_lies_there(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ class Session:
 
     def project_files(self, root: Path, config: Config) -> Discovery:
         """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
-        key = key_of("project-files", root.as_posix(), config.root, *config.exclude)
+        key = key_of("project-files", os.path.expanduser("~"), root.as_posix(), config.root, *config.exclude)
 
         def find(note: Note) -> Discovery:
             from ldlm_lint.discover import project_files

@@ -59,7 +59,8 @@ def _calls_in_loop(use: nodes.NodeNG) -> list[bool]:
     child: nodes.NodeNG = use
     for parent in use.node_ancestors():
         if isinstance(parent, nodes.Comprehension) and child is parent.iter:
-            return [True for _ in _calls_of(parent.target, parent.parent)]
+            # ``[x := block(x) for block in self.blocks]`` carries what a block gave on to the next one.
+            return [not isinstance(call.parent, nodes.NamedExpr) for call in _calls_of(parent.target, parent.parent)]
         if isinstance(parent, nodes.For) and child is parent.iter:
             return [_is_collected(call, parent) for call in _calls_of(parent.target, parent)]
         if not isinstance(parent, (nodes.Call, nodes.Attribute)):

@@ -14,7 +14,6 @@ from ldlm_lint.checkers.host_time_calls import formatted, is_made_an_array, is_t
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_needs import is_needed
 from ldlm_lint.checkers.host_time_options import is_never_chosen
-from ldlm_lint.checkers.host_time_tested import is_told_from_tensors
 from ldlm_lint.checkers.host_time_values import DEVICE, HOST, Homes
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.host_names import CONVERTS, PREDICATES, READS
@@ -22,7 +21,7 @@ from ldlm_lint.python.names import last_name, qualified, scope_of
 from ldlm_lint.python.off_by_default import is_off_by_default
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.rarity import in_evaluation, is_rare
-from ldlm_lint.python.type_tests import may_be_array
+from ldlm_lint.python.type_tests import is_told_from_tensors, may_be_array
 from ldlm_lint.python.walks import nodes_of
 
 _WAITING = READS | CONVERTS | {"to"}

@@ -31,6 +31,10 @@ UNBOUNDED_CHECKPOINTS = Rule(
             "Lightning ModelCheckpoint",
             "https://lightning.ai/docs/pytorch/stable/api/lightning.pytorch.callbacks.ModelCheckpoint.html",
         ),
+        Reference(
+            "mmengine CheckpointHook (max_keep_ckpts is -1 by default)",
+            "https://mmengine.readthedocs.io/en/v0.10.5/_modules/mmengine/hooks/checkpoint_hook.html",
+        ),
         Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html"),
     ),
     reads=("py", "sh", "cfg"),

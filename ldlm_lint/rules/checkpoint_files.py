@@ -33,7 +33,7 @@ UNBOUNDED_CHECKPOINTS = Rule(
         ),
         Reference(
             "mmengine CheckpointHook (max_keep_ckpts is -1 by default)",
-            "https://mmengine.readthedocs.io/en/v0.10.5/_modules/mmengine/hooks/checkpoint_hook.html",
+            "https://github.com/open-mmlab/mmengine/blob/86ffc19c9cbe85679283ac1d2f470f20078de9b4/mmengine/hooks/checkpoint_hook.py",
         ),
         Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html"),
     ),

@@ -76,6 +76,17 @@ def test_reports_what_the_command_used(project: Path) -> None:
 
 
 @posix_only
+def test_runs_keep_what_python_compiles(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each run of a checkout compiles all of its modules, which no user waits for."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    asking = "import os, sys; sys.exit(7 if 'PYTHONDONTWRITEBYTECODE' in os.environ else 0)"
+
+    done = benchmark("--runs", "1", "--command", fake_linter(project.parent, asking), str(project))
+
+    assert done.returncode == 0, done.stderr
+
+
+@posix_only
 def test_prints_a_table(project: Path) -> None:
     """The columns line up under their heads."""
     done = benchmark("--runs", "1", "--command", fake_linter(project.parent), str(project))

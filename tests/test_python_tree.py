@@ -128,6 +128,7 @@ def test_what_parses_is_no_error(code: str) -> None:
     [
         pytest.param("(" * 300 + "1" + ")" * 300, id="parentheses"),
         pytest.param("-" * 5000 + "1", id="signs"),
+        pytest.param("-" * 100_000 + "1", id="more signs than the parser takes"),
         pytest.param("+".join("1" * 5000), id="sum"),
         pytest.param("a" + ".b" * 3000, id="attributes"),
         pytest.param("a" + "()" * 900, id="calls"),

@@ -51,7 +51,8 @@ def parse(source: Source, module_name: str) -> Parsed:
     except SyntaxError as failure:
         line, message = failure.lineno or 1, failure.msg or "invalid syntax"
     except (TypeError, ValueError, MemoryError) as failure:
-        line, message = 1, str(failure)
+        # The parser raises a bare MemoryError where its own stack is full.
+        line, message = 1, str(failure) or "too deeply nested"
     except (_TooDeep, RecursionError):
         return Parsed(None, 1, "too deeply nested")
     prefix = _with_block(source, message) or _prefix_before(source, line)

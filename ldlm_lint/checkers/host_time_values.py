@@ -145,9 +145,10 @@ class Homes:
         if run_backward and node.as_string() in run_backward:
             return DEVICE
         base = self.of(node.expr, depth)
+        own = last_name(node.expr) in ("self", "cls")
         if name in PARTS and base is not HOST:
-            return DEVICE if name == "grad" or base is DEVICE else UNKNOWN
-        made = isinstance(node.expr, nodes.Name) and last_name(node.expr) not in ("self", "cls")
+            return DEVICE if base is DEVICE or (name == "grad" and not own) else UNKNOWN
+        made = isinstance(node.expr, nodes.Name) and not own
         if made and base is not HOST and OUTPUTS.search(name) and is_result(node.expr):
             return DEVICE
         return HOST if base is HOST else UNKNOWN

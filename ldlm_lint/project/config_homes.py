@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -80,6 +81,7 @@ class Homes:
         self._launches = launches
         self._homes: dict[str, tuple[Home, ...]] = {}
         self._compositions: dict[str, tuple[Composition, ...]] = {}
+        self._packages: dict[str, dict[str, frozenset[tuple[str, ...]]]] = {}
         self._words: dict[str, frozenset[bytes]] = {}
         self._words_by_file: dict[str, frozenset[bytes]] = {}
 
@@ -143,7 +145,32 @@ class Homes:
         for file, folder in self.hydra_folders:
             if path.startswith(folder + "/") and path.endswith((".yaml", ".yml")):
                 group = tuple(posixpath.relpath(posixpath.dirname(path), folder).split("/"))
-                yield Home(file, self._prefix(path, () if group == (".",) else group))
+                for prefix in sorted(self._prefixes(path, folder, () if group == (".",) else group)):
+                    yield Home(file, prefix)
+
+    def _prefixes(self, path: str, folder: str, group: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+        """The keys below which a file of a Hydra folder stands: where the defaults lists put it, else where it says itself.
+
+        A file that no list names is an option instead of those beside it, and stands where they do.
+        """
+        placed = self._placed(folder)
+        if path in placed:
+            return placed[path]
+        own = self._prefix(path, group)
+        beside = placed.get(posixpath.dirname(path), frozenset()) if own == group else frozenset()
+        return beside or frozenset({own})
+
+    def _placed(self, folder: str) -> dict[str, frozenset[tuple[str, ...]]]:
+        """Where the primary configurations of a Hydra folder put files, by the file and by its group's folder."""
+        if folder not in self._packages:
+            found: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+            for part in (part for one in self.compositions(folder) for part in one.parts if part.document is not None):
+                package = tuple(str(key) for key in part.package)
+                found[part.path].add(package)
+                if posixpath.dirname(part.path) != folder and _PACKAGE.search(self._project.data(part.path)) is None:
+                    found[posixpath.dirname(part.path)].add(package)
+            self._packages[folder] = {path: frozenset(packages) for path, packages in found.items()}
+        return self._packages[folder]
 
     def _prefix(self, path: str, group: tuple[str, ...]) -> tuple[str, ...]:
         header = _PACKAGE.search(self._project.data(path))

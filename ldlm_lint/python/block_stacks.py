@@ -47,6 +47,8 @@ _GENERATIVE = lazily(
 # A model beside the one that learns.
 _BESIDE = lazily(r"teacher|(^|_)ref(erence)?(_|$)|reward|frozen|judge|draft|target|base_model|oracle", re.I)
 _SHALLOW = 3
+# What a function is called that builds a block.
+_MAKES_BLOCK = lazily(f"{BLOCK.pattern}|encoder|decoder|{TRANSFORMER.pattern}", re.I)
 # ``parts.append(torch.empty(…))`` collects tensors.
 _FUNCTION = lazily(r"^torch\.(?:\w+\.)*[a-z]\w*$")
 
@@ -169,11 +171,16 @@ def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -
         yield Stack(container, what)
     elif len(names) == 1:
         external = names.pop()
-        if not _FUNCTION.search(external):
+        if not _FUNCTION.search(external) and _may_build_block(name):
             yield Stack(container, what, external=external)
     elif not names and BLOCK.search(name) and TRANSFORMER.search(model.name) and not _normalizes_images(model):
         # The class of the blocks is a parameter or a setting.
         yield Stack(container, what)
+
+
+def _may_build_block(name: str) -> bool:
+    """A class, or a function that says so: ``optimizers.append(create_optimizer(…))`` stacks no blocks."""
+    return name[:1].isupper() or _MAKES_BLOCK.search(name) is not None
 
 
 def _normalizes_images(model: nodes.ClassDef) -> bool:

@@ -16,7 +16,7 @@ from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.gradients import is_held
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.model_names import names_evaluation
-from ldlm_lint.python.names import bindings, is_named
+from ldlm_lint.python.names import bindings, is_named, last_name
 from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
@@ -46,7 +46,7 @@ def check_gradient_copy(checker: LdlmChecker, node: nodes.Call) -> None:
     if len(node.args) > len(_POSITIONAL) or arguments["gradient_as_bucket_view"].may_be_passed():
         return
     model = arguments["module"].node
-    if _is_second_attempt(node) or _only_evaluates(function_of(node)) or (model is not None and (_is_frozen(node, model) or _is_small(model))):
+    if _is_second_attempt(node) or _only_evaluates(function_of(node)) or _is_only_evaluated(node) or (model is not None and (_is_frozen(node, model) or _is_small(model))):
         return
     checker.report(
         GRADIENT_COPY,
@@ -94,6 +94,25 @@ def _is_recent(checker: LdlmChecker) -> bool:
 def _only_evaluates(function: nodes.NodeNG) -> bool:
     """Whether a function runs without gradients, or is called after an evaluation."""
     return is_held(function) or names_evaluation(getattr(function, "name", ""))
+
+
+def _is_only_evaluated(wrap: nodes.Call) -> bool:
+    """Whether what a wrap is assigned to goes to nothing but evaluations behind it: ``evaluate(model, test_loader)``."""
+    statement = wrap.statement()
+    target = statement.targets[0] if isinstance(statement, nodes.Assign) else None
+    if not isinstance(target, nodes.AssignName) or any(isinstance(one, (nodes.For, nodes.While)) for one in statement.node_ancestors()):
+        return False
+    names = (one for one in nodes_of(function_of(wrap), nodes.Name) if one.name == target.name)
+    uses = [one for one in names if one.lineno > statement.tolineno]
+    return bool(uses) and all(map(_is_evaluation_of, uses))
+
+
+def _is_evaluation_of(use: nodes.Name) -> bool:
+    """``evaluate(model)`` or ``model.eval()``."""
+    holder = use.parent.parent if isinstance(use.parent, nodes.Keyword) else use.parent
+    if isinstance(holder, nodes.Call) and use is not holder.func:
+        return names_evaluation(last_name(holder.func))
+    return isinstance(holder, nodes.Attribute) and holder.attrname == "eval"
 
 
 def _is_second_attempt(node: nodes.Call) -> bool:

@@ -12,6 +12,7 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.python.assigned_uses import taker_of, uses_behind
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.gradients import is_held
 from ldlm_lint.python.memo import remembered
@@ -98,21 +99,16 @@ def _only_evaluates(function: nodes.NodeNG) -> bool:
 
 def _is_only_evaluated(wrap: nodes.Call) -> bool:
     """Whether what a wrap is assigned to goes to nothing but evaluations behind it: ``evaluate(model, test_loader)``."""
-    statement = wrap.statement()
-    target = statement.targets[0] if isinstance(statement, nodes.Assign) else None
-    if not isinstance(target, nodes.AssignName) or any(isinstance(one, (nodes.For, nodes.While)) for one in statement.node_ancestors()):
-        return False
-    names = (one for one in nodes_of(function_of(wrap), nodes.Name) if one.name == target.name)
-    uses = [one for one in names if one.lineno > statement.tolineno]
-    return bool(uses) and all(map(_is_evaluation_of, uses))
+    uses = uses_behind(wrap)
+    return bool(uses) and all(map(_is_evaluated, uses))
 
 
-def _is_evaluation_of(use: nodes.Name) -> bool:
+def _is_evaluated(use: nodes.Name) -> bool:
     """``evaluate(model)`` or ``model.eval()``."""
-    holder = use.parent.parent if isinstance(use.parent, nodes.Keyword) else use.parent
-    if isinstance(holder, nodes.Call) and use is not holder.func:
-        return names_evaluation(last_name(holder.func))
-    return isinstance(holder, nodes.Attribute) and holder.attrname == "eval"
+    taker = taker_of(use)
+    if taker is not None:
+        return names_evaluation(last_name(taker.func))
+    return isinstance(use.parent, nodes.Attribute) and use.parent.attrname == "eval"
 
 
 def _is_second_attempt(node: nodes.Call) -> bool:

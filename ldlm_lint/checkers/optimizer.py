@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 from astroid import nodes
 
@@ -11,6 +12,8 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.patterns import lazily
+from ldlm_lint.python.assigned_uses import taker_of, uses_behind
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named, last_name, meant, qualified
@@ -28,6 +31,8 @@ _SUPPORTED, _ON_CPU = (2, 0), (2, 4)
 _RIGHT_UNDER_SCALERS = (2, 1)
 _BASES = 3
 _PARAMETERS = {"parameters", "named_parameters"}
+# What fills a model and its optimizer from a file; what resumes a training is called so, too.
+_LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
 # What the fused kernels do not take, where the file itself makes it.
 _UNSUPPORTED = (b"sparse=True", b"torch.cfloat", b"torch.complex64", b"torch.complex128", b"torch.cdouble")
 _REASON = (
@@ -48,7 +53,7 @@ class OptimizerChecker(LdlmChecker):
         arguments = Arguments(node, _positional(node))
         if _chooses(arguments) or _few_tensors(arguments["params"].node):
             return
-        if _belongs_to_lightning(node) or _is_one_of_a_choice(node) or _steps_rarely(node) or _is_tested(node):
+        if _belongs_to_lightning(node) or _is_one_of_a_choice(node) or _steps_rarely(node) or _is_tested(node) or _is_only_loaded(node):
             return
         classes = sorted(name.rpartition(".")[2] for name in meant(node.func))
         if not all(map(self._has_fused, classes)):
@@ -100,6 +105,17 @@ def _steps_rarely(node: nodes.Call) -> bool:
 def _is_tested(node: nodes.Call) -> bool:
     """The optimizer of ``def test_probe():``, which stands in many a file that is no test."""
     return any(isinstance(one, nodes.FunctionDef) and one.name.startswith("test_") for one in node.node_ancestors())
+
+
+def _is_only_loaded(node: nodes.Call) -> bool:
+    """``load_checkpoint(model, optimizer, path)`` and nothing else: an evaluation makes it for a function that asks for one."""
+    uses = uses_behind(node)
+    return bool(uses) and all(map(_is_loaded, uses))
+
+
+def _is_loaded(use: nodes.Name) -> bool:
+    taker = taker_of(use)
+    return taker is not None and not isinstance(use.statement(), nodes.Return) and _LOADS.search(last_name(taker.func)) is not None
 
 
 def _is_one_of_a_choice(node: nodes.Call) -> bool:

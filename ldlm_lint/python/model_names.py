@@ -18,6 +18,8 @@ _NO_MODEL = lazily(
     r"|grads?|gradients?"
     # ``accelerator.unwrap_model(…)``, and what pydantic calls its methods.
     r"|unwrap|dump|json|schema|construct|rebuild)(_|$)"
+    # ``model._replace_module(…)`` changes one.
+    r"|^_*(replace|inject|swap|insert|remove|delete|quantize|prune|clone)_\w+"
     # ``model.lm_generate(…)`` is a method of a model and no part of it.
     r"|_(generate|sample|predict|infer|forward|encode|decode|embed)$"
 )
@@ -42,7 +44,7 @@ NO_FORWARD = frozenset(
 BUILDS = lazily(
     r"(^|_)(print|len|str|isinstance|type|getattr|hasattr|setattr|load|save|build|make|create|init|setup|wrap|prepare"
     r"|count|log|info|parameters|summary|compile|copy|deepcopy|append|optimizer|ddp|parallel|to|cuda|register|set|add"
-    r"|update|freeze|export)(_|$)"
+    r"|update|freeze|export|replace|merge|inject|swap|insert|fuse|quantize|prune|unwrap|clone|remove|delete|patch|tie|resize)(_|$)"
 )
 # What turns autograd off, and what a decorator that does so is called after.
 STOPPERS = frozenset({"no_grad", "inference_mode", "set_grad_enabled", "disable_grad", "nograd", "no_gradient"})

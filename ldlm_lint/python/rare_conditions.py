@@ -46,6 +46,8 @@ _TIME = lazily(
     r"(^|_)(time|elapsed|seconds|secs|timer|clock|now)(_|$)|last_(log|print|save|report)|perf_counter", re.I
 )
 _INTERVAL = lazily(r"(^|_)(every\w*|interval|freq\w*|period|per|seconds|secs)(_|$)", re.I)
+_ROUND = lazily(r"(^|_)(every\w*|interval|freq|frequency)(_|$)", re.I)
+_BEGINS = lazily(r"warm|start|begin|delay|grace|burn|freeze", re.I)
 _DIVISIBLE = lazily(r"^(is_)?divisible(_by)?$")
 # What a model remembers of the tokens before is there while it generates.
 _GENERATES = lazily(r"streaming_state|incremental_state|past_(key|kv)|kv_?cache", re.I)
@@ -132,7 +134,7 @@ def _compared(test: nodes.Compare, truth: bool) -> bool:
         return False
     if any(map(_BEST.search, names)) or (operator in (">", ">=", "<") and any(map(_TIME.search, names))):
         return True
-    if operator in (">", ">=") and _is_deadline(test):
+    if operator in (">", ">=") and (_is_deadline(test) or _has_come_round(right)):
         return True
     if operator in ("==", "in"):
         return _is_counter(test.left) or _is_counter(right)
@@ -185,6 +187,12 @@ def _is_deadline(test: nodes.Compare) -> bool:
     return any(isinstance(one, nodes.BinOp) and one.op == sign for one, sign in since) and any(
         _INTERVAL.search(name) or _TIME.search(name) for name in names
     )
+
+
+def _has_come_round(limit: nodes.NodeNG) -> bool:
+    """``seen >= self.report_interval``, where what has been seen starts anew behind it; a warm-up is over for good."""
+    name = last_name(limit)
+    return _ROUND.search(name) is not None and not _BEGINS.search(name)
 
 
 def _is_counter(node: nodes.NodeNG) -> bool:

@@ -190,6 +190,8 @@ class Tracer:
         lines = self.project.data(one.path).split(b"\n")
         depth = _indent(lines[one.line - 1])
         between = [line for line in lines[one.line : two.line - 1] if line.strip()]
+        if one.taken[0] == "var" and any(_binds(line, one.taken[2]) for line in between):
+            return False
         return depth >= _indent(lines[two.line - 1]) and not any(_indent(line) <= depth and _LEAVES.match(line) for line in between)
 
     def _onward(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
@@ -294,6 +296,11 @@ def _hands_on(name: str, key: int | str) -> bool:
     other things returns something else.
     """
     return name in _PREPARES or (key == 0 and (name[:1].isupper() or _WRAPPER.search(name) is not None))
+
+
+def _binds(line: bytes, name: str) -> bool:
+    """Whether a line gives a variable another value: ``loader = …``, ``_, loader = …``."""
+    return re.match(rb"[ \t]*(?:\w+[ \t]*,[ \t]*)*%s[ \t]*(?:,[ \t]*\w+[ \t]*)*(?::[^=]*)?=(?!=)" % name.encode(), line) is not None
 
 
 def _indent(line: bytes) -> int:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
 _BY_PRODUCT = lazily(
-    r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output"
+    r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output|trajector|rollout|generat"
     r"|(^|_)(val|valid|validation|test)(_|$)"
 )
 _FOLDER = lazily(r"^out(put)?_?(dir|directory|folder|path|root)$")

@@ -11,6 +11,7 @@ from ldlm_lint.python.gradients import decorators_of, stops
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.rare_conditions import EVALUATION_WORD, holds_rarely
+from ldlm_lint.python.set_once import is_set_once
 from ldlm_lint.python.walks import nodes_of
 
 _STEPS = {"step", "backward", "manual_backward", "zero_grad"}
@@ -120,7 +121,7 @@ def _decides(branch: nodes.If, truth: bool) -> bool:
     known: bool | None = branch.__dict__.get(key)
     if known is None:
         body = branch.body if truth else branch.orelse
-        known = holds_rarely(branch.test, truth) and not _takes_a_step(body)
+        known = (holds_rarely(branch.test, truth) or (truth and is_set_once(branch))) and not _takes_a_step(body)
         branch.__dict__[key] = known
     return known
 

@@ -14,6 +14,7 @@ from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified
 from ldlm_lint.python.optimizer_loops import runs_over_optimizers
 from ldlm_lint.python.places import function_of, loops_around
+from ldlm_lint.python.plain_numbers import is_plain_number
 from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
@@ -130,7 +131,7 @@ def _kept(candidate: _Candidate) -> Kept | None:
     into = text_of(candidate.into)
     for step in _steps(node, owner, into):
         found = {text_of(value): value} if direct else _differentiated(step)
-        losses = [part for part in parts if text_of(part) in found]
+        losses = [part for part in parts if text_of(part) in found and not is_plain_number(part)]
         if losses:
             backward = found[text_of(losses[0])]
             anew = remembered(step, ("made anew", into), functools.partial(_is_made_anew, into, step))
@@ -173,7 +174,7 @@ def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
         ):
             return {}
         # A step function that is made in the loop has a ``loss`` of its own, and may return a number.
-        seen = (text_of(one) for one in kept(value) if not belongs_inside(one, owner))
+        seen = (text_of(one) for one in _losses_in(value) if not belongs_inside(one, owner))
         found |= {name: call for name in seen if name not in found}
     statements = [one for one in nodes_of(loop, (nodes.Assign, nodes.AugAssign)) if function_of(one) is owner]
     for statement in reversed(statements):
@@ -185,6 +186,15 @@ def _find_differentiated(loop: nodes.NodeNG) -> dict[str, nodes.Call]:
         if isinstance(statement, nodes.Assign) and isinstance(statement.value, nodes.Call):
             found |= dict.fromkeys(_received(statement), statement.value)
     return found
+
+
+def _losses_in(value: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """What a value is differentiated for: of a product the factor that is called a loss, where the other is not."""
+    if not isinstance(value, nodes.BinOp) or value.op not in ("+", "-", "*"):
+        return kept(value)
+    sides = [_losses_in(value.left), _losses_in(value.right)]
+    named = [side for side in sides if any(map(_is_loss_like, side))]
+    return named[0] if value.op == "*" and len(named) == 1 else [*sides[0], *sides[1]]
 
 
 def _received(statement: nodes.Assign) -> Iterator[str]:

@@ -110,6 +110,12 @@ def test_the_engine_finds_what_is_expected(case, projects, reports):
     assert bool(expected(case)) == case.bad
 
 
+@every_bad_case
+def test_line_ends_of_old_macs_fail_no_rule(case, projects):
+    scripts = {path.as_posix(): path.read_bytes().replace(b"\n", b"\r") for path in projects[case].rglob("*.py")}
+    assert INTERNAL_ERROR.symbol not in {one.rule for one in lint(projects[case], scripts).findings}
+
+
 @every_case
 @pytest.mark.parametrize("jobs", ["-j1", "-j2"])
 def test_pylint_finds_the_same(case, jobs, projects, reports, pylint_hosts):

@@ -135,7 +135,7 @@ class Datasets:
         A tensor is what torch's functions take, and what a helper of the project gets under no name of a model or of settings.
         """
         line, _, column = call.position.partition(":")
-        rest = self.project.data(path).split(b"\n")[int(line) - 1][int(column) :]
+        rest = self.project.data(path).splitlines()[int(line) - 1][int(column) :]
         owners = _OWNER.findall(rest) if call.callee.name.rpartition(".")[2] == "to" else []
         tensors = {
             passed.slot.name

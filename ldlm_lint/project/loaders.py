@@ -187,7 +187,7 @@ class Tracer:
         """Whether a loop runs after another of the same function, not instead of it."""
         if (one.path, one.scope, one.taken) != (two.path, two.scope, two.taken) or not 0 < one.line < two.line or one.goes_on or two.goes_on:
             return False
-        lines = self.project.data(one.path).split(b"\n")
+        lines = self.project.data(one.path).splitlines()
         depth = _indent(lines[one.line - 1])
         between = [line for line in lines[one.line : two.line - 1] if line.strip()]
         if one.taken[0] == "var" and any(_binds(line, one.taken[2]) for line in between):

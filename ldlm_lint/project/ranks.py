@@ -199,7 +199,7 @@ class Ranks:
     def passes_rank(self, path: str, call: CallSite) -> bool:
         """Whether the text of a call speaks of the rank, or passes a variable that does."""
         line = int(call.position.partition(":")[0])
-        lines = self._project.data(path).split(b"\n")[line - 1 : line + 5]
+        lines = self._project.data(path).splitlines()[line - 1 : line + 5]
         names = [passed.slot.name for passed in call.passed if passed.slot.kind in ("var", "attr")]
         return any(map(_BY_RANK.search, lines[:1])) or self.named_by_rank(path, names)
 

@@ -39,7 +39,7 @@ def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict
 
 def _call_text(data: bytes, line: int, column: int) -> str:
     """The source of a call from its first byte to its closing parenthesis."""
-    lines = data.split(b"\n")[line - 1 :]
+    lines = data.splitlines()[line - 1 :]
     text = b"\n".join([lines[0][column:], *lines[1:]]) if lines else b""
     depth = 0
     for at, byte in enumerate(text):

@@ -115,7 +115,7 @@ def _older_tf32_interface(context: Context, finding: Finding, family: str) -> Ve
 
 
 def _line_of(data: bytes, word: bytes) -> int:
-    for number, line in enumerate(data.split(b"\n"), 1):
+    for number, line in enumerate(data.splitlines(), 1):
         if word in without_comments(line):
             return number
     return 1
@@ -150,7 +150,7 @@ def _trains_after(context: Context, path: str, scope: str, depth: int = 0) -> bo
 
 def _is_on_request(data: bytes, line: int) -> bool:
     """Whether a condition of the user's stands around a line: an ``if`` above it that is indented less."""
-    lines = data.split(b"\n")[:line]
+    lines = data.splitlines()[:line]
     indent = _indent(lines[-1])
     for text in reversed(lines[:-1]):
         if not text.strip() or _indent(text) >= indent:

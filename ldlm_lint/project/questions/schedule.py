@@ -94,13 +94,13 @@ def _targets(context: Context, path: str, call: CallSite) -> Iterator[tuple[str,
 
 
 def _text(context: Context, path: str, line: int, column: int) -> str:
-    lines = context.project.data(path).split(b"\n")
+    lines = context.project.data(path).splitlines()
     return lines[line - 1][column:].decode(errors="replace") if 0 < line <= len(lines) else ""
 
 
 def _waits(context: Context, path: str, number: int) -> bool:
     """Whether a line stands under a test for a later step or epoch: ``if iteration > 1``."""
-    lines = context.project.data(path).split(b"\n")
+    lines = context.project.data(path).splitlines()
     indent = _indent(lines[number - 1])
     while number > 1 and indent > 0:
         number -= 1

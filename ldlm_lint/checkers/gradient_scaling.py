@@ -32,6 +32,7 @@ class GradientScalingChecker(LdlmChecker):
             return
         clips: dict[nodes.Call, tuple[ScaledClip, list[Event]]] = {}
         losses: dict[tuple[nodes.NodeNG, str], dict[nodes.Call, MicroBatches]] = {}
+        groups: dict[nodes.Call, tuple[nodes.NodeNG, str]] = {}
         for root in roots_of(node, _CLIPS, _SCALED) if self.may_break(CLIP_BEFORE_UNSCALE) else ():
             events = events_of(root)
             for found in scaled_clips(events):
@@ -41,11 +42,13 @@ class GradientScalingChecker(LdlmChecker):
         for root in roots_of(node, _BACKWARD, STEPS) if self.may_break(ACCUMULATION_LOSS_NOT_SCALED) else ():
             for micro in micro_batches(events_of(root)):
                 place = micro.backward.loops[-1] if micro.backward.loops else micro.step.node.scope()
-                losses.setdefault((place, micro.count.as_string()), {}).setdefault(micro.backward.node, micro)
+                # A step function that several loops call is one place.
+                group = groups.setdefault(micro.backward.node, (place, micro.count.as_string()))
+                losses.setdefault(group, {}).setdefault(micro.backward.node, micro)
         for found, events in clips.values():
             self._check_clip(found, events)
-        for group in losses.values():
-            self._check_loss([one for one in group.values() if not is_scaled(one, data)])
+        for passes in losses.values():
+            self._check_loss([one for one in passes.values() if not is_scaled(one, data)])
 
     def _check_clip(self, found: ScaledClip, events: list[Event]) -> None:
         first, *others = found.clips

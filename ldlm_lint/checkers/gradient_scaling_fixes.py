@@ -15,6 +15,7 @@ from ldlm_lint.checkers.scaler_steps import ScaledClip
 from ldlm_lint.checkers.step_events import Event, Kind
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.places import function_of
+from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _ATOMS = (nodes.Name, nodes.Attribute, nodes.Const, nodes.Call, nodes.Subscript)
@@ -93,7 +94,14 @@ def _division(source: Source, micro: MicroBatches) -> Edit | None:
         return None
     if not isinstance(loss, _ATOMS):
         text = f"({text})"
-    text = f"{text} / {number}"
+    text = f"{text} / ({number} or 1)" if _may_be_off(micro) else f"{text} / {number}"
     if loss is not micro.backward.node.func.expr:
         return Edit(span, text)
     return Edit(span, f"({text})") if source.data[span.start - 1 : span.start] != b"(" else None
+
+
+def _may_be_off(micro: MicroBatches) -> bool:
+    """``if not n or step % n == 0``: without accumulation the number is none, or 0."""
+    test = micro.guard.test if micro.guard is not None else None
+    texts = [one.as_string() for one in nodes_of(test, (nodes.Name, nodes.Attribute))] if test is not None else []
+    return texts.count(micro.count.as_string()) > 1

@@ -28,7 +28,9 @@ _STEP_FUNCTION = lazily(
     r"|on_train_batch_(start|end)|on_step_(begin|end)|(before|after)_train_iter)$"
 )
 # ``if step == args.unfreeze_at:`` happens once, whatever loop it stands in.
-_ONCE = lazily(rb"\bif\b.*(step|epoch|iter\w*)\s*==", re.I)
+_ONCE = lazily(
+    rb"\bif\b.*(step|epoch|iter\w*)\s*==|\bif[ \t]+not[ \t]+[\w.]*(?:\b|_)(?:loaded|built|inited|initiali[sz]ed)\b", re.I
+)
 _ACCUMULATION = lazily(rb"accum|micro", re.I)
 # The text of a loop of which each pass steps an optimizer of its own; see `ldlm_lint.python.optimizer_loops`.
 _OVER_OPTIMIZERS = lazily(rb"\bfor\b[^:]*?\b(?:\w*optim(?:izer)?|opt)\b[^:]*?\bin\b", re.I)

@@ -37,7 +37,7 @@ EVALUATION_WORD = lazily(
     r"(^|_)(eval\w*|val|valid|validation|validate|validating|test|testing|infer\w*|predict)(_|$)", re.I
 )
 _TRAINING_WORD = lazily(r"^(is_)?train(ing|_mode)?$")
-_ONCE_SET = lazily(r"(^|_)(inited|initiali[sz]ed)(_|$)")
+_ONCE_SET = lazily(r"(^|_)(inited|initiali[sz]ed|loaded|built)(_|$)")
 _COUNTER = lazily(
     r"(^|_)(itr|it|ticks?|epochs?|batch_?(idx|id)|idx|index|i|n|count|counter|batch)(_|\d|$)|step|iter|updates",
     re.I,

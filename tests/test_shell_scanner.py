@@ -180,6 +180,13 @@ def test_line_ends_and_continuations(ending: str) -> None:
     assert read_script.unseen == ()
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_a_continuation_at_the_end_of_a_script_ends_there(ending: str) -> None:
+    script = read(ending.join(["torchrun t.py \\", "  --lr 1 \\", ""]))
+    assert [word.text for word in script.launches[0].words] == ["torchrun", "t.py", "--lr", "1"]
+    assert script.unseen == ()
+
+
 def test_what_is_broken_is_counted_and_the_rest_is_read() -> None:
     script = read("export A=1\nif then ((\nexport B=2\n")
     assert "A" in {one.name for one in script.assignments}

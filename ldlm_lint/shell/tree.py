@@ -78,6 +78,11 @@ def parse(data: bytes) -> Node:
     return Parser(LANGUAGE).parse(b" " * len(data)).root_node if root is None else root
 
 
+def _without_open_end(data: bytes) -> bytes:
+    """The same bytes without the continuation of a last line: for bash the command ends there, for the grammar it is broken."""
+    return data[:-2] + b" \n" if data.endswith(b"\\\n") and not data.endswith(b"\\\\\n") else data
+
+
 def problem_of(data: bytes) -> str:
     """Why a script cannot be read; empty where it can."""
     return _parsed(data)[1]
@@ -87,7 +92,7 @@ def problem_of(data: bytes) -> str:
 def _parsed(data: bytes) -> tuple[Node | None, str]:
     if _pipes_in_a_row(data) > MAX_PIPES:
         return None, f"holds more than {MAX_PIPES} pipes in a row"
-    root = _parsed_in_time(data)
+    root = _parsed_in_time(_without_open_end(data))
     if root is None:
         return None, f"gave up after {MAX_SECONDS:g} s in which its parser found no way out of errors"
     # Asking for the parents of nodes that are so deep would take for ever.

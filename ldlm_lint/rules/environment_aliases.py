@@ -99,7 +99,8 @@ def _conflicting(setting: Setting, winner: Setting) -> Draft:
     value, kept = _only(setting) or "", _only(winner) or ""
     reason = "which of the two values was meant is the author's to say"
     # Blocking wait has a fix of its own, which must not be torn apart.
-    plans = () if is_blocking(setting) else (drop(setting, reason), rewrite(setting, lambda _: True, kept, reason))
+    # What expands it may be the value that wins, which would then be built upon itself.
+    plans = () if is_blocking(setting) or setting.expanded else (drop(setting, reason), rewrite(setting, lambda _: True, kept, reason))
     return Draft(
         CONFLICTING_ENVIRONMENT_ALIAS,
         setting,

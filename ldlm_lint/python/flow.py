@@ -31,6 +31,7 @@ from ldlm_lint.python.slots import (
     slots_of,
     taken,
 )
+from ldlm_lint.python.stars import behind_star
 from ldlm_lint.python.walks import nodes_of
 
 SAVES = frozenset({"torch.save"})
@@ -206,7 +207,8 @@ def callee_of(call: nodes.Call) -> Callee | None:
         if owner:
             return Callee("self", f"{owner}.{func.attrname}")
         return None if sets_mode(call) else _of_made_object(func) or Callee("method", func.attrname)
-    return None
+    origin = behind_star(func) if isinstance(func, nodes.Name) else None
+    return Callee("import", origin) if origin is not None else None
 
 
 def _of_made_object(func: nodes.Attribute) -> Callee | None:

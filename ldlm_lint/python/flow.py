@@ -207,6 +207,11 @@ def callee_of(call: nodes.Call) -> Callee | None:
         if owner:
             return Callee("self", f"{owner}.{func.attrname}")
         return None if sets_mode(call) else _of_made_object(func) or Callee("method", func.attrname)
+    return None
+
+
+def _of_star(func: nodes.NodeNG) -> Callee | None:
+    """A function that one module alone may have brought by a star: the project knows whether it has it."""
     origin = behind_star(func) if isinstance(func, nodes.Name) else None
     return Callee("import", origin) if origin is not None else None
 
@@ -236,7 +241,7 @@ def _is_relative_import(node: nodes.NodeNG) -> bool:
 
 def _call_site(call: nodes.Call) -> CallSite:
     site = site_of(call)
-    callee = callee_of(call) or _NOBODY
+    callee = callee_of(call) or _of_star(call.func) or _NOBODY
     passed: list[Passed] = []
     for key, node in _arguments(call):
         passed += [Passed(key, slot, repeating(node, slot, site.loops)) for slot in slots_of(node)]

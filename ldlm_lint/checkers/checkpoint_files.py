@@ -22,7 +22,7 @@ from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.mm_configs import KEEP, is_settings, keeps_every_checkpoint
 from ldlm_lint.checkers.prediction_scripts import only_predicts
-from ldlm_lint.checkers.trainer_schedule import kept_by
+from ldlm_lint.checkers.trainer_schedule import kept_by, strategies_of
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments, State
@@ -33,11 +33,11 @@ from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
-_TRAINING_ARGUMENTS = frozenset({"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"})
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
 _BY_PRODUCT = lazily(
     r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output|trajector|rollout|generat"
@@ -94,7 +94,7 @@ class CheckpointFilesChecker(LdlmChecker):
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves, and at the frameworks' settings that decide how many they keep."""
         names = qualified(node.func)
-        if names <= _TRAINING_ARGUMENTS:
+        if names <= TRAINING_ARGUMENTS:
             self._check_training_arguments(node)
         elif names <= _MODEL_CHECKPOINT:
             self._check_model_checkpoint(node)
@@ -135,9 +135,9 @@ class CheckpointFilesChecker(LdlmChecker):
     def _check_training_arguments(self, node: nodes.Call) -> None:
         arguments = Arguments(node)
         strategy = arguments["save_strategy"]
-        if arguments["save_total_limit"].may_be_passed() or (strategy.may_be_passed() and not _saves_often(strategy.values)):
+        if arguments["save_total_limit"].may_be_passed() or (strategy.may_be_passed() and not _saves_often(strategies_of(strategy))):
             return
-        if only_predicts(self.source.data):
+        if only_predicts(self.source.data) or self._may_save_adapters(node):
             return
         keep = self.option("checkpoints-to-keep")
         self.report(
@@ -147,6 +147,10 @@ class CheckpointFilesChecker(LdlmChecker):
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: _keep_fix(source, node, "save_total_limit", keep),
         )
+
+    def _may_save_adapters(self, node: nodes.Call) -> bool:
+        """trl trains an adapter where it is given one: what it saves is small."""
+        return b"peft_config" in self.source.data and any(one.startswith("trl.") for one in qualified(node.func))
 
     def _check_model_checkpoint(self, node: nodes.Call) -> None:
         keep_all = Arguments(node)["save_top_k"]

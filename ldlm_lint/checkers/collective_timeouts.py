@@ -17,6 +17,7 @@ from ldlm_lint.python.values import constant, only_binding, seconds, timedelta_c
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
 from ldlm_lint.source import Source
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -26,7 +27,6 @@ _TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group"
 _BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
 # Where a timedelta is passed, with the positional parameters there.
 _TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
-_ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 _SECONDS = "ddp_timeout"
 
 
@@ -36,7 +36,7 @@ def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
     if name == "torch.distributed.new_group" and Arguments(node)["backend"].is_only("gloo"):
         return
     defaults: list[Default] = []
-    if name in _ARGUMENTS:
+    if name in TRAINING_ARGUMENTS:
         argument = Arguments(node)[_SECONDS]
         lengths = [value for value in argument.values if _is_number(value)]
     elif name in _TIMEDELTA_PARAMETERS:
@@ -82,7 +82,7 @@ def check_field(checker: LdlmChecker, node: nodes.AnnAssign) -> None:
     if not isinstance(node.target, nodes.AssignName) or node.target.name != _SECONDS:
         return
     holder, value = node.parent, field_default(node)
-    if not isinstance(holder, nodes.ClassDef) or not any(qualified(base) <= set(_ARGUMENTS) for base in holder.bases):
+    if not isinstance(holder, nodes.ClassDef) or not any(qualified(base) <= TRAINING_ARGUMENTS for base in holder.bases):
         return
     length = constant(value)
     if value is None or not _is_number(length) or not _is_excessive(checker, length):

@@ -22,12 +22,12 @@ from ldlm_lint.rules.ddp_graph import (
     STATIC_GRAPH_WITH_NO_SYNC,
 )
 from ldlm_lint.source import Source
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _ENGINES = {"accelerate.DistributedDataParallelKwargs": "accelerate", "lightning.strategies.DDPStrategy": "lightning"}
 # What hands a model to the engine.
 _TAKES_MODEL = {"accelerate": "prepare", "lightning": "fit"}
-_TRAINING_ARGUMENTS = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}
 _STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, are then errors"
 
 _CHECKPOINT = Fix(
@@ -68,7 +68,7 @@ class DdpGraphChecker(LdlmChecker):
         if len(names) != 1:
             return
         name = next(iter(names))
-        if name in _TRAINING_ARGUMENTS:
+        if name in TRAINING_ARGUMENTS:
             self._check_training_arguments(node)
         elif name == "lightning.Trainer":
             strategy = Arguments(node)["strategy"]

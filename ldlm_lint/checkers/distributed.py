@@ -38,6 +38,7 @@ from ldlm_lint.rules.accumulation import ACCUMULATION_WITHOUT_NO_SYNC
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.environment_order import ENVIRONMENT_SET_TOO_LATE
 from ldlm_lint.source import Source
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -46,8 +47,7 @@ _UNUSED_PARAMETERS = {
     "torch.nn.parallel.DistributedDataParallel": "find_unused_parameters",
     "accelerate.DistributedDataParallelKwargs": "find_unused_parameters",
     "lightning.strategies.DDPStrategy": "find_unused_parameters",
-    "transformers.TrainingArguments": "ddp_find_unused_parameters",
-    "transformers.Seq2SeqTrainingArguments": "ddp_find_unused_parameters",
+    **dict.fromkeys(TRAINING_ARGUMENTS, "ddp_find_unused_parameters"),
 }
 _OF_TRAINER = "ddp_find_unused_parameters"
 _STATIC_GRAPH = {"find_unused_parameters": "static_graph", _OF_TRAINER: "ddp_static_graph"}

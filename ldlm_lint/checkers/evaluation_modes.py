@@ -92,10 +92,12 @@ def evaluates_elsewhere(call: nodes.Call, root: str, owner: nodes.NodeNG) -> nod
     if place is None:
         return None
     methods = nodes_of(place, nodes.FunctionDef) if isinstance(place, nodes.ClassDef) else [place]
-    found = [(one, mode) for method in methods for one, name, mode in switches(method) if _covers(name, root)]
-    if not found or any(mode for _, mode in found):
+    found = [(one, mode, name) for method in methods for one, name, mode in switches(method) if _covers(name, root)]
+    if any(mode for _, mode, _ in found):
         return None
-    return None if _computes(place) else found[0][0]
+    # Who holds an object puts it back into training mode: its own `self.eval()` lasts for the method that makes it.
+    lasting = [one for one, _, name in found if name != "self" or one.scope().name == "__init__"]
+    return None if not lasting or _computes(place) else lasting[0]
 
 
 def _computes(place: nodes.NodeNG) -> bool:

@@ -50,6 +50,8 @@ _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
 # Of what follows right behind as well a remark may speak, unless it names what is emptied.
 _OF_CACHE = lazily(r"\bcache\b", re.I)
 _NEEDED = lazily(r"\brace|deadlock|\bhangs?\b|required|necessary|important|\bmust\b|work-?around|correctness|undefined", re.I)
+# What a training with another library waits for is nothing that torch would do.
+_OTHER_LIBRARIES = lazily(rb"^[ \t]*(?:import|from)[ \t]+(?:jax|optax|flax|haiku|equinox|mlx|tensorflow|paddle|mindspore)\b", re.M)
 # What the author knows of a value: ``# cpu tensors, so these ops are cheap``. What a call makes of it is another matter.
 _ON_HOST = lazily(r"(?<!to )(?<!to a )\b(cpu|host) tensors?\b|\balready on (the )?(cpu|host)\b", re.I)
 _REASONS = {
@@ -73,7 +75,8 @@ class HostTimeChecker(LdlmChecker):
     def visit_module(self, node: nodes.Module) -> None:
         """Look at all places of a file together: those that one edit would mend are one finding."""
         data = self.source.data
-        if any(trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers):
+        other = b"torch" not in data and _OTHER_LIBRARIES.search(data) is not None
+        if not other and any(trigger in data for trigger in HOST_SYNC_IN_TRAINING_LOOP.triggers):
             for group in Syncs(node, data).groups():
                 self._report_group(group)
 

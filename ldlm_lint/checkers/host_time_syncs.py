@@ -10,6 +10,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.checkers.fitted_inputs import fits_inputs
+from ldlm_lint.checkers.host_batches import trains_on_host
 from ldlm_lint.checkers.host_time_calls import formatted, is_made_an_array, is_text, moves_to, root_name
 from ldlm_lint.checkers.host_time_names import reaching
 from ldlm_lint.checkers.host_time_needs import is_needed
@@ -79,6 +80,8 @@ class Syncs:
         for node in nodes_of(self._module, _PLACES):
             # What is true of a whole statement is true of the places in it, and known sooner than where values live.
             if not self._may_wait(node) or in_evaluation(node) or is_rare(node) or not _repeats(node):
+                continue
+            if trains_on_host(function_of(node)):
                 continue
             for place, branches in self._at(node):
                 chosen = not is_off_by_default(place) and not is_never_chosen(place)

@@ -16,6 +16,7 @@ from ldlm_lint.python.block_stacks import (
     enclosing_class,
     foreign_name,
     foreign_stack,
+    imported_bases,
     is_module_class,
     stacks_of,
     trained_from_hub,
@@ -69,9 +70,11 @@ class MemoryChecker(LdlmChecker):
 
     def visit_classdef(self, node: nodes.ClassDef) -> None:
         """Look at every module class that builds a stack of transformer blocks."""
-        if is_module_class(node) and not _PART.search(node.name) and (stacks := list(stacks_of(node))):
+        bases = "" if is_module_class(node) else " ".join(imported_bases(node))
+        if (bases or is_module_class(node)) and not _PART.search(node.name) and (stacks := list(stacks_of(node))):
             # What the project would have to tell of one stack must not hide another that is certain.
-            self._models.append((node, next((one for one in stacks if not (one.external or one.foreign)), stacks[0])))
+            stack = next((one for one in stacks if one.is_certain), stacks[0])
+            self._models.append((node, stack._replace(bases=bases)))
 
     def leave_module(self, node: nodes.Module) -> None:
         """Report each model family once: the stacks that one class puts together, such as encoder and decoder."""
@@ -116,8 +119,10 @@ class MemoryChecker(LdlmChecker):
 
 def _claims(model: nodes.ClassDef, stack: Stack) -> tuple[Claim, ...]:
     bases = (name for base in model.bases for name in qualified(base) if UNKNOWN not in name)
-    origins = " ".join(sorted({*bases, *filter(None, [stack.external])}))
-    claims = (Claim("model-trains", model.name), Claim("no-activation-checkpointing", origins))
+    origins = " ".join(sorted({*bases, *stack.bases.split(), *filter(None, [stack.external])}))
+    claims: tuple[Claim, ...] = (Claim("model-trains", model.name), Claim("no-activation-checkpointing", origins))
+    if stack.bases:
+        claims = (*claims, Claim("class-is-module", stack.bases))
     if stack.foreign:
         # ``models.vit`` may be a folder of the project: its class is looked at where it is defined.
         return (*claims, Claim("class-is-foreign", stack.foreign))
@@ -134,7 +139,7 @@ def _families(
     for whole in nodes_of(module, nodes.ClassDef):
         built = {last_name(call.func) for call in nodes_of(whole, nodes.Call)}
         # What only the project can tell of one class must not decide over the others.
-        outer = [entry for entry in remaining if entry[0] is whole and not (entry[1].external or entry[1].foreign)]
+        outer = [entry for entry in remaining if entry[0] is whole and entry[1].is_certain]
         family = outer + [entry for entry in remaining if entry[0].name in built and entry[0] is not whole]
         if len(family) > 1:
             families.append(family)

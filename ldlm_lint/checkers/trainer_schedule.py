@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from ldlm_lint.python.calls import Arguments, State
+from ldlm_lint.patterns import lazily
+from ldlm_lint.python.calls import Argument, Arguments, State
+from ldlm_lint.python.names import qualified
 from ldlm_lint.rules.kept_checkpoints import Schedule
 
 _DEFAULT = Schedule()
+_MEMBER = lazily(r"^transformers\.(?:trainer_utils\.)?(?:IntervalStrategy|SaveStrategy)\.([A-Z]+)$")
+
+
+def strategies_of(argument: Argument) -> tuple[object, ...]:
+    """The values of ``save_strategy``; a member of transformers' enumerations is worth its name in small letters."""
+    if argument.state is State.KNOWN or argument.node is None:
+        return argument.values
+    members = [_MEMBER.search(one) for one in qualified(argument.node)]
+    return tuple(one[1].lower() for one in members if one) if all(members) else ()
 
 
 def kept_by(arguments: Arguments) -> str:
     """What becomes of the checkpoints of a Trainer without a limit, in words; with their number where the call tells it."""
-    strategy = _only(arguments, "save_strategy", _DEFAULT.strategy)
+    strategies = strategies_of(arguments["save_strategy"])
+    strategy = strategies[0] if len(strategies) == 1 else _only(arguments, "save_strategy", _DEFAULT.strategy)
     every, steps, epochs = (
         _number(_only(arguments, name, default))
         for name, default in (("save_steps", _DEFAULT.every), ("max_steps", -1), ("num_train_epochs", _DEFAULT.epochs))

@@ -42,6 +42,7 @@ class Site(NamedTuple):
     framework: bool = False
     goes_on: bool = False
     taken: tuple[str, str, str] = ("", "", "")
+    held: bool = False
 
 
 _Place = tuple[str, str, str]
@@ -123,7 +124,7 @@ class Tracer:
             if _same_element(iteration.slot.index, slot.index):
                 again = repeated or bool(iteration.loops) or self._taken_again(path, slot, iteration.scope)
                 again = again and not iteration.goes_on
-                yield Site(path, iteration.line, iteration.scope, again, iteration.loops, goes_on=iteration.goes_on, taken=_place(slot))
+                yield Site(path, iteration.line, iteration.scope, again, iteration.loops, goes_on=iteration.goes_on, taken=_place(slot), held=iteration.held)
 
     def _by_framework(self, path: str, slot: Slot) -> Iterator[Site]:
         """Loaders that a Lightning hook returns or that go to ``fit`` are iterated once per epoch, those of a test once."""
@@ -180,8 +181,16 @@ class Tracer:
         seen = [one for one in self.sites(path, position) if not self.project.is_test(one.path)]
         # Of the loops that a loader may come to through a library those of its own file are sure.
         sites = sorted(seen, key=lambda one: one.path != path)
+        if any(self._is_within(one, two) for one in sites if one.held for two in sites):
+            return None
         repeated = next((one for one in sites if one.repeated), None)
         return repeated or next((two for one in sites for two in sites if self._follows(one, two)), None)
+
+    def _is_within(self, one: Site, two: Site) -> bool:
+        """Whether a second pass begins while the first goes on, in a function that is called meanwhile: persistent workers serve one pass at a time."""
+        if one.scope == two.scope or two.goes_on or not two.scope:
+            return False
+        return any((where, call.scope) == (one.path, one.scope) for where, call in self.calls.callers(two.path, two.scope))
 
     def _follows(self, one: Site, two: Site) -> bool:
         """Whether a loop runs after another of the same function, not instead of it."""

@@ -228,6 +228,8 @@ def _get_style(model: nodes.ClassDef, section: str) -> str | None:
             isinstance(call.func, nodes.Attribute)
             and call.func.attrname == "get"
             and root_name(call.func.expr) == config
+            # ``config.get("width") if isinstance(config, dict) else …``: of what else it may be, `getattr` knows an answer.
+            and not any(isinstance(one, (nodes.If, nodes.IfExp)) for one in call.node_ancestors())
         ):
             return f'{section}.get("{NAME}", True)'
     init_reads = [

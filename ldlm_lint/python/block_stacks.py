@@ -32,6 +32,7 @@ from ldlm_lint.python.walks import nodes_of
 _MODULE_BASES = lazily(
     r"^(torch\.(nn\.)?(modules\.module\.)?Module|(lightning|transformers|diffusers)\..*(Module|Model|ModelMixin))$"
 )
+_CALLED_MODEL = lazily(r"Model|Module")
 _ENCODERS = {
     "torch.nn.TransformerEncoder": ("layer", "num_layers"),
     "torch.nn.TransformerDecoder": ("layer", "num_layers"),
@@ -57,13 +58,20 @@ class Stack(NamedTuple):
     """Blocks that a model repeats: the place that builds them, and in words what they are.
 
     ``external`` is the qualified name of the block's class where only the project can tell whether it attends,
-    ``foreign`` that of a model which only the project can tell from one of its own.
+    ``foreign`` that of a model which only the project can tell from one of its own, ``bases`` those of the model's bases
+    of which only the project can tell that they are modules.
     """
 
     node: nodes.NodeNG
     what: str
     external: str = ""
     foreign: str = ""
+    bases: str = ""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the file itself tells all of it."""
+        return not (self.external or self.foreign or self.bases)
 
 
 def is_module_class(node: nodes.ClassDef, depth: int = 0) -> bool:
@@ -76,6 +84,18 @@ def is_module_class(node: nodes.ClassDef, depth: int = 0) -> bool:
         if local is not None and local is not node and depth < 4 and is_module_class(local, depth + 1):
             return True
     return False
+
+
+def imported_bases(node: nodes.ClassDef, depth: int = 0) -> list[str]:
+    """The qualified names of bases from other files that are called like models, also of those in the same file."""
+    found: list[str] = []
+    for base in node.bases:
+        local = _local_class(base)
+        if local is not None and local is not node and depth < 4:
+            found += imported_bases(local, depth + 1)
+        elif local is None:
+            found += (name for name in sorted(qualified(base)) if UNKNOWN not in name and _CALLED_MODEL.search(name))
+    return found
 
 
 def _local_class(node: nodes.NodeNG) -> nodes.ClassDef | None:

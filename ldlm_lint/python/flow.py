@@ -31,6 +31,7 @@ from ldlm_lint.python.slots import (
     slots_of,
     taken,
 )
+from ldlm_lint.python.stars import behind_star
 from ldlm_lint.python.walks import nodes_of
 
 SAVES = frozenset({"torch.save"})
@@ -209,6 +210,12 @@ def callee_of(call: nodes.Call) -> Callee | None:
     return None
 
 
+def _of_star(func: nodes.NodeNG) -> Callee | None:
+    """A function that one module alone may have brought by a star: the project knows whether it has it."""
+    origin = behind_star(func) if isinstance(func, nodes.Name) else None
+    return Callee("import", origin) if origin is not None else None
+
+
 def _of_made_object(func: nodes.Attribute) -> Callee | None:
     """``agent.update(batch)`` behind ``agent = Agent(…)``: many classes have a method of this name, but the object is made here."""
     if func.attrname not in _OF_MADE_OBJECTS or not isinstance(func.expr, nodes.Name):
@@ -234,7 +241,7 @@ def _is_relative_import(node: nodes.NodeNG) -> bool:
 
 def _call_site(call: nodes.Call) -> CallSite:
     site = site_of(call)
-    callee = callee_of(call) or _NOBODY
+    callee = callee_of(call) or _of_star(call.func) or _NOBODY
     passed: list[Passed] = []
     for key, node in _arguments(call):
         passed += [Passed(key, slot, repeating(node, slot, site.loops)) for slot in slots_of(node)]

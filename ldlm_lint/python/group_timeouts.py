@@ -11,6 +11,7 @@ from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 DEFAULT_GROUP = "torch.distributed.init_process_group"
 # The parameters that may be passed by position, up to the timeout.
@@ -28,7 +29,6 @@ _POSITIONAL = {
 POSITIONAL = _POSITIONAL[DEFAULT_GROUP]
 _SUBGROUPS = {name for name in _POSITIONAL if "new_" in name or "split_" in name}
 _MESHES = {"torch.distributed.init_device_mesh", "torch.distributed.device_mesh.init_device_mesh"}
-_IN_SECONDS = {"transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments"}
 _DEFAULT_LENGTHS = {"nccl": 600.0, "gloo": 1800.0, "mpi": 1800.0}
 _SETTING_LATER = ("_set_pg_timeout", "_set_default_timeout")
 
@@ -46,7 +46,7 @@ def timeout_of(call: nodes.Call) -> Taken | None:
     if len(names) != 1:
         return None
     name = next(iter(names))
-    if name in _IN_SECONDS:
+    if name in TRAINING_ARGUMENTS:
         return Taken(Arguments(call)["ddp_timeout"], True)
     return Taken(Arguments(call, _POSITIONAL[name])["timeout"], False) if name in _POSITIONAL else None
 

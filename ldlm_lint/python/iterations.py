@@ -18,7 +18,8 @@ _MADE = ("new", "out")
 class Iteration(NamedTuple):
     """A loop over a slot; ``loops`` are the outer loops that repeat it, ``line`` is the loop's own line.
 
-    One that ``goes_on`` takes the next element of a pass that has begun (``next(it)``), however often it runs.
+    One that ``goes_on`` takes the next element of a pass that has begun (``next(it)``), however often it runs; one that is
+    ``held`` begins a pass that others may take elements of (``it = iter(loader)``).
     """
 
     slot: Slot
@@ -26,6 +27,7 @@ class Iteration(NamedTuple):
     line: int
     loops: tuple[int, ...]
     goes_on: bool = False
+    held: bool = False
 
 
 def iterations_of(node: nodes.NodeNG) -> Iterator[Iteration]:
@@ -38,7 +40,8 @@ def iterations_of(node: nodes.NodeNG) -> Iterator[Iteration]:
         yield from _iterated(node.value, node.lineno or 0)
     elif node.args:
         found = _iterated(node.args[0], _loop_line(node))
-        yield from (one._replace(goes_on=True) for one in found) if is_call_of(node, "next") else found
+        goes_on = is_call_of(node, "next")
+        yield from (one._replace(goes_on=goes_on, held=not goes_on) for one in found)
 
 
 def _iterated(iterable: nodes.NodeNG, line: int) -> Iterator[Iteration]:

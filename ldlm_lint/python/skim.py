@@ -37,6 +37,11 @@ _OWN_TRAINER = lazily(rb"trainer\.fit\((?<!\wtrainer\.fit\()")
 _TRAINING_WORDS = (*_STEPS, b"Trainer(", b"trainer.fit(", b"def training_step(")
 _REMOVAL = lazily(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
 _REMOVAL_WORDS = (b"remove(", b"unlink(", b"rmtree(")
+# The first of the names that are kept goes: a rotation, whatever the names are called.
+_OLDEST = lazily(rb"\.pop(?:left)?\([ \t]*0?[ \t]*\)")
+# A folder of models is gone through, and what is found there goes.
+_LISTS = lazily(rb"\b(?:list|scan)dir\(|glob\(|\.iterdir\(")
+_FOLDER_OF_MODELS = lazily(rb"(?<![a-z])(?:save|model|weight)s?_?(?:dir|path|folder|root)", re.I)
 _OTHER_FILES = lazily(
     rb"(?<![a-z])(?:tmp|lock|cache)|(?<![a-z])temp(?![a-z])|\.log\b|log_?file|init_file|socket"
     # One file under a fixed name is no rotation of numbered ones.
@@ -271,11 +276,16 @@ def _removes_checkpoints(data: bytes) -> bool:
     for begin, end in {line for word in _REMOVAL_WORDS for line in _lines_with(data, word)}:
         line = data[begin:end]
         if _REMOVAL.search(line) and not _OTHER_FILES.search(line):
+            if _OLDEST.search(line):
+                return True
             for _ in range(_LINES_BEFORE):
                 begin = data.rfind(b"\n", 0, max(begin - 1, 0)) + 1
             for _ in range(_LINES_AFTER - 1):
                 end = data.find(b"\n", end + 1) if 0 <= end < len(data) else -1
-            if _CHECKPOINT_WORD.search(data, begin, end if end >= 0 else len(data)):
+            end = end if end >= 0 else len(data)
+            if _CHECKPOINT_WORD.search(data, begin, end):
+                return True
+            if _LISTS.search(data, begin, end) and _FOLDER_OF_MODELS.search(data, begin, end):
                 return True
     return False
 

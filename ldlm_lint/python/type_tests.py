@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from astroid import nodes
 
@@ -14,6 +14,7 @@ from ldlm_lint.python.walks import nodes_of
 _IS_TENSOR = frozenset({"torch.is_tensor"})
 # NumPy's arrays and numbers, and those of Python's abstract base classes.
 _ON_HOST = frozenset({"ndarray", "generic", "number", "floating", "integer", "Number", "Real"})
+_NUMBERS = frozenset({"float", "int", "bool", "complex"})
 _ISINSTANCE = 2
 
 
@@ -22,6 +23,8 @@ def is_told_from_tensors(place: nodes.NodeNG) -> bool:
     value = _value_of(place)
     if not isinstance(value, (nodes.Name, nodes.Attribute)):
         return False
+    if isinstance(value, nodes.Name) and _is_made_of_numbers(place, value):
+        return True
     text = value.as_string()
     tests = ((_tells(branch.test, text), in_body) for branch, in_body in _arms_around(place))
     return any(tells is not None and tells is not in_body for tells, in_body in tests)
@@ -42,6 +45,25 @@ def may_be_array(place: nodes.NodeNG, name: str) -> bool:
             return True
         child = parent
     return False
+
+
+def _is_made_of_numbers(place: nodes.NodeNG, value: nodes.Name) -> bool:
+    """``return out.item() if isinstance(t, float) else out``: who gives a number has made no tensor on the device of it."""
+    function = next((one for one in place.node_ancestors() if isinstance(one, nodes.FunctionDef)), None)
+    if function is None or value.name in (given := function.argnames()):
+        return False
+    return any(
+        in_body and any(_is_number(one, given) for one in _conjuncts(branch.test)) for branch, in_body in _arms_around(place)
+    )
+
+
+def _is_number(test: nodes.NodeNG, given: Collection[str]) -> bool:
+    kinds = set(_kinds(test)) if isinstance(test, nodes.Call) else set()
+    return bool(kinds) and kinds <= _NUMBERS and getattr(test.args[0], "name", "") in given
+
+
+def _conjuncts(test: nodes.NodeNG) -> list[nodes.NodeNG]:
+    return list(test.values) if isinstance(test, nodes.BoolOp) and test.op == "and" else [test]
 
 
 def _arms_around(place: nodes.NodeNG) -> Iterator[tuple[nodes.If | nodes.IfExp, bool]]:

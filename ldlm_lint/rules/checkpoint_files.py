@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
+from ldlm_lint.tables.training_arguments import WORDS
 
 CHECKPOINTS_TO_KEEP = Option(
     "checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps"
@@ -43,7 +44,7 @@ UNBOUNDED_CHECKPOINTS = Rule(
         b"save_",
         b"_save",
         b"snapshot(",
-        b"TrainingArguments",
+        *WORDS,
         b"ModelCheckpoint",
         b"CheckpointHook",
         b"checkpoint_config",

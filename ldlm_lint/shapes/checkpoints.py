@@ -12,11 +12,11 @@ from ldlm_lint.shapes.meaning import calls_of
 from ldlm_lint.shapes.outline import Outline, dotted, last_name, outline_of
 from ldlm_lint.shapes.owners import Owner
 from ldlm_lint.shapes.walks import nodes_below
+from ldlm_lint.tables.training_arguments import NAMES, PACKAGES, WORDS
 
 _LOADS = frozenset({"load"})
 _SAVES = frozenset({"save", "save_file", "save_model"})
-_TRAINING_ARGUMENTS = frozenset({"TrainingArguments", "Seq2SeqTrainingArguments"})
-FRAMEWORK = (lazily(rb"TrainingArguments"), lazily(rb"ModelCheckpoint"), *(lazily(re.escape(one)) for one in MM_HOOKS))
+FRAMEWORK = (lazily(b"|".join(WORDS)), lazily(rb"ModelCheckpoint"), *(lazily(re.escape(one)) for one in MM_HOOKS))
 """What the text of a file shows that may tell a framework how many checkpoints to keep."""
 _LIGHTNINGS = ("lightning", "pytorch_lightning")
 _LEARNING_WORDS = ("backward", "zero_grad", "train", "optimize_parameters")
@@ -58,7 +58,7 @@ def numbering_functions(module: ast.Module, data: bytes) -> tuple[str, ...] | No
 
 
 def _may_tell_a_framework(outline: Outline) -> bool:
-    if any(True for _ in calls_of(outline, _TRAINING_ARGUMENTS, ("transformers",))) or any(one in outline.data for one in MM_HOOKS):
+    if any(True for _ in calls_of(outline, NAMES, PACKAGES)) or any(one in outline.data for one in MM_HOOKS):
         return True
     return any(True for _ in calls_of(outline, frozenset({"ModelCheckpoint"}), _LIGHTNINGS))
 

@@ -11,10 +11,11 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.checkpoint_words import MM_HOOKS, SAVE_HELPER, SAVE_METHODS, SMALL
 from ldlm_lint.shapes.draft import NAMELESS, WORD, Draft
 from ldlm_lint.shapes.outline import GAP
+from ldlm_lint.tables.training_arguments import WORDS
 
 _SAVES = (b"save", b"save_file", b"save_model")
 _PACKAGES = (b"torch", b"safetensors")
-_FRAMEWORKS = (b"TrainingArguments", b"ModelCheckpoint", *MM_HOOKS)
+_FRAMEWORKS = (*WORDS, b"ModelCheckpoint", *MM_HOOKS)
 _CALLED = lazily(rb"\w+" + GAP + rb"\(")
 # ``(save)(x)`` calls it as well.
 _CALL = lazily(rb"(\w*)" + GAP + rb"(?:\)" + GAP + rb")*\(")

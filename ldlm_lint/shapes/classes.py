@@ -11,7 +11,6 @@ from ldlm_lint.shapes.outline import Outline
 _MODELS = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
 # Begins with its letters, so that the search skips to them.
 _REBOUND = lazily(rb"as(?<!\was)\s+(?:Module|LightningModule|PreTrainedModel|ModelMixin)\b")
-_LIBRARY = lazily(r"(torch|lightning|pytorch_lightning|transformers|diffusers)\b")
 _DEPTH = 4
 
 
@@ -28,7 +27,7 @@ def is_model(outline: Outline, node: ast.ClassDef | None) -> bool:
 
 
 def may_be_model(outline: Outline, node: ast.ClassDef) -> bool:
-    """Whether a class may derive from torch's Module or another library's model, through classes of the file or not."""
+    """Whether a class may derive from torch's Module or another file's model, through classes of the file or not."""
     if node not in outline.maybe_models:
         outline.maybe_models[node] = _may_derive(outline, node)
     return outline.maybe_models[node]
@@ -39,7 +38,7 @@ def _may_derive(outline: Outline, node: ast.ClassDef) -> bool:
     while waiting:
         names = {name for base in waiting.pop().bases for name in stood_for(outline, base)}
         meant = [one for name in names for one in outline.imported.get(name, ())]
-        if any(map(_LIBRARY.match, meant)) and any("Module" in one or "Model" in one for one in (*names, *meant)):
+        if meant and any("Module" in one or "Model" in one for one in (*names, *meant)):
             return True
         new = {one for name in names for one in outline.local_classes.get(name, ())} - seen
         seen |= new

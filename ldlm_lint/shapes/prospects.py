@@ -15,6 +15,7 @@ from ldlm_lint.shapes.checkpoints import FRAMEWORK, numbering_functions, saving_
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
 from ldlm_lint.shapes.host_time import OWN_STEPS, every_function, waiting_functions
+from ldlm_lint.tables.training_arguments import WORDS
 
 Prospect = Callable[[ast.Module, bytes], "tuple[str, ...] | None"]
 """Takes the tree of a file and its text in UTF-8."""
@@ -73,7 +74,7 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "scheduler-per-micro-batch": _OUTSIDE_TESTS,
     "unbounded-checkpoints": (
         *_each("nothing-prunes-checkpoints stands-in-training-loop"),
-        *_each("belongs-to-training", words=(b"TrainingArguments", b"ModelCheckpoint")),
+        *_each("belongs-to-training", words=(*WORDS, b"ModelCheckpoint")),
         *_each("is-setting-of-mm", words=MM_HOOKS),
     ),
 }

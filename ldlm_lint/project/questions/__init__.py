@@ -27,7 +27,10 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm",),
-    "memory": ("blocks-are-run", "class-attends", "class-is-foreign", "no-activation-checkpointing"),
+    "memory": (
+        *("blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
+        *("no-activation-checkpointing",),
+    ),
     "checkpoint_files": (
         *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
         "save-is-not-optional",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.project.lightning_trainers import call_text, clips_mixed_precision, lightning_trainers
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
@@ -16,9 +16,6 @@ from ldlm_lint.python.slots import Slot
 
 _SCALER = lazily(r"(^|\.)(Sharded)?GradScaler$")
 _OFF = lazily(r"enabled\s*=\s*False")
-_TRAINER = lazily(rb"(?:^|[^\w])(Trainer\()", re.M)
-_LIGHTNING = lazily(rb"lightning")
-_MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
 _RESTORES = Trait(lazily(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\("), (b"load_state_dict",), code=True)
 _REFUSES = Trait(lazily(rb"\[[\"']fused[\"']\]\s*="), (b"fused",))
 
@@ -33,20 +30,8 @@ def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict
                 known = True
             elif call.callee.kind == "import" and _SCALER.search(call.callee.name):
                 known = True
-                on = on or _OFF.search(_call_text(project.data(path), *map(int, call.position.split(":")))) is None
+                on = on or _OFF.search(call_text(project.data(path), *map(int, call.position.split(":")))) is None
     return Verdict(on or not known)
-
-
-def _call_text(data: bytes, line: int, column: int) -> str:
-    """The source of a call from its first byte to its closing parenthesis."""
-    lines = data.splitlines()[line - 1 :]
-    text = b"\n".join([lines[0][column:], *lines[1:]]) if lines else b""
-    depth = 0
-    for at, byte in enumerate(text):
-        depth += (byte in b"([{") - (byte in b")]}")
-        if depth == 0 and byte in b")":
-            return text[: at + 1].decode(errors="replace")
-    return ""
 
 
 def _loss_is_divided_nowhere(context: Context, finding: Finding, name: str) -> Verdict:
@@ -66,29 +51,10 @@ def _loss_is_divided_nowhere(context: Context, finding: Finding, name: str) -> V
 
 def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) -> Verdict:
     """A Lightning Trainer that uses the file's module clips gradients in mixed precision, both set by literals."""
-    project, path = context.project, finding.span.path
-    for one in sorted(project.files):
-        data = project.data(one)
-        if b"gradient_clip_val" not in data or not _LIGHTNING.search(data) or path not in project.reach(one) or project.is_test(one):
-            continue
-        for match in _TRAINER.finditer(data):
-            line = data.count(b"\n", 0, match.start(1)) + 1
-            column = match.start(1) - (data.rfind(b"\n", 0, match.start(1)) + 1)
-            if clips_mixed_precision(_call_text(data, line, column)):
-                return Verdict(True, (Related(context.line_span(one, line), "this Trainer clips in mixed precision"),))
+    for one, line, call in lightning_trainers(context.project, finding.span.path):
+        if clips_mixed_precision(call):
+            return Verdict(True, (Related(context.line_span(one, line), "this Trainer clips in mixed precision"),))
     return Verdict(False)
-
-
-def clips_mixed_precision(call: str) -> bool:
-    """Whether the text of a Trainer's construction asks for mixed precision and for clipping."""
-    try:
-        tree = ast.parse(call, mode="eval").body
-    except SyntaxError:
-        return False
-    given = {one.arg: one.value.value for one in getattr(tree, "keywords", ()) if isinstance(one.value, ast.Constant)}
-    limit = given.get("gradient_clip_val")
-    clips = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0
-    return clips and str(given.get("precision")) in _MIXED
 
 
 def _optimizer_state_is_restored(context: Context, finding: Finding, _subject: str) -> Verdict:

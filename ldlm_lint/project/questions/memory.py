@@ -13,6 +13,8 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 
 _MODELS = lazily(rb"class(?<![^\n]class)[ \t]+\w+\([^)]*(?:Module|PreTrainedModel|ModelMixin)\b")
+_MODULES = frozenset({"Module", "LightningModule", "PreTrainedModel", "ModelMixin"})
+_DEPTH = 3
 _ATTENDS = lazily(rb"attn|attention", re.I)
 _BLOCK_NAME = lazily(
     r"(transformer|attention|attn|dit|vit|decoder|encoder|llama|gpt|bert)\w*(block|layer)|^(block|layer)$", re.I
@@ -70,6 +72,20 @@ def _class_is_foreign(context: Context, finding: Finding, name: str) -> Verdict:
     return Verdict(path in context.project.files and context.project.resolve(path, name) is None)
 
 
+def _class_is_module(context: Context, finding: Finding, names: str) -> Verdict:
+    """Whether one of a class's bases, by their qualified names, is a class of the project that derives from torch's Module."""
+    found = (context.project.resolve(finding.span.path, name) for name in names.split())
+    return Verdict(any(one is not None and _is_module(context.project, *one) for one in found))
+
+
+def _is_module(project: Project, path: str, name: str, depth: int = 0) -> bool:
+    """Whether a class derives from torch's Module, itself or through classes of its file."""
+    bases = project.derivations.bases(path, name)
+    if not bases.isdisjoint(_MODULES):
+        return True
+    return depth < _DEPTH and any(_is_module(project, path, one, depth + 1) for one in bases - {name})
+
+
 def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
     """Always true: the fix for the classes of these names, where they run their blocks in a way that is known."""
     from ldlm_lint.project.activation_fix import checkpoint_fix
@@ -85,5 +101,6 @@ QUESTIONS: dict[str, Question] = {
     "no-activation-checkpointing": _no_activation_checkpointing,
     "class-attends": _class_attends,
     "class-is-foreign": _class_is_foreign,
+    "class-is-module": _class_is_module,
     "blocks-are-run": _blocks_are_run,
 }

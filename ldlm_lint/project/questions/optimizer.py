@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ldlm_lint.model import Finding
 from ldlm_lint.project.engines import makes_optimizer
+from ldlm_lint.project.lightning_trainers import lightning_trainers, may_clip_mixed_precision
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
 
@@ -20,8 +21,19 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) 
             continue
         # Which programs run under which file is asked only where it matters: that reads all launches.
         if not any(map(makes_optimizer, context.engines.configs.values())) or not any(map(makes_optimizer, context.engines.of(trainer))):
-            return Verdict(True)
+            return Verdict(not _is_clipped_by_lightning(context, path, subject.rpartition(" ")[2]))
     return Verdict(False)
+
+
+def _is_clipped_by_lightning(context: Context, path: str, position: str) -> bool:
+    """Whether an optimizer is made for Lightning's ``configure_optimizers``, and a Trainer may clip in mixed precision: Lightning
+    refuses that with a fused one."""
+    project = context.project
+    scope = next((one.scope for one in project.flow(path).calls if one.position == position), "")
+    callers = context.calls.callers(path, scope) if scope else ()
+    if not any(call.scope.rpartition(".")[2] == "configure_optimizers" for _, call in callers):
+        return False
+    return any(may_clip_mixed_precision(call) for _, _, call in lightning_trainers(project, path))
 
 
 def _tries_out(context: Context, path: str, position: str) -> bool:

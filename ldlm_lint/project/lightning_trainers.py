@@ -1,0 +1,66 @@
+"""The Trainers of Lightning that a project makes, and whether they clip gradients in mixed precision, as their texts tell."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from ldlm_lint.patterns import lazily
+from ldlm_lint.project.index import Project
+from ldlm_lint.project.traits import Trait
+
+_TRAINER = lazily(rb"(?:^|[^\w])(Trainer\()", re.M)
+_LIGHTNING = lazily(rb"lightning")
+_CLIPS = Trait(lazily(rb"gradient_clip_val"), (b"gradient_clip_val",))
+_MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
+
+
+def lightning_trainers(project: Project, path: str) -> Iterator[tuple[str, int, str]]:
+    """The Trainers that are told to clip in files that reach a file: file, line, and the text of the call."""
+    for one in sorted(project.showing(_CLIPS) & project.plain):
+        data = project.data(one)
+        if not _LIGHTNING.search(data) or path not in project.reach(one):
+            continue
+        for match in _TRAINER.finditer(data):
+            line = data.count(b"\n", 0, match.start(1)) + 1
+            column = match.start(1) - (data.rfind(b"\n", 0, match.start(1)) + 1)
+            yield one, line, call_text(data, line, column)
+
+
+def call_text(data: bytes, line: int, column: int) -> str:
+    """The source of a call from its first byte to its closing parenthesis."""
+    lines = data.splitlines()[line - 1 :]
+    text = b"\n".join([lines[0][column:], *lines[1:]]) if lines else b""
+    depth = 0
+    for at, byte in enumerate(text):
+        depth += (byte in b"([{") - (byte in b")]}")
+        if depth == 0 and byte in b")":
+            return text[: at + 1].decode(errors="replace")
+    return ""
+
+
+def clips_mixed_precision(call: str) -> bool:
+    """Whether the text of a Trainer's construction asks for mixed precision and for clipping."""
+    given = {name: one.value for name, one in _keywords(call).items() if isinstance(one, ast.Constant)}
+    limit = given.get("gradient_clip_val")
+    clips = isinstance(limit, (int, float)) and not isinstance(limit, bool) and limit > 0
+    return clips and str(given.get("precision")) in _MIXED
+
+
+def may_clip_mixed_precision(call: str) -> bool:
+    """Whether a Trainer may be asked for both: what no literal says may be anything."""
+    given = _keywords(call)
+    precision, limit = given.get("precision"), given.get("gradient_clip_val")
+    if precision is None or limit is None:
+        return False
+    mixed = not isinstance(precision, ast.Constant) or str(precision.value) in _MIXED
+    return mixed and not (isinstance(limit, ast.Constant) and not limit.value)
+
+
+def _keywords(call: str) -> dict[str | None, ast.expr]:
+    try:
+        tree = ast.parse(call, mode="eval").body
+    except SyntaxError:
+        return {}
+    return {one.arg: one.value for one in getattr(tree, "keywords", ())}

@@ -188,7 +188,8 @@ class Tracer:
 
     def _is_within(self, one: Site, two: Site) -> bool:
         """Whether a second pass begins while the first goes on, in a function that is called meanwhile: persistent workers serve one pass at a time."""
-        if one.scope == two.scope or two.goes_on or not two.scope:
+        # What a framework goes through by a hook has no place of its own.
+        if one.scope == two.scope or two.goes_on or not two.scope or not any(two.taken):
             return False
         return any((where, call.scope) == (one.path, one.scope) for where, call in self.calls.callers(two.path, two.scope))
 

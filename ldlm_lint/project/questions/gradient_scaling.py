@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
@@ -19,6 +20,11 @@ _OFF = lazily(r"enabled\s*=\s*False")
 _TRAINER = lazily(rb"(?:^|[^\w])(Trainer\()", re.M)
 _LIGHTNING = lazily(rb"lightning")
 _MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
+# What clips, and what may be told to by a command or a configuration of any name.
+_MAY_CLIP = Trait(
+    lazily(rb"gradient_clip|clip_grad|LightningCLI|from_argparse_args"),
+    (b"gradient_clip", b"clip_grad", b"LightningCLI", b"from_argparse_args"),
+)
 _RESTORES = Trait(lazily(rb"\boptim\w*(?:\[[^\]]*\])?\.load_state_dict\("), (b"load_state_dict",), code=True)
 _REFUSES = Trait(lazily(rb"\[[\"']fused[\"']\]\s*="), (b"fused",))
 
@@ -69,14 +75,42 @@ def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) ->
     project, path = context.project, finding.span.path
     for one in sorted(project.files):
         data = project.data(one)
-        if b"gradient_clip_val" not in data or not _LIGHTNING.search(data) or path not in project.reach(one) or project.is_test(one):
+        if b"gradient_clip_val" not in data or path not in project.reach(one) or project.is_test(one):
             continue
-        for match in _TRAINER.finditer(data):
-            line = data.count(b"\n", 0, match.start(1)) + 1
-            column = match.start(1) - (data.rfind(b"\n", 0, match.start(1)) + 1)
-            if clips_mixed_precision(_call_text(data, line, column)):
+        for line, call in _trainers(data):
+            if clips_mixed_precision(call):
                 return Verdict(True, (Related(context.line_span(one, line), "this Trainer clips in mixed precision"),))
     return Verdict(False)
+
+
+def _lightning_clips_nowhere(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """Lightning Trainers that use the file's module are made with settings written out, and nothing in the project clips gradients."""
+    project, path = context.project, finding.span.path
+    key = ("lightning-clips-nowhere", "")
+    if key not in context.answers:
+        configured = any(b"gradient_clip" in project.data(one) for one in project.others)
+        context.answers[key] = not configured and not project.any_shows(project.files, _MAY_CLIP)
+    if not context.answers[key]:
+        return Verdict(False)
+    made = [call for one in sorted(project.importers(path)) if not project.is_test(one) for _, call in _trainers(project.data(one))]
+    return Verdict(bool(made) and all(map(_is_written_out, made)))
+
+
+def _trainers(data: bytes) -> Iterator[tuple[int, str]]:
+    """The constructions of Trainers in a file with Lightning: the line and the text of each."""
+    for match in _TRAINER.finditer(data) if _LIGHTNING.search(data) else ():
+        line = data.count(b"\n", 0, match.start(1)) + 1
+        column = match.start(1) - (data.rfind(b"\n", 0, match.start(1)) + 1)
+        yield line, _call_text(data, line, column)
+
+
+def _is_written_out(call: str) -> bool:
+    """Whether a Trainer takes all its settings by name, and hands its model to no engine that has optimizers of its own."""
+    try:
+        tree = ast.parse(call, mode="eval").body
+    except SyntaxError:
+        return False
+    return isinstance(tree, ast.Call) and all(one.arg for one in tree.keywords) and "deepspeed" not in call.lower()
 
 
 def clips_mixed_precision(call: str) -> bool:
@@ -110,5 +144,6 @@ QUESTIONS: dict[str, Question] = {
     "scales-gradients": _scales_gradients,
     "loss-is-divided-nowhere": _loss_is_divided_nowhere,
     "lightning-clips-mixed": _lightning_clips_mixed,
+    "lightning-clips-nowhere": _lightning_clips_nowhere,
     "optimizer-state-is-restored": _optimizer_state_is_restored,
 }

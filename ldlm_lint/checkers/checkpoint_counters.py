@@ -77,9 +77,25 @@ def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
 def _trains_another(loop: nodes.NodeNG) -> bool:
     """Whether each pass makes an optimizer: it trains the model of another fold, member or trial, and there are so many."""
     return any(
-        isinstance(one.value, nodes.Call) and any(_OPTIMIZER.search(name) for target in one.targets for name in _targets(target))
+        _makes_anew(one.value) and any(_OPTIMIZER.search(name) for target in one.targets for name in _targets(target))
         for one in nodes_of(loop, nodes.Assign)
     )
+
+
+def _makes_anew(value: nodes.NodeNG) -> bool:
+    """A call that takes no optimizer: ``optimizer.state_dict()`` and ``prepare(optimizer)`` make none."""
+    if not isinstance(value, nodes.Call):
+        return False
+    taken = [*value.args, *(one.value for one in value.keywords)]
+    if isinstance(value.func, nodes.Attribute) and value.func.attrname.islower():
+        taken.append(value.func.expr)
+    names = (one for part in taken for one in nodes_of(part, (nodes.Name, nodes.Attribute)))
+    return not any(_OPTIMIZER.search(last_name(one)) for one in names if not _is_module(one))
+
+
+def _is_module(node: nodes.NodeNG) -> bool:
+    found = bindings(node) if isinstance(node, nodes.Name) else []
+    return bool(found) and all(isinstance(one, (nodes.Import, nodes.ImportFrom)) for one in found)
 
 
 def _targets(node: nodes.NodeNG) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.checkpoint_words import COUNTER, COUNTING
 from ldlm_lint.python.names import bindings, last_name
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _DEPTH = 6
 _NAMED = 2
+_OPTIMIZER = lazily(r"(^|_)optim(izer)?s?(_|$)", re.I)
 
 
 def is_text(node: nodes.NodeNG | None) -> TypeGuard[nodes.Const]:
@@ -59,6 +62,7 @@ def _keys_of_state(node: nodes.NodeNG) -> Iterator[str]:
 def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
     """The variables of counting loops around a save, those that count their passes, or sums made of them, that its path formats."""
     loops = loops_around(call)
+    loops = [loop for loop in loops if not _trains_another(loop)]
     counting = {name for loop in loops for name in (*_counted(loop), *_incremented(loop))}
     if not counting:
         return set()
@@ -68,6 +72,38 @@ def loop_counters(call: nodes.Call, path: nodes.NodeNG) -> set[str]:
                 counting.update(target.name for target in assign.targets if isinstance(target, nodes.AssignName))
     paths = [path, *_bound_in_loop(path, loops[-1])]
     return counting.intersection(name for one in paths for part in _formatted(one) for name in identifiers(part))
+
+
+def _trains_another(loop: nodes.NodeNG) -> bool:
+    """Whether each pass makes an optimizer: it trains the model of another fold, member or trial, and there are so many."""
+    return any(
+        _makes_anew(one.value) and any(_OPTIMIZER.search(name) for target in one.targets for name in _targets(target))
+        for one in nodes_of(loop, nodes.Assign)
+    )
+
+
+def _makes_anew(value: nodes.NodeNG) -> bool:
+    """A call that takes no optimizer: ``optimizer.state_dict()`` and ``prepare(optimizer)`` make none."""
+    if not isinstance(value, nodes.Call):
+        return False
+    taken = [*value.args, *(one.value for one in value.keywords)]
+    if isinstance(value.func, nodes.Attribute) and value.func.attrname.islower():
+        taken.append(value.func.expr)
+    names = (one for part in taken for one in nodes_of(part, (nodes.Name, nodes.Attribute)))
+    return not any(_OPTIMIZER.search(last_name(one)) for one in names if not _is_module(one))
+
+
+def _is_module(node: nodes.NodeNG) -> bool:
+    found = bindings(node) if isinstance(node, nodes.Name) else []
+    return bool(found) and all(isinstance(one, (nodes.Import, nodes.ImportFrom)) for one in found)
+
+
+def _targets(node: nodes.NodeNG) -> Iterator[str]:
+    if isinstance(node, (nodes.Tuple, nodes.List)):
+        for one in node.elts:
+            yield from _targets(one)
+    elif isinstance(node, (nodes.AssignName, nodes.AssignAttr)):
+        yield node.name if isinstance(node, nodes.AssignName) else node.attrname
 
 
 def _bound_in_loop(path: nodes.NodeNG, loop: nodes.NodeNG, depth: int = 0) -> Iterator[nodes.NodeNG]:

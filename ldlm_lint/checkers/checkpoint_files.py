@@ -39,6 +39,12 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
+# A folder for each call; what writes it anew (``storage_writer``) may be given instead of its name.
+_SHARDED_SAVES = frozenset(
+    f"torch.distributed.checkpoint.{module}{function}"
+    for module in ("", "state_dict_saver.")
+    for function in ("save", "async_save")
+)
 _BY_PRODUCT = lazily(
     r"eval|metric|result|sample|predict|history|stats|embed|feature|latents?$|image|logits|output|trajector|rollout|generat"
     r"|(^|_)(val|valid|validation|test)(_|$)"
@@ -122,7 +128,7 @@ class CheckpointFilesChecker(LdlmChecker):
             return
         loops = ",".join(str(loop.lineno or 0) for loop in loops_around(node))
         place = f"{scope_name(enclosing_function(node))}|{loops}"
-        certain = names == {"torch.save"} or (_is_save_method(node) and node.args[:1] == [target]) or _is_save_of_library(node)
+        certain = names == {"torch.save"} or names <= _SHARDED_SAVES or (_is_save_method(node) and node.args[:1] == [target]) or _is_save_of_library(node)
         claims: tuple[Claim, ...] = () if certain else (Claim("callee-saves", f"{node.lineno}:{node.col_offset}"),)
         function = enclosing_function(node)
         if len(counters) == 1 and isinstance(function, nodes.FunctionDef) and counters[0] in {one.name for one in function.args.arguments}:
@@ -279,6 +285,8 @@ def _saved_path(node: nodes.Call, names: frozenset[str]) -> nodes.NodeNG | None:
     """The expression that names the file or folder which a call saves to; None for a call that saves nothing."""
     if names == {"torch.save"}:
         return Arguments(node, ("obj", "f"))["f"].node
+    if names <= _SHARDED_SAVES:
+        return Arguments(node)["checkpoint_id"].node
     # The method of a library takes its path first; a function or method of the project's own takes it anywhere.
     if _is_save_method(node) and node.args and _is_numbered(node, node.args[0]):
         return node.args[0]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.patterns import lazily
 from ldlm_lint.python.flow import is_backward
 from ldlm_lint.python.memo import remembered
-from ldlm_lint.python.names import bindings, scope_of
+from ldlm_lint.python.names import bindings, qualified, scope_of
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.scopes import belongs_inside
 from ldlm_lint.python.walks import nodes_of
@@ -18,6 +19,11 @@ from ldlm_lint.python.walks import nodes_of
 _Arm = tuple[nodes.NodeNG, str]
 # ``engine.backward(loss)``, ``self.manual_backward(loss, optimizer)``.
 _ARGUMENTS = 2
+# ``loss.div(steps)``, ``loss.sum(0)``: what a tensor is divided by or reduced over is none.
+_OF_TORCH = lazily(r"torch\.")
+_SCALES = frozenset(
+    {"div", "div_", "divide", "divide_", "true_divide", "mul", "mul_", "multiply", "multiply_", "sum", "mean", "to"}
+)
 
 
 def returns(function: nodes.FunctionDef | None) -> list[nodes.Return]:
@@ -60,9 +66,11 @@ def _terms(node: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
         if node.op in "+-":
             yield from _terms(node.right)
     elif isinstance(node, nodes.Call):
+        method = isinstance(node.func, nodes.Attribute) and not any(map(_OF_TORCH.match, qualified(node.func)))
+        scales = method and node.func.attrname in _SCALES
         parts = [
-            *node.args[:1],
-            *([node.func.expr] if isinstance(node.func, nodes.Attribute) and not node.args else []),
+            *([] if scales else node.args[:1]),
+            *([node.func.expr] if isinstance(node.func, nodes.Attribute) and (scales or not node.args) else []),
         ]
         for part in parts:
             yield from _terms(part)

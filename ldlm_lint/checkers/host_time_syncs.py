@@ -290,7 +290,7 @@ def shown(group: Group) -> str:
     sync = group.first
     text = sync.node.as_string()
     if len(text) > 48 or "\n" in text:
-        text = _shortened(sync.node) if isinstance(sync.node, nodes.Call) else "a tensor"
+        text = _shortened(sync.node) if isinstance(sync.node, nodes.Call) else f"{' '.join(text.split())[:44]}…"
     text = f"the condition `{text}`" if sync.branches else f"`{text}`"
     count = len({one.node.lineno for one in group.others} - {sync.node.lineno})
     return text if not count else f"{text} (and {count} more beside it)"

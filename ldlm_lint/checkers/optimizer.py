@@ -53,7 +53,7 @@ class OptimizerChecker(LdlmChecker):
         arguments = Arguments(node, _positional(node))
         if _chooses(arguments) or _few_tensors(arguments["params"].node):
             return
-        if _belongs_to_lightning(node) or _is_one_of_a_choice(node) or _steps_rarely(node) or _is_tested(node) or _is_only_loaded(node):
+        if _is_one_of_a_choice(node) or _steps_rarely(node) or _is_tested(node) or _is_only_loaded(node):
             return
         classes = sorted(name.rpartition(".")[2] for name in meant(node.func))
         if not all(map(self._has_fused, classes)):
@@ -63,7 +63,7 @@ class OptimizerChecker(LdlmChecker):
             OPTIMIZER_NOT_FUSED,
             node,
             args={"optimizer": name},
-            claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"),),
+            claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"), *_of_lightning(node)),
             fix=lambda source: _fused_fix(source, node, self.option(OLDEST_TORCH)),
         )
 
@@ -89,10 +89,11 @@ def _few_tensors(params: nodes.NodeNG | None) -> bool:
     return not any(isinstance(element, (nodes.Dict, nodes.Starred, nodes.Call)) for element in params.elts)
 
 
-def _belongs_to_lightning(node: nodes.NodeNG) -> bool:
+def _of_lightning(node: nodes.NodeNG) -> tuple[Claim, ...]:
     """Lightning raises for a fused optimizer with mixed precision and clipping, both set elsewhere (facts O11)."""
     scope = node.scope()
-    return isinstance(scope, nodes.FunctionDef) and scope.name == "configure_optimizers" and _is_lightning_class(scope.parent)
+    named = isinstance(scope, nodes.FunctionDef) and scope.name == "configure_optimizers"
+    return (Claim("lightning-clips-nowhere"),) if named and _is_lightning_class(scope.parent) else ()
 
 
 def _steps_rarely(node: nodes.Call) -> bool:

@@ -19,13 +19,16 @@ _MIXED = {"16", "16-mixed", "bf16", "bf16-mixed"}
 def lightning_trainers(project: Project, path: str) -> Iterator[tuple[str, int, str]]:
     """The Trainers that are told to clip in files that reach a file: file, line, and the text of the call."""
     for one in sorted(project.showing(_CLIPS) & project.plain):
-        data = project.data(one)
-        if not _LIGHTNING.search(data) or path not in project.reach(one):
-            continue
-        for match in _TRAINER.finditer(data):
-            line = data.count(b"\n", 0, match.start(1)) + 1
-            column = match.start(1) - (data.rfind(b"\n", 0, match.start(1)) + 1)
-            yield one, line, call_text(data, line, column)
+        if path in project.reach(one):
+            yield from ((one, line, call) for line, call in trainers_in(project.data(one)))
+
+
+def trainers_in(data: bytes) -> Iterator[tuple[int, str]]:
+    """The Trainers that a file with Lightning makes: the line and the text of each call."""
+    for match in _TRAINER.finditer(data) if _LIGHTNING.search(data) else ():
+        line = data.count(b"\n", 0, match.start(1)) + 1
+        column = match.start(1) - (data.rfind(b"\n", 0, match.start(1)) + 1)
+        yield line, call_text(data, line, column)
 
 
 def call_text(data: bytes, line: int, column: int) -> str:
@@ -56,6 +59,12 @@ def may_clip_mixed_precision(call: str) -> bool:
         return False
     mixed = not isinstance(precision, ast.Constant) or str(precision.value) in _MIXED
     return mixed and not (isinstance(limit, ast.Constant) and not limit.value)
+
+
+def is_written_out(call: str) -> bool:
+    """Whether a Trainer takes all its settings by name, and hands its model to no engine that has optimizers of its own."""
+    given = _keywords(call)
+    return bool(given) and None not in given and "deepspeed" not in call.lower()
 
 
 def _keywords(call: str) -> dict[str | None, ast.expr]:

@@ -150,7 +150,9 @@ class Samplers:
 
     def _entries(self, site: Site) -> set[str]:
         """The files whose top level ends in a loop, by its callers; where none is known, all that import the loop's file."""
-        waiting, seen, found = [(site.path, site.scope)], {(site.path, site.scope)}, set()
+        waiting = self._trained_through(site) if self._yields(site) else []
+        waiting = waiting or [(site.path, site.scope)]
+        seen, found = set(waiting), set()
         while waiting and len(seen) < _STEPS:
             path, scope = waiting.pop()
             callers = [(one, call.scope) for one, call in self._calls.callers(path, scope) if not self._project.is_test(one)] if scope else []
@@ -160,6 +162,12 @@ class Samplers:
             seen |= fresh
             waiting.extend(fresh)
         return found
+
+    def _trained_through(self, site: Site) -> list[tuple[str, str]]:
+        """The functions that train on what a generator gives them: evaluations go through their loaders by it, too."""
+        callers = {(one, call.scope) for one, call in self._calls.callers(site.path, site.scope) if not self._project.is_test(one)}
+        functions = ((one, self._calls.function(*one)) for one in sorted(callers))
+        return [one for one, function in functions if function is not None and function.backward_lines]
 
     def _importers(self, path: str) -> set[str]:
         return {one for one in self._project.trainers_of(path) if path in self._project.reach(one)} | {path}

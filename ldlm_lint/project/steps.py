@@ -134,7 +134,7 @@ class Steps:
         function = self._calls.function(path, scope) if self._is_named_step(path, scope) else None
         if self._waits_for_actors(path, scope):
             return None
-        if function is not None:
+        if function is not None and not self._is_whole_training(path, function):
             return path, function.line
         # Without a way to a backward pass none of the loops around is one of steps.
         for line in loops if any(loops) and self._calls.sketch.may_come_to((path, scope), BACKWARD) else ():
@@ -155,6 +155,11 @@ class Steps:
         """Whether a function is a step by its name; a robot or a simulation may ``run_step``, too, and computes no gradients."""
         runs = scope.rpartition(".")[2].strip("_") == "run_step"
         return _is_step_function(scope) and (not runs or self._calls.sketch.may_come_to((path, scope), BACKWARD))
+
+    def _is_whole_training(self, path: str, function: Function) -> bool:
+        """Whether a ``forward`` repeats its backward passes itself: a trainer that is a module, called once."""
+        passes = _backward_passes(function) if function.scope.endswith(".forward") else []
+        return bool(passes) and not any(self._repeats_nothing(path, loops) for loops in passes)
 
     def _waits_for_actors(self, path: str, scope: str) -> bool:
         """Whether a function is that of a driver of Ray: other processes train, and it holds what they send, on the host."""

@@ -23,13 +23,23 @@ def run_side_by_side(model: nodes.ClassDef, container: nodes.Call) -> bool:
 
 
 def _held_as(container: nodes.Call) -> str:
-    """The attribute of ``self`` that a container is, or that a block is appended to."""
+    """The attribute of ``self`` that a container is, or that a block is appended to, by way of a list."""
     if last_name(container.func) == "append":
         target = container.func.expr
+        if isinstance(target, nodes.Name):
+            return _made_of(target)
     else:
         statement = container.parent
         target = statement.targets[0] if isinstance(statement, nodes.Assign) else None
     return target.attrname if isinstance(target, (nodes.Attribute, nodes.AssignAttr)) and _is_self(target.expr) else ""
+
+
+def _made_of(blocks: nodes.Name) -> str:
+    """The attribute in ``self.branches = nn.ModuleList(blocks)``, where that is all that becomes of a list."""
+    parents = [one.parent for one in nodes_of(blocks.scope(), nodes.Name) if one.name == blocks.name]
+    held = {_held_as(one) for one in parents if isinstance(one, nodes.Call) and last_name(one.func) == "ModuleList"}
+    known = all(isinstance(one, nodes.Attribute) or last_name(getattr(one, "func", one)) in ("ModuleList", "len") for one in parents)
+    return held.pop() if known and len(held) == 1 else ""
 
 
 def _is_self(node: nodes.NodeNG) -> bool:

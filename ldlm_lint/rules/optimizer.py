@@ -17,7 +17,8 @@ OPTIMIZER_NOT_FUSED = Rule(
     "(deepmd-kit#4463); torchtitan gained 1.5 to 2 % MFU (torchtitan#355). It can also lose: 85 to 68 TFLOPS on an A40 with "
     "512 M bf16 parameters on torch 2.2 (pytorch#121857). Measure.",
     exceptions="Training on CPU; complex or sparse parameters; Lightning with mixed precision and gradient clipping, which raises for an "
-    "optimizer that unscales by itself; code that clips scaled gradients under a GradScaler; an optimizer over a handful of "
+    "optimizer that unscales by itself (modules of Lightning are reported where their Trainers are written out and nothing in the project "
+    "clips); code that clips scaled gradients under a GradScaler; an optimizer over a handful of "
     "tensors; a wrapper (DeepSpeed, bitsandbytes, apex) that brings its own kernels.",
     versions="`fused` exists for Adam since torch 1.13, AdamW since 2.0, SGD since 2.3 (SGD is not reported where target-torch is older). "
     "Where nothing is set, transformers 4.54 and later take `adamw_torch_fused` with torch >= 2.8; only an explicit `adamw_torch` is reported.",

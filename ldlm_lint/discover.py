@@ -1,5 +1,7 @@
 """Which files of the given paths are linted: ``.gitignore`` and ``exclude`` honoured, no link followed out of the root.
 
+As with git, ignore files do not apply to what is tracked.
+
 A path that the user names is taken at its word: ignore files do not apply to it, and of its own components none is
 matched against anything (a checkout below ``build/`` is a checkout like any other). Only ``exclude`` holds for it.
 """
@@ -22,6 +24,7 @@ from ldlm_lint.model import Problem
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
+from ldlm_lint.tracked import Tracked
 
 TOOL_DIRECTORIES = frozenset(
     (
@@ -68,6 +71,10 @@ class _Walk:
     links: list[tuple[Path, tuple[Level, ...], Path]] = field(default_factory=list)
     directories: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
+    tracked: Tracked = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tracked = Tracked(self.note)
 
     def add(self, path: Path, kind: Kind, real: str = "") -> None:
         """Take a file, unless the same file is known under another path; ``real`` is where it lies, if that is known."""
@@ -258,6 +265,8 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
             name = f"{directory.rstrip('/')}/{entry.name}"
             is_directory = entry.is_dir(follow_symlinks=False)
             if _skipped(walk, name, is_directory, here):
+                if not entry.is_symlink():
+                    _take_tracked(walk, name, is_directory, os.path.join(real, entry.name))
                 continue
             if entry.is_symlink():
                 walk.links.append((Path(name), here, boundary))
@@ -265,6 +274,22 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
                 stack.append((name, os.path.join(real, entry.name), here))
             elif entry.is_file(follow_symlinks=False):
                 _take_found_file(walk, Path(name), os.path.join(real, entry.name))
+
+
+def _take_tracked(walk: _Walk, name: str, is_directory: bool, real: str) -> None:
+    """Take what git tracks at or below an ignored path; what else lies there, be it millions of files, is not looked at."""
+    if walk.spread is _Spread.FLAT or _is_of_no_project(walk, name, is_directory):
+        return
+    for path in walk.tracked.at(name):
+        inner = path[len(name) :]
+        above = [name + inner[:at] for at in range(len(inner)) if inner[at] == "/"]
+        if any(_is_of_no_project(walk, one, True) for one in above) or walk.exclude(path, False):
+            continue
+        walk.note("exists", path)
+        walk.note("target", path)
+        # Where one of the directories was replaced by a link, that is followed as little as any other.
+        if os.path.isfile(path) and os.path.realpath(path) == os.path.join(real, *inner.split("/")).rstrip("/"):
+            _take_found_file(walk, Path(path), os.path.realpath(path))
 
 
 def _is_cache(walk: _Walk, directory: str) -> bool:
@@ -308,9 +333,12 @@ def _inside(path: Path, boundary: Path) -> bool:
 
 
 def _skipped(walk: _Walk, path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
-    if is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES:
-        return True
-    return ignored(path, is_directory, levels) or walk.exclude(path, is_directory)
+    return _is_of_no_project(walk, path, is_directory) or ignored(path, is_directory, levels)
+
+
+def _is_of_no_project(walk: _Walk, path: str, is_directory: bool) -> bool:
+    """Whether a path is a tool's, or one that the configuration takes out."""
+    return (is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES) or walk.exclude(path, is_directory)
 
 
 def _holds_any(walk: _Walk, path: Path) -> bool:

@@ -124,6 +124,15 @@ def _listing(path: str, status: os.stat_result) -> str:
     return digest_of("\0".join(names).encode("utf-8", "surrogateescape"))
 
 
+def _tracked(path: str, status: os.stat_result) -> str:
+    """The names in an index of git, which writes it anew whenever it has looked at the files."""
+    if not stat.S_ISREG(status.st_mode):
+        return "no file"
+    from ldlm_lint.tracked import tracked_names
+
+    return digest_of("\0".join(tracked_names(path)).encode("utf-8", "surrogateescape"))
+
+
 def _type(entry: os.DirEntry[str]) -> str:
     if entry.is_symlink():
         return "l"
@@ -145,6 +154,6 @@ def _size(path: str) -> str:
         return ""
 
 
-_READ: Mapping[str, Callable[[str, os.stat_result], str]] = {"file": _file, "head": _head, "listing": _listing}
+_READ: Mapping[str, Callable[[str, os.stat_result], str]] = {"file": _file, "head": _head, "listing": _listing, "tracked": _tracked}
 _SEEN: Mapping[str, Callable[[str], str]] = {"exists": _exists, "target": _target, "size": _size}
 LOOKS = (*_READ, *_SEEN)

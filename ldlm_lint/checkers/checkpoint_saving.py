@@ -37,6 +37,7 @@ _UNIQUE = lazily(
     r"(_|\d|$)",
     re.I,
 )
+_EXPORTS = lazily(r"^_*(?:freeze|export|convert)(?:_(?:model|checkpoint|ckpt|weights|graph|onnx|jit))?$")
 _TORCH = lazily(rb"^[ \t]*(?:import|from)[ \t]+torch\b", re.M)
 _SHARDS = (b"FullyShardedDataParallelPlugin(", b"fully_shard(", b"parallelize_module(", b"tp_plan")
 _MOVES = {"replace", "rename", "renames", "move", "link", "symlink"}
@@ -71,7 +72,7 @@ class CheckpointSavingChecker(LdlmChecker):
         save = save_of(node) or self._save_pretrained(node)
         if save is None:
             return
-        if RANK not in guards_of(node) and saves_state(save) and not words_of(save.path).belongs_to_a_process:
+        if RANK not in guards_of(node) and saves_state(save) and not words_of(save.path).belongs_to_a_process and not _exports(node):
             self._blocks.setdefault(_block_of(node), []).append(save)
         removal = removed_before(save)
         if removal is not None:
@@ -121,6 +122,11 @@ class CheckpointSavingChecker(LdlmChecker):
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: copy_fix(source, found.states),
         )
+
+
+def _exports(node: nodes.Call) -> bool:
+    """Whether a function is called after another program than the training: ``freeze``, ``export_model``, ``convert_checkpoint``."""
+    return _EXPORTS.search(getattr(function_of(node), "name", "")) is not None
 
 
 def _save_pretrained(node: nodes.Call) -> Save | None:

@@ -37,6 +37,8 @@ _TENSOR = lazily(
     r"^['\"]?((typing\.)?Optional\[)?(torch\.)?\w*Tensor\]?( \| None)?['\"]?$|^(\w+\.)?(Float|Int|Bool|Shaped)\["
 )
 _NUMBER = lazily(r"^(typing\.)?(Optional\[)?(int|float|str|bool)\b")
+# What draws batches for a loader, and what it draws them from, work on the host.
+_OF_LOADER = lazily(r"(?:^|\.)(?:\w*_)?batch_sampler$|(?:loader|dl)\.(?:sampler|dataset)$")
 # What gives back a module, whose methods need not return tensors.
 _MODULES = frozenset({"torch.compile", "torch.jit.script", "torch.jit.trace"})
 # Of a variable that may hold more values than this where it is used nothing is said: each is looked at for each use.
@@ -250,8 +252,10 @@ class Homes:
             return DEVICE if all(one.startswith("torch.nn.") for one in qualified(node.func.func)) else UNKNOWN
         if "clip_grad_norm" in name:
             return DEVICE
-        if isinstance(node.func, nodes.Attribute) and (home := self._of_method(node, name, depth)) is not UNKNOWN:
-            return home
+        if isinstance(node.func, nodes.Attribute):
+            home = HOST if _OF_LOADER.search(node.func.expr.as_string()) else self._of_method(node, name, depth)
+            if home is not UNKNOWN:
+                return home
         if GATHERS.search(name) and node.args:
             return self.of(node.args[0], depth)
         return DEVICE if is_loss_call(node) else UNKNOWN

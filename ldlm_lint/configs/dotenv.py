@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from ldlm_lint.configs.removal import ConfigEditor, Holder, Place, whole_lines
 from ldlm_lint.configs.variables import Written, is_diagnostic_name, settings_of, without_comments
-from ldlm_lint.model import Finding, Span
+from ldlm_lint.model import Edit, Finding, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_decisions import decide, is_relevant
 from ldlm_lint.rules.environment_view import Scene
 from ldlm_lint.rules.roles import remark_at
-from ldlm_lint.rules.settings import Surroundings, Twin
+from ldlm_lint.rules.settings import Removal, Setting, Surroundings, Twin
 from ldlm_lint.source import Source
 
 # A quoted value may go over several lines; behind it only a comment may stand.
@@ -38,14 +39,44 @@ def findings(source: Source, options: Mapping[str, object]) -> Iterator[Finding]
         if lines is not None and one.text is not None:
             places[settings[one.span]] = Place(Holder((one.span,), (lines,), free=True), 0)
     scene = Scene(is_diagnostic_name(source.path), text=without_comments(source).decode(errors="replace"))
-    yield from decide(tuple(settings.values()), options, ConfigEditor(places), scene)
+    yield from decide(tuple(settings.values()), options, _LineEditor(source, ConfigEditor(places)), scene)
 
 
 def variables(source: Source) -> Iterator[Written]:
     """The relevant variables of the file; of several lines with one name the last one counts."""
-    found = {match["name"]: match for match in _VARIABLE.finditer(source.text) if is_relevant(match["name"])}
-    for match in sorted(found.values(), key=lambda one: one.start()):
+    for match in sorted((some[-1] for some in _lines(source).values()), key=lambda one: one.start()):
         yield _written(source, match)
+
+
+class _LineEditor(NamedTuple):
+    """Takes a variable out with all lines above that set it, too: of those the last one would count then."""
+
+    source: Source
+    inner: ConfigEditor
+
+    def removals(self, groups: Mapping[Setting, str]) -> dict[Setting, Removal]:
+        """See `ldlm_lint.rules.settings.Editor`."""
+        lines = _lines(self.source)
+        plans = {}
+        for one, plan in self.inner.removals(groups).items():
+            above = [_whole(self.source, match) for match in lines[one.name][:-1]]
+            if None not in above:
+                plans[one] = plan._replace(edits=(*(Edit(span, "") for span in above if span is not None), *plan.edits))
+        return plans
+
+
+def _lines(source: Source) -> dict[str, list[re.Match[str]]]:
+    """The lines of each relevant variable: of several the last one counts."""
+    found: dict[str, list[re.Match[str]]] = {}
+    for match in _VARIABLE.finditer(source.text):
+        if is_relevant(match["name"]):
+            found.setdefault(match["name"], []).append(match)
+    return found
+
+
+def _whole(source: Source, match: re.Match[str]) -> Span | None:
+    start, end = (source.offset_of_character(match.start("name")), source.offset_of_character(match.end("raw")))
+    return whole_lines(source, source.data.rfind(b"\n", 0, start) + 1 or source.bom, end)
 
 
 def _written(source: Source, match: re.Match[str]) -> Written:

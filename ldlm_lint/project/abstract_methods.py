@@ -1,7 +1,12 @@
-"""Which methods take the place of an abstract one: what ``self.train_epoch()`` of a base class goes to, told by the texts."""
+"""Which methods take the place of an abstract one: what ``self.train_epoch()`` of a base class goes to, told by the texts.
+
+A method that a class calls on itself and leaves to those derived from it is as good as an abstract one.
+"""
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterable, Iterator
 
 from ldlm_lint.patterns import lazily
@@ -15,9 +20,17 @@ _REMARK = lazily(
     rb"|\"(?!\"\")[^\"\n]*\"|'(?!'')[^'\n]*'"
 )
 _NOTHING = lazily(rb"raise\s+NotImplementedError\b[^\n]*|pass\b|\.\.\.")
+_CLASS = rb"(?m)^class[ \t]+%s\b"
+_EVALUATES = lazily(r"(?:Inferenc\w*|Evaluat\w*|Tester|Validator|Predictor|Generator|Sampler)$")
+_SET = rb"(?m)^[ \t]*(?:self\.)?%s[ \t]*(?::|=(?!=))"
 _LONGEST = 10_000
 """How many bytes of a body are looked at: what is longer is no declaration."""
 _MOST = 3
+
+
+@functools.lru_cache(maxsize=1024)
+def _pattern(form: bytes, name: str) -> re.Pattern[bytes]:
+    return re.compile(form % re.escape(name.encode()))
 
 
 class AbstractMethods:
@@ -28,15 +41,21 @@ class AbstractMethods:
         self._sketch = sketch
         self._implementing: dict[Place, tuple[Place, ...]] = {}
         self._abstract: dict[Place, bool] = {}
+        self._left_out: dict[Place, bool] = {}
         self._methods: dict[str, dict[str, list[str]]] = {}
 
     def implementing(self, path: str, scope: str) -> tuple[Place, ...]:
         """The methods that implement an abstract one; none for another function, or where there are too many to tell."""
         place = (path, scope)
         if place not in self._implementing:
-            found = tuple(self._find(path, scope)) if self._is_abstract(place) else ()
+            found = tuple(self._find(path, scope)) if self._is_abstract(place) else tuple(self._heirs(path, scope))
             self._implementing[place] = found if len(found) <= _MOST else ()
         return self._implementing[place]
+
+    def _heirs(self, path: str, scope: str) -> Iterator[Place]:
+        """The methods for what a class only calls; which of those derived from it a training uses their names have to tell."""
+        if self._is_left_out((path, scope)):
+            yield from ((where, name) for where, name in self._find(path, scope) if not _EVALUATES.search(name.rpartition(".")[0]))
 
     def _find(self, path: str, scope: str) -> Iterator[Place]:
         owner, _, name = scope.rpartition(".")
@@ -66,8 +85,10 @@ class AbstractMethods:
         """Those files, of some that call a method by its name, with a base class where it is abstract."""
         owner, _, name = scope.rpartition(".")
         bases = self._bases(path, owner) if owner and not name.startswith("__") else frozenset()
-        near = calling & self._project.holding(name) & self._project.reach(path) & self._defining(bases) if bases else ()
-        return self._project.universe.of([one for one in near if one != path and self._is_declared(one, bases, name)])
+        near = calling & self._project.reach(path) & self._defining(bases) if bases else ()
+        return self._project.universe.of(
+            [one for one in near if one != path and (self._is_declared(one, bases, name) or self._leaves_out(one, bases, name))]
+        )
 
     def _defining(self, names: Iterable[str]) -> FileSet:
         """The files that define one of some names."""
@@ -77,6 +98,25 @@ class AbstractMethods:
         """Whether one of some bases is a class of a file with an abstract method of that name."""
         owners = (one for one in self._owners(path, name) if one.rpartition(".")[2] in bases)
         return any(self._is_abstract((path, f"{one}.{name}")) for one in owners)
+
+    def _leaves_out(self, path: str, bases: frozenset[str], name: str) -> bool:
+        return any(self._is_left_out((path, f"{one}.{name}")) for one in bases)
+
+    def _is_left_out(self, place: Place) -> bool:
+        """Whether a class calls on itself what it has neither as a method nor as an attribute, and no base in the project may have."""
+        path, scope = place
+        owner, _, name = scope.rpartition(".")
+        if place not in self._left_out:
+            data = self._project.data(path)
+            self._left_out[place] = (
+                f"self.{name}(".encode() in data
+                and f"class {owner}".encode() in data
+                and owner not in self._owners(path, name)
+                and _pattern(_SET, name).search(data) is None
+                and _pattern(_CLASS, owner).search(data) is not None
+                and not self._defining(self._bases(path, owner))
+            )
+        return self._left_out[place]
 
     def _is_abstract(self, place: Place) -> bool:
         if place not in self._abstract:

@@ -92,7 +92,8 @@ class Calls:
                 if callee.kind == "self":
                     yield from self._implementing(path, function.scope)
             elif callee.kind == "self":
-                yield from self._methods(path, callee.name.rpartition(".")[2])
+                left = list(self._implementing(path, callee.name))
+                yield from left or self._methods(path, callee.name.rpartition(".")[2])
         elif callee.kind == "import":
             resolved = self.project.resolve(path, callee.name)
             function = self.function(*resolved) if resolved and resolved[1] else None

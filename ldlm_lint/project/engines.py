@@ -100,6 +100,22 @@ def shards_optimizer(project: Project, program: Program) -> bool:
     return False
 
 
+def hands_to_deepspeed(project: Project, program: Program) -> bool:
+    """Whether Accelerate's launcher runs its program under DeepSpeed, which then steps the optimizer over flat partitions."""
+    if program.launcher != "accelerate":
+        return False
+    if any(one.keys[-1:] == ("use_deepspeed",) for one in program.options):
+        return True
+    documents = (project.document(use.path) for use in program.configs if project.others.get(use.path) in (Kind.YAML, Kind.JSON))
+    return any(document is not None and names_deepspeed(document) for document in documents)
+
+
+def names_deepspeed(document: Document) -> bool:
+    """Whether an Accelerate file chooses DeepSpeed."""
+    kind = document.get("distributed_type")
+    return kind is not None and kind.text == "DEEPSPEED"
+
+
 def told_to_accumulate(project: Project, launches: Launches, path: str, engine: str) -> tuple[Span, str] | None:
     """Where a launch of a Python file, or a file that it reads, tells Accelerate or Lightning to accumulate, and how much."""
     name = _ACCUMULATION.get(engine, "")

@@ -135,12 +135,19 @@ class Recording:
             return False
         # A caller that evaluates in a loop of its own is reported itself.
         evaluates = any(line < int(call.position.partition(":")[0]) for line in facts.evaluates)
+        if "mode" in needs and _keeps_parts_still(call.scope):
+            return False
         if evaluates != ("mode" in needs) or facts.differentiates:
             return False
         return self._calls.in_training_loop(caller, call.scope, call.loops) is None
 
     def _facts(self, path: str, scope: str) -> FunctionGradients | None:
         return self._project.gradients(path).of(scope)
+
+
+def _keeps_parts_still(scope: str) -> bool:
+    """A module's ``forward``, or a step: what it puts into evaluation mode is a frozen part of what learns."""
+    return scope.rpartition(".")[2] in ("forward", "training_step", "compute_loss")
 
 
 def _names(slot: Slot, root: str) -> bool:

@@ -115,7 +115,7 @@ def stacks_of(model: nodes.ClassDef) -> Iterator[Stack]:
         block = repeated_block(call)
         if block is not None:
             yield from () if run_side_by_side(model, call) else _as_stack(call, block, model)
-        elif CLONES.search(last_name(call.func)) and attends(call.root()):
+        elif CLONES.search(last_name(call.func)) and not _clones_parts(call) and attends(call.root()):
             yield Stack(call, f"the cloned layers of {model.name}")
         elif (what := foreign_stack(call)) and not (last_name(call.func) == "from_pretrained" and (loads_for_evaluation(call) or _freezes(model))):
             yield Stack(call, what, foreign=foreign_name(call))
@@ -170,6 +170,16 @@ def _few(iterable: nodes.NodeNG) -> bool:
         count = iterable.args[-1]
         return isinstance(count, nodes.Const) and isinstance(count.value, int) and count.value <= _SHALLOW
     return isinstance(iterable, (nodes.Tuple, nodes.List)) and len(iterable.elts) <= _SHALLOW
+
+
+def _clones_parts(call: nodes.Call) -> bool:
+    """Whether what is cloned is a part of a block: a layer of torch's that holds no attention, or a handful of something."""
+    if not call.args:
+        return False
+    block = _built(call.args[0])
+    names = qualified(block.func) if block is not None else ()
+    part = bool(names) and all(one.startswith("torch.nn.") and not one.startswith("torch.nn.Transformer") for one in names)
+    return part or (len(call.args) > 1 and _is_shallow((constant(call.args[1]),)))
 
 
 def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -> Iterator[Stack]:

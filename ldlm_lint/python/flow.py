@@ -18,7 +18,8 @@ from ldlm_lint.python.guards import guards_of
 from ldlm_lint.python.handed_lists import handed_list, moved_into_list
 from ldlm_lint.python.iterations import Iteration, iterations_of, repeating
 from ldlm_lint.python.mode_calls import sets_mode
-from ldlm_lint.python.names import UNKNOWN, bindings, qualified
+from ldlm_lint.python.model_names import STOPPERS
+from ldlm_lint.python.names import UNKNOWN, bindings, last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around, loops_around_definition, position_of, scope_name
 from ldlm_lint.python.sites import site_of
 from ldlm_lint.python.slots import (
@@ -39,6 +40,7 @@ _TRAINING_STEPS = {"backward", "manual_backward", "zero_grad", "train_batch"}
 _TRAINING_CALL = lazily(
     r"train(ing)?_(step|batch|iter|iteration|epoch|one_epoch|one_step)(_fn)?$|optimize_parameters$"
 )
+_LEARNS = frozenset({"backward", "manual_backward", "train_batch", "step"})
 MAPPING = "**"
 _PROPERTIES = {"property", "cached_property"}
 _OF_MADE_OBJECTS = frozenset({"update"})
@@ -325,10 +327,24 @@ def is_backward(call: nodes.Call) -> bool:
     last = call.func.attrname if isinstance(call.func, nodes.Attribute) else getattr(call.func, "name", "")
     if _names_step(last):
         return True
-    if not isinstance(call.func, nodes.Attribute) or last not in _TRAINING_STEPS:
+    if not isinstance(call.func, nodes.Attribute) or last not in _TRAINING_STEPS or (last == "zero_grad" and _clears_nothing(call)):
         return False
     function = function_of(call)
     return not (isinstance(function, nodes.FunctionDef) and function.name == "backward")
+
+
+def _clears_nothing(call: nodes.Call) -> bool:
+    """Whether each pass of the loop around turns gradients off and takes no step, beside a loop that computes some: a validation.
+
+    Where no backward pass is seen in the function, a scaler or a helper hides it, in this loop as well as in any other.
+    """
+    loop = next(iter(loops_around(call)), None)
+    if loop is None:
+        return False
+    called = {last_name(one.func) for one in nodes_of(loop, nodes.Call)}
+    if called.isdisjoint(STOPPERS) or not called.isdisjoint(_LEARNS) or any(map(_names_step, called)):
+        return False
+    return any(last_name(one.func) == "backward" for one in nodes_of(function_of(call), nodes.Call))
 
 
 def _in_lightning_class(node: nodes.NodeNG) -> bool:

@@ -6,7 +6,13 @@ import re
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
-from ldlm_lint.project.lightning_trainers import call_text, clips_mixed_precision, is_written_out, lightning_trainers, trainers_in
+from ldlm_lint.project.lightning_trainers import (
+    call_text,
+    clips_mixed_precision,
+    is_written_out,
+    lightning_trainers,
+    trainers_in,
+)
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of

@@ -35,6 +35,8 @@ _PREDICTS = lazily(
     r"|_(eval|inference|evaluation|generation|demo)\.py$",
     re.I,
 )
+# A function that loads a model for a training, or lets it generate there, measures nothing.
+_MEASURES = lazily(r"(?:^|\.)_*(?:eval\w*|val(?:id\w*|_\w+)?|test(?:_\w+)?)$")
 _LOSS_CLASS = lazily(r"Loss|Criterion|Objective")
 _EMPTIES = lazily(r"torch\.\w+\.empty_cache$")
 
@@ -58,8 +60,20 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         return Verdict(False)
     if found[0] != path and _only_predicts(context.project, *found):
         return Verdict(False)
+    if found[0] == path and _is_made_to_measure(context.project, scope):
+        return Verdict(False)
     where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+
+
+def _is_made_to_measure(project: Project, scope: str) -> bool:
+    """Whether a ``forward`` is of a class that evaluations make for themselves, and nobody else: a metric written as a module."""
+    owner, _, name = scope.rpartition(".")
+    if name != "forward" or "." in owner:
+        return False
+    calls = (call for one in project.calling_by_name(owner) if not project.is_test(one) for call in project.flow(one).calls)
+    made = [call.scope for call in calls if call.callee.name.rpartition(".")[2] == owner]
+    return bool(made) and all(map(_MEASURES.search, made))
 
 
 def _only_predicts(project: Project, path: str, line: int) -> bool:

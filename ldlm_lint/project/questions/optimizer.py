@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.model import Finding
-from ldlm_lint.project.engines import makes_optimizer
+from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed
 from ldlm_lint.project.lightning_trainers import lightning_trainers, may_clip_mixed_precision
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
@@ -20,9 +20,20 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) 
         if engine or not project.any_skim(project.reach(trainer), "cuda"):
             continue
         # Which programs run under which file is asked only where it matters: that reads all launches.
-        if not any(map(makes_optimizer, context.engines.configs.values())) or not any(map(makes_optimizer, context.engines.of(trainer))):
+        described = any(map(makes_optimizer, context.engines.configs.values()))
+        if not (described and any(map(makes_optimizer, context.engines.of(trainer)))) and not _runs_under_deepspeed(context, trainer):
             return Verdict(not _is_clipped_by_lightning(context, path, subject.rpartition(" ")[2]))
     return Verdict(False)
+
+
+def _runs_under_deepspeed(context: Context, trainer: str) -> bool:
+    """Whether Accelerate hands a training to DeepSpeed, by all launches that are known of it; where none is, by all files of Accelerate's."""
+    if b"Accelerator" not in context.project.data(trainer):
+        return False
+    if programs := list(context.launches.running(trainer)):
+        return all(hands_to_deepspeed(context.project, one) for one in programs)
+    files = [one for one in context.engines.configs.values() if one.get("distributed_type") is not None]
+    return bool(files) and all(map(names_deepspeed, files))
 
 
 def _is_clipped_by_lightning(context: Context, path: str, position: str) -> bool:

@@ -1,0 +1,118 @@
+"""What git tracks, whatever its ignore files say: the names in the index of a repository.
+
+A pattern of an ignore file has no say about a file that was added all the same, or before it
+(https://git-scm.com/docs/gitignore, "files already tracked by Git are not affected"). Programs of a training are often such:
+``configs/`` and ``scripts/`` are ignored for their copies, and their first ones tracked.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ldlm_lint.autofix import disk
+
+_REPOSITORY = ".git"
+_LARGEST = 64_000_000
+_MOST = 500_000
+# https://git-scm.com/docs/index-format: what stands before the flags of an entry, and how many bytes an object name has.
+_BEFORE_FLAGS = 40
+_NAME_OF_OBJECT = 20
+_EXTENDED = 0x4000
+
+
+class Tracked:
+    """Answers which tracked files lie at or below paths (absolute, forward slashes); each index is read when it is needed."""
+
+    def __init__(self, note: Callable[[str, str], object]) -> None:
+        """``note`` is told of each look at the file system."""
+        self._note = note
+        self._roots: dict[str, str] = {}
+        self._names: dict[str, list[str]] = {}
+
+    def at(self, path: str) -> Iterator[str]:
+        """The tracked files at a path or below it, sorted."""
+        root = self._root_of(path.rpartition("/")[0])
+        if not root or not path.startswith(f"{root}/"):
+            return
+        names, inner = self._names_in(root), path[len(root) + 1 :]
+        for number in range(bisect_left(names, inner), len(names)):
+            name = names[number]
+            if name == inner or name.startswith(f"{inner}/"):
+                yield f"{root}/{name}"
+            elif not name.startswith(inner):
+                return
+
+    def _root_of(self, directory: str) -> str:
+        """The repository that a directory belongs to; empty where it belongs to none."""
+        if directory not in self._roots:
+            found = os.path.exists(f"{directory}/{_REPOSITORY}")
+            self._note("exists", f"{directory}/{_REPOSITORY}")
+            above = directory.rpartition("/")[0]
+            self._roots[directory] = directory if found else self._root_of(above) if above else ""
+        return self._roots[directory]
+
+    def _names_in(self, root: str) -> list[str]:
+        if root not in self._names:
+            index = index_of(root)
+            self._note("tracked", index)
+            self._names[root] = sorted(tracked_names(index))
+        return self._names[root]
+
+
+def index_of(root: str) -> str:
+    """Where the index of a repository is; of a worktree it lies in the repository that this one is of."""
+    own = f"{root}/{_REPOSITORY}"
+    if os.path.isfile(own):
+        try:
+            word, _, place = disk.read(Path(own), 10_000).decode(errors="replace").strip().partition(": ")
+        except OSError:
+            return f"{own}/index"
+        if word == "gitdir":
+            return f"{os.path.normpath(os.path.join(root, place))}/index"
+    return f"{own}/index"
+
+
+def tracked_names(index: str) -> list[str]:
+    """The names in an index, none where it cannot be read or is of a form that is not known."""
+    try:
+        data = disk.read(Path(index), _LARGEST)
+        return [name.decode("utf-8", "surrogateescape") for name in _names_of(data)]
+    except (OSError, ValueError, IndexError):
+        return []
+
+
+def _names_of(data: bytes) -> Iterator[bytes]:
+    version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
+    if data[:4] != b"DIRC" or version not in (2, 3, 4) or count > _MOST:
+        raise ValueError("no index")
+    at, before = 12, b""
+    for _ in range(count):
+        start = at
+        at += _BEFORE_FLAGS + _NAME_OF_OBJECT
+        flags = int.from_bytes(data[at : at + 2], "big")
+        at += 4 if flags & _EXTENDED else 2
+        if version == 4:
+            dropped, at = _number(data, at)
+            before = before[: len(before) - dropped]
+        end = data.index(b"\0", at)
+        name = before + data[at:end]
+        if version == 4:
+            before, at = name, end + 1
+        else:
+            # One to eight zeros, so that each entry is a multiple of eight bytes long.
+            at = start + (end - start + 8) // 8 * 8
+        yield name
+
+
+def _number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of varying length, and where it ends: git's encoding of offsets in packs."""
+    byte = data[at]
+    value = byte & 0x7F
+    while byte & 0x80:
+        at += 1
+        byte = data[at]
+        value = (value + 1) << 7 | byte & 0x7F
+    return value, at + 1

@@ -56,7 +56,7 @@ class Entries:
         return {text: pair for text, pair in self._inherited(node).items() if text not in own}
 
     def _inherited(self, node: Node) -> dict[str, tuple[Node, Node]]:
-        """The pairs behind the merge keys of a mapping; of the bases in a list the first one wins, as PyYAML has it."""
+        """The pairs behind the merge keys of a mapping; of the bases in a list the first one wins (https://yaml.org/type/merge.html)."""
         if id(node) in self._bases:
             return self._bases[id(node)]
         # A mapping that merges itself finds nothing here.

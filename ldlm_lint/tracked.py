@@ -57,22 +57,22 @@ class Tracked:
     def _names_in(self, root: str) -> list[str]:
         if root not in self._names:
             index = index_of(root)
-            self._note("tracked", index)
-            self._names[root] = sorted(tracked_names(index))
+            for kind in ("exists", "target"):
+                self._note(kind, f"{root}/{_REPOSITORY}/index")
+            if index:
+                self._note("tracked", index)
+            self._names[root] = sorted(tracked_names(index)) if index else []
         return self._names[root]
 
 
 def index_of(root: str) -> str:
-    """Where the index of a repository is; of a worktree it lies in the repository that this one is of."""
-    own = f"{root}/{_REPOSITORY}"
-    if os.path.isfile(own):
-        try:
-            word, _, place = disk.read(Path(own), 10_000).decode(errors="replace").strip().partition(": ")
-        except OSError:
-            return f"{own}/index"
-        if word == "gitdir":
-            return f"{os.path.normpath(os.path.join(root, place))}/index"
-    return f"{own}/index"
+    """Where the index of a repository is, which must lie in it; empty where a link or a ``.git`` file leads elsewhere.
+
+    So does a worktree's or a submodule's; which file is read is not for what is scanned to say.
+    """
+    index = f"{root}/{_REPOSITORY}/index"
+    inside = os.path.realpath(index) == os.path.join(os.path.realpath(root), _REPOSITORY, "index")
+    return index if inside and os.path.isfile(index) else ""
 
 
 def tracked_names(index: str) -> list[str]:

@@ -81,14 +81,23 @@ def test_what_lies_at_or_below_a_path(tmp_path: Path) -> None:
     assert list(tracked.at(f"{root}/conf")) == list(tracked.at(f"{root}/scripts/train")) == []
 
 
-def test_a_worktree_names_where_its_index_is(tmp_path: Path) -> None:
-    place = tmp_path / "main" / ".git" / "worktrees" / "one"
-    place.mkdir(parents=True)
-    (place / "index").write_bytes(index(NAMES))
-    for text in (f"gitdir: {place.as_posix()}\n", "gitdir: ../main/.git/worktrees/one\n"):
-        (tmp_path / "one").mkdir(exist_ok=True)
-        (tmp_path / "one" / ".git").write_text(text)
-        assert tracked_names(index_of((tmp_path / "one").as_posix())) == sorted(NAMES)
+def test_no_index_is_read_outside_of_the_repository(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "main" / ".git"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "index").write_bytes(index(NAMES))
+    assert index_of((tmp_path / "main").as_posix()) == (elsewhere / "index").as_posix()
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / ".git").write_text(f"gitdir: {elsewhere.as_posix()}\n")
+    assert index_of((tmp_path / "one").as_posix()) == ""
+    assert list(Tracked(lambda kind, path: None).at(f"{tmp_path.as_posix()}/one/configs")) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege on Windows")
+def test_no_link_is_followed_to_an_index(tmp_path: Path) -> None:
+    repository(tmp_path / "main", NAMES)
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / ".git").symlink_to(tmp_path / "main" / ".git")
+    assert index_of((tmp_path / "one").as_posix()) == ""
 
 
 def test_ignore_files_do_not_apply_to_what_is_tracked(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ from ldlm_lint.checkers.data_workers import (
 from ldlm_lint.model import Claim, Confidence, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Argument, Arguments, State
-from ldlm_lint.python.names import is_named, qualified
+from ldlm_lint.python.names import is_named, last_name, qualified
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.slots import LOADERS
@@ -188,7 +188,7 @@ class DataChecker(LdlmChecker):
             node,
             args={"why": why},
             confidence=confidence,
-            claims=(*claims, Claim("dataset-works-per-item", position_of(node))),
+            claims=(*claims, Claim("dataset-works-per-item", position_of(node)), *_collation(Arguments(node, _POSITIONAL))),
             fix=lambda source: workers_fix(source, node, workers, count, name),
         )
 
@@ -244,7 +244,7 @@ class DataChecker(LdlmChecker):
                 node,
                 args={"how": "not set"},
                 confidence=confidence,
-                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda")),
+                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("trains-on-cuda"), *_collation(arguments)),
                 fix=lambda source: pin_fix(source, node, group),
             )
         if not _never_ends(arguments):
@@ -273,6 +273,12 @@ class DataChecker(LdlmChecker):
                 claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
                 fix=lambda source: prefetch_fix(source, node, workers, group, factor),
             )
+
+
+def _collation(arguments: Arguments) -> tuple[Claim, ...]:
+    """What is asked of the function that puts batches together, where it has a name."""
+    name = last_name(arguments["collate_fn"].node)
+    return (Claim("collates-on-host", name),) if name.isidentifier() else ()
 
 
 def _has_none(workers: Argument) -> bool:

@@ -70,6 +70,15 @@ class Datasets:
             waiting.extend(self._sources(where, slot))
         return Load.WORK if Load.WORK in found else Load.NONE if Load.NONE in found else Load.UNKNOWN
 
+    def collates_on_device(self, path: str, name: str) -> bool:
+        """Whether a function of this name, in a file that a file is tied to, moves what it puts together to a GPU.
+
+        No forked worker can do so, and what lies there cannot be pinned.
+        """
+        header = f"def {name}(".encode()
+        near = (one for one in self.project.around(path) if header in self.project.data(one))
+        return any(call.scope.rpartition(".")[2] == name and _is_on_gpu(call) for one in near for call in self.project.flow(one).calls)
+
     def _made(self, path: str, slot: Slot) -> Iterator[Load]:
         """What the call behind a slot makes, where it makes a dataset by itself."""
         for call in self._calls_at(path, slot):

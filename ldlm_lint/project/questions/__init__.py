@@ -18,7 +18,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("runs-many-ranks", "stands-in-training-loop", "stands-outside-tests", "trains-on-cuda"),
     ),
     "data": (
-        *("dataset-works-per-item", "loader-feeds-training", "loader-is-reiterated", "loader-may-feed-training"),
+        *("collates-on-host", "dataset-works-per-item", "loader-feeds-training", "loader-is-reiterated", "loader-may-feed-training"),
         *("setting-feeds-loader-workers",),
     ),
     "distributed": (

@@ -42,6 +42,10 @@ def _dataset_works_per_item(context: Context, finding: Finding, position: str) -
     return Verdict(context.datasets.load(finding.span.path, position) is not Load.NONE)
 
 
+def _collates_on_host(context: Context, finding: Finding, name: str) -> Verdict:
+    return Verdict(not context.datasets.collates_on_device(finding.span.path, name))
+
+
 def _setting_feeds_loader_workers(context: Context, finding: Finding, name: str) -> Verdict:
     return Verdict(setting_feeds_workers(context.project, finding.span.path, name))
 
@@ -62,5 +66,6 @@ QUESTIONS: dict[str, Question] = {
     "loader-feeds-training": _loader_feeds_training,
     "loader-may-feed-training": _loader_may_feed_training,
     "dataset-works-per-item": _dataset_works_per_item,
+    "collates-on-host": _collates_on_host,
     "setting-feeds-loader-workers": _setting_feeds_loader_workers,
 }

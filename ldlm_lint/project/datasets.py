@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.index import Project
-from ldlm_lint.project.text import class_text
+from ldlm_lint.project.text import call_text, class_text
 from ldlm_lint.project.training import is_tutorial
 from ldlm_lint.python.flow import Callee, CallSite, Function
 from ldlm_lint.python.slots import ANY_ELEMENT, Slot
@@ -32,6 +32,7 @@ _CHEAP = {
 }
 _NAMES_DATASET = lazily(r"data_?sets?($|_)|^ds$|_ds$", re.I)
 _DEVICE = lazily(r"device$|^dev$|^gpu", re.I)
+_LITERAL = lazily(rb"\.to\([ \t]*[\"']cuda")
 _OWNER = lazily(rb"(\w+)\.device\b")
 _NO_TENSOR = lazily(r"model|net($|_)|module|encoder|decoder|vae|policy|arg|cfg|conf|opt|param|setting|self|trainer|accelerator", re.I)
 
@@ -75,9 +76,11 @@ class Datasets:
 
         No forked worker can do so, and what lies there cannot be pinned.
         """
-        header = f"def {name}(".encode()
-        near = (one for one in self.project.around(path) if header in self.project.data(one))
-        return any(call.scope.rpartition(".")[2] == name and _is_on_gpu(call) for one in near for call in self.project.flow(one).calls)
+        near = self.project.defining(name) & self.project.around(path)
+        return any(self._is_put_on_gpu(one, call) for one in near for call in self.project.flow(one).calls if call.scope.rpartition(".")[2] == name)
+
+    def _is_put_on_gpu(self, path: str, call: CallSite) -> bool:
+        return _is_on_gpu(call) or (call.callee.name.rpartition(".")[2] == "to" and _LITERAL.search(call_text(self.project.data(path), call.position)) is not None)
 
     def _made(self, path: str, slot: Slot) -> Iterator[Load]:
         """What the call behind a slot makes, where it makes a dataset by itself."""

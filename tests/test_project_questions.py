@@ -244,6 +244,7 @@ def test_every_question_says_no_of_a_file_that_is_not_there() -> None:
         "callee-takes-arguments",
         "calls-give-numbers",
         "class-is-built-once",
+        "collates-on-host",
         "dataset-works-per-item",
         "default-is-in-force",
         "environment-variable-unread",

@@ -77,10 +77,15 @@ class Datasets:
         No forked worker can do so, and what lies there cannot be pinned.
         """
         near = self.project.defining(name) & self.project.around(path)
-        return any(self._is_put_on_gpu(one, call) for one in near for call in self.project.flow(one).calls if call.scope.rpartition(".")[2] == name)
+        calls = ((one, call) for one in near for call in self.project.flow(one).calls if call.scope.rpartition(".")[2] == name)
+        return any(self._moves_to_gpu(one, call) for one, call in calls)
 
-    def _is_put_on_gpu(self, path: str, call: CallSite) -> bool:
-        return _is_on_gpu(call) or (call.callee.name.rpartition(".")[2] == "to" and _LITERAL.search(call_text(self.project.data(path), call.position)) is not None)
+    def _moves_to_gpu(self, path: str, call: CallSite) -> bool:
+        """``batch.cuda()``, ``batch.to(device)``, ``batch.to("cuda")``."""
+        last = call.callee.name.rpartition(".")[2]
+        if last != "to" or any(_DEVICE.search(passed.slot.name) for passed in call.passed):
+            return last in ("cuda", "to")
+        return _LITERAL.search(call_text(self.project.data(path), call.position)) is not None
 
     def _made(self, path: str, slot: Slot) -> Iterator[Load]:
         """What the call behind a slot makes, where it makes a dataset by itself."""
@@ -137,7 +142,7 @@ class Datasets:
             # An iterable dataset repeats its items in each worker unless it shares them out.
             return Load.NONE if f"{name}.__iter__" in functions else Load.UNKNOWN
         calls = list(self._calls_within(path, getter, 0))
-        if any(_is_on_gpu(call) and not self._follows_tensor(where, call) for where, call in calls):
+        if any(self._moves_to_gpu(where, call) and not self._follows_tensor(where, call) for where, call in calls):
             return Load.NONE
         return Load.WORK if any(call.callee.name.rpartition(".")[2] not in _CHEAP for _, call in calls) else Load.NONE
 
@@ -205,8 +210,3 @@ class Datasets:
 
 def _meets(target: str, wanted: str) -> bool:
     return target in ("", wanted) or wanted == "" or ANY_ELEMENT in (target, wanted)
-
-
-def _is_on_gpu(call: CallSite) -> bool:
-    last = call.callee.name.rpartition(".")[2]
-    return last == "cuda" or (last == "to" and any(_DEVICE.search(passed.slot.name) for passed in call.passed))

@@ -3,6 +3,8 @@
 A pattern of an ignore file has no say about a file that was added all the same, or before it
 (https://git-scm.com/docs/gitignore, "files already tracked by Git are not affected"). Programs of a training are often such:
 ``configs/`` and ``scripts/`` are ignored for their copies, and their first ones tracked.
+
+git itself is not asked, for the settings of a repository may name programs that it runs (``core.fsmonitor``).
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
+from ldlm_lint.project.text import call_alone
 from ldlm_lint.project.traits import Trait
 
 _TRAINER = lazily(rb"(?:^|[^\w])(Trainer\()", re.M)
@@ -26,21 +27,7 @@ def lightning_trainers(project: Project, path: str) -> Iterator[tuple[str, int, 
 def trainers_in(data: bytes) -> Iterator[tuple[int, str]]:
     """The Trainers that a file with Lightning makes: the line and the text of each call."""
     for match in _TRAINER.finditer(data) if _LIGHTNING.search(data) else ():
-        line = data.count(b"\n", 0, match.start(1)) + 1
-        column = match.start(1) - (data.rfind(b"\n", 0, match.start(1)) + 1)
-        yield line, call_text(data, line, column)
-
-
-def call_text(data: bytes, line: int, column: int) -> str:
-    """The source of a call from its first byte to its closing parenthesis."""
-    lines = data.splitlines()[line - 1 :]
-    text = b"\n".join([lines[0][column:], *lines[1:]]) if lines else b""
-    depth = 0
-    for at, byte in enumerate(text):
-        depth += (byte in b"([{") - (byte in b")]}")
-        if depth == 0 and byte in b")":
-            return text[: at + 1].decode(errors="replace")
-    return ""
+        yield data.count(b"\n", 0, match.start(1)) + 1, call_alone(data, match.start(1)).decode(errors="replace")
 
 
 def clips_mixed_precision(call: str) -> bool:

@@ -11,8 +11,18 @@ _IMPORTS = lazily(rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import[ \t]+(?:\([^)]*\)|[^\n]
 
 
 def call_text(data: bytes, position: str) -> bytes:
-    """The bytes of the call that starts at ``line:column``, up to its closing parenthesis."""
-    start, depth = offset_of(data, position), 0
+    """The bytes of the call that starts at ``line:column``, up to its closing parenthesis, with what is called on its result."""
+    return _balanced(data, offset_of(data, position), (b"(", b"[", b"."))
+
+
+def call_alone(data: bytes, start: int) -> bytes:
+    """The bytes of the call that starts at an offset, up to its own closing parenthesis."""
+    return _balanced(data, start, ())
+
+
+def _balanced(data: bytes, start: int, onward: tuple[bytes, ...]) -> bytes:
+    """The bytes from an offset up to the parenthesis that closes the first one, unless it goes on behind that."""
+    depth = 0
     for at in range(start, min(len(data), start + _LONGEST)):
         one = data[at : at + 1]
         if one in (b"(", b"[", b"{"):
@@ -20,7 +30,7 @@ def call_text(data: bytes, position: str) -> bytes:
         elif one in (b")", b"]", b"}"):
             depth -= 1
             after = data[at + 1 : at + 2]
-            if depth <= 0 and after not in (b"(", b"[", b"."):
+            if depth <= 0 and after not in onward:
                 return data[start : at + 1]
     return data[start : start + _LONGEST]
 

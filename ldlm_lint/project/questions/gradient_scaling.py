@@ -7,7 +7,6 @@ import re
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.lightning_trainers import (
-    call_text,
     clips_mixed_precision,
     is_written_out,
     lightning_trainers,
@@ -15,13 +14,14 @@ from ldlm_lint.project.lightning_trainers import (
 )
 from ldlm_lint.project.makers import Makers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.text import call_text
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 
 _SCALER = lazily(r"(^|\.)(Sharded)?GradScaler$")
-_OFF = lazily(r"enabled\s*=\s*False")
+_OFF = lazily(rb"enabled\s*=\s*False")
 # What clips, and what may be told to by a command or a configuration of any name.
 _MAY_CLIP = Trait(
     lazily(rb"gradient_clip|clip_grad|LightningCLI|from_argparse_args"),
@@ -41,7 +41,7 @@ def _scales_gradients(context: Context, finding: Finding, slots: str) -> Verdict
                 known = True
             elif call.callee.kind == "import" and _SCALER.search(call.callee.name):
                 known = True
-                on = on or _OFF.search(call_text(project.data(path), *map(int, call.position.split(":")))) is None
+                on = on or _OFF.search(call_text(project.data(path), call.position)) is None
     return Verdict(on or not known)
 
 

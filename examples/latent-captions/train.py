@@ -39,6 +39,8 @@ def main() -> None:
     if arguments.resume:
         trainer.resume()
     trainer.train()
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del trainer
     distributed.teardown()
 
 

@@ -42,6 +42,8 @@ def main(rank, store, opened, read):
             print("cannot read the checkpoint:", repr(error))
         read.set()
     dist.barrier()
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del model
     dist.destroy_process_group()
 
 

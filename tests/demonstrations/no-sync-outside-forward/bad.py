@@ -20,6 +20,8 @@ def work(rank: int) -> None:
         loss.backward()
     if rank == 0:
         print("gradient of rank 0:", model.module.weight.grad.item())
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del model
     dist.destroy_process_group()
 
 

@@ -28,6 +28,8 @@ def main() -> None:
     for _ in range(2):
         model(torch.ones(1, 4)).mean().backward()
     print("steps: 2")
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del model
     dist.destroy_process_group()
 
 

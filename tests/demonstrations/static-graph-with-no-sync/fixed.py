@@ -21,6 +21,8 @@ def main() -> None:
         optimizer.step()
         optimizer.zero_grad()
     print("steps: 2")
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del model
     dist.destroy_process_group()
 
 

@@ -25,6 +25,8 @@ def main(rank, store):
     dist.all_reduce(count)
     if rank == 0:
         print("samples in one epoch of 2 ranks:", int(count), "of", len(dataset))
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del model
     dist.destroy_process_group()
 
 

@@ -187,6 +187,8 @@ def main() -> None:
                 break
         epoch += 1
     dist.barrier(group)
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del model
     dist.destroy_process_group()
 
 

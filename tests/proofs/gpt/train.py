@@ -72,6 +72,8 @@ def main() -> None:
     if rank == 0:
         print(f"evaluation {loss.item().hex()} saved {saved.peak}")
     if dist.is_initialized():
+        # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+        del trained
         dist.destroy_process_group()
 
 

@@ -66,6 +66,8 @@ def main():
         time.sleep(args.pause)
 
     if dist.is_initialized():
+        # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+        del network
         dist.destroy_process_group()
 
 

@@ -89,6 +89,8 @@ def main():
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, args.output / "last.pt")
     if dist.is_initialized():
         dist.barrier()
+        # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+        del model
         dist.destroy_process_group()
 
 

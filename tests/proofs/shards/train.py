@@ -1,7 +1,6 @@
 """Train on the shards of two ranks: ``torchrun --nproc-per-node=2 train.py --epochs 3``."""
 
 import argparse
-import os
 from pathlib import Path
 
 import torch
@@ -43,9 +42,9 @@ def main():
         args.output.mkdir(exist_ok=True)
         (args.output / f"taken-{epoch}-{rank}").write_text(" ".join(map(str, taken)))
     dist.barrier()
+    # DDP first: freed after its group, gloo may wait for a thread that waits for the interpreter's lock (pytorch#56297).
+    del model
     dist.destroy_process_group()
-    # gloo's process group waits for its threads when it is freed, with the lock of the interpreter that they may wait for.
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@ from ldlm_lint.python.values import constant, evaluate, only_binding, seconds, t
         pytest.param("n, m = 1, 2\ntarget(n)", id="unpacked"),
         pytest.param("with f() as n: target(n)", id="with"),
         pytest.param("if (n := 3): target(n)", id="walrus"),
-        pytest.param("n = 3\ndel n\ntarget(n)", id="deleted"),
         pytest.param("import n\ntarget(n)", id="import"),
         pytest.param("n = 1\nmatch x:\n    case n: ...\ntarget(n)", id="captured"),
         pytest.param("n = 1\ntry: ...\nexcept E as n: ...\ntarget(n)", id="exception"),
@@ -172,3 +171,10 @@ def test_only_binding() -> None:
     assert bound.as_string() == "f()"
     assert only_binding(argument("n = f()\nn = g()\ntarget(n)")) is None
     assert only_binding(argument("target(n)")) is None
+
+
+@pytest.mark.parametrize("indent", ["", "    "])
+def test_a_variable_that_is_deleted_for_its_memory_is_still_what_it_was(indent: str) -> None:
+    head = "def run():\n" if indent else ""
+    bound = only_binding(argument(f"{head}{indent}n = f()\n{indent}target(n)\n{indent}del n"))
+    assert bound is not None and bound.as_string() == "f()"

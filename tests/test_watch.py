@@ -146,3 +146,28 @@ def test_the_program_ends_with_0_on_ctrl_c(root: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
         guard.cancel()
+
+
+SWALLOWED = """
+import signal, sys
+from ldlm_lint.cli import main
+from ldlm_lint.commands import watching
+
+class Late:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+once = watching._once
+
+def late(*arguments):
+    once(*arguments)
+    Late()
+
+watching._once = late
+sys.exit(main(["--watch", "--format", "concise"]))
+"""
+
+
+def test_ctrl_c_that_a_finalizer_swallows_ends_it_too(root: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", SWALLOWED], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0 and "KeyboardInterrupt" in done.stderr

@@ -7,10 +7,14 @@ and on the network file systems that training repositories live on nobody tells.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import FrameType
 
 from ldlm_lint import arguments as arguments_of
 from ldlm_lint.arguments import UsageError
@@ -35,18 +39,36 @@ def run(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], int
     arguments.watch = False
     paths = list(arguments.paths)
     index = Index()
-    try:
-        while True:
+    with contextlib.suppress(KeyboardInterrupt), _interrupts() as interrupted:
+        while not interrupted.is_set():
             arguments.paths = list(paths)
             before = _inputs(arguments, index)
             _once(arguments, check)
             # What --fix has written is no news.
             seen = _inputs(arguments, index) if arguments.fix else before
             print(f"[{time.strftime('%H:%M:%S')}] watching {_counted(seen)}, Ctrl-C ends", file=sys.stderr, flush=True)
-            _wait(arguments, index, seen)
-    except KeyboardInterrupt:
-        print(file=sys.stderr)
-        return OK
+            _wait(arguments, index, seen, interrupted)
+    print(file=sys.stderr)
+    return OK
+
+
+@contextlib.contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """What is set once Ctrl-C came: a finalizer that runs at that moment would swallow the exception alone."""
+    interrupted = threading.Event()
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _reject_conflicts(arguments: argparse.Namespace) -> None:
@@ -108,14 +130,14 @@ def _counted(inputs: Inputs) -> str:
     return f"{count} file{'s' if count != 1 else ''}"
 
 
-def _wait(arguments: argparse.Namespace, index: Index, inputs: Inputs) -> None:
-    """Return once a file or setting has changed and nothing does any more.
+def _wait(arguments: argparse.Namespace, index: Index, inputs: Inputs, interrupted: threading.Event) -> None:
+    """Return once a file or setting has changed and nothing does any more, or Ctrl-C came.
 
     A directory gets new files all the time, logs and checkpoints of a training among them: that is no news by itself.
     """
     news = _news(inputs)
     took = 0.0
-    while True:
+    while not interrupted.is_set():
         time.sleep(max(INTERVAL, took / _SHARE))
         started = time.monotonic()
         if not index.holds(inputs):

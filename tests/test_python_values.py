@@ -23,6 +23,7 @@ from ldlm_lint.python.values import constant, evaluate, only_binding, seconds, t
         pytest.param("n, m = 1, 2\ntarget(n)", id="unpacked"),
         pytest.param("with f() as n: target(n)", id="with"),
         pytest.param("if (n := 3): target(n)", id="walrus"),
+        pytest.param("n = 3\ndel n\ntarget(n)", id="deleted"),
         pytest.param("import n\ntarget(n)", id="import"),
         pytest.param("n = 1\nmatch x:\n    case n: ...\ntarget(n)", id="captured"),
         pytest.param("n = 1\ntry: ...\nexcept E as n: ...\ntarget(n)", id="exception"),

@@ -188,11 +188,11 @@ def _watch_groups() -> None:
 
     destroy = dist.destroy_process_group
 
-    def checked(*arguments: object) -> None:
+    def checked(*arguments: object, **keywords: object) -> None:
         left = [one for one in gc.get_objects() if issubclass(type(one), DistributedDataParallel)]
         if left:
             raise RuntimeError(f"{len(left)} DDP models outlive their process group, which may hang: del them first")
-        destroy(*arguments)
+        destroy(*arguments, **keywords)
 
     dist.destroy_process_group = checked
 

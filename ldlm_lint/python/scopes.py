@@ -15,7 +15,6 @@ _BOUND = "_ldlm_bindings"
 # Classes of nodes whose scope is that of their parent, as far as has been asked.
 _PLAIN: set[Any] = set()
 _NAMES = {nodes.Name, nodes.AssignName}
-_DEFINED = (nodes.Import, nodes.ImportFrom, nodes.FunctionDef, nodes.ClassDef)
 
 _Bound = tuple[nodes.NodeNG | None, tuple[nodes.NodeNG, ...]]
 
@@ -101,14 +100,15 @@ def _scope(first: nodes.NodeNG, name: str) -> nodes.NodeNG | None:
 def _own(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:
     """What binds a name in a scope, stars left out: a full build binds what they bring if it can import the module.
 
-    A variable is deleted for its memory and holds nothing else by it; a function or an import makes room for another.
+    A ``del`` binds nothing unless the name is read below it.
     """
     found = [
         one for one in scope.locals.get(name, ()) if not (isinstance(one, nodes.ImportFrom) and one.names[0][0] == "*")
     ]
-    if len(found) < 2 or any(isinstance(one, _DEFINED) for one in found):
+    if not any(isinstance(one, nodes.DelName) for one in found):
         return found
-    return [one for one in found if not isinstance(one, nodes.DelName)]
+    last = max((one.lineno for one in nodes_of(scope, nodes.Name) if one.name == name), default=0)
+    return [one for one in found if not isinstance(one, nodes.DelName) or one.lineno < last]
 
 
 def _nonlocals(scope: nodes.NodeNG, name: str) -> list[nodes.NodeNG]:

@@ -47,6 +47,32 @@ class Severity(enum.IntEnum):
         return self.name.lower()
 
 
+class Consequence(enum.Enum):
+    """What a defect leads to, as the word that is shown first; members stand in the order of reports, the worst first.
+
+    A ``deprecated`` interface still works, ``config`` is a setting without effect or a text that cannot be checked.
+    """
+
+    HANG = "hang"
+    CRASH = "crash"
+    WRONG_RESULT = "wrong-result"
+    DATA_LOSS = "data-loss"
+    SECURITY = "security"
+    SLOW = "slow"
+    MEMORY = "memory"
+    DISK = "disk"
+    DEPRECATED = "deprecated"
+    CONFIG = "config"
+
+    @property
+    def rank(self) -> int:
+        """The place in the order of reports, 0 for the worst."""
+        return _RANKS[self]
+
+
+_RANKS = {consequence: rank for rank, consequence in enumerate(Consequence)}
+
+
 class Confidence(enum.IntEnum):
     """How sure the analysis is: HIGH where names and literals decide, MEDIUM where a value was inferred."""
 
@@ -210,6 +236,7 @@ class Rule(NamedTuple):
     """A defect, declared once: the only place where its texts, thresholds and levels are written.
 
     ``code`` is a pylint message id whose letter is the severity and whose first two digits are the family;
+    ``consequence`` is the worst thing that the defect usually leads to;
     ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best
     level its fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least
     one to hold the defect, one of each group in
@@ -220,6 +247,7 @@ class Rule(NamedTuple):
 
     code: str
     symbol: str
+    consequence: Consequence
     message: str
     summary: str
     rationale: str

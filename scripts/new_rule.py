@@ -53,7 +53,7 @@ STEPS = """\
 
 1. {fixtures}/good.{suffix}: what must stay silent, with the words that tempt the rule.
 2. {fixtures}/bad.{suffix}: the defect; `# expect: {name}` at the end of each line where a finding starts{fixed}.
-3. {module}: every text that begins with "write:", the references (https, primary sources), the triggers.
+3. {module}: the consequence, every text that begins with "write:", the references (https, primary sources), the triggers.
 4. The detection: ldlm_lint/{home}. Bind, return early, report; unknown is silent.
 5. python -m pytest tests/test_rule_texts.py tests/test_rules.py -k {name}
 6. python scripts/gen_docs.py, and read CHANGELOG.md.
@@ -88,7 +88,7 @@ class Skeleton:
 
     def declaration(self) -> str:
         """The source of the Rule object."""
-        fields = [f'code="{self.code}"', f'symbol="{self.name}"', 'message="write: what is wrong at this place."']
+        fields = [f'code="{self.code}"', f'symbol="{self.name}"', "consequence=Consequence.CONFIG", 'message="write: what is wrong at this place."']
         fields += [f'{field}="write: {text}"' for field, text in SENTENCES.items()]
         fields += ['references=(Reference("write: a primary source", "http://"),)', f'reads=("{self.reads}",)']
         fields += ["triggers=()"]
@@ -145,7 +145,7 @@ def families() -> dict[str, set[str]]:
 
 def with_rule(source: str, skeleton: Skeleton) -> str:
     """The source of a file of rules with one more of them, before its RULES and in it."""
-    needed = {"Reference", "Rule"} | ({"Applicability"} if skeleton.fix else set())
+    needed = {"Consequence", "Reference", "Rule"} | ({"Applicability"} if skeleton.fix else set())
     lines = source.splitlines(keepends=True)
     replaced: list[tuple[ast.stmt, str]] = []
     for node in ast.parse(source).body:

@@ -16,7 +16,7 @@ from ldlm_lint.cli import main
 from ldlm_lint.config import Config
 from ldlm_lint.configs.read import read
 from ldlm_lint.fixing import ignore_all
-from ldlm_lint.model import Finding, Rule, Span
+from ldlm_lint.model import Consequence, Finding, Rule, Span
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNREADABLE_FILE, UNUSED_SUPPRESSION
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.suppress import suppressions
@@ -27,7 +27,7 @@ BEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\n"
 
 def rule(symbol: str = "eval-used", code: str = "W0123") -> Rule:
     texts = dict.fromkeys(("message", "summary", "rationale", "cost", "exceptions", "versions", "verification"), "x")
-    return Rule(code=code, symbol=symbol, references=(), reads=("py",), triggers=(b"",), **texts)
+    return Rule(code=code, symbol=symbol, consequence=Consequence.SLOW, references=(), reads=("py",), triggers=(b"",), **texts)
 
 
 RULES = {one.symbol: one for one in (rule(), rule("exec-used", "W0122"))}

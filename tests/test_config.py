@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint.config import Config, Overrides, common_directory, project_root
-from ldlm_lint.model import Option, Rule, Severity
+from ldlm_lint.model import Consequence, Option, Rule, Severity
 from ldlm_lint.requirements import TorchRange
 from ldlm_lint.select import Layer, SelectorError
 from ldlm_lint.tomlfile import ConfigError, line_of
@@ -21,7 +21,7 @@ WORDS = Option("launchers", ["torchrun"], "commands", list)
 
 def _rule(code: str, symbol: str, *options: Option) -> Rule:
     texts = dict.fromkeys(("message", "summary", "rationale", "cost", "exceptions", "versions", "verification"), "x")
-    return Rule(code=code, symbol=symbol, references=(), reads=("sh",), triggers=(), options=options, **texts)
+    return Rule(code=code, symbol=symbol, consequence=Consequence.SLOW, references=(), reads=("sh",), triggers=(), options=options, **texts)
 
 
 RULES = (

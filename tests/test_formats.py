@@ -14,7 +14,7 @@ import pytest
 from calling import Run, entered
 from jsonschema import Draft4Validator, Draft202012Validator
 
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Problem, Reference, Report, Rule, Span
+from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Problem, Reference, Report, Rule, Span
 from ldlm_lint.report.formats import FORMATS
 from ldlm_lint.report.markdown import MOST_BYTES
 from ldlm_lint.report.view import View
@@ -190,6 +190,7 @@ def hostile_view(path: str = "/p/a\n::error::x%,:|<b>\x1b[31m\udcff.sh") -> View
     rule = Rule(
         code="W7201",
         symbol="heart-beat",
+        consequence=Consequence.HANG,
         message="%(what)s",
         references=(Reference("NCCL", "https://example.org"),),
         reads=("sh",),

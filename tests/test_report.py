@@ -13,6 +13,7 @@ from rich.cells import cell_len
 from ldlm_lint.model import (
     Applicability,
     Confidence,
+    Consequence,
     Edit,
     Finding,
     Fix,
@@ -44,6 +45,7 @@ def make_rule(code: str, symbol: str, message: str) -> Rule:
     return Rule(
         code=code,
         symbol=symbol,
+        consequence=Consequence.SLOW,
         message=message,
         references=(Reference("NCCL", "https://example.org/nccl"),),
         reads=("sh",),

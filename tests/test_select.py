@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ldlm_lint.model import Rule, Severity
+from ldlm_lint.model import Consequence, Rule, Severity
 from ldlm_lint.select import Layer, SelectorError, at_level, deprecated, find, named, selected, selected_by_layers
 
 
@@ -13,6 +13,7 @@ def rule(code: str, symbol: str, *, default: bool = True, old_names: tuple[str, 
     return Rule(
         code=code,
         symbol=symbol,
+        consequence=Consequence.SLOW,
         references=(),
         reads=("py",),
         triggers=(),

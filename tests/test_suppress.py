@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ldlm_lint.model import Finding, Rule, Span
+from ldlm_lint.model import Consequence, Finding, Rule, Span
 from ldlm_lint.pragmas import comments
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.suppress import suppressions
@@ -20,7 +20,7 @@ PATH = "/p/file"
 
 def rule(symbol: str = "eval-used", code: str = "W0123", old_names: tuple[str, ...] = ("eval-old",)) -> Rule:
     texts = dict.fromkeys(("message", "summary", "rationale", "cost", "exceptions", "versions", "verification"), "x")
-    return Rule(code=code, symbol=symbol, references=(), reads=("py",), triggers=(b"",), old_names=old_names, **texts)
+    return Rule(code=code, symbol=symbol, consequence=Consequence.SLOW, references=(), reads=("py",), triggers=(b"",), old_names=old_names, **texts)
 
 
 def source_of(text: str, kind: Kind = Kind.PYTHON) -> Source:

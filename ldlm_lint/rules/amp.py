@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
 
 DEPRECATED_AMP_API = Rule(
     code="W7801",
     symbol="deprecated-amp-api",
+    consequence=Consequence.DEPRECATED,
     message="%(old)s is deprecated since torch 2.4, which warns when it is used: %(new)s",
     summary="`autocast`, `GradScaler`, `custom_fwd` or `custom_bwd` from `torch.cuda.amp` or `torch.cpu.amp`.",
     rationale="`torch.amp` holds the same classes for every kind of device, which is now an argument. The old names are "
@@ -42,6 +43,7 @@ DEPRECATED_AMP_API = Rule(
 GRAD_SCALER_WITH_BFLOAT16 = Rule(
     code="R7802",
     symbol="grad-scaler-with-bfloat16",
+    consequence=Consequence.SLOW,
     message="the GradScaler scales gradients of a bfloat16 autocast (%(where)s), which has the range of float32: it only "
     "adds a check for infinities and a wait for the device to every step",
     summary="An enabled `GradScaler` beside an autocast whose dtype is bfloat16.",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 UNFUSED_ATTENTION = Rule(
     code="I7807",
     symbol="unfused-attention",
+    consequence=Consequence.SLOW,
     message="%(what)s computes attention without a fused kernel: every head's matrix of scores is written to memory and "
     "kept for the backward pass",
     summary="Hand-written softmax attention in a model that trains, or a constructor told not to use fused attention.",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
 
 _MECHANICS = Reference("Autograd mechanics", "https://docs.pytorch.org/docs/stable/notes/autograd.html")
 
 LOSS_GRAPH_ACCUMULATION = Rule(
     code="W7510",
     symbol="loss-graph-accumulation",
+    consequence=Consequence.MEMORY,
     message="%(into)s collects %(loss)s with its graph: the autograd nodes of every step stay alive",
     summary="A running sum or a list of losses that keeps the graph of each one.",
     rationale="A loss holds on to the graph that computed it, and so does a sum that it is added to or a list that "
@@ -42,6 +43,7 @@ LOSS_GRAPH_ACCUMULATION = Rule(
 GRAPH_RETAINED_ON_BACKWARD = Rule(
     code="W7511",
     symbol="graph-retained-on-backward",
+    consequence=Consequence.MEMORY,
     message="retain_graph=True keeps the tensors saved for this backward pass, and the step has no second one",
     summary="A step with a single backward pass that retains the graph.",
     rationale="A backward pass frees the tensors that the forward pass saved for it as it goes; with "
@@ -70,6 +72,7 @@ GRAPH_RETAINED_ON_BACKWARD = Rule(
 ANOMALY_DETECTION_LEFT_ON = Rule(
     code="W7513",
     symbol="anomaly-detection-left-on",
+    consequence=Consequence.SLOW,
     message="%(switch)s records a stack trace for each operation and checks each gradient for NaN: it is for debugging",
     summary="The detection of anomalies of autograd is on for a whole training.",
     rationale="With the detection on, each operation of the forward pass records the Python stack that called it, "

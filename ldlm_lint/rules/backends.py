@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 _CUDA_NOTES = Reference("CUDA semantics: TensorFloat-32", "https://docs.pytorch.org/docs/stable/notes/cuda.html")
 _BACKENDS = Reference("torch.backends", "https://docs.pytorch.org/docs/stable/backends.html")
@@ -10,6 +10,7 @@ _BACKENDS = Reference("torch.backends", "https://docs.pytorch.org/docs/stable/ba
 TF32_DISABLED = Rule(
     code="R7803",
     symbol="tf32-disabled",
+    consequence=Consequence.SLOW,
     message="this training multiplies float32 matrices on CUDA without TF32: torch leaves it off unless "
     "`torch.set_float32_matmul_precision` or `allow_tf32` turns it on, which nothing here does",
     summary="A float32 training on CUDA that never chooses the precision of its matrix products.",
@@ -51,6 +52,7 @@ TF32_DISABLED = Rule(
 MIXED_TF32_APIS = Rule(
     code="E7804",
     symbol="mixed-tf32-apis",
+    consequence=Consequence.CRASH,
     message="%(new)s and %(old)s (%(where)s) set TF32 through two interfaces, which torch does not support: reading the "
     "older one raises RuntimeError where they disagree",
     summary="TF32 chosen through `fp32_precision` and through `allow_tf32` or `set_float32_matmul_precision` as well.",
@@ -77,6 +79,7 @@ MIXED_TF32_APIS = Rule(
 NONDETERMINISM_GUARD_LEFT_ON = Rule(
     code="I7805",
     symbol="nondeterminism-guard-left-on",
+    consequence=Consequence.SLOW,
     message="%(setting)s holds for the whole training: operations that have only deterministic slow kernels "
     "use them, and some raise",
     summary="`cudnn.deterministic` or `use_deterministic_algorithms` set to True in code that every training runs.",
@@ -113,6 +116,7 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
 CONVOLUTION_AUTOTUNER_OFF = Rule(
     code="R7806",
     symbol="convolution-autotuner-off",
+    consequence=Consequence.SLOW,
     message="%(problem)s: cuDNN picks the convolution algorithms of this training by a rule of thumb, although its "
     "images have one size",
     summary="A training that convolves images of a fixed size with `torch.backends.cudnn.benchmark` left off.",

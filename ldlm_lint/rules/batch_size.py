@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
 from ldlm_lint.patterns import lazily
 
 GRADIENT_ACCUMULATION_FIXED = Rule(
     code="W7306",
     symbol="gradient-accumulation-fixed",
+    consequence=Consequence.WRONG_RESULT,
     message="%(name)s is fixed at %(value)s while the number of GPUs is not (%(world)s): every other number of GPUs trains "
     "with another effective batch size",
     summary="A launcher that fixes the gradient accumulation steps although it takes the number of GPUs from outside.",
@@ -40,6 +41,7 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
 BATCH_SIZE_DRIFT = Rule(
     code="W7307",
     symbol="batch-size-drift",
+    consequence=Consequence.WRONG_RESULT,
     message="%(name)s is rounded down: where %(divisor)s does not divide %(target)s, the effective batch size is another one "
     "than %(target)s",
     summary="Accumulation steps from a floor division by the number of GPUs, without a check that nothing is left over.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
 
 _LOAD = Reference("torch.load", "https://docs.pytorch.org/docs/stable/generated/torch.load.html")
 _SEMANTICS = Reference(
@@ -16,6 +16,7 @@ STRICT_BY_DEFAULT = (2, 6)
 CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     code="W7604",
     symbol="checkpoint-load-unspecified",
+    consequence=Consequence.SECURITY,
     message="torch.load() without weights_only: before torch 2.6 the file may run any code, since 2.6 it must hold "
     "nothing but tensors and plain containers",
     summary="`torch.load` that does not say whether the file may hold arbitrary objects.",
@@ -47,6 +48,7 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
 CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
     code="W7605",
     symbol="checkpoint-load-without-map-location",
+    consequence=Consequence.MEMORY,
     message="torch.load() without map_location in a training of several ranks: tensors go back to the GPU that saved "
     "them, usually cuda:0 for all ranks",
     summary="A checkpoint that every rank loads onto the device it was saved from.",

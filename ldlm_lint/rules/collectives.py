@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
 
 COLLECTIVE_LIMIT = Option("collective-limit", 7200, "longest collective timeout that is not reported, in seconds")
 COLLECTIVE_TIMEOUT = Option("collective-timeout", 1800, "collective timeout that the fix writes, in seconds (whole minutes)")
@@ -10,6 +10,7 @@ COLLECTIVE_TIMEOUT = Option("collective-timeout", 1800, "collective timeout that
 EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     code="W7202",
     symbol="excessive-collective-timeout",
+    consequence=Consequence.HANG,
     message="a collective may hang for %(length)s before this job is torn down (limit %(limit)s): every GPU of the job waits that long",
     summary="A process-group timeout above `collective-limit` (2 hours).",
     rationale="The timeout of the process group is what ends a job whose ranks have fallen out of step: when a collective is not "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
 
 COMPILE_GUARDED_BY_TRY = Rule(
     code="W7808",
     symbol="compile-guarded-by-try",
+    consequence=Consequence.CRASH,
     message="this try catches no error of the compilation: torch.compile compiles at the first call of %(target)s, "
     "outside of it, so the fallback never happens",
     summary="A `try` around `torch.compile` whose handler goes on without compilation.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Option, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Option, Probe, Reference, Rule
 
 _DATALOADER = Reference("torch.utils.data.DataLoader", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader")
 _MULTIPROCESS = Reference(
@@ -25,6 +25,7 @@ PREFETCH_FACTOR = Option("prefetch-factor", 4, "prefetch_factor that the fix of 
 PERSISTENT_WORKERS = Rule(
     code="R7101",
     symbol="dataloader-without-persistent-workers",
+    consequence=Consequence.SLOW,
     message="this DataLoader is iterated again and again (%(where)s), and each time it starts its workers anew: "
     "persistent_workers is %(how)s",
     summary="A loader with workers that is iterated more than once without `persistent_workers`, or with a configuration that turns it off.",
@@ -63,6 +64,7 @@ PERSISTENT_WORKERS = Rule(
 PREFETCH = Rule(
     code="I7102",
     symbol="dataloader-without-prefetch",
+    consequence=Consequence.SLOW,
     message="this training DataLoader has workers but keeps the default of 2 prefetched batches per worker: "
     "prefetch_factor is not set",
     summary="A training loader with workers that leaves `prefetch_factor` at its default of 2 batches per worker.",
@@ -90,6 +92,7 @@ PREFETCH = Rule(
 IN_MAIN_PROCESS = Rule(
     code="W7103",
     symbol="dataloader-in-main-process",
+    consequence=Consequence.SLOW,
     message="this training DataLoader has no workers%(why)s: the training process reads and prepares each batch itself while the GPU waits",
     summary="A training loader with `num_workers=0` or none given, over a dataset that works for each item.",
     rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenises and collates a batch in the training "
@@ -117,6 +120,7 @@ IN_MAIN_PROCESS = Rule(
 OPTIONS_WITHOUT_WORKERS = Rule(
     code="E7104",
     symbol="dataloader-worker-options-without-workers",
+    consequence=Consequence.CRASH,
     message="this DataLoader has no workers but sets %(options)s: it raises %(error)s",
     summary="`prefetch_factor`, `persistent_workers`, `multiprocessing_context` or `timeout` with `num_workers=0` or none given.",
     rationale="These options speak to worker processes. Without workers `DataLoader(...)` raises ValueError for the first three, and "
@@ -138,6 +142,7 @@ OPTIONS_WITHOUT_WORKERS = Rule(
 WORKERS_MAY_BE_ZERO = Rule(
     code="W7105",
     symbol="dataloader-worker-count-may-be-zero",
+    consequence=Consequence.CRASH,
     message="num_workers can be 0 here (%(why)s), and then %(options)s raises %(error)s",
     summary="A number of workers that can be 0, with options that raise without workers.",
     rationale="A floor division such as `os.cpu_count() // world_size` is 0 as soon as there are more ranks than CPUs, and a "
@@ -163,6 +168,7 @@ WORKERS_MAY_BE_ZERO = Rule(
 DATALOADER_TOO_MANY_WORKERS = Rule(
     code="W7106",
     symbol="dataloader-too-many-workers",
+    consequence=Consequence.SLOW,
     message="%(workers)s DataLoader workers for each rank: every rank of a node starts as many processes on the same CPUs",
     summary="A number of loader workers per rank that is at least `workers-limit`, or the node's CPU count for each of its ranks.",
     rationale="`num_workers` counts for each DataLoader of each rank. 16 workers on a node of 8 ranks are 128 processes for the "
@@ -194,6 +200,7 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
 WITHOUT_PIN_MEMORY = Rule(
     code="R7107",
     symbol="dataloader-without-pin-memory",
+    consequence=Consequence.SLOW,
     message="this training DataLoader hands out pageable memory, from which copies to the GPU cannot overlap with computing: "
     "pin_memory is %(how)s",
     summary="A loader with workers that feeds a training on CUDA without `pin_memory`.",
@@ -230,6 +237,7 @@ WITHOUT_PIN_MEMORY = Rule(
 CONFLICTING_OPTIONS = Rule(
     code="E7108",
     symbol="dataloader-conflicting-options",
+    consequence=Consequence.CRASH,
     message="%(left)s and %(right)s exclude each other: this DataLoader raises ValueError",
     summary="Options of one DataLoader of which torch accepts only one: `shuffle=True` with a sampler, a batch sampler with "
     "`batch_size`, and the like.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -12,6 +12,7 @@ _DDP = Reference(
 FIND_UNUSED_PARAMETERS = Rule(
     code="W7226",
     symbol="ddp-find-unused-parameters",
+    consequence=Consequence.SLOW,
     message="find_unused_parameters=True walks the autograd graph in every step and keeps gradient buckets from being rebuilt; "
     "do not just drop it: find out first whether a parameter is ever unused",
     summary="DDP with a literal `find_unused_parameters=True`, in Python or in the settings of a framework.",
@@ -51,6 +52,7 @@ FIND_UNUSED_PARAMETERS = Rule(
 GRADIENT_COPY = Rule(
     code="R7227",
     symbol="ddp-gradient-copy",
+    consequence=Consequence.MEMORY,
     message="DDP holds every gradient twice, in `.grad` and in its communication buckets: gradient_as_bucket_view=True makes `.grad` "
     "a view of the bucket",
     summary="A DDP wrapper of a model that trains, without `gradient_as_bucket_view`.",
@@ -79,6 +81,7 @@ GRADIENT_COPY = Rule(
 BROADCAST_BUFFERS = Rule(
     code="I7228",
     symbol="ddp-broadcast-buffers",
+    consequence=Consequence.WRONG_RESULT,
     message="broadcast_buffers %(problem)s",
     summary="`broadcast_buffers=False` around a model with random buffers, or any `broadcast_buffers` where torch 2.13 is the oldest.",
     rationale="Since torch 2.1 `broadcast_buffers=False` leaves out not only the broadcast before each forward but the one at construction "

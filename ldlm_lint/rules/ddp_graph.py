@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -13,6 +13,7 @@ _DESIGN = Reference("Distributed Data Parallel: internal design", "https://docs.
 STATIC_GRAPH_WITH_NO_SYNC = Rule(
     code="E7229",
     symbol="static-graph-with-no-sync",
+    consequence=Consequence.CRASH,
     message="static_graph=True and %(accumulation)s in the first iteration end in an internal assertion of DDP: leave static_graph out, or "
     "synchronise the first backward pass",
     summary="DDP with `static_graph=True`, and `no_sync()` from the first backward pass on.",
@@ -40,6 +41,7 @@ STATIC_GRAPH_WITH_NO_SYNC = Rule(
 STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
     code="E7230",
     symbol="static-graph-with-dynamic-model",
+    consequence=Consequence.CRASH,
     message="static_graph=True, but %(model)s takes another path through its layers from step to step: DDP raises as soon as the set of "
     "used parameters changes",
     summary="DDP with `static_graph=True` around a model whose forward pass draws its path at random.",
@@ -61,6 +63,7 @@ STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
 FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     code="E7231",
     symbol="find-unused-with-reentrant-checkpoint",
+    consequence=Consequence.CRASH,
     message="find_unused_parameters=True counts the parameters of the reentrant checkpoint (%(where)s) as unused, and their gradients come "
     "all the same: DDP raises in the backward pass; pass use_reentrant=False there",
     summary="`find_unused_parameters=True` around a model that uses reentrant activation checkpointing.",
@@ -89,6 +92,7 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
 PARAMETERS_FROZEN_AFTER_WRAP = Rule(
     code="E7232",
     symbol="parameters-frozen-after-wrap",
+    consequence=Consequence.CRASH,
     message="%(target)s is %(change)s after DDP wrapped the model: %(effect)s; do it before wrapping, or wrap anew",
     summary="Part of a model is frozen or unfrozen after DDP has wrapped it.",
     rationale="DDP registers the parameters that require gradients when it wraps a model, and never looks again. One that is frozen later "

@@ -6,7 +6,7 @@ own (`environment_*`). `environment_decisions` joins them, the tables of names a
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
 from ldlm_lint.rules import environment_names
 
 _PROCESS_GROUP = Reference(
@@ -30,6 +30,7 @@ _UNIT = (
 EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     code="W7201",
     symbol="excessive-heartbeat-timeout",
+    consequence=Consequence.HANG,
     message="%(name)s=%(value)s lets a stuck NCCL watchdog hold the job for %(duration)s "
     "(limit %(limit)d s)%(overflow)s",
     summary="The heartbeat timeout of the NCCL watchdog is above `heartbeat-limit` (2 hours).",
@@ -66,6 +67,7 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
 INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     code="W7204",
     symbol="ineffective-environment-variable",
+    consequence=Consequence.CONFIG,
     message="%(name)s has no effect: %(why)s",
     summary="A variable is set that neither PyTorch nor NCCL reads: invented, removed or misspelt.",
     rationale="Names such as NCCL_TIMEOUT sound right and are copied from script to script, but no release of NCCL and no "
@@ -91,6 +93,7 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
 INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     code="I7205",
     symbol="ineffective-heartbeat-timeout",
+    consequence=Consequence.CONFIG,
     message="%(name)s=%(value)s never counts: %(cause)s",
     summary="A heartbeat timeout is set beside a setting that keeps it from ever counting.",
     rationale="The heartbeat timeout says when the monitor thread ends a process whose NCCL watchdog is stuck. With "
@@ -114,6 +117,7 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
 NCCL_MONITORING_DISABLED = Rule(
     code="W7206",
     symbol="nccl-monitoring-disabled",
+    consequence=Consequence.HANG,
     message="%(name)s=%(value)s: nothing ends a process whose NCCL watchdog is stuck",
     summary="The thread that watches the NCCL watchdog is switched off.",
     rationale="Monitoring is on by default. With it off, a watchdog that hangs inside a CUDA or NCCL call is never "
@@ -142,6 +146,7 @@ NCCL_MONITORING_DISABLED = Rule(
 NCCL_BLOCKING_WAIT = Rule(
     code="W7207",
     symbol="nccl-blocking-wait",
+    consequence=Consequence.SLOW,
     message="%(name)s=%(value)s makes the host wait for every collective and switches NCCL's asynchronous error handling off",
     summary="Blocking wait is on, under either of its names.",
     rationale="With blocking wait every `work.wait()` holds the host thread until the collective has finished, so the host "

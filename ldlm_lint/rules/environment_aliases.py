@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Confidence, Edit, Reference, Related, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Reference, Related, Rule
 from ldlm_lint.rules.environment_names import RENAMED
 from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, drop, number, rewrite
 from ldlm_lint.rules.environment_watchdog import is_blocking
@@ -36,6 +36,7 @@ _IGNORED = Reference("pytorch#183387: PYTORCH_ALLOC_CONF in torch 2.9", "https:/
 DEPRECATED_NCCL_VARIABLE = Rule(
     code="W7210",
     symbol="deprecated-nccl-variable",
+    consequence=Consequence.DEPRECATED,
     message="%(name)s is deprecated since torch 2.2: the variable is called %(new)s",
     summary="An un-prefixed NCCL_ name of a variable that belongs to PyTorch.",
     rationale="NCCL itself never had these variables; torch 2.2 renamed its own to TORCH_NCCL_ and still reads the old names "
@@ -58,6 +59,7 @@ DEPRECATED_NCCL_VARIABLE = Rule(
 CONFLICTING_ENVIRONMENT_ALIAS = Rule(
     code="W7211",
     symbol="conflicting-environment-alias",
+    consequence=Consequence.CONFIG,
     message="%(name)s=%(value)s loses against %(winner)s=%(kept)s, which is set too",
     summary="Two names of one variable are set to different values.",
     rationale="Of an old NCCL_ name and its TORCH_NCCL_ successor torch reads the successor only; of the two names of the "

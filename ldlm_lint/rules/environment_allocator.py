@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Confidence, Edit, Reference, Related, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Reference, Related, Rule
 from ldlm_lint.rules.environment_view import Draft, Plan, View
 from ldlm_lint.rules.settings import Setting, Twin, Value
 
@@ -26,6 +26,7 @@ _ASSERTS = Reference("pytorch#134338: assert failures", "https://github.com/pyto
 ALLOCATOR_VARIABLE_IGNORED = Rule(
     code="W7219",
     symbol="allocator-variable-ignored",
+    consequence=Consequence.CONFIG,
     message="%(name)s is not read by the CUDA allocator of torch %(target)s, only PYTORCH_CUDA_ALLOC_CONF is",
     summary="`PYTORCH_ALLOC_CONF` alone in a project whose `target-torch` is 2.9 or older.",
     rationale="Today's documentation calls PYTORCH_CUDA_ALLOC_CONF an alias for backward compatibility, so scripts get renamed. But "
@@ -47,6 +48,7 @@ ALLOCATOR_VARIABLE_IGNORED = Rule(
 ALLOCATOR_SPLIT_WITH_EXPANDABLE_SEGMENTS = Rule(
     code="W7220",
     symbol="allocator-split-with-expandable-segments",
+    consequence=Consequence.MEMORY,
     message="%(name)s sets %(option)s together with expandable_segments:True: %(effect)s",
     summary="`max_split_size_mb` together with `expandable_segments:True`.",
     rationale="Both options fight fragmentation, in ways that do not go together: a segment that grows is split differently from "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ldlm_lint.model import Applicability, Edit, Probe, Reference, Rule, Span
+from ldlm_lint.model import Applicability, Consequence, Edit, Probe, Reference, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, Plan, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
@@ -43,6 +43,7 @@ _LEVELS = Reference(
 DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     code="W7215",
     symbol="debug-environment-left-on",
+    consequence=Consequence.SLOW,
     message="%(name)s=%(value)s is for debugging: %(effect)s",
     summary="NCCL_DEBUG at INFO or TRACE, CUDA_LAUNCH_BLOCKING, or TORCH_DISTRIBUTED_DEBUG=DETAIL outside of debugging.",
     rationale="These variables are set to find one defect and stay in the file. CUDA_LAUNCH_BLOCKING makes every kernel launch "
@@ -73,6 +74,7 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
 NCCL_DEBUG_FILE_SHARED = Rule(
     code="W7216",
     symbol="nccl-debug-file-shared",
+    consequence=Consequence.CONFIG,
     message="%(name)s=%(value)s is one file for all processes of a machine: NCCL loses or mixes up their output",
     summary="`NCCL_DEBUG_FILE` without `%%p` where several processes of a machine write it.".replace("%%", "%"),
     rationale="Every process opens the file for itself and truncates it. NCCL's documentation says that output may be lost or "

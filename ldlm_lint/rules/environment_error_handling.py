@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
 from ldlm_lint.rules.environment_view import Draft, Plan, View, drop, members, number, rewrite
 from ldlm_lint.rules.settings import Value
 
@@ -26,6 +26,7 @@ _AGENT = Reference(
 NCCL_ERROR_HANDLING_DISABLED = Rule(
     code="E7208",
     symbol="nccl-error-handling-disabled",
+    consequence=Consequence.HANG,
     message="%(name)s=%(value)s: a collective that fails or times out no longer ends the process",
     summary="NCCL's asynchronous error handling is switched off.",
     rationale="The variable is a number: 0 ignores errors, 1 aborts the communicators and ends the process, 2 only aborts "
@@ -53,6 +54,7 @@ NCCL_ERROR_HANDLING_DISABLED = Rule(
 REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
     code="I7209",
     symbol="redundant-error-handling-variable",
+    consequence=Consequence.CONFIG,
     message="%(name)s=%(value)s is what torchrun sets anyway",
     summary="A file sets for torchrun what torchrun sets by itself.",
     rationale="The launcher torchrun exports TORCH_NCCL_ASYNC_ERROR_HANDLING=1 to its workers where it is not set, so the line changes "

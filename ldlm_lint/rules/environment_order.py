@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Reference, Rule
 
 ENVIRONMENT_SET_TOO_LATE = Rule(
     code="W7223",
     symbol="environment-set-too-late",
+    consequence=Consequence.CONFIG,
     message="%(name)s is set after the process group was made, which has read it already: the value has no effect there",
     summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group` in the same run of statements.",
     rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. What is assigned to `os.environ` afterwards "

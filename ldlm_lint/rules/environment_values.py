@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
 from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_aliases import RENAMED
@@ -73,6 +73,7 @@ _SOCKET_SOURCE = Reference("NCCL's net_socket.cc", "https://github.com/NVIDIA/nc
 MALFORMED_NCCL_VALUE = Rule(
     code="E7212",
     symbol="malformed-nccl-value",
+    consequence=Consequence.CRASH,
     message="%(name)s=%(value)s is not what torch can read: %(effect)s",
     summary="A number with a unit or an exponent, or a switch that is neither on nor off.",
     rationale="torch reads the numbers of these variables with `std::stoi`, which takes the leading digits and drops the rest: "
@@ -94,6 +95,7 @@ MALFORMED_NCCL_VALUE = Rule(
 NCCL_IB_TIMEOUT_OUT_OF_RANGE = Rule(
     code="E7213",
     symbol="nccl-ib-timeout-out-of-range",
+    consequence=Consequence.HANG,
     message="%(name)s=%(value)s is no exponent from 1 to 31: InfiniBand operations never time out",
     summary="`NCCL_IB_TIMEOUT` outside of 1 to 31.",
     rationale="The variable is not a time: one try takes 4.096 microseconds times two to the power of its value, and NCCL "
@@ -113,6 +115,7 @@ NCCL_IB_TIMEOUT_OUT_OF_RANGE = Rule(
 NCCL_SOCKET_THREADS_CLAMPED = Rule(
     code="I7214",
     symbol="nccl-socket-threads-clamped",
+    consequence=Consequence.CONFIG,
     message="%(name)s=%(value)s is above what NCCL allows: it takes %(most)d",
     summary="More socket threads, or sockets in all, than NCCL allows.",
     rationale="NCCL's socket transport uses at most 16 helper threads and at most 64 sockets (threads times sockets of each); it "

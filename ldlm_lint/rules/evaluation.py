@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
 
 EVALUATION_WITH_GRADIENTS = Rule(
     code="W7512",
     symbol="evaluation-with-gradients",
+    consequence=Consequence.MEMORY,
     message="%(model)s is evaluated while autograd records: each forward pass keeps its activations for a backward "
     "pass that never comes",
     summary="An evaluation, prediction or sampling loop that runs a model outside of `torch.no_grad()`.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint import tables
-from ldlm_lint.model import Applicability, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
 
 # Constructors of torch.optim that know no ``fused`` argument, as of torch 2.13; scripts that read the installed wheel find the same.
 WITHOUT_FUSED = frozenset(
@@ -25,6 +25,7 @@ _SOURCE = Reference("torch.optim.Optimizer", "https://github.com/pytorch/pytorch
 FUSED_CONFLICT = Rule(
     code="E7302",
     symbol="fused-conflict",
+    consequence=Consequence.CRASH,
     message="%(optimizer)s(fused=True) raises: %(problem)s",
     summary="A fused optimizer with an argument, a class or a Trainer that does not go with it.",
     rationale="`fused` excludes `foreach` and `differentiable`: the constructor raises a RuntimeError. A class without a fused implementation "
@@ -55,6 +56,7 @@ FUSED_CONFLICT = Rule(
 FUSED_FALLBACK_INEFFECTIVE = Rule(
     code="W7303",
     symbol="fused-fallback-ineffective",
+    consequence=Consequence.CRASH,
     message="this try catches nothing for %(optimizer)s(fused=True): since torch 2.5 an unsupported device or type is found in the first step()",
     summary="`try: AdamW(..., fused=True)` with an `except` that builds the optimizer without it.",
     rationale="Up to torch 2.4 the constructor looked at the devices and types of the parameters and raised. Since 2.5 it accepts them, and the "
@@ -78,6 +80,7 @@ FUSED_FALLBACK_INEFFECTIVE = Rule(
 FUSED_LOST_ON_RESUME = Rule(
     code="I7304",
     symbol="fused-lost-on-resume",
+    consequence=Consequence.SLOW,
     message="%(optimizer)s(fused=True) loses the flag when it loads a checkpoint that was written without it",
     summary="A fused optimizer whose state is restored from a checkpoint that may have been written without `fused`.",
     rationale="`load_state_dict` replaces the options of every parameter group by those of the checkpoint, `fused` among them. After resuming "

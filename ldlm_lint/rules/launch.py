@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Reference, Rule
 
 LAUNCHERS: tuple[bytes, ...] = (b"torchrun", b"python", b"accelerate", b"deepspeed", b"srun", b"mpirun", b"mpiexec", b"composer", b"uv run")
 LAUNCHERS += (b"llamafactory-cli", b"axolotl", b"fairseq-", b"tune run", b"lightning", b"fabric run", b"trl ", b"xtuner", b"litgpt", b"swift ")
@@ -12,6 +12,7 @@ _TORCHRUN = Reference("torchrun (elastic launch)", "https://docs.pytorch.org/doc
 TRUNCATED_COMMAND = Rule(
     code="E7224",
     symbol="truncated-command",
+    consequence=Consequence.WRONG_RESULT,
     message="this %(launcher)s command ends here (%(cause)s) and starts without %(lost)s",
     summary="A launch command of several lines that ends before its last line, so that arguments never arrive.",
     rationale="A command goes on in the next line only where `\\` is the very last character of a line. Behind `\\` and a "
@@ -39,6 +40,7 @@ TRUNCATED_COMMAND = Rule(
 PIPELINE_HIDES_FAILURE = Rule(
     code="W7225",
     symbol="pipeline-hides-failure",
+    consequence=Consequence.WRONG_RESULT,
     message="a training that fails here looks like success: the exit status of the pipeline is the one of `%(filter)s`, "
     "and pipefail is not set",
     summary="A training whose output goes through `tee` or another filter in a script without `pipefail`.",
@@ -64,6 +66,7 @@ PIPELINE_HIDES_FAILURE = Rule(
 DEPRECATED_LAUNCHER = Rule(
     code="W7221",
     symbol="deprecated-launcher",
+    consequence=Consequence.DEPRECATED,
     message="torch.distributed.launch is deprecated and will be removed: torchrun takes its place, with LOCAL_RANK in the "
     "environment instead of --local-rank",
     summary="Processes are started by `python -m torch.distributed.launch`.",

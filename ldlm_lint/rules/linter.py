@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
 
 _DOCS = Reference("ldlm-lint documentation", "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md")
 
@@ -11,6 +11,7 @@ def _rule(code: str, symbol: str, message: str, summary: str, rationale: str, co
     return Rule(
         code=code,
         symbol=symbol,
+        consequence=Consequence.CONFIG,
         message=message,
         summary=summary,
         rationale=rationale,
@@ -55,6 +56,7 @@ UNREADABLE_FILE = _rule(
 DEAD_CONFIG_KEY = Rule(
     code="I6804",
     symbol="dead-config-key",
+    consequence=Consequence.CONFIG,
     message="nothing reads `%(key)s`: no code of the programs that take this file (such as %(program)s) holds the name, and no section "
     "around it is handed on whole",
     summary="A key of a configuration that a program of the project reads, but that no code speaks of.",
@@ -77,6 +79,7 @@ DEAD_CONFIG_KEY = Rule(
 UNUSED_SUPPRESSION = Rule(
     code="I6805",
     symbol="unused-suppression",
+    consequence=Consequence.CONFIG,
     message="this comment silences %(what)s: %(why)s",
     summary="An `ldlm-lint: ignore` comment that silences no finding, or names a rule that does not exist.",
     rationale="What it silenced has been mended, has moved, or was never there because the name is misspelt. It stays behind as a claim about "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Reference, Rule
 
 MSE_ON_UNIT_VECTORS = Rule(
     code="W7809",
     symbol="mse-on-unit-vectors",
+    consequence=Consequence.WRONG_RESULT,
     message="the mean squared error of the unit vectors %(left)s and %(right)s is 2 (1 - cos) / D: its scale and its "
     "gradient shrink with the width D",
     summary="A mean squared error between two vectors that were both normalized to length one.",
@@ -44,6 +45,7 @@ MSE_ON_UNIT_VECTORS = Rule(
 CLAMPED_LOSS = Rule(
     code="W7810",
     symbol="clamped-loss",
+    consequence=Consequence.WRONG_RESULT,
     message="%(loss)s has no gradient above %(bound)s: the clamp stops training where the loss is large, and hides an "
     "infinite one",
     summary="A loss that is clamped from above before its backward pass.",

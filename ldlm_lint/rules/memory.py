@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 MISSING_ACTIVATION_CHECKPOINTING = Rule(
     code="R7502",
     symbol="missing-activation-checkpointing",
+    consequence=Consequence.MEMORY,
     message="%(model)s trains %(blocks)s and keeps all their activations: there is no activation checkpointing to switch on anywhere",
     summary="A transformer-like model that trains, in a project that has no activation checkpointing for it at all.",
     rationale="The activations of every block are kept until its backward. Checkpointing each block keeps only its input and computes "
@@ -52,6 +53,7 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
 CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
     code="W7503",
     symbol="checkpoint-without-use-reentrant",
+    consequence=Consequence.DEPRECATED,
     message="%(function)s() without use_reentrant takes the reentrant implementation, which torch advises against: pass use_reentrant=False",
     summary="`torch.utils.checkpoint` without the `use_reentrant` argument.",
     rationale="The default is the old, reentrant implementation. It gives the segment's parameters no gradients at all where none of its "
@@ -83,6 +85,7 @@ CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
 REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     code="W7501",
     symbol="requires-grad-toggled-per-step",
+    consequence=Consequence.SLOW,
     message="requires_grad of %(target)s is set in every step (%(where)s): DDP fixed which gradients it reduces when "
     "it wrapped the model",
     summary="Parameters that are frozen or unfrozen inside `forward` or a training step.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Option, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
 
 COLLECTIVE_MINIMUM = Option("collective-minimum", 30, "shortest collective timeout that is not reported, in seconds")
 
@@ -14,6 +14,7 @@ _PROCESS_GROUPS = Reference(
 INVALID_COLLECTIVE_TIMEOUT = Rule(
     code="E7203",
     symbol="invalid-collective-timeout",
+    consequence=Consequence.CRASH,
     message="a collective timeout of %(value)s %(problem)s",
     summary="A process-group timeout that is no `datetime.timedelta`, or one below `collective-minimum` (30 seconds).",
     rationale="`init_process_group` and `new_group` take a `datetime.timedelta`. A number or a string raises before the first step. "
@@ -53,6 +54,7 @@ INVALID_COLLECTIVE_TIMEOUT = Rule(
 SUBGROUP_TIMEOUT_NOT_INHERITED = Rule(
     code="W7233",
     symbol="subgroup-timeout-not-inherited",
+    consequence=Consequence.HANG,
     message="%(groups)s not inherit the timeout of init_process_group (%(timeout)s): without one of its own a group has its backend's default",
     summary="A sub-group or a mesh without a timeout, where the default group was given one.",
     rationale="`new_group()` takes the default of its backend, 10 minutes for NCCL and 30 minutes for the others (torch 2.2 and newer), "

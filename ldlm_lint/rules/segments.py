@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 _CHECKPOINT = Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html")
 _TECHNIQUES = Reference(
@@ -13,6 +13,7 @@ _IMPORTS = (b"utils.checkpoint", b"from torch.utils import")
 REENTRANT_CHECKPOINT_MISUSE = Rule(
     code="E7504",
     symbol="reentrant-checkpoint-misuse",
+    consequence=Consequence.CRASH,
     message="the reentrant checkpoint(): %(problem)s; pass use_reentrant=False",
     summary="A reentrant checkpoint (`use_reentrant=True` or omitted) that is given what it cannot handle.",
     rationale="The reentrant implementation is an autograd function of its positional tensors. Keyword arguments for the checkpointed "
@@ -37,6 +38,7 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
 WHOLE_MODEL_CHECKPOINT = Rule(
     code="W7505",
     symbol="whole-model-checkpoint",
+    consequence=Consequence.MEMORY,
     message="one segment for all of self.%(model)s (%(blocks)s) saves no peak memory: its backward computes every activation again at once",
     summary="A whole stack of blocks checkpointed as one segment.",
     rationale="The backward pass of a segment first computes all its activations again and then holds them together. If the one segment is "
@@ -68,6 +70,7 @@ WHOLE_MODEL_CHECKPOINT = Rule(
 CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
     code="E7506",
     symbol="checkpoint-keyword-only-callee",
+    consequence=Consequence.CRASH,
     message="%(function)s takes %(names)s by keyword only: checkpoint() hands its arguments on by position, which raises a TypeError",
     summary="A checkpointed function with keyword-only parameters that is given its arguments by position.",
     rationale="`checkpoint(function, *args)` calls `function(*args)`. Parameters behind a bare `*` in its signature cannot be "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
 
 _SAMPLER = Reference(
     "torch.utils.data.distributed.DistributedSampler",
@@ -18,6 +18,7 @@ _DDP = Reference(
 SAMPLER_WITHOUT_SET_EPOCH = Rule(
     code="W7111",
     symbol="sampler-without-set-epoch",
+    consequence=Consequence.WRONG_RESULT,
     message="every epoch goes through the data in the same order: %(sampler)s shuffles by its epoch, and no set_epoch() "
     "is called for the training at %(where)s",
     summary="A shuffling `DistributedSampler` whose loader is iterated again and again, without `set_epoch` between the passes.",
@@ -47,6 +48,7 @@ SAMPLER_WITHOUT_SET_EPOCH = Rule(
 UNSHARDED_DATA = Rule(
     code="W7112",
     symbol="unsharded-distributed-data",
+    consequence=Consequence.WRONG_RESULT,
     message="each rank of this DDP training goes through the whole dataset: the loader shuffles by itself and has no "
     "DistributedSampler",
     summary="A shuffling loader without a sampler that feeds a training of several ranks under DDP.",
@@ -69,6 +71,7 @@ UNSHARDED_DATA = Rule(
 UNSHARDED_ITERABLE = Rule(
     code="W7113",
     symbol="unsharded-iterable-dataset",
+    consequence=Consequence.WRONG_RESULT,
     message="%(dataset)s yields the same samples in each of the workers that its loader starts (%(where)s): its __iter__ does "
     "not ask get_worker_info()",
     summary="An `IterableDataset` that does not share its samples out, read by a loader with workers.",

@@ -26,7 +26,7 @@ class Help(argparse.HelpFormatter):
     """Help at most `WIDEST` wide; in descriptions and epilogs a paragraph with an indented line stays as it is."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(_columns(), WIDEST) - 2)
+        super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(columns(), WIDEST) - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap
@@ -37,7 +37,7 @@ class Help(argparse.HelpFormatter):
         )
 
 
-def _columns() -> int:
+def columns() -> int:
     """The width of the terminal, as `shutil.get_terminal_size` tells it; that module loads what unpacks archives."""
     with contextlib.suppress(ValueError):
         if (told := int(os.environ.get("COLUMNS", ""))) > 0:

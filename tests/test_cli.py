@@ -77,7 +77,7 @@ def test_directory_called_like_a_command(project: Path, run: Run) -> None:
     (project / "rules" / "run.sh").write_text(BEAT)
     assert run("./rules")[0] == 1
     assert run("rules")[0] == 0
-    assert run("rules")[1].startswith("code ")
+    assert run("rules")[1].startswith("consequence ")
 
 
 def test_clean_stdout_in_json(project: Path, run: Run) -> None:
@@ -267,9 +267,10 @@ def test_version_and_help(run: Run) -> None:
     assert "--unsafe-fixes" in run("check", "--help")[1]
 
 
-def test_explain_and_rules(run: Run) -> None:
+def test_explain_and_rules(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
     assert run("explain", "W7201") == run("explain", "excessive-heartbeat-timeout")
-    assert run("explain", "W7201")[1].startswith("excessive-heartbeat-timeout (W7201)\n")
+    assert run("explain", "W7201")[1].startswith("hang W7201 excessive-heartbeat-timeout\n")
     assert len(run("rules", "R7301")[1].splitlines()) == 2
 
 

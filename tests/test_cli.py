@@ -182,8 +182,8 @@ def test_excluded_and_suppressed_are_counted(project: Path, run: Run) -> None:
     (project / "old.sh").write_text(BEAT)
     (project / "run.sh").write_text("# ldlm-lint: ignore[W7201] a long first step\n" + BEAT)
     code, out, err = run("old.sh")
-    assert (code, err) == (0, "")
-    assert out == "No findings.\n0 files read, 1 named path excluded.\n"
+    assert (code, err) == (0, 'note: old.sh: not checked: "old.sh" of `exclude` in pyproject.toml matches it\n')
+    assert out == "Nothing was checked: every named path is left out.\n0 files read, 1 named path excluded.\n"
     assert run("run.sh")[:2] == (0, "No findings.\n1 file read, 1 finding suppressed.\n")
 
 
@@ -228,7 +228,7 @@ def test_directory_without_anything_to_check(project: Path, run: Run) -> None:
     code, out, err = run("data")
     assert code == 3
     assert err == "error: data: no Python file, shell script or configuration file to check here\n"
-    assert out == "No findings.\n0 files read, 1 problem.\n"
+    assert out == "Nothing was checked.\n0 files read, 1 problem.\n"
 
 
 def test_quiet(project: Path, run: Run) -> None:

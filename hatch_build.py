@@ -9,11 +9,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FIXTURES = "tests/fixtures"
 TARGET = "ldlm_lint/_examples"
-EXAMPLES = ("bad", "good")
+EXAMPLES = ("bad", "good", "bad_short", "good_short")
 
 
 class ExamplesHook(BuildHookInterface):
-    """Adds each ``bad``, ``good`` and ``bad.fixed`` fixture under its name and ``.txt``."""
+    """Adds each ``bad``, ``good`` and ``bad.fixed`` fixture, and the short ones, under its name and ``.txt``."""
 
     PLUGIN_NAME = "custom"
 

@@ -86,7 +86,7 @@ def _ended(arguments: list[str]) -> int:
 def _dispatch(arguments: list[str]) -> int:
     words = tuple(arguments)
     names = [command.name for command in COMMANDS]
-    if not arguments or arguments[0] not in (*names, "-h", "--help", "--version"):
+    if not arguments or arguments[0] not in (*names, "-h", "--help", "-V", "--version"):
         # Without a subcommand it is a check; a directory that is called like one is written ./name.
         _reject_misspelt(arguments[:1], names)
         arguments = ["check", *arguments]
@@ -136,7 +136,7 @@ def _is_usage(error: Exception) -> bool:
 def parser_of(named: Collection[str]) -> argparse.ArgumentParser:
     """The parser of the command line, with the commands that are named and their arguments; none named: all, by name alone."""
     parser = _Root(prog=PROGRAM)
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"{PROGRAM} {__version__}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser, prog=PROGRAM)
     known = [command for command in COMMANDS if command.name in named]
     for command in known or COMMANDS:

@@ -164,7 +164,7 @@ def _walked(
     directories: list[Path] = []
     for path in dict.fromkeys(paths):
         held = overlay.get(path.as_posix())
-        if walk.excludes(path.as_posix(), held is None and path.is_dir()) or _says_nothing(path, held):
+        if walk.excludes(path.as_posix(), held is None and path.is_dir()) or set_aside(path, held):
             excluded += 1
             continue
         if held is not None:
@@ -198,18 +198,21 @@ def project_files(root: Path, configured: Configured, note: Note = note_nothing)
     return _walked([root], configured, root, note=note, spread=spread)
 
 
-def _says_nothing(path: Path, held: bytes | None) -> bool:
-    """Whether a named file is another tool's or holds data: pre-commit names every file with a suffix that it knows.
+def set_aside(path: Path, held: bytes | None) -> str:
+    """Why nothing is said of a named file, empty where that is not so: it is another tool's, or holds data.
 
-    Nor is anything said of the journal, whose old bytes are of no use to anybody but undo. ``held`` are contents that
-    take the place of those on disk.
+    pre-commit names every file with a suffix that it knows. Nor is anything said of the journal, whose old bytes are of no
+    use to anybody but undo. ``held`` are contents that take the place of those on disk.
     """
     if JOURNAL in path.parts:
-        return True
-    if held is not None:
-        kind = config_kind(path)
-        return is_of_tools(path) or (kind is not None and len(held) > MAX_BYTES)
-    return path.is_file() and (is_of_tools(path) or _is_data(path, config_kind(path)))
+        return "it belongs to the journal of `ldlm-lint undo`"
+    if held is None and not path.is_file():
+        return ""
+    if is_of_tools(path):
+        return "it configures another tool"
+    kind = config_kind(path)
+    is_data = _is_data(path, kind) if held is None else kind is not None and len(held) > MAX_BYTES
+    return f"it is larger than {MAX_BYTES // 1_000_000} MB, so it holds data" if is_data else ""
 
 
 def _is_data(path: Path, kind: Kind | None) -> bool:

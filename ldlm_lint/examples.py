@@ -1,7 +1,8 @@
 """The example files of rules: what ``explain`` and docs/rules.md show as bad, good and fixed.
 
-They are the fixtures ``bad.*``, ``good.*`` and ``bad.fixed.*`` of a rule. A wheel carries them beside the package, each
-under its name and ``.txt``, so that nothing compiles, imports or lints what is there to show a mistake.
+They are the fixtures ``bad.*``, ``good.*`` and ``bad.fixed.*`` of a rule, and the small ones of a few lines that fit a screen:
+``bad_short.*`` with ``bad_short.fixed.*``, or ``good_short.*`` where no fix is applied. A wheel carries them beside the
+package, each under its name and ``.txt``, so that nothing compiles, imports or lints what is there to show a mistake.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.patterns import lazily
 
@@ -21,6 +22,19 @@ if TYPE_CHECKING:
         from importlib.resources.abc import Traversable
     else:
         from importlib.abc import Traversable
+
+class Small(NamedTuple):
+    """A file of a rule's small example before and after, and the 1-based lines where the rule reports.
+
+    ``applied``: a fix of the command makes the one of the other; else it was written by hand.
+    """
+
+    name: str
+    bad: str
+    fixed: str
+    reported: frozenset[int] = frozenset()
+    applied: bool = False
+
 
 PACKAGED = "_examples"
 SUFFIX = ".txt"
@@ -33,6 +47,10 @@ _SETTINGS = "options.toml"
 
 def example(symbol: str, kind: str) -> dict[str, str]:
     """The files of a rule's example (``bad``, ``good`` or ``bad.fixed``) by name, as they are shown; empty without one."""
+    return {name: shown(data) for name, data in _files(symbol, kind).items()}
+
+
+def _files(symbol: str, kind: str) -> dict[str, bytes]:
     folder = _root() / symbol
     if not folder.is_dir():
         return {}
@@ -41,8 +59,29 @@ def example(symbol: str, kind: str) -> dict[str, str]:
             return dict(sorted(_below(entry)))
         stem, _, suffix = entry.name.removesuffix(SUFFIX).rpartition(".")
         if entry.is_file() and stem == kind:
-            return {f"{kind.partition('.')[0]}.{suffix}": shown(entry.read_bytes())}
+            return {f"{kind.partition('.')[0].partition('_')[0]}.{suffix}": entry.read_bytes()}
     return {}
+
+
+def small(symbol: str) -> tuple[Small, ...]:
+    """The files of a rule's small example, those with reported lines first; empty for a rule without one."""
+    bad, fixed = _files(symbol, "bad_short"), _files(symbol, "bad_short.fixed")
+    applied = bool(fixed)
+    better = fixed or _files(symbol, "good_short")
+    if len(bad) == len(better) == 1:
+        # A file that is a case by itself is called after the case.
+        better = dict(zip(bad, better.values(), strict=True))
+    files = [
+        Small(name, shown(data), shown(better.get(name, b"")), _reported(data, symbol), applied) for name, data in bad.items()
+    ]
+    return tuple(sorted(files, key=lambda one: not one.reported))
+
+
+def _reported(data: bytes, symbol: str) -> frozenset[int]:
+    """The lines of an example at which its own rule is expected."""
+    text = data.decode(errors="backslashreplace")
+    places = ((match["symbols"], match.start()) for match in _FOR_TESTS.finditer(text))
+    return frozenset(text.count("\n", 0, start) + 1 for names, start in places if symbol in names.replace(" ", "").split(","))
 
 
 def shown(data: bytes) -> str:
@@ -58,10 +97,10 @@ def _root() -> Traversable:
     return packaged if packaged.is_dir() else _FIXTURES
 
 
-def _below(folder: Traversable, above: str = "") -> Iterator[tuple[str, str]]:
+def _below(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in folder.iterdir():
         name = above + entry.name.removesuffix(SUFFIX)
         if entry.is_dir() and entry.name != "__pycache__":
             yield from _below(entry, f"{name}/")
         elif entry.is_file() and name != _SETTINGS:
-            yield name, shown(entry.read_bytes())
+            yield name, entry.read_bytes()

@@ -300,6 +300,10 @@ class Rule(NamedTuple):
         """The severity of the code's letter."""
         return Severity.of_code(self.code)
 
+    def is_called(self, name: str) -> bool:
+        """Whether a name stands for this rule alone: its own, an old one, its code in any case, or the code's number."""
+        return name in (self.symbol, *self.old_names) or name.upper() in (self.code, self.code[1:])
+
     def text(self, args: tuple[tuple[str, object], ...]) -> str:
         """The message with its named fields filled; that of a finding which only a probe saw is what it saw."""
         fields = dict(args)

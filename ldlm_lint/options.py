@@ -37,6 +37,8 @@ what it prints:
 
 exit codes: 0 also where no launch is found; 2 and 3 as for check"""
 
+# Short forms, and the names that users of other linters write by habit.
+_ALIASES = {"--quiet": ("-q",), "--output": ("-o", "--output-file"), "--jobs": ("-j",), "--watch": ("-w",)}
 _FLAG = {"action": "store_true"}
 _NAMES = {"action": "extend", "type": names, "metavar": "NAMES"}
 _PATTERNS = {"action": "extend", "type": patterns, "metavar": "PATTERNS"}
@@ -110,7 +112,7 @@ _CHECK = (
                 "choices": ("auto", "always", "never"),
                 "default": "auto",
                 "metavar": "WHEN",
-                "help": "auto, always or never (default: auto, on a terminal; NO_COLOR and FORCE_COLOR are heard)",
+                "help": "auto, always or never (default: auto, on a terminal; NO_COLOR and FORCE_COLOR are respected)",
             },
         },
     ),
@@ -250,4 +252,4 @@ def _add_group(parser: argparse.ArgumentParser, group: _Group) -> None:
 
 def _add(holder: argparse._ActionsContainer, options: _Options) -> None:
     for name, told in options.items():
-        holder.add_argument(name, **told)
+        holder.add_argument(*sorted((name, *_ALIASES.get(name, ())), key=len), **told)

@@ -7,7 +7,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from ldlm_lint.arguments import UsageError
@@ -26,7 +26,7 @@ class Help(argparse.HelpFormatter):
     """Help at most `WIDEST` wide; in descriptions and epilogs a paragraph with an indented line stays as it is."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(_columns(), WIDEST) - 2)
+        super().__init__(prog, max_help_position=_HELP_COLUMN, width=min(columns(), WIDEST) - 2)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap
@@ -37,7 +37,7 @@ class Help(argparse.HelpFormatter):
         )
 
 
-def _columns() -> int:
+def columns() -> int:
     """The width of the terminal, as `shutil.get_terminal_size` tells it; that module loads what unpacks archives."""
     with contextlib.suppress(ValueError):
         if (told := int(os.environ.get("COLUMNS", ""))) > 0:
@@ -65,9 +65,16 @@ def parsed(parser: argparse.ArgumentParser, words: Sequence[str], prog: str) -> 
     found, unknown = parser.parse_known_args(words)
     if unknown:
         known = {option for one in parsers_of(parser, words) for option in one._option_string_actions}
-        meant = did_you_mean(unknown[0].partition("=")[0], known) if unknown[0].startswith("-") else ""
+        meant = _meant(unknown[0].partition("=")[0], known) if unknown[0].startswith("-") else ""
         raise UsageError(f"unrecognized arguments: {' '.join(unknown)}{meant} (see {prog} --help)")
     return found
+
+
+def _meant(option: str, known: Collection[str]) -> str:
+    """What an unknown option stands for: in other linters, else the closest of the known ones."""
+    from ldlm_lint.habits import instead
+
+    return instead(option, known) or did_you_mean(option, known)
 
 
 def parsers_of(parser: argparse.ArgumentParser, words: Iterable[str]) -> Iterator[argparse.ArgumentParser]:

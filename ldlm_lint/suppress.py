@@ -12,7 +12,7 @@
     in Python, as pylint does: behind a statement that line, alone on a line the rest of the block around it, before
     the first statement of a function or class all of it. They are asked about a finding's first line, as pylint asks.
 
-Names, codes and old names are equal; a pragma that names no rule silences nothing, and neither does ``ignore[]``.
+Names, codes, their numbers and old names are equal; a pragma that names no rule silences nothing, and neither does ``ignore[]``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Pragma(NamedTuple):
 
     def names_rule(self, rule: Rule) -> bool:
         """Whether the pragma speaks of a rule by any of its names."""
-        return self.names is None or not self.names.isdisjoint((rule.symbol, rule.code, *rule.old_names))
+        return self.names is None or any(rule.is_called(name) for name in self.names)
 
 
 class Suppressions(NamedTuple):

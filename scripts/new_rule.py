@@ -47,17 +47,27 @@ FIXTURES = {
     "bad.fixed.yaml": "# Write here: what the fix makes of bad.yaml.\nname: train\n",
     "good.yaml": "# Write this first: each case that looks like the defect and is not.\nname: train\n",
     "good.sh": "#!/usr/bin/env bash\n# Write this first: each case that looks like the defect and is not.\n:\n",
+    "bad_short.py": "# Write here: the defect in at most twelve lines.\ndefect = None  # expect: {name}\n",
+    "bad_short.fixed.py": "# Write here: what the fix makes of bad_short.py.\n",
+    "good_short.py": "# Write here: bad_short.py without the defect.\n",
+    "bad_short.sh": "# Write here: the defect in at most twelve lines.\n:  # expect: {name}\n",
+    "bad_short.fixed.sh": "# Write here: what the fix makes of bad_short.sh.\n:\n",
+    "good_short.sh": "# Write here: bad_short.sh without the defect.\n:\n",
+    "bad_short.yaml": "# Write here: the defect in at most twelve lines.\nname: train  # expect: {name}\n",
+    "bad_short.fixed.yaml": "# Write here: what the fix makes of bad_short.yaml.\nname: train\n",
+    "good_short.yaml": "# Write here: bad_short.yaml without the defect.\nname: train\n",
 }
 STEPS = """\
 {name} ({code}) is declared. What remains, in this order:
 
 1. {fixtures}/good.{suffix}: what must stay silent, with the words that tempt the rule.
 2. {fixtures}/bad.{suffix}: the defect; `# expect: {name}` at the end of each line where a finding starts{fixed}.
-3. {module}: the consequence, every text that begins with "write:", the references (https, primary sources), the triggers.
-4. The detection: ldlm_lint/{home}. Bind, return early, report; unknown is silent.
-5. python -m pytest tests/test_rule_texts.py tests/test_rules.py -k {name}
-6. python scripts/gen_docs.py, and read CHANGELOG.md.
-7. Run it over real repositories and read every finding.
+3. {fixtures}/bad_short.{suffix} and {better}.{suffix}: the defect and its repair in at most twelve lines each, for `explain`.
+4. {module}: the consequence, every text that begins with "write:", the references (https, primary sources), the triggers.
+5. The detection: ldlm_lint/{home}. Bind, return early, report; unknown is silent.
+6. python -m pytest tests/test_rule_texts.py tests/test_rules.py tests/test_explain.py -k {name}
+7. python scripts/gen_docs.py, and read CHANGELOG.md.
+8. Run it over real repositories and read every finding.
 """
 
 
@@ -106,6 +116,7 @@ class Skeleton:
             module=self.module.relative_to(ROOT).as_posix(),
             suffix=SUFFIXES[self.reads],
             fixed=f"; bad.fixed.{SUFFIXES[self.reads]}: what the fix makes of it" if self.fix in WRITTEN else "",
+            better="bad_short.fixed" if self.fix in WRITTEN else "good_short",
             home=HOMES[self.reads],
         )
 
@@ -190,8 +201,8 @@ def write(skeleton: Skeleton) -> None:
         skeleton.module: with_rule(skeleton.module.read_text(encoding="utf-8"), skeleton),
         changelog: with_change(changelog.read_text(encoding="utf-8"), skeleton),
     }
-    kinds = ("bad", "good", "bad.fixed") if skeleton.fix in WRITTEN else ("bad", "good")
-    for kind in kinds:
+    fixed = ("bad.fixed", "bad_short.fixed") if skeleton.fix in WRITTEN else ("good_short",)
+    for kind in ("bad", "good", "bad_short", *fixed):
         name = f"{kind}.{SUFFIXES[skeleton.reads]}"
         texts[skeleton.fixtures / name] = FIXTURES[name].replace("{name}", skeleton.name)
     skeleton.fixtures.mkdir(parents=True)

@@ -85,7 +85,7 @@ def test_directory_called_like_a_command(project: Path, run: Run) -> None:
     (project / "rules" / "run.sh").write_text(BEAT)
     assert run("./rules")[0] == 1
     assert run("rules")[0] == 0
-    assert run("rules")[1].startswith("code ")
+    assert run("rules")[1].startswith("consequence ")
 
 
 def test_clean_stdout_in_json(project: Path, run: Run) -> None:
@@ -190,8 +190,8 @@ def test_excluded_and_suppressed_are_counted(project: Path, run: Run) -> None:
     (project / "old.sh").write_text(BEAT)
     (project / "run.sh").write_text("# ldlm-lint: ignore[W7201] a long first step\n" + BEAT)
     code, out, err = run("old.sh")
-    assert (code, err) == (0, "")
-    assert out == "No findings.\n0 files read, 1 named path excluded.\n"
+    assert (code, err) == (0, 'note: old.sh: not checked: "old.sh" of `exclude` in pyproject.toml matches it\n')
+    assert out == "Nothing was checked: every named path is left out.\n0 files read, 1 named path excluded.\n"
     assert run("run.sh")[:2] == (0, "No findings.\n1 file read, 1 finding suppressed.\n")
 
 
@@ -236,7 +236,7 @@ def test_directory_without_anything_to_check(project: Path, run: Run) -> None:
     code, out, err = run("data")
     assert code == 3
     assert err == "error: data: no Python file, shell script or configuration file to check here\n"
-    assert out == "No findings.\n0 files read, 1 problem.\n"
+    assert out == "Nothing was checked.\n0 files read, 1 problem.\n"
 
 
 def test_quiet(project: Path, run: Run) -> None:
@@ -275,9 +275,10 @@ def test_version_and_help(run: Run) -> None:
     assert "--unsafe-fixes" in run("check", "--help")[1]
 
 
-def test_explain_and_rules(run: Run) -> None:
+def test_explain_and_rules(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS")
     assert run("explain", "W7201") == run("explain", "excessive-heartbeat-timeout")
-    assert run("explain", "W7201")[1].startswith("excessive-heartbeat-timeout (W7201)\n")
+    assert run("explain", "W7201")[1].startswith("hang W7201 excessive-heartbeat-timeout\n")
     assert len(run("rules", "R7301")[1].splitlines()) == 2
 
 

@@ -13,7 +13,7 @@ from ldlm_lint.cli import COMMANDS, parser_of
 @pytest.mark.parametrize("told", ["", "0", "-3", "wide", "72", "300"])
 def test_the_width_is_that_of_the_standard_library(told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", told)
-    assert parsing._columns() == shutil.get_terminal_size((80, 24)).columns
+    assert parsing.columns() == shutil.get_terminal_size((80, 24)).columns
 
 
 def test_a_parser_knows_the_command_that_is_named_or_all() -> None:

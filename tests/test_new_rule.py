@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 NAME, CODE, FILE = "variable-deleted-by-hand", "W7599", "memory"
 CONSTANT = "VARIABLE_DELETED_BY_HAND"
 # What a copy of the tree does not need: the other rules' fixtures would only make its tests slow.
+TESTS = ("tests/test_rule_texts.py", "tests/test_rules.py", "tests/test_explain.py")
 LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info", "venv", "fixtures", "examples")
 PLACEHOLDER = re.compile(r'"write: [^"]*"')
 DETECTION = f"""
@@ -29,6 +30,11 @@ def _visit_delname(self, node):
 
 MemoryChecker.visit_delname = _visit_delname
 """
+
+
+def written(suffix: str) -> list[str]:
+    """The fixtures of a rule with a fix that is applied."""
+    return [f"{name}.{suffix}" for name in ("bad", "good", "bad.fixed", "bad_short", "bad_short.fixed")]
 
 
 @pytest.fixture
@@ -52,7 +58,7 @@ def new_rule(tree: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def failures(tree: Path) -> tuple[set[str], str]:
     """Which tests of the rule fail in the fast engine, and all that pytest prints of them."""
     chosen = f"{NAME} and not pylint"
-    done = python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_rule_texts.py", "tests/test_rules.py", "-k", chosen)
+    done = python(tree, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, "-k", chosen)
     assert "passed" in done.stdout, done.stdout + done.stderr
     return set(re.findall(r"^FAILED \S+::(\w+)\[", done.stdout, re.M)), done.stdout
 
@@ -106,6 +112,8 @@ def test_a_skeleton_is_red_until_its_parts_are_filled(tree):
     fixtures = tree / "tests" / "fixtures" / NAME
     (fixtures / "bad.py").write_text(f'"""A loop."""\n\nbatch = 1\ndel batch  # expect: {NAME}\n', encoding="utf-8")
     (fixtures / "good.py").write_text('"""No del here."""\n', encoding="utf-8")
+    (fixtures / "bad_short.py").write_text(f"batch = 1\ndel batch  # expect: {NAME}\n", encoding="utf-8")
+    (fixtures / "good_short.py").write_text("batch = 1\n", encoding="utf-8")
     with (tree / "ldlm_lint" / "checkers" / f"{FILE}.py").open("a", encoding="utf-8") as file:
         file.write(DETECTION)
     red, printed = failures(tree)
@@ -115,10 +123,10 @@ def test_a_skeleton_is_red_until_its_parts_are_filled(tree):
 @pytest.mark.parametrize(
     ("arguments", "files"),
     [
-        ([NAME, CODE, FILE], {"bad.py", "good.py"}),
-        ([NAME, CODE, f"{FILE}.py", "--fix", "unsafe"], {"bad.py", "good.py", "bad.fixed.py"}),
-        ([NAME, "I7299", "environment", "--reads", "sh", "--fix", "safe", "--opt-in"], {"bad.sh", "good.sh", "bad.fixed.sh"}),
-        ([NAME, "I7299", "environment", "--reads", "cfg", "--fix", "unsafe"], {"bad.yaml", "good.yaml", "bad.fixed.yaml"}),
+        ([NAME, CODE, FILE], {"bad.py", "good.py", "bad_short.py", "good_short.py"}),
+        ([NAME, CODE, f"{FILE}.py", "--fix", "unsafe"], {*written("py")}),
+        ([NAME, "I7299", "environment", "--reads", "sh", "--fix", "safe", "--opt-in"], {*written("sh")}),
+        ([NAME, "I7299", "environment", "--reads", "cfg", "--fix", "unsafe"], {*written("yaml")}),
     ],
     ids=["plain", "unsafe", "shell", "configuration"],
 )

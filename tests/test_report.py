@@ -30,7 +30,7 @@ from ldlm_lint.report.cells import clean
 from ldlm_lint.report.console import wants_colour
 from ldlm_lint.report.excerpt import excerpt
 from ldlm_lint.report.json import document, render
-from ldlm_lint.report.page import page, table
+from ldlm_lint.report.page import page
 from ldlm_lint.report.patch import patch
 from ldlm_lint.report.view import Fixed, View
 from ldlm_lint.rules import ALL
@@ -425,9 +425,3 @@ def test_every_rule_has_a_page(rule: Rule) -> None:
     assert max(map(len, prose)) <= 88
 
 
-def test_table_of_rules() -> None:
-    lines = table(ALL).splitlines()
-    assert len(lines) == len(ALL) + 1
-    assert lines[0].split() == ["code", "name", "default", "fix", "what", "it", "finds"]
-    column = lines[0].index("what it finds")
-    assert {line[column - 2 : column] for line in lines} == {"  "}

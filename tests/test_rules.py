@@ -92,7 +92,8 @@ def test_a_rule_has_its_fixtures(rule):
 
 @pytest.mark.parametrize("rule", [one for one in ALL if any(one.triggers)], ids=lambda one: one.symbol)
 def test_the_good_cases_tempt_the_rule_as_often_as_the_bad_ones(rule):
-    own = [case for case in CASES if case.symbol == rule.symbol]
+    # The small example repeats what another case has.
+    own = [case for case in CASES if case.symbol == rule.symbol and not case.path.stem.endswith("_short")]
     good = [data for case in own if not case.bad for data in contents(case.path).values()]
     tempting = sum(data.count(trigger) for data in good for trigger in rule.triggers)
     positive = sum(count for case in own for place, count in expected(case).items() if place[2] == rule.symbol)

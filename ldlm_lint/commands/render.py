@@ -60,6 +60,11 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
         except OSError as error:
             return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
     _say_the_rest(arguments, report, base, form, to_file)
+    if report.excluded and not arguments.quiet:
+        from ldlm_lint.commands.skipped import print_skipped
+
+        sys.stdout.flush()
+        print_skipped([Path(os.path.abspath(base / path)) for path in arguments.paths], config, base)
     return code
 
 

@@ -29,6 +29,13 @@ def stripped(pieces: Line) -> Line:
     return (*pieces[:-1], (pieces[-1][0].rstrip(), pieces[-1][1])) if pieces else ()
 
 
+def wrapped(text: str, width: int) -> list[str]:
+    """A text as lines of at most ``width`` characters; words, such as addresses and names with hyphens, stay whole."""
+    import textwrap
+
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+
 def styled(lines: Iterable[Line]) -> Text:
     """Lines as rich's text."""
     from rich.text import Text

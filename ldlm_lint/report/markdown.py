@@ -32,7 +32,8 @@ def render(view: View) -> str:
 
 
 def _title(report: Report) -> str:
-    title = summary.count(len(report.findings), "finding") if report.findings else "no findings"
+    nothing = "no findings" if report.files else "nothing was checked"
+    title = summary.count(len(report.findings), "finding") if report.findings else nothing
     return f"{title}, {summary.count(len(report.problems), 'problem')}" if report.problems else title
 
 

@@ -7,7 +7,7 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 
-from ldlm_lint.examples import example
+from ldlm_lint.examples import Small, example, small
 from ldlm_lint.model import Probe, Rule
 from ldlm_lint.report.common import rule_url
 
@@ -21,17 +21,6 @@ def page(rule: Rule) -> str:
     parts = [f"{rule.symbol} ({rule.code})", _filled(rule.summary), *_facts(rule)]
     parts += _sections(rule)
     return "\n".join(parts) + "\n"
-
-
-def table(rules: Iterable[Rule]) -> str:
-    """One line for each rule: code, name, whether it is on, the best fix it may have, and what it says."""
-    rows = [(rule.code, rule.symbol, default(rule), fix_level(rule), rule.summary) for rule in rules]
-    heads = ("code", "name", "default", "fix", "what it finds")
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(4)]
-    return "".join(
-        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[4]]) + "\n"
-        for row in (heads, *rows)
-    )
 
 
 def document(rules: Iterable[Rule]) -> str:
@@ -59,10 +48,15 @@ def _described(rule: Rule) -> dict[str, object]:
         "versions": rule.versions,
         "fix_safety": rule.fix_safety,
         "verification": rule.verification,
+        "example": [_small(one) for one in small(rule.symbol)],
         "options": [{"name": one.name, "default": one.default, "help": one.help} for one in rule.options],
         "references": [{"title": one.title, "url": one.url} for one in rule.references],
         "url": rule_url(rule.symbol),
     }
+
+
+def _small(file: Small) -> dict[str, object]:
+    return {"file": file.name, "bad": file.bad, "fixed": file.fixed, "lines": sorted(file.reported), "applied": file.applied}
 
 
 def default(rule: Rule) -> str:

@@ -35,7 +35,7 @@ def found(report: Report, *, remaining: bool = False) -> str:
     """How many findings there are, by severity; ``remaining`` says that others were fixed."""
     total = len(report.findings)
     if not total:
-        return "No findings remain." if remaining else "No findings."
+        return unchecked(report) or ("No findings remain." if remaining else "No findings.")
     words = (
         (number, severity.label if severity is Severity.INFO else severity.label + ("s" if number != 1 else ""))
         for severity, number in severities(report.findings).items()
@@ -45,6 +45,15 @@ def found(report: Report, *, remaining: bool = False) -> str:
     return (
         f"{count(total, 'finding')} {verb} ({listed})." if remaining else f"Found {count(total, 'finding')} ({listed})."
     )
+
+
+def unchecked(report: Report) -> str:
+    """What is said in place of "No findings" where something could not be checked, or nothing was; else empty."""
+    if not report.files:
+        return f"Nothing was checked{': every named path is left out' if report.excluded and not report.problems else ''}."
+    if not report.problems:
+        return ""
+    return f"No findings in {count(report.files, 'file')}, but not everything could be checked."
 
 
 def fixable_hint(report: Report, unsafe: bool) -> str:

@@ -1,0 +1,71 @@
+"""Options that users of other linters write by habit, and what to write here; loaded where an option is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+_RENAMED = {
+    "-f": "--format",
+    "--msg-template": "--format",
+    "-d": "--ignore",
+    "--disable": "--ignore",
+    "--extend-ignore": "--ignore",
+    "--enable": "--extend-select",
+    "-n": "--no-cache",
+    "--rcfile": "--config",
+    "--settings": "--config",
+    "--add-noqa": "--add-ignores",
+    "--errors-only": "--level error",
+    "-E": "--level error",
+    "--fail-on": "--fail-level",
+    "--reports": "--statistics",
+    "-r": "--statistics",
+    "-s": "--quiet",
+    "--silent": "--quiet",
+    "-i": "--interactive",
+    "--no-color": "--color never",
+    "--colour": "--color",
+    "--number": "--jobs",
+    "--from-stdin": "--stdin-filename PATH",
+    "--show-config": "--show-settings",
+}
+_COMMANDS = {
+    "--explain": "explain NAME",
+    "--rule": "explain NAME",
+    "--help-msg": "explain NAME",
+    "--list-msgs": "rules",
+    "--list-rules": "rules",
+    "--init": "init",
+    "--generate-toml-config": "init",
+    "--generate-rcfile": "init",
+    "--doctor": "doctor",
+    "--undo": "undo",
+    "--clean": "clean",
+    "--update-baseline": "baseline --update",
+}
+_TOLD = {
+    "-v": "every finding and every skipped path that was named is printed already; `ldlm-lint doctor` says what a run uses",
+    "--verbose": "every finding and every skipped path that was named is printed already; `ldlm-lint doctor` says what a run uses",
+    "--recursive": "directories are always searched",
+    "--force-exclude": "an excluded path is always left out, also where it is named",
+    "--preview": "opt-in rules are applied with `--pedantic`",
+    "--show-source": "source lines are shown by the formats text and full",
+    "--target-version": "the torch that a project runs on is the key `target-torch` of the configuration",
+    "--per-file-ignores": "it is a key of the configuration (`ldlm-lint init` writes one)",
+}
+
+
+def instead(option: str, known: Collection[str]) -> str:
+    """What to write in place of an option that is unknown, as the end of an error message; empty where nobody knows.
+
+    ``known`` are the options of the command, of which alone a new name is told.
+
+    >>> instead("--disable", ["--ignore"])
+    ', did you mean "--ignore"?'
+    """
+    if option in _COMMANDS:
+        return f': it is a command here, "ldlm-lint {_COMMANDS[option]}"'
+    if option in _TOLD:
+        return f": {_TOLD[option]}"
+    new = _RENAMED.get(option)
+    return f', did you mean "{new}"?' if new is not None and new.split()[0] in known else ""

@@ -322,10 +322,12 @@ def _level(table: Table, key: str, default: Severity) -> Severity:
 
 
 def _format(table: Table) -> str:
+    from ldlm_lint.report.formats import canonical
+
     word = _typed(table, "output-format", str, "")
     if "output-format" in table.values and word not in formats():
         raise table.error("output-format", f'must be one of {", ".join(formats())}, not "{word}"')
-    return word
+    return canonical(word)
 
 
 def _target_torch(table: Table) -> TorchRange:

@@ -1,6 +1,6 @@
-"""Which rules a run applies: names, codes, families and ``ALL``, resolved as ruff resolves them.
+"""Which rules a run applies: names, codes, families, consequences and ``ALL``, resolved as ruff resolves them.
 
-Within one layer (the configuration file, then the command line) the more specific selector wins, and of two
+A consequence (``hang``) is as specific as a family (``72``). Within one layer (the configuration file, then the command line) the more specific selector wins, and of two
 equally specific ones the one that ignores: ``select = ["72"]`` with ``ignore = ["W7201"]`` leaves W7201 out,
 ``select = ["W7201"]`` with ``ignore = ["72"]`` keeps it. A ``select`` replaces everything that earlier layers
 decided; without one a layer adds to and takes from what they left.
@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ldlm_lint.model import DEPRECATED, Rule, Severity
+from ldlm_lint.model import DEPRECATED, Consequence, Rule, Severity
 from ldlm_lint.patterns import lazily
 
 EVERYTHING = "ALL"
 LINTER_FAMILY = "68"
+CONSEQUENCES = tuple(consequence.value for consequence in Consequence)
 _EXACT = 9
+_FAMILY_SPECIFICITY = 2
 _LEAST = 4
 _PREFIX = lazily(r"[A-Z]\d{0,4}")
 _FAMILY = lazily(r"\d{2}")
@@ -60,7 +62,7 @@ def selected(
     """The symbols of the rules that one layer of selectors leaves switched on.
 
     ``base`` is what earlier layers left, None for the default set. An opt-in rule is switched on by ``ALL``, by
-    its own name or code, and by any selector in ``extend``, but not by a family or a prefix in ``select``. A
+    its own name or code, and by any selector in ``extend``, but not by a family, a prefix or a consequence in ``select``. A
     deprecated rule is switched on by its own name or code alone. The
     rules about the linter itself (a file that does not parse) stay on under a ``select``, since the answer for
     such a file would otherwise look complete; ``ignore`` takes them away. With ``opt_in`` there are no opt-in rules:
@@ -118,6 +120,9 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
     family = [rule.symbol for rule in rules if rule.family == name]
     if family:
         raise SelectorError(name, f'"{name}" is a family of {len(family)} rules, which `ldlm-lint rules {name}` lists')
+    leading = [rule.symbol for rule in rules if rule.consequence.value == name.lower()]
+    if leading:
+        raise SelectorError(name, f'"{name}" is the consequence of {len(leading)} rules, which `ldlm-lint rules {name}` lists')
     known = [known for rule in rules for known in (rule.symbol, rule.code)]
     raise SelectorError(name, f'unknown rule "{name}"{nearest(name, known)}')
 
@@ -151,9 +156,12 @@ def _match(rules: Sequence[Rule], selector: str) -> _Match:
     exact = tuple(rule for rule in rules if selector in (rule.symbol, *rule.old_names) or upper == rule.code)
     if exact:
         return _Match(exact, _EXACT)
-    if _FAMILY.fullmatch(selector):
+    if selector.lower() in CONSEQUENCES:
+        matching = tuple(rule for rule in current if rule.consequence.value == selector.lower())
+        specificity = _FAMILY_SPECIFICITY
+    elif _FAMILY.fullmatch(selector):
         matching = tuple(rule for rule in current if rule.family == selector)
-        specificity = 2
+        specificity = _FAMILY_SPECIFICITY
     elif _PREFIX.fullmatch(upper):
         matching = tuple(rule for rule in current if rule.code.startswith(upper))
         # A family (two digits) is more specific than a letter alone and less so than letter and family.
@@ -167,4 +175,4 @@ def _match(rules: Sequence[Rule], selector: str) -> _Match:
 
 def _names(rules: Sequence[Rule]) -> list[str]:
     families = sorted({rule.family for rule in rules})
-    return [*(rule.symbol for rule in rules), *(rule.code for rule in rules), *families, EVERYTHING]
+    return [*(rule.symbol for rule in rules), *(rule.code for rule in rules), *CONSEQUENCES, *families, EVERYTHING]

@@ -12,7 +12,7 @@ from ldlm_lint.commands.output import OK
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``rules``."""
     parser.epilog = "exit codes: 0 listed; 2 wrong usage, or a name that no rule has"
-    parser.add_argument("names", nargs="*", metavar="NAME", help="names, codes, families (72) or ALL (default: ALL)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="names, codes, families (72), consequences (hang) or ALL (default: ALL)")
     configure_format(parser)
 
 

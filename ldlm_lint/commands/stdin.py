@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     base = Path.cwd()
     _reject_conflicts(arguments)
     data = sys.stdin.buffer.read()
-    arguments.paths = [arguments.stdin_filename or _name_for(data)]
+    arguments.stdin_filename = arguments.stdin_filename or _name_for(data)
+    arguments.paths = [arguments.stdin_filename]
     paths, config = arguments_of.configuration(arguments, base)
     chosen(arguments, config)
     gate = arguments_of.gate(arguments, paths, config, base)
@@ -88,7 +89,7 @@ def _fixed(arguments: argparse.Namespace, path: str, data: bytes, config: Config
         _write(after)
         # Whatever the report is made with, stdout holds the text and nothing else.
         with contextlib.redirect_stdout(sys.stderr):
-            return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files)))
+            return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files), places=outcome.places))
     _write(outcome.diff)
     print_problems(outcome.report, base)
     code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)

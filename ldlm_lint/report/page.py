@@ -24,12 +24,14 @@ def page(rule: Rule) -> str:
 
 
 def table(rules: Iterable[Rule]) -> str:
-    """One line for each rule: code, name, whether it is on, the best fix it may have, and what it says."""
-    rows = [(rule.code, rule.symbol, default(rule), fix_level(rule), rule.summary) for rule in rules]
-    heads = ("code", "name", "default", "fix", "what it finds")
-    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(4)]
+    """One line for each rule: consequence, code, name, whether it is on, the best fix it may have, and what it says."""
+    rows = [
+        (rule.consequence.value, rule.code, rule.symbol, default(rule), fix_level(rule), rule.summary) for rule in rules
+    ]
+    heads = ("consequence", "code", "name", "default", "fix", "what it finds")
+    widths = [max(len(row[at]) for row in (heads, *rows)) for at in range(5)]
     return "".join(
-        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[4]]) + "\n"
+        "  ".join([*(cell.ljust(size) for cell, size in zip(row, widths, strict=False)), row[5]]) + "\n"
         for row in (heads, *rows)
     )
 
@@ -44,6 +46,8 @@ def _described(rule: Rule) -> dict[str, object]:
         "name": rule.symbol,
         "code": rule.code,
         "family": rule.family,
+        "consequence": rule.consequence.value,
+        "frequency": rule.frequency.label,
         "severity": rule.severity.label,
         "confidence": rule.confidence.label,
         "default": rule.default,
@@ -90,6 +94,7 @@ def probe(probe: Probe) -> str:
 def _facts(rule: Rule) -> Iterator[str]:
     reads = ", ".join(_ARTEFACTS[one] for one in rule.reads)
     yield ""
+    yield f"  consequence {rule.consequence.value}"
     yield f"  severity    {rule.severity.label}"
     yield f"  confidence  {rule.confidence.label}"
     yield f"  default     {default(rule)}"

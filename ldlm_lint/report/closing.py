@@ -10,8 +10,6 @@ from ldlm_lint.report.next_steps import Step, next_steps
 from ldlm_lint.report.statistics import table
 from ldlm_lint.report.view import View
 
-_WIDEST = 60
-
 
 def closed(view: View, blocks: Iterable[Iterable[Line]]) -> Iterator[Iterable[Line]]:
     """The blocks of the findings, or the counts of their rules where those are wanted, and the summary."""
@@ -31,7 +29,7 @@ def _summary(view: View) -> Iterator[Line]:
 
 
 def _steps(steps: list[Step]) -> Iterator[Line]:
-    """The commands below each other, with what they do beside them."""
-    width = min(max((len(step.command) for step in steps), default=0), _WIDEST)
+    """What can be done next, each with its command, which may be long."""
+    width = max((len(step.purpose) for step in steps), default=0)
     for number, step in enumerate(steps):
-        yield line(("Next: " if number == 0 else "      ", "bold"), (f"{step.command:<{width}}", "cyan"), f"  {step.purpose}")
+        yield line(("Next: " if number == 0 else "      ", "bold"), f"{step.purpose:<{width}}  ", (step.command, "cyan"))

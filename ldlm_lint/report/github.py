@@ -79,8 +79,8 @@ def _hidden(hidden: Mapping[str, int]) -> _Annotation:
 
 def _finding(view: View, finding: Finding) -> _Annotation:
     file = shown_path(finding.span.path, view.base)
-    word = view.rules[finding.rule].consequence.value
-    properties: dict[str, object] = {"title": f"ldlm-lint: {word} ({finding.code})", "file": file}
+    title = f"{view.rules[finding.rule].consequence.value}: {finding.rule} (ldlm-lint {finding.code})"
+    properties: dict[str, object] = {"title": title, "file": file}
     region = view.region(finding.span)
     if region is not None:
         properties |= {"line": region.line, "col": region.column}

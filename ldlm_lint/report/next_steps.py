@@ -13,29 +13,28 @@ from ldlm_lint.report.ranking import CONSEQUENCE
 from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
 
-
 # Options of a check that `ldlm-lint baseline` does not have.
 _NOT_OF_BASELINE = frozenset(("--since", "--min-confidence", "--no-baseline", "--evidence"))
 
 
 class Step(NamedTuple):
-    """A command, and what it is for."""
+    """What can be done, and the command that does it."""
 
-    command: str
     purpose: str
+    command: str
 
 
 def next_steps(view: View) -> Iterator[Step]:
     """The commands in the order in which a reader needs them; none where there is nothing to do."""
     if view.fixed is not None and view.fixed.findings and view.again is not None:
-        yield Step("ldlm-lint undo", "take this back")
+        yield Step("take this back", "ldlm-lint undo")
     if not view.report.findings:
         return
     if view.again is not None:
         yield from _fixing(view)
         if view.fixed is None and not view.report.baselined and not _NOT_OF_BASELINE.intersection(view.again):
-            yield _step(view, "baseline", "accept these findings, so that a check reports new ones only")
-    yield Step(f"ldlm-lint explain {view.ordered(CONSEQUENCE)[0].rule}", "why it matters, and when not to follow it")
+            yield _step(view, "accept these findings, report only new ones", "baseline")
+    yield Step("read why it matters, and when it does not", f"ldlm-lint explain {view.ordered(CONSEQUENCE)[0].rule}")
     yield from _probing(view)
 
 
@@ -46,11 +45,11 @@ def _fixing(view: View) -> Iterator[Step]:
     unsafe = " --unsafe-fixes" if view.unsafe or not safe else ""
     if direct and view.fixed is None:
         what = "all fixes" if view.unsafe else "the safe fixes"
-        yield _step(view, f"--fix{unsafe}", f"apply {what} ({count(direct, 'finding')})")
+        yield _step(view, f"apply {what} ({count(direct, 'finding')})", f"--fix{unsafe}")
     if decision:
-        yield _step(view, "--fix --interactive", f"see each fix and decide ({count(safe + decision, 'finding')})")
+        yield _step(view, f"decide on each fix ({count(safe + decision, 'finding')})", "--fix --interactive")
     if (safe or decision) and view.fixed is None:
-        yield _step(view, f"--diff{unsafe}", "print what would change, and write nothing")
+        yield _step(view, "see the changes without writing them", f"--diff{unsafe}")
 
 
 def _probing(view: View) -> Iterator[Step]:
@@ -59,9 +58,9 @@ def _probing(view: View) -> Iterator[Step]:
     commands = (settling(report, one, view.rules[one.rule], view.base) for one in report.findings if is_open(one))
     counts = Counter(command for command in commands if command is not None)
     for command, number in counts.most_common(1):
-        yield Step(clean(command), f"confirm or refute {count(number, 'finding')} in a run")
+        yield Step(f"confirm or refute {count(number, 'finding')} in a run", clean(command))
 
 
-def _step(view: View, words: str, purpose: str) -> Step:
+def _step(view: View, purpose: str, words: str) -> Step:
     """A step of the program with the words that chose what this run looked at."""
-    return Step(clean(" ".join(("ldlm-lint", words, *(view.again or ())))), purpose)
+    return Step(purpose, clean(" ".join(("ldlm-lint", words, *(view.again or ())))))

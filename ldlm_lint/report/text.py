@@ -29,8 +29,8 @@ def write(view: View, stream: TextIO) -> None:
 
 def _shown(view: View) -> Iterator[Iterable[Line]]:
     """The blocks of the groups, each with an empty line behind it."""
-    blocks = Blocks(view, brief=True)
     by = view.group_by or RULE
+    blocks = Blocks(view, brief=by != NONE)
     for group in grouped(view.ordered(CONSEQUENCE), by):
         yield (*_HEADS[by](blocks, group), *blocks.lines(group.first), *_others(blocks, group, by), ())
 

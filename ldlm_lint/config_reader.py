@@ -14,6 +14,7 @@ from typing import Any
 from ldlm_lint import select as selection
 from ldlm_lint.config import LEVELS, Config, Overrides, spec_of
 from ldlm_lint.model import Option, Rule, Severity
+from ldlm_lint.report.formats import canonical
 from ldlm_lint.requirements import ANY_TORCH, TORCH_VERSIONS, TorchRange
 from ldlm_lint.select import SelectorError, nearest
 from ldlm_lint.settings import KEYS, formats
@@ -48,7 +49,7 @@ def config_of(table: Table, rules: Sequence[Rule], *, root: str = "", overrides:
         baseline=reader.baseline(),
         required_version=reader.typed("required-version", str, ""),
         pedantic=reader.typed("pedantic", bool, False) or overrides.pedantic,
-        output_format=reader.word("output-format", "", formats()),
+        output_format=canonical(reader.word("output-format", "", formats())),
         options=reader.options(options),
     )
     if reader.errors:

@@ -49,6 +49,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
     return {
         "rule": finding.rule,
         "code": finding.code,
+        "consequence": rule.consequence.value,
         "severity": finding.severity.label,
         "confidence": finding.confidence.label,
         "path": shown_path(finding.span.path, base),
@@ -116,6 +117,7 @@ def _summary(report: Report, base: Path) -> dict[str, object]:
         "suppressed": report.suppressed,
         "baselined": report.baselined,
         "unchanged": report.unchanged,
+        "unsure": report.unsure,
         "unseen": len(report.unseen),
         "unseen_places": [{"path": shown_path(path, base), "line": line} for path, line in report.unseen],
         "excluded": report.excluded,

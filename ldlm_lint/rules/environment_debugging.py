@@ -44,8 +44,8 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     code="W7215",
     symbol="debug-environment-left-on",
     consequence=Consequence.SLOW,
-    message="%(name)s=%(value)s is for debugging: %(effect)s",
-    summary="NCCL_DEBUG at INFO or TRACE, CUDA_LAUNCH_BLOCKING, or TORCH_DISTRIBUTED_DEBUG=DETAIL outside of debugging.",
+    message="%(setting)s is meant for debugging: %(effect)s; remove it from normal runs",
+    summary="`NCCL_DEBUG` at INFO or TRACE, `CUDA_LAUNCH_BLOCKING`, or `TORCH_DISTRIBUTED_DEBUG=DETAIL` outside of debugging.",
     rationale="These variables are set to find one defect and stay in the file. CUDA_LAUNCH_BLOCKING makes every kernel launch "
     "wait for its kernel, so that the host never runs ahead of the GPU; TORCH_DISTRIBUTED_DEBUG=DETAIL wraps every process "
     "group and checks every collective for consistency; NCCL_DEBUG=INFO fills the log of every rank.",
@@ -75,7 +75,8 @@ NCCL_DEBUG_FILE_SHARED = Rule(
     code="W7216",
     symbol="nccl-debug-file-shared",
     consequence=Consequence.CONFIG,
-    message="%(name)s=%(value)s is one file for all processes of a machine: NCCL loses or mixes up their output",
+    message="%(setting)s is one file for all processes of a machine: each of them truncates it, and output is lost or "
+    "mixed; put `%%p`, which NCCL replaces by the process id, into the name",
     summary="`NCCL_DEBUG_FILE` without `%%p` where several processes of a machine write it.".replace("%%", "%"),
     rationale="Every process opens the file for itself and truncates it. NCCL's documentation says that output may be lost or "
     "corrupted where the name is not unique across all processes of the job; the rank of the node is not enough, since "

@@ -15,7 +15,7 @@ from ldlm_lint.rules.batch_size import (
     is_global_batch_size,
     is_world_size,
 )
-from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
+from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT, fewer_workers
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values, written_words
 from ldlm_lint.shell.launch_code import Code
@@ -229,7 +229,7 @@ def workers_finding(script: Code, argument: Argument, known: Known, limit: int) 
         rule.symbol,
         rule.code,
         known.span,
-        (("workers", whole(known.text)),),
+        (("advice", fewer_workers(limit)), ("workers", whole(known.text))),
         confidence=Confidence.HIGH if known.origin is Origin.LITERAL else Confidence.MEDIUM,
         related=related,
         fix=_workers_fix(known, limit // 2),
@@ -240,7 +240,7 @@ def workers_finding(script: Code, argument: Argument, known: Known, limit: int) 
 def _workers_fix(known: Known, workers: int) -> Fix | None:
     if known.value_span is None or not workers:
         return None
-    title, reason = f"{workers} workers", "fewer workers may be too few for a slow dataset"
+    title, reason = f"use {workers} workers per rank", "fewer workers can be too few for a slow dataset"
     return Fix(title, (Edit(known.value_span, str(workers)),), Applicability.UNSAFE, reason)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.model import Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
+from ldlm_lint.wording import place, statement
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Path
@@ -288,6 +289,19 @@ class Context:
         from ldlm_lint.project.datasets import Datasets
 
         return Datasets(self.project, self.calls)
+
+    def described(self, path: str, line: int, own: str = "") -> str:
+        """What is on a line and where: "the loop at line 12" of the finding's ``own`` file, "`run()` at train.py:12" of another."""
+        span = self.line_span(path, line)
+        text = self.project.data(path)[span.start : span.end].decode(errors="replace")
+        return f"{statement(text)} at {place(path, line, own)}"
+
+    def each_step(self, path: str, line: int, own: str = "") -> str:
+        """How often a training step runs, by what makes it run: a loop, a function that is a step, or a call of one."""
+        found = self.described(path, line, own)
+        if found.startswith("the loop "):
+            return f"in every step of {found}"
+        return f"in every call of {found}" if "()` at " in found else f"in every step ({found})"
 
     def line_span(self, path: str, line: int) -> Span:
         """The text of a line, without its indentation, as a span."""

@@ -9,24 +9,19 @@ LONGEST = 60
 _LOOPS = ("for", "while")
 
 
-def code(text: str) -> str:
+def quoted(text: str, longest: int = LONGEST) -> str:
     """Code in backquotes, on one line; of a long expression the beginning, which names it.
 
-    Code that holds a backquote itself stands in two of them, as in Markdown.
+    Code that contains a backquote itself is put between two of them, as in Markdown.
     """
-    flat = cut(text)
-    return f"`` {flat} ``" if "`" in flat else f"`{flat}`"
-
-
-def cut(text: str) -> str:
-    """Code on one line, and no more of it than a message shows."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= LONGEST else f"{flat[: LONGEST - 3].rstrip()}..."
+    shown = flat if len(flat) <= longest else f"{flat[: longest - 3].rstrip()}..."
+    return f"`` {shown} ``" if "`" in shown else f"`{shown}`"
 
 
 def listed(names: Iterable[str]) -> str:
     """Names, each in backquotes, as a sentence lists them."""
-    return enumerated([code(name) for name in names])
+    return enumerated([quoted(name) for name in names])
 
 
 def enumerated(words: Sequence[str]) -> str:
@@ -36,19 +31,20 @@ def enumerated(words: Sequence[str]) -> str:
 
 def any_of(names: Iterable[str]) -> str:
     """Names, each in backquotes, of which one is meant."""
-    return " or ".join(code(name) for name in names)
+    return " or ".join(quoted(name) for name in names)
 
 
-def place(path: str, line: int, own: str = "") -> str:
+def located(path: str, line: int, own: str = "") -> str:
     """Where a line is: ``line 12`` of the file ``own`` that the message is about, ``train.py:12`` of another one."""
     return f"line {line}" if path == own else f"{path.rpartition('/')[2]}:{line}"
 
 
-def statement(text: str) -> str:
-    """What a line of Python begins: a loop, a function by its name, else the line itself."""
-    words = text.removeprefix("async ").split(maxsplit=2)
-    if words[:1] and words[0] in _LOOPS:
-        return "the loop"
-    if words[:1] == ["def"] and len(words) > 1:
-        return f"`{words[1].partition('(')[0]}()`"
-    return code(text)
+def begins_loop(text: str) -> bool:
+    """Whether a line of Python begins a loop."""
+    return text.removeprefix("async ").split(maxsplit=1)[:1] in ([one] for one in _LOOPS)
+
+
+def function_begun(text: str) -> str:
+    """The name of the function that a line of Python begins; empty for any other line."""
+    words = text.removeprefix("async ").split(maxsplit=1)
+    return words[1].partition("(")[0].strip() if words[:1] == ["def"] and len(words) > 1 else ""

@@ -14,7 +14,7 @@ from ldlm_lint.checkers.host_copies import first_read, is_async_copy_to_host
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.rules.copies import BLOCKING_COPY, RULES, UNSYNCHRONIZED_COPY
 from ldlm_lint.source import Source
-from ldlm_lint.wording import code
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -73,7 +73,7 @@ class CopiesChecker(LdlmChecker):
         self.report(
             BLOCKING_COPY,
             copies[0],
-            args={"copies": code(f"{copies[0].func.as_string()}()"), "loader": "its place"},
+            args={"copies": quoted(f"{copies[0].func.as_string()}()"), "loader": "its place"},
             related=[(one, "this copy waits too") for one in copies[1:]],
             claims=(Claim("loop-takes-pinned-batches", str(line)), Claim("trains-on-cuda")),
             fix=lambda source: _asynchronous_fix(source, copies),
@@ -81,7 +81,7 @@ class CopiesChecker(LdlmChecker):
 
 
 def _described(read: nodes.NodeNG) -> str:
-    return "an f-string" if isinstance(read, nodes.FormattedValue) else code(read.as_string())
+    return "an f-string" if isinstance(read, nodes.FormattedValue) else quoted(read.as_string())
 
 
 def _wait_fix(source: Source, call: nodes.Call) -> Fix | None:

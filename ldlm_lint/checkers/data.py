@@ -57,7 +57,7 @@ from ldlm_lint.rules.data import (
     WORKERS_MAY_BE_ZERO,
 )
 from ldlm_lint.rules.roles import remark_at
-from ldlm_lint.wording import code, listed
+from ldlm_lint.wording import listed, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -208,7 +208,7 @@ class DataChecker(LdlmChecker):
         elif setting:
             if works and not zero_is_known:
                 in_force = Claim("default-is-in-force", f"{setting.lstrip('-')}|0")
-                self._report_main_process(node, "num_workers", f" unless {code(setting)} is given", (in_force, feeds), Confidence.LOW)
+                self._report_main_process(node, "num_workers", f" unless {quoted(setting)} is given", (in_force, feeds), Confidence.LOW)
         elif parameter is not None and is_zero(parameter[2]):
             subject = f"{parameter[0]}|{parameter[1]}"
             if works and not zero_is_known and workers.node is not None and not is_guarded(node, workers.node):

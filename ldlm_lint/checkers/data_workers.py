@@ -17,7 +17,7 @@ from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.data import SHARE_CORES, fewer_workers
-from ldlm_lint.wording import code
+from ldlm_lint.wording import quoted
 
 _DEPTH = 6
 _CPU_COUNTS = {
@@ -53,7 +53,7 @@ class Amount(NamedTuple):
     def described(self, limit: int) -> dict[str, str]:
         """The number, and what to do about it, as a message says it."""
         if self.whole_node:
-            return {"workers": code(self.text), "advice": SHARE_CORES}
+            return {"workers": quoted(self.text), "advice": SHARE_CORES}
         return {"workers": self.text, "advice": fewer_workers(limit)}
 
 

@@ -31,7 +31,7 @@ from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STA
 from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
-from ldlm_lint.wording import code, listed
+from ldlm_lint.wording import listed, quoted
 
 _WORKERS = lazily(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader_)?workers(?:_per_\w+)?", re.I)
 # ``${eval:"len(__import__('os').sched_getaffinity(0))"}``: a resolver counts the CPUs of the node.
@@ -99,15 +99,15 @@ _SWITCHES = (
         True,
         Claim("configured-value-reaches-call", "static-graph"),
         (("accumulation", ""),),
-        "a parameter without a gradient, and a layer that is checkpointed twice, are then errors",
+        "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors",
     ),
     _Switch(
         OPTIMIZER_NOT_FUSED,
         _FUSED,
         False,
         Claim("configured-value-reaches-call", "not-fused"),
-        (("optimizer", "the optimizer that reads this"),),
-        "updates differ in the last bits, and a device without fused kernels raises at the first step",
+        (("advice", "set this to true"), ("optimizer", "the optimizer that reads this value")),
+        "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step",
     ),
 )
 
@@ -148,7 +148,7 @@ def _of_workers(source: Source, document: Document, entry: Entry, options: Mappi
         yield _finding(
             DATALOADER_TOO_MANY_WORKERS,
             entry,
-            (("advice", SHARE_CORES), ("workers", code(counted[1]))),
+            (("advice", SHARE_CORES), ("workers", quoted(counted[1]))),
             Claim("configured-value-reaches-call", "all-cpus-for-workers"),
             None,
         )
@@ -189,7 +189,7 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
     yield _finding(
         IN_MAIN_PROCESS,
         entry,
-        (("why", f" ({code(entry.name)} is 0 here)"),),
+        (("why", f" ({quoted(entry.name)} is 0 here)"),),
         Claim("configured-value-reaches-call", " ".join(["no-workers", *(one.name for one in wrong)])),
         _setting(source, document, entry, count, _REASON),
     )

@@ -19,7 +19,7 @@ from ldlm_lint.rules.data import (
     WORKERS_LIMIT,
     fewer_workers,
 )
-from ldlm_lint.wording import code, enumerated, listed
+from ldlm_lint.wording import enumerated, listed, quoted
 
 _FEWER = "fewer workers can be too few for a slow dataset"
 _MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
@@ -77,7 +77,7 @@ def _no_workers(section: Section, names: Names, workers: int) -> Iterator[Findin
     yield section.report(
         IN_MAIN_PROCESS,
         setting,
-        {"why": f" ({code(setting.name)} is 0)"},
+        {"why": f" ({quoted(setting.name)} is 0)"},
         fix=unsafe(f"set {setting.name} to {workers}", section.editor.replace(setting, workers), _MORE),
         claims=(in_force(setting),),
     )

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Reference, Related, Rule
 from ldlm_lint.rules.environment_names import RENAMED
-from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, drop, number, rewrite
+from ldlm_lint.rules.environment_view import (
+    FALSE,
+    TRUE,
+    Draft,
+    Plan,
+    View,
+    always_beside,
+    assigned,
+    drop,
+    number,
+    rewrite,
+)
 from ldlm_lint.rules.environment_watchdog import is_blocking
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -126,7 +137,7 @@ def _renaming(setting: Setting, new: str, present: list[Setting], view: View) ->
     if setting.key is None or setting.expanded:
         return ()
     reason = _INHERITED if view.needs(_RENAMED_IN) else f"torch up to 2.1 does not read the new name, and {_ACTIVATED}"
-    return (Plan(f"call it {new}", _edits(setting.key.rewritten(new)), reason),)
+    return (Plan(f"rename it to {new}", _edits(setting.key.rewritten(new)), reason),)
 
 
 def _edits(edit: Edit | None) -> tuple[Edit, ...] | None:

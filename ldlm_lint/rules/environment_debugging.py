@@ -16,9 +16,9 @@ NAMES = (_LEVEL, _FILE, _LAUNCH, _CHECKS)
 
 _WORDY = frozenset({"INFO", "ABORT", "TRACE"})
 _EFFECTS = {
-    _LEVEL: "every rank logs NCCL's set-up, and with TRACE or the COLL subsystem every collective",
-    _LAUNCH: "the host waits for every kernel before it launches the next",
-    _CHECKS: "every collective runs a barrier and a comparison of shapes first",
+    _LEVEL: "every rank logs the setup of NCCL, and with TRACE or the COLL subsystem every collective",
+    _LAUNCH: "the host waits for every kernel before it launches the next one",
+    _CHECKS: "every collective first runs a barrier and compares shapes across the ranks",
 }
 # A variable that is not the same in all processes of a machine, or may not be.
 _DISTINCT = lazily(r"rank|proc|pid|local|task|worker|gpu|uuid|random|\$\$|%p", re.I)
@@ -131,11 +131,11 @@ _WANTED: dict[str, Callable[[Value], bool]] = {
 def _quieter(setting: Setting, view: View) -> tuple[Plan, ...]:
     wanted = _WANTED[setting.name]
     if setting.name == _LEVEL:
-        reason = "the file searches for what NCCL logs" if _OF_LOG.search(view.scene.text) else ""
+        reason = "the file searches the log of NCCL" if _OF_LOG.search(view.scene.text) else ""
         return (rewrite(setting, wanted, "WARN", "the file uses the value in other places" if setting.expanded else reason),)
     if setting.name == _CHECKS:
-        return (rewrite(setting, wanted, "INFO", "a mismatch of collectives is no longer explained where it happens"),)
-    reason = "an error of a kernel is reported at a later call"
+        return (rewrite(setting, wanted, "INFO", "torch no longer explains a mismatch of collectives where it happens"),)
+    reason = "an error in a kernel is then reported at a later call"
     return (drop(setting, reason), rewrite(setting, wanted, "0", reason))
 
 

@@ -15,7 +15,7 @@ from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
-from ldlm_lint.wording import code
+from ldlm_lint.wording import quoted
 
 TRUE = frozenset({"y", "yes", "1", "t", "true"})
 FALSE = frozenset({"n", "no", "0", "f", "false"})
@@ -141,7 +141,7 @@ class Draft(NamedTuple):
 
 def assigned(name: str, value: object) -> str:
     """A variable with its value, as a message shows it; the variable alone where no value is told."""
-    return code(name if value is None else f"{name}={value}")
+    return quoted(name if value is None else f"{name}={value}")
 
 
 def always_beside(one: Setting, other: Setting) -> bool:

@@ -17,7 +17,7 @@ from ldlm_lint.rules.environment import (
     NCCL_BLOCKING_WAIT,
     NCCL_MONITORING_DISABLED,
 )
-from ldlm_lint.rules.environment_view import View, is_false, is_true, members, number, rewrites
+from ldlm_lint.rules.environment_view import View, assigned, is_false, is_true, members, number, rewrites
 from ldlm_lint.rules.settings import Removal, Setting, Value
 
 HEARTBEAT = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"

@@ -57,9 +57,9 @@ DEAD_CONFIG_KEY = Rule(
     code="I6804",
     symbol="dead-config-key",
     consequence=Consequence.CONFIG,
-    message="nothing reads `%(key)s`: no code of the programs that take this file (such as %(program)s) holds the name, and no section "
-    "around it is handed on whole",
-    summary="A key of a configuration that a program of the project reads, but that no code speaks of.",
+    message="nothing reads `%(key)s`: the code that loads this file (such as %(program)s) neither contains the name nor "
+    "passes a section around it on as a whole, so changing it has no effect; remove the key, or read it",
+    summary="A configuration key that no code of the programs that load the file reads.",
     rationale="A setting that nothing reads looks like a decision and is none: `use_fused: true` in a file from which the optimizer takes "
     "only the learning rate fuses nothing. It is left over from a rename, was copied from another project, or its reader was never written.",
     cost="Whoever tunes it, or trusts it, waits for an effect that cannot come.",

@@ -21,6 +21,7 @@ from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_i
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Form, Launch
+from ldlm_lint.wording import quoted
 
 _STEPS = lazily(r"\[?(\d+)\]?")
 _WORKERS = lazily(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
@@ -37,7 +38,7 @@ _DIRECTIVES = {
     "GPU": rb"(?:-G|--gpus[\w-]*|--gres)",
 }
 _DEPTH = 5
-_REASON = "TARGET_BATCH and BATCH_PER_GPU stand for the numbers of the project, and the division must leave no remainder"
+_REASON = "TARGET_BATCH and BATCH_PER_GPU are placeholders for the numbers of the project, and the division must leave no remainder"
 
 
 # Accumulation
@@ -156,11 +157,11 @@ def _accumulation_finding(
 ) -> Finding:
     rule = GRADIENT_ACCUMULATION_FIXED
     name = steps.assignment.name if steps.assignment else argument.name
-    named = re.sub(r"[{}]", "", f"{world[0].name} {world[0].value}".replace("  ", " "))
-    args = {"name": name, "value": steps.text, "world": re.sub(r"\s+", " ", named)}
+    value = f"{steps.text} by default" if steps.origin is Origin.DEFAULT else f"always {steps.text}"
+    args = {"name": quoted(name), "value": value, "world": quoted(f"{world[0].name} {world[0].value}")}
     related = [Related(world[0].span, "the number of GPUs comes from here")]
     if steps.span != argument.span:
-        related.append(Related(argument.span, "it is passed on here"))
+        related.append(Related(argument.span, "the value is passed on here"))
     entry = entry_of(launch).rpartition("/")[2]
     return Finding(
         rule.symbol,
@@ -184,7 +185,7 @@ def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument
         edit = Edit(steps.span, f"{steps.assignment.name}={formula}")
     else:
         return None
-    return Fix(f"compute it: {formula}", (edit,), Applicability.DISPLAY, _REASON)
+    return Fix(f"compute it as {formula}", (edit,), Applicability.DISPLAY, _REASON)
 
 
 # Workers
@@ -224,7 +225,7 @@ def workers_finding(script: Code, argument: Argument, known: Known, limit: int) 
     """What is said of a number of workers that an argument of a launch has."""
     """The finding for a number of workers that a launch, or a script that launches, is given."""
     rule = DATALOADER_TOO_MANY_WORKERS
-    related = (Related(argument.span, "it is passed on here"),) if known.span != argument.span else ()
+    related = (Related(argument.span, "the value is passed on here"),) if known.span != argument.span else ()
     return Finding(
         rule.symbol,
         rule.code,

@@ -14,7 +14,7 @@ from ldlm_lint.project.traits import Trait
 from ldlm_lint.project.wrappers import Passes, given, workers_parameter_of
 from ldlm_lint.python.flow import Callee
 from ldlm_lint.python.slots import Slot
-from ldlm_lint.wording import place
+from ldlm_lint.wording import located
 
 _DDP = Trait(re.compile(rb"\bDistributedDataParallel\(|\bDDP\("), (b"DistributedDataParallel(", b"DDP("))
 _SHARES_OUT = Trait(
@@ -57,7 +57,7 @@ def _loop_takes_pinned_batches(context: Context, finding: Finding, line: str) ->
     if loader is None:
         return Verdict(False)
     related = (Related(context.line_span(*loader), "this loader pins its batches"),)
-    return Verdict(True, related, (("loader", place(*loader, finding.span.path)),))
+    return Verdict(True, related, (("loader", located(*loader, finding.span.path)),))
 
 
 def _runs_under_ddp_unsharded(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -83,7 +83,7 @@ def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str
                     if _MANY_WORKERS.search(text) and b"worker_init_fn" not in text:
                         line = int(position.partition(":")[0])
                         related = (Related(context.line_span(where, line), "this loader starts several workers"),)
-                        return Verdict(True, related, (("where", place(where, line, path)),))
+                        return Verdict(True, related, (("where", located(where, line, path)),))
     return Verdict(False)
 
 
@@ -137,7 +137,7 @@ def _wrapper_leaves_workers_at_zero(context: Context, finding: Finding, subject:
     for one in given(context.calls, path, scope, parameter):
         if one.passes is Passes.NOTHING and (trains_itself or _result_trains(context, one.path, one.position)):
             related = (Related(context.line_span(one.path, one.line), "this call leaves the number of workers at its default"),)
-            why = f" where `{scope.rpartition('.')[2]}()` is called without `{parameter}` ({place(one.path, one.line, path)})"
+            why = f" where `{scope.rpartition('.')[2]}()` is called without `{parameter}` ({located(one.path, one.line, path)})"
             return Verdict(True, related, (("why", why),))
     return Verdict(False)
 
@@ -176,7 +176,7 @@ def _resolves_to(context: Context, path: str, callee: Callee, wanted: tuple[str,
 
 
 def _named(found: Neglect, own: str) -> str:
-    return f"the DistributedSampler at {place(found.path, found.line, own)}"
+    return f"the DistributedSampler at {located(found.path, found.line, own)}"
 
 
 QUESTIONS: dict[str, Question] = {

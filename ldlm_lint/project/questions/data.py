@@ -8,7 +8,7 @@ from ldlm_lint.project.loaders import Site
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial, setting_feeds_workers
 from ldlm_lint.rules.roles import is_diagnostic
-from ldlm_lint.wording import code
+from ldlm_lint.wording import quoted
 
 
 def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
@@ -54,7 +54,7 @@ def _setting_feeds_loader_workers(context: Context, finding: Finding, name: str)
 def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -> Verdict:
     if site is None:
         return Verdict(False)
-    where = context.described(site.path, site.line, finding.span.path) if site.line else f"in {code(site.path.rpartition('/')[2])}"
+    where = context.described(site.path, site.line, finding.span.path) if site.line else f"in {quoted(site.path.rpartition('/')[2])}"
     related = (Related(context.line_span(site.path, site.line), note),) if site.line else ()
     if related and related[0].span.path == finding.span.path and related[0].span.start == finding.span.start:
         related = ()

@@ -37,7 +37,7 @@ def _callee_is_keyword_only(context: Context, finding: Finding, subject: str) ->
     names = refuses(Target(function, int(kind == "instance")), int(positional), keywords)
     if not names:
         return Verdict(False)
-    where = Related(context.line_span(resolved[0], function.lineno or 1), "its signature")
+    where = Related(context.line_span(resolved[0], function.lineno or 1), "its signature is here")
     return Verdict(True, (where,), (("names", ", ".join(names)),))
 
 

@@ -10,11 +10,13 @@ _LOOPS = ("for", "while")
 
 
 def quoted(text: str, longest: int = LONGEST) -> str:
-    """Code in backquotes, on one line; of a long expression the beginning, which names it.
+    """Code in backquotes, on one line; of a long expression the beginning, which names it. A plain number stays as it is.
 
     Code that contains a backquote itself is put between two of them, as in Markdown.
     """
     flat = " ".join(text.split())
+    if flat.replace(".", "", 1).isdecimal():
+        return flat
     shown = flat if len(flat) <= longest else f"{flat[: longest - 3].rstrip()}..."
     return f"`` {shown} ``" if "`" in shown else f"`{shown}`"
 

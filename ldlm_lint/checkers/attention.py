@@ -70,7 +70,7 @@ class AttentionChecker(LdlmChecker):
             self.report(
                 UNFUSED_ATTENTION,
                 node,
-                args={"what": quoted(f"{node.func.as_string()}({keyword}={off!r})"), "advice": f"pass `{keyword}={on}`"},
+                args={"what": f"{quoted(node.func.as_string())} with `{keyword}={off!r}`", "advice": f"pass `{keyword}={on}`"},
                 claims=(Claim("file-trains"),),
                 fix=functools.partial(_switched_on, argument=argument, value=on),
             )

@@ -51,7 +51,7 @@ def _is_none(node: nodes.NodeNG) -> bool:
 
 def width_fix(source: Source, call: nodes.Call, left: nodes.NodeNG) -> Fix:
     """Multiply by half the width, which makes it the mean of 1 - cos; with edits where the width is known to come last."""
-    title = "multiply the error by D / 2, which makes it the mean of 1 - cos for every width D"
+    title = "multiply the error by D / 2, which makes it the mean of 1 - cos"
     return Fix(title, _times_width(source, call, left), Applicability.DISPLAY, _SCALED)
 
 

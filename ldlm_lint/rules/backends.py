@@ -11,9 +11,9 @@ TF32_DISABLED = Rule(
     code="R7803",
     symbol="tf32-disabled",
     consequence=Consequence.SLOW,
-    message="this training multiplies float32 matrices on CUDA without TF32, so the tensor cores stay unused for them: "
-    'torch leaves TF32 off unless `torch.set_float32_matmul_precision("high")` or `allow_tf32` turns it on, and nothing '
-    "here does",
+    message="this training multiplies float32 matrices on CUDA without TF32, which torch leaves off by default, so the "
+    'tensor cores stay unused for them: call `torch.set_float32_matmul_precision("high")` if 10 bits of mantissa are '
+    "enough for the inputs",
     summary="A float32 training on CUDA that never chooses the precision of its matrix products.",
     rationale="Since torch 1.12 float32 matrix products run in full precision by default; only cuDNN's convolutions "
     "use TF32. On GPUs from Ampere on, TF32 takes the tensor cores: inputs are rounded to 10 bits of mantissa, sums "

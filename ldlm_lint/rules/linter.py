@@ -29,7 +29,7 @@ def _rule(code: str, symbol: str, message: str, summary: str, rationale: str, co
 INTERNAL_ERROR = _rule(
     "E6801",
     "ldlm-internal-error",
-    "ldlm-lint failed here (%(error)s); the other rules and files went on; please report it if it happens again",
+    "ldlm-lint failed in this check (%(error)s), and all other checks ran: please report the error",
     "A rule of ldlm-lint raised an exception.",
     "The rule's findings for this file are missing; every other rule and file is complete.",
     "The run ends with exit code 3, so that a gate does not pass on half an answer.",
@@ -38,7 +38,7 @@ UNPARSABLE_FILE = _rule(
     "E6802",
     "unparsable-file",
     "cannot be parsed: %(error)s; %(checked)s",
-    "A file with a syntax error, or a configuration that holds template placeholders.",
+    "A file with a syntax error, or a configuration that contains template placeholders.",
     "Of a Python file, what stands before the error is still checked, what stands after it is not. Of a configuration file "
     "nothing is; it is named only where it holds settings that a rule would look at. The templates of a Helm chart and "
     "files of data (JSON Lines, tables of thousands of values) are passed over without a word.",
@@ -48,7 +48,7 @@ UNREADABLE_FILE = _rule(
     "E6803",
     "unreadable-file",
     "cannot be read: %(error)s",
-    "A file that is not text in its encoding, may not be read, or is too large.",
+    "A file that is not text in its encoding, cannot be opened, or is too large.",
     "Nothing of the file was checked.",
     "The run ends with exit code 3, so that a gate does not pass on an unread file.",
 )

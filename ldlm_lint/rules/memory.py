@@ -90,8 +90,7 @@ REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     symbol="requires-grad-toggled-per-step",
     consequence=Consequence.SLOW,
     message="`requires_grad` of %(target)s is set %(where)s, but DDP fixed which gradients it averages when it wrapped the "
-    "model: it then needs `find_unused_parameters=True`, which searches the graph in every step; freeze and unfreeze "
-    "before wrapping",
+    "model: only `find_unused_parameters=True`, which searches the graph in every step, allows that; freeze before wrapping",
     summary="Parameters that are frozen or unfrozen inside `forward` or a training step.",
     rationale="DDP registers the parameters that require gradients when it wraps the model. One that is frozen later "
     "gets no gradient, and the next forward raises, unless `find_unused_parameters=True` searches the graph in every "

@@ -157,8 +157,7 @@ def _accumulation_finding(
 ) -> Finding:
     rule = GRADIENT_ACCUMULATION_FIXED
     name = steps.assignment.name if steps.assignment else argument.name
-    value = f"{steps.text} by default" if steps.origin is Origin.DEFAULT else f"always {steps.text}"
-    args = {"name": quoted(name), "value": value, "world": quoted(f"{world[0].name} {world[0].value}")}
+    args = {"name": quoted(name), "value": always(steps.text, steps.origin), "world": quoted(f"{world[0].name} {world[0].value}")}
     related = [Related(world[0].span, "the number of GPUs comes from here")]
     if steps.span != argument.span:
         related.append(Related(argument.span, "the value is passed on here"))
@@ -173,6 +172,11 @@ def _accumulation_finding(
         fix=_accumulation_fix(argument, steps, world),
         claims=(Claim("accumulation-is-not-divided", entry), *_with_sources(script)),
     )
+
+
+def always(text: str, origin: Origin) -> str:
+    """How firmly a number is written: a default gives way to what a user sets."""
+    return f"{text} by default" if origin is Origin.DEFAULT else f"always {text}"
 
 
 def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument]) -> Fix | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import shards_optimizer
 from ldlm_lint.project.frameworks import (
     holds_key,
@@ -21,6 +22,9 @@ from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.rules.batch_size import is_global_batch_size
 from ldlm_lint.source import Kind
 from ldlm_lint.wording import quoted
+
+_QUOTES = str.maketrans("", "", "\"'\\")
+_BRACED = lazily(r"\$\{(\w+)\}")
 
 
 def _trainer_reads_configuration(context: Context, finding: Finding, reader: str) -> Verdict:
@@ -80,7 +84,7 @@ def _launch_varies_processes(context: Context, finding: Finding, name: str) -> V
         world = varying_processes(program)
         if world is not None and not _divides(context, program.entry_text):
             said = context.project.data(world.span.path)[world.span.start : world.span.end].decode(errors="replace")
-            return Verdict(True, (Related(world.span, "the number of GPUs comes from here"),), (("world", quoted(said)),))
+            return Verdict(True, (Related(world.span, "the number of GPUs comes from here"),), (("world", quoted(_BRACED.sub(r"$\1", said.translate(_QUOTES)))),))
     return Verdict(False)
 
 

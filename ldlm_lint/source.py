@@ -70,7 +70,7 @@ def read_bytes(path: Path) -> bytes:
     size = path.stat().st_size
     limit = notebooks.MAX_BYTES if notebooks.is_notebook(path.name) else MAX_BYTES
     if size > limit:
-        raise UnreadableError(f"file is larger than {limit:,} bytes ({size:,})")
+        raise UnreadableError(f"the file is larger than {limit:,} bytes ({size:,})")
     return path.read_bytes()
 
 
@@ -138,7 +138,7 @@ class Source:
         if nul >= 0:
             if kind is Kind.JSON and _is_wide(data):
                 raise OtherEncodingError("JSON that is not in UTF-8")
-            raise UnreadableError("file holds NUL bytes", data.count(b"\n", 0, nul) + 1)
+            raise UnreadableError("the file contains NUL bytes", data.count(b"\n", 0, nul) + 1)
         encoding = "utf-8"
         if kind is Kind.PYTHON:
             try:
@@ -147,7 +147,7 @@ class Source:
                 if "missing" in str(error):
                     # No cookie, and the first two lines are not UTF-8: this tells in which one.
                     cls(path, data, kind).check_decodes()
-                raise UnreadableError(f"cannot tell the encoding: {error}") from error
+                raise UnreadableError(f"unknown encoding: {error}") from error
         source = cls(path, data, kind, encoding="utf-8" if encoding == "utf-8-sig" else encoding)
         source.check_decodes()
         return source

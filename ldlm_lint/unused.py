@@ -62,7 +62,7 @@ def _judged(
     """The finding about a pragma, if there is one; only with ``mend`` it has a fix."""
     if pragma.names is None:
         complete = all(rule.symbol in applied for rule in ALL)
-        return _finding(source, pragma, ["no finding stands here"], mend=mend) if complete and not used else None
+        return _finding(source, pragma, ["no finding is reported here"], mend=mend) if complete and not used else None
     reasons, kept, near = [], [], []
     for name in pragma.listed:
         try:
@@ -75,7 +75,7 @@ def _judged(
         if symbol == _ITSELF or symbol in used or symbol not in applied:
             kept.append(name)
         else:
-            reasons.append(f"there is no {symbol} here")
+            reasons.append(f"`{symbol}` is not reported here")
     if not pragma.listed:
         reasons.append("it names no rule")
     return _finding(source, pragma, reasons, kept, near, mend=mend) if reasons else None
@@ -95,7 +95,7 @@ def _finding(
     edit = _edit(source, pragma, left) if mend else None
     fix = None
     if edit is not None and edit.text != source.slice(edit.span):
-        title = "remove what it does not silence" if left else "remove the comment"
+        title = "remove the names that silence nothing" if left else "remove the comment"
         fix = Fix(title, (edit,), Applicability.SAFE, isolation=f"{source.path}:{pragma.comment.line}")
     rule = UNUSED_SUPPRESSION
     args = (("what", "less than it names" if kept else "nothing"), ("why", "; ".join(reasons)))

@@ -31,4 +31,4 @@ def test_the_reason_names_what_a_helper_may_do(tmp_path: Path, module: str, more
     (tmp_path / "train.py").write_text(TRAINING.format(module=module))
     found = [one for one in run([tmp_path], Config(), base=tmp_path).findings if one.rule == "cache-emptied-in-training-loop"]
     assert [one.fix.applicability for one in found] == [Applicability.UNSAFE]
-    assert ("may do more" in found[0].fix.reason) is more
+    assert ("can do more" in found[0].fix.reason) is more

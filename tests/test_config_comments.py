@@ -108,5 +108,5 @@ def test_a_template_is_said_once_with_its_line(tmp_path: Path, monkeypatch: pyte
     out = capsys.readouterr().out
     assert out.count("E6802") == 1
     assert "run.yaml:2:3" in out
-    assert "holds template placeholders (`{{ level }}`)" in out
-    assert "nothing of it was checked" in out
+    assert "contains template placeholders (`{{ level }}`)" in out
+    assert "nothing in this file is checked" in out

@@ -394,7 +394,7 @@ def test_errors_have_their_line(text: str, kind: Kind, words: str, line: int) ->
     ],
 )
 def test_templates_are_named_as_such(text: str, kind: Kind, placeholder: str, line: int) -> None:
-    message = f"holds template placeholders (`{placeholder}`), so it cannot be read before it is rendered"
+    message = f"it contains template placeholders (`{placeholder}`) and can be read only after rendering"
     assert error(text, kind) == (message, line)
 
 

@@ -298,7 +298,7 @@ def test_too_many_workers_are_told_with_the_launch_that_gives_fewer() -> None:
     script = {"run.sh": "#!/bin/bash\ntorchrun train.py data.num_workers=8\n"}
     verdict = ask(*WORKERS, PROGRAM | OVERRIDES | script, "train.yaml", "data", "num_workers")
     assert verdict.holds
-    assert any(one.message == "this launch gives another value" for one in verdict.related)
+    assert any(one.message == "this launch passes another value" for one in verdict.related)
 
 
 FLAGS = """

@@ -368,7 +368,7 @@ def test_a_setting_that_a_launch_gives(line: str, holds: bool) -> None:
 @pytest.mark.parametrize(
     "line, world",
     [
-        pytest.param('torchrun --nproc_per_node "${NUM_GPUS}" train.py config.yaml', "--nproc_per_node $NUM_GPUS", id="outside"),
+        pytest.param('torchrun --nproc_per_node "${NUM_GPUS}" train.py config.yaml', "`--nproc_per_node $NUM_GPUS`", id="outside"),
         pytest.param("torchrun --nproc_per_node 8 train.py config.yaml", None, id="fixed"),
         pytest.param('torchrun --nproc_per_node "${NUM_GPUS}" train.py config.yaml --gradient_accumulation_steps 1', None, id="given"),
         pytest.param('torchrun --nproc_per_node "${NUM_GPUS}" train.py other.yaml', None, id="another-file"),

@@ -85,7 +85,7 @@ def test_a_question_shows_finding_reason_and_diff(
     assert "W7801" in first
     assert "--> train.py:3:10" in first
     assert "fix 1 of 2: use torch.amp.GradScaler" in first
-    assert "unsafe fix: target-torch does not say" in first
+    assert "unsafe fix: needs torch >= 2.4; set `target-torch`" in first
     assert "--- a/train.py\n+++ b/train.py\n@@ -1,5 +1,5 @@\n" in first
     assert '\n-scaler = torch.cuda.amp.GradScaler()\n+scaler = torch.amp.GradScaler("cuda")\n other = ' in first
     assert "Fixed 1 finding in 1 file:" in rest
@@ -97,7 +97,7 @@ def test_what_is_only_shown_is_not_asked_about(
     assert "weights_only" not in answered(project, "y\n" * 9, monkeypatch)
     output = capsys.readouterr().out
     assert output.count(QUESTION) == 2
-    assert "not applied by --fix: it refuses files that hold other objects" in output
+    assert "not applied by --fix: `weights_only=True` fails on checkpoints with other objects" in output
 
 
 def test_one_run_is_undone_at_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

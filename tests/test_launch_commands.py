@@ -16,7 +16,7 @@ CAUSES = {
     "python train.py --a 1 \\ \n  --b 2\n": "its `\\` is followed by a blank",
     "python train.py --a 1 \\\t\n  --b 2\n": "its `\\` is followed by a blank",
     "python train.py --a 1 \\ # why\n  --b 2\n": "its `\\` is followed by a comment",
-    "python train.py --a 1 # why \\\n  --b 2\n": "its `\\` stands in a comment",
+    "python train.py --a 1 # why \\\n  --b 2\n": "its `\\` is inside a comment",
     "python train.py --a 1 \\\n  # why\n  --b 2\n": "the next line is a comment",
     "python train.py --a 1 \\\n\n  --b 2\n": "the next line is empty",
     "python train.py --a 1\n  --b 2\n": "the `\\` is missing",
@@ -59,7 +59,7 @@ def one(script: str | bytes, symbol: str) -> Finding:
 @pytest.mark.parametrize(("script", "cause"), CAUSES.items(), ids=CAUSES)
 def test_a_command_that_ends_early_says_why_and_what_is_lost(script: str, cause: str) -> None:
     finding = one(script, "truncated-command")
-    assert dict(finding.args) == {"launcher": "python", "cause": cause, "lost": "--b"}
+    assert dict(finding.args) == {"launcher": "python", "cause": cause, "lost": "`--b`"}
     joined = " ".join(fixed(script, finding).replace("\\\n", " ").split()).replace("# why ", "").replace("# --a: why ", "")
     assert joined == " ".join(script.replace("\\", " ").replace("# why", "").split())
 
@@ -72,7 +72,7 @@ def test_a_command_that_is_whole_is_left_alone(script: str) -> None:
 def test_all_gaps_of_a_command_are_one_finding_and_one_fix() -> None:
     script = "torchrun --nnodes 2 \\ # two\n  train.py a.b=1 \\ \n  c.d=2\n  --e 3\n"
     finding = one(script, "truncated-command")
-    assert dict(finding.args)["lost"] == "train.py, a.b, c.d and --e"
+    assert dict(finding.args)["lost"] == "`train.py`, `a.b`, `c.d` and `--e`"
     assert len(finding.related) == 2
     assert fixed(script, finding) == "# --nnodes: two\ntorchrun --nnodes 2 \\\n  train.py a.b=1 \\\n  c.d=2 \\\n  --e 3\n"
 
@@ -80,7 +80,7 @@ def test_all_gaps_of_a_command_are_one_finding_and_one_fix() -> None:
 def test_many_lost_arguments_are_counted_with_the_script_first() -> None:
     rest = " ".join(f"--o{number} {number}" for number in range(9))
     finding = one(f"torchrun --nnodes 2 \\ \n  {rest} \\\n  src/train.py\n", "truncated-command")
-    assert dict(finding.args)["lost"] == "train.py, --o0, --o1, --o2 and 6 more arguments"
+    assert dict(finding.args)["lost"] == "`train.py`, `--o0`, `--o1`, `--o2` and 6 more arguments"
 
 
 def test_a_comment_moves_above_the_first_line_of_the_whole_list() -> None:

@@ -50,4 +50,4 @@ def test_the_finding_names_both_pythons(tmp_path: Path) -> None:
     (tmp_path / "batch.py").write_text("type Batch = dict[str, int]\n")
     (finding,) = run([tmp_path], Config(), base=tmp_path).findings
     running = ".".join(map(str, sys.version_info[:2]))
-    assert dict(finding.args)["error"] == f"invalid syntax (Python 3.12 and later may read it, ldlm-lint runs on {running})"
+    assert dict(finding.args)["error"] == f"invalid syntax (Python 3.12 and later can read it, ldlm-lint runs on {running})"

@@ -95,7 +95,7 @@ def test_the_text_shows_cells_and_no_line_of_another_one(book, capsys):
     main(["check", "--no-cache", SELECT])
     out = capsys.readouterr().out
     assert "--> a.ipynb:cell 3:1:10" in out
-    assert "a.ipynb:cell 4:2 in this training loop" in out
+    assert "a.ipynb:cell 4:2 this training loop runs it" in out
     assert "%%" not in out and "\x01" not in out and "get_ipython" not in out
 
 

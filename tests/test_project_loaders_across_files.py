@@ -178,7 +178,7 @@ def test_other_values_in_other_files(files: dict[str, str], expected: tuple[bool
 def test_the_loop_is_shown() -> None:
     files = {"data.py": MAKE, "train.py": "from data import make\nl = make(x)\n" + epochs("l")}
     verdict = ask_about_call(REITERATED, files, "DataLoader")
-    assert verdict.args == (("where", "train.py:4"),)
+    assert verdict.args == (("where", "the loop at train.py:4"),)
     (related,) = verdict.related
     text = files["train.py"]
     assert text[related.span.start : related.span.end] == "for batch in l:"

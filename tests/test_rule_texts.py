@@ -109,7 +109,7 @@ def test_a_message_is_one_line_without_a_full_stop(rule):
     assert rule.message
     assert not rule.message.endswith(".")
     assert "\n" not in rule.message
-    assert re.sub(TEMPLATE, "", rule.message).count("%") == 0
+    assert re.sub(TEMPLATE, "", rule.message).replace("%%p", "").count("%") == 0
 
 
 @every_rule
@@ -190,8 +190,9 @@ def test_every_message_that_a_fixture_brings_about_is_filled(reports):
     assert set(spoken) == set(by_symbol) - {"ldlm-internal-error"}
     for symbol, messages in spoken.items():
         for message in messages:
-            # What the user wrote, such as ``${RANK}``, ``x=None`` or ``{{ name }}``, is quoted as it is, and so is a `}` that lacks.
-            said = re.sub(r"\$\{\w+\}|=None\b|`\{[{%].*?[}%]\}`|`\}`", "it", message)
+            assert "%(" not in message, symbol
+            # What the user wrote, such as ``${RANK}``, ``x=None`` or ``{{ name }}``, is quoted as it is.
+            said = re.sub(r"`[^`]*`", "it", message)
             assert "%" not in said, symbol
             assert not re.search(r"\bNone\b|\{|\}|  ", said), symbol
 

@@ -97,7 +97,7 @@ def test_a_comment_that_is_part_of_a_value_stays(name, text, tmp_path):
 @pytest.mark.parametrize(
     "name, expected",
     [
-        ("W7235", ["there is no data-parallel here"]),
+        ("W7235", ["`data-parallel` is not reported here"]),
         ("data-paralel", ['unknown rule "data-paralel", did you mean "data-parallel"?']),
         ("F401", ['unknown rule "F401"']),
     ],
@@ -130,7 +130,7 @@ def test_the_rule_is_opt_in(comment, tmp_path):
 
 def test_a_name_is_judged_only_where_its_rule_was_looked_for(tmp_path):
     text = "x = 1  # ldlm-lint: ignore[data-parallel, optimizer-not-fused]\ny = 1  # ldlm-lint: ignore\n"
-    assert why(lint(tmp_path, "a.py", text, (RULE, "data-parallel"))) == ["there is no data-parallel here"]
+    assert why(lint(tmp_path, "a.py", text, (RULE, "data-parallel"))) == ["`data-parallel` is not reported here"]
     assert why(lint(tmp_path, "a.py", text, (RULE,))) == []
     off = 'per-file-ignores = {"a.py" = ["data-parallel", "optimizer-not-fused"]}\n'
     assert why(lint(tmp_path, "a.py", text, settings=off)) == []

@@ -20,7 +20,7 @@ from ldlm_lint.source import Source
 # Before these versions there is nothing to use instead; autocast has been in torch.amp in all of torch 2.
 _EXISTS_SINCE = {"autocast": (2, 0), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)}
 _SCALER_REASON = (
-    "a step with an infinite gradient is no longer skipped, and the scaler's state in checkpoints becomes empty"
+    "steps with an infinite gradient are no longer skipped, and the state of the scaler in checkpoints becomes empty"
 )
 
 
@@ -63,7 +63,7 @@ class AmpChecker(LdlmChecker):
             self.report(
                 GRAD_SCALER_WITH_BFLOAT16,
                 call,
-                args={"where": f"line {beside[0].lineno}" if beside else ""},
+                args={"where": f"the autocast at line {beside[0].lineno}" if beside else ""},
                 related=[(beside[0], "the forward pass computes in bfloat16")] if beside else (),
                 claims=(Claim("autocasts-need-no-scaling", "beside" if beside else ""),),
                 fix=functools.partial(_disabled, call=call),
@@ -77,8 +77,8 @@ def _rewritten(rewriting: Rewriting, use: Use, _source: Source) -> Fix | None:
 def _advice(moved: Moved) -> str:
     """The new call in words."""
     if moved.name.startswith("custom_"):
-        return f'torch.amp.{moved.name}(device_type="{moved.device}")'
-    return f'torch.amp.{moved.name}("{moved.device}", ...)'
+        return f'`torch.amp.{moved.name}(device_type="{moved.device}")`'
+    return f'`torch.amp.{moved.name}("{moved.device}", ...)`'
 
 
 def _disabled(source: Source, call: nodes.Call) -> Fix | None:

@@ -24,11 +24,11 @@ _DTYPES = {"cuda": "float16", "cpu": "bfloat16"}
 _SAFE_SINCE = (2, 4)
 _GAP = lazily(r"\s*[(,](?:\s|#[^\n]*\n)*")
 _MAIN = lazily(rb"^if[ \t]+\(?[ \t]*__name__[ \t]*==", re.M)
-_WITHOUT_TARGET = "target-torch does not say that the project runs on torch 2.4 or newer only"
-_BOUND_ELSEWHERE = "another file may import the names from here"
-_NESTED_DTYPE = "inside another autocast it takes that one's dtype"
-_SEEN_ELSEWHERE = "other code gets the scaler, and may check for the old class"
-_SCRIPTED = "TorchScript compiles autocast by the names of its classes"
+_WITHOUT_TARGET = "needs torch >= 2.4; set `target-torch` to make this safe"
+_BOUND_ELSEWHERE = "another file can import the names from here"
+_NESTED_DTYPE = "inside another autocast the new one takes the dtype of the outer one"
+_SEEN_ELSEWHERE = "other code gets the scaler, and can check for the old class"
+_SCRIPTED = "TorchScript knows autocast by the names of its classes"
 _TYPE_CHECK = "a type check for the old class in this file no longer holds"
 
 

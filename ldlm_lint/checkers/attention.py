@@ -15,6 +15,7 @@ from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import qualified
 from ldlm_lint.rules.attention import RULES, UNFUSED_ATTENTION
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
 _FUSED = lazily(
     r"scaled_dot_product_attention|flash_attn|flash_attention|memory_efficient_attention|flex_attention|xformers|sdpa|fused_attn"
@@ -31,7 +32,7 @@ _SWITCHES: tuple[tuple[re.Pattern[str], str, object, str], ...] = (
     ),
     (re.compile(r"^denoising_diffusion_pytorch\.(\w+\.)?Unet$"), "flash_attn", False, "True"),
 )
-_REASON = "another kernel changes the last bits, and a model or device without it raises"
+_REASON = "another kernel changes the last bits, and a model or device without such a kernel raises"
 
 
 class AttentionChecker(LdlmChecker):
@@ -50,7 +51,7 @@ class AttentionChecker(LdlmChecker):
         self.report(
             UNFUSED_ATTENTION,
             softmax,
-            args={"what": owner.name},
+            args={"what": quoted(owner.name), "advice": "call `F.scaled_dot_product_attention`"},
             claims=(Claim("model-trains", owner.name),),
         )
 
@@ -69,7 +70,7 @@ class AttentionChecker(LdlmChecker):
             self.report(
                 UNFUSED_ATTENTION,
                 node,
-                args={"what": f"{node.func.as_string()}({keyword}={off!r})"},
+                args={"what": f"{quoted(node.func.as_string())} with `{keyword}={off!r}`", "advice": f"pass `{keyword}={on}`"},
                 claims=(Claim("file-trains"),),
                 fix=functools.partial(_switched_on, argument=argument, value=on),
             )

@@ -26,6 +26,7 @@ from ldlm_lint.rules.autograd import (
     LOSS_GRAPH_ACCUMULATION,
     RULES,
 )
+from ldlm_lint.wording import listed, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -58,13 +59,13 @@ class AutogradChecker(LdlmChecker):
     def _report_kept(self, found: Kept) -> None:
         meter = (Claim("meter-keeps-graphs", found.meter),) if found.meter else ()
         again = (Claim("is-called-again", scope_name(function_of(found.node))),) if found.by_callers else ()
-        loss = " and ".join(text_of(part) for part in found.parts)
+        losses = [text_of(part) for part in found.parts]
         self.report(
             LOSS_GRAPH_ACCUMULATION,
             found.node,
-            args={"loss": loss, "into": found.into},
+            args={"loss": listed(losses), "into": quoted(found.into), "detached": listed(f"{loss}.detach()" for loss in losses)},
             confidence=Confidence.MEDIUM if meter or again else Confidence.HIGH,
-            related=[(found.backward, "the loss is differentiated here")],
+            related=[(found.backward, "the backward pass of the loss is here")],
             claims=_OUTSIDE_TESTS + meter + again,
             fix=lambda source: detach_fix(source, found),
         )

@@ -13,8 +13,9 @@ from ldlm_lint.python.names import qualified
 from ldlm_lint.python.places import function_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
-_REASON = "the uses of %s are not all known here: one that differentiates it, or asks for its graph, gets none any more"
+_REASON = "not all uses of %s are known here: one that differentiates it then finds no graph"
 
 
 def detach_fix(source: Source, found: Kept) -> Fix | None:
@@ -26,7 +27,7 @@ def detach_fix(source: Source, found: Kept) -> Fix | None:
     title = f"detach {', '.join(text_of(part) for part in found.parts)}"
     if safe:
         return Fix(title, tuple(sorted(edits)), Applicability.SAFE)
-    return Fix(title, tuple(sorted(edits)), Applicability.UNSAFE, _REASON % found.into)
+    return Fix(title, tuple(sorted(edits)), Applicability.UNSAFE, _REASON % quoted(found.into))
 
 
 def _is_tensor(found: Kept) -> bool:

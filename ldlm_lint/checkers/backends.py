@@ -24,13 +24,14 @@ from ldlm_lint.rules.backends import (
 )
 from ldlm_lint.rules.roles import remark_at, speaks_of_debugging
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
 _CUDNN = "torch.backends.cudnn"
 _DETERMINISTIC = {"torch.use_deterministic_algorithms", "torch.set_deterministic"}
 _OF_COURSE = ("__name__", "cuda.is_available", "cudnn.enabled", "cudnn.is_available")
 _TF32_REASON = "float32 products lose precision: their inputs are rounded to 10 bits of mantissa"
-_BENCHMARK_REASON = "the algorithms that are chosen may differ from run to run, and with them the last bits"
-_DETERMINISM_REASON = "two runs with the same seed may then differ in the last bits"
+_BENCHMARK_REASON = "the chosen algorithms can differ from run to run, and with them the last bits"
+_DETERMINISM_REASON = "two runs with the same seed can then differ in the last bits"
 
 
 class BackendsChecker(LdlmChecker):
@@ -63,7 +64,7 @@ class BackendsChecker(LdlmChecker):
                 MIXED_TF32_APIS,
                 new.node,
                 args={"new": new.name, "old": near[0].name if near else "", "where": where},
-                related=[(one.node, "the older interface") for one in near],
+                related=[(one.node, "this is the older interface") for one in near],
                 claims=claims,
             )
             # One edit, taking one interface for all, mends every place of the file.
@@ -86,8 +87,8 @@ class BackendsChecker(LdlmChecker):
         self.report(
             NONDETERMINISM_GUARD_LEFT_ON,
             loose[0],
-            args={"setting": self.source.slice(self.span(loose[0]))},
-            related=[(node, "and here") for node in loose[1:]],
+            args={"setting": quoted(self.source.slice(self.span(loose[0])))},
+            related=[(node, "here too") for node in loose[1:]],
             claims=(Claim("runs-in-training", _place(loose[0])), Claim("trains-on-cuda")),
             fix=lambda source: _turned(source, loose, "False", _DETERMINISM_REASON),
         )
@@ -101,7 +102,7 @@ class BackendsChecker(LdlmChecker):
         self.report(
             CONVOLUTION_AUTOTUNER_OFF,
             loose[0],
-            args={"problem": "cudnn.benchmark is False"},
+            args={"problem": "`torch.backends.cudnn.benchmark` is False"},
             claims=(
                 Claim("runs-in-training", _place(loose[0])),
                 Claim("convolves-one-size", "set"),
@@ -129,7 +130,7 @@ class BackendsChecker(LdlmChecker):
             self.report(
                 CONVOLUTION_AUTOTUNER_OFF,
                 entry.place,
-                args={"problem": "nothing turns cudnn.benchmark on"},
+                args={"problem": "nothing turns `torch.backends.cudnn.benchmark` on"},
                 claims=(Claim("convolves-one-size", "unset"), Claim("trains-on-cuda")),
                 fix=lambda source: _inserted(insert_at_entry(source, entry, setting), setting, _BENCHMARK_REASON),
             )
@@ -200,4 +201,4 @@ def _turned(source: Source, settings: list[nodes.NodeNG], value: str, reason: st
     if not all(isinstance(one, nodes.Const) for one in literals):
         return None
     edits = tuple(Edit(span_of(source, one), value) for one in literals)
-    return Fix(f"set {value} there", edits, Applicability.UNSAFE, reason)
+    return Fix(f"set it to {value}", edits, Applicability.UNSAFE, reason)

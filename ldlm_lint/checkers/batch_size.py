@@ -11,8 +11,9 @@ from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import BATCH_SIZE_DRIFT, RULES, drifts, is_accumulation
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
-_REASON = "whether to fail, to round up or to adjust the learning rate is for the author to say"
+_REASON = "only the author can decide whether to fail, to round up or to adjust the learning rate"
 _COMPARISONS = ("==", "!=")
 
 
@@ -50,7 +51,7 @@ class BatchSizeChecker(LdlmChecker):
         self.report(
             BATCH_SIZE_DRIFT,
             node,
-            args={"name": name, "target": left.as_string(), "divisor": right.as_string()},
+            args={"name": quoted(name), "target": quoted(left.as_string()), "divisor": quoted(right.as_string())},
             confidence=Confidence.MEDIUM,
             claims=(Claim("stands-outside-tests"),),
             fix=lambda source: _fix(source, node, left, right),
@@ -135,4 +136,4 @@ def _fix(source: Source, node: nodes.NodeNG, left: nodes.NodeNG, right: nodes.No
         return None
     place = source.offset(line, 0)
     check = f"{indent}assert ({left.as_string()}) % ({right.as_string()}) == 0, \"the batch size does not divide\"{source.newline}"
-    return Fix("stop where a remainder is left", (Edit(source.span(place, place), check),), Applicability.DISPLAY, _REASON)
+    return Fix("stop with an error when a remainder is left", (Edit(source.span(place, place), check),), Applicability.DISPLAY, _REASON)

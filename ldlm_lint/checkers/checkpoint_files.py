@@ -34,6 +34,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
+from ldlm_lint.wording import listed
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -81,13 +82,14 @@ class CheckpointFilesChecker(LdlmChecker):
         """Report the saves of one place together: model and optimizer of one step are one defect."""
         for saves in self._saves.values():
             first = min(saves, key=lambda save: len(save.claims))
-            counters = sorted({counter for save in saves for counter in save.counters})
+            counters = listed(sorted({counter for save in saves for counter in save.counters}))
+            made = "file" if qualified(first.node.func) == {"torch.save"} else "checkpoint"
             self.report(
                 UNBOUNDED_CHECKPOINTS,
                 first.node,
-                args={"what": f"every save gets a new name (it holds {' and '.join(counters)})"},
+                args={"what": f"the {made} name contains {counters}, so every save makes a new {made}"},
                 confidence=Confidence.MEDIUM,
-                related=[(save.node, "saved together with it") for save in saves if save is not first],
+                related=[(save.node, "this is saved together with it") for save in saves if save is not first],
                 claims=(
                     Claim("stands-in-training-loop", first.place),
                     Claim("nothing-prunes-checkpoints"),
@@ -117,7 +119,7 @@ class CheckpointFilesChecker(LdlmChecker):
         self.report(
             UNBOUNDED_CHECKPOINTS,
             node,
-            args={"what": f"{KEEP} is not set, so the CheckpointHook keeps every checkpoint"},
+            args={"what": f"`{KEEP}` is not set, so the CheckpointHook keeps every checkpoint"},
             claims=(Claim("is-setting-of-mm", KEEP),),
             fix=lambda source: _keep_fix(source, node, KEEP, keep),
         )
@@ -149,7 +151,7 @@ class CheckpointFilesChecker(LdlmChecker):
         self.report(
             UNBOUNDED_CHECKPOINTS,
             node,
-            args={"what": f"save_total_limit is not set, so the Trainer {kept_by(arguments)}"},
+            args={"what": f"`save_total_limit` is not set, so the Trainer {kept_by(arguments)}"},
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: _keep_fix(source, node, "save_total_limit", keep),
         )
@@ -167,10 +169,10 @@ class CheckpointFilesChecker(LdlmChecker):
         self.report(
             UNBOUNDED_CHECKPOINTS,
             node,
-            args={"what": "save_top_k=-1 keeps every checkpoint"},
+            args={"what": "`save_top_k=-1` keeps every checkpoint"},
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: Fix(
-                f"save_top_k={keep}", (Edit(span_of(source, keep_all.node), str(keep)),), Applicability.UNSAFE, _REASON
+                f"set save_top_k={keep}", (Edit(span_of(source, keep_all.node), str(keep)),), Applicability.UNSAFE, _REASON
             ),
         )
 

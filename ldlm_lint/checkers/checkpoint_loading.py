@@ -71,7 +71,7 @@ class CheckpointLoadingChecker(LdlmChecker):
             node,
             claims=(Claim("load-default-stands"), *_claims_of_callers(node, handed_on)),
             fix=lambda source: _fix(
-                source, node, "weights_only", "True", Applicability.DISPLAY, "it refuses files that hold other objects"
+                source, node, "weights_only", "True", Applicability.DISPLAY, "`weights_only=True` fails on checkpoints with other objects"
             ),
         )
 
@@ -80,7 +80,7 @@ class CheckpointLoadingChecker(LdlmChecker):
             return
         if not _loads_state(node) or RANK in guards_of(node):
             return
-        reason = "what the file holds beside the arguments of load_state_dict() stays on the CPU"
+        reason = "other tensors in the file, which `load_state_dict()` does not copy, stay on the CPU"
         self.report(
             CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION,
             node,

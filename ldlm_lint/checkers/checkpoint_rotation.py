@@ -20,8 +20,8 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _REASON = (
-    "old checkpoints are deleted, those that earlier runs left in the folder included; what reads one by its number later "
-    "does not find it"
+    "old checkpoints are deleted, also those of earlier runs in the folder, and code that reads one by its number later does "
+    "not find it"
 )
 _KEPT = lazily(
     r"(?<![a-z])(best|last|latest|final|ema|swa|avg|averaged?|init|milestone|backup|release|export|permanent|keep)(?![a-z])",

@@ -79,7 +79,7 @@ class CheckpointSavingChecker(LdlmChecker):
             self.report(
                 CHECKPOINT_REMOVED_BEFORE_REPLACEMENT,
                 removal,
-                related=[(node, "its replacement is written here")],
+                related=[(node, "the replacement is written here")],
                 claims=(Claim("stands-in-training-loop", _place(removal)),),
                 fix=lambda source: replacement_fix(source, save, removal),
             )
@@ -108,7 +108,7 @@ class CheckpointSavingChecker(LdlmChecker):
         self.report(
             CHECKPOINT_SAVED_BY_EVERY_RANK,
             first.node,
-            related=[(save.node, "saved together with it") for save in saves[1:]],
+            related=[(save.node, "this is saved together with it") for save in saves[1:]],
             claims=(Claim("every-rank-saves", subject),),
             fix=lambda source: guard_fix(source, [save.node for save in saves]),
         )

@@ -19,9 +19,9 @@ from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
-_COLLECTIVE = "a state_dict() that gathers shards must be called by every rank, and get_rank() needs a process group"
+_COLLECTIVE = "a `state_dict()` that gathers shards must be called by every rank, and `get_rank()` needs a process group"
 _SPACE = (
-    "for a moment both files lie on the disk, what watches the folder sees a second name, and a link in the file's place "
+    "both files are on the disk for a moment, code that watches the folder sees a second name, and a link in place of the file "
     "becomes a file"
 )
 
@@ -129,15 +129,15 @@ def replacement_fix(source: Source, save: Save, removal: nodes.Call) -> Fix | No
     lines = source.span(first, last)
     if names_of_path(save.path) & names_of_path(removed(removal)):
         edits = _atomic_edits(source, save)
-        title, reason = "write a temporary file and rename it", "what else uses the old file until then must be known"
+        title, reason = "write a temporary file and rename it", "other code can still use the old file until then"
         return Fix(title, tuple(sorted([Edit(lines, ""), *edits])), Applicability.DISPLAY, reason) if edits else None
     if isinstance(removed(removal), (nodes.Name, nodes.Attribute)) and _is_tree(removal):
         return None
     end = span_of(source, kept).end
     moved = Edit(source.span(end, end), source.newline + source.slice(lines).rstrip("\r\n"))
-    reason = "both checkpoints lie on the disk for a moment, and the two must have different names"
+    reason = "both checkpoints are on the disk for a moment, and the two must have different names"
     return Fix(
-        "delete the old one behind the save", tuple(sorted([Edit(lines, ""), moved])), Applicability.DISPLAY, reason
+        "delete the old checkpoint after the save", tuple(sorted([Edit(lines, ""), moved])), Applicability.DISPLAY, reason
     )
 
 
@@ -154,7 +154,7 @@ def copy_fix(source: Source, states: Sequence[nodes.NodeNG]) -> Fix | None:
     edits = [edit] if edit is not None else []
     for span in (span_of(source, state) for state in states):
         edits += [Edit(source.span(span.start, span.start), f"{deepcopy}("), Edit(source.span(span.end, span.end), ")")]
-    reason = "the copy needs the memory of the state once more, on the device that it is on"
+    reason = "the copy takes the memory of the state once more, on the same device"
     return Fix("copy the state first", tuple(sorted(set(edits))), Applicability.DISPLAY, reason)
 
 

@@ -15,9 +15,10 @@ from ldlm_lint.python.defaults import Default, default_of, field_default
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import constant, only_binding, seconds, timedelta_call
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
+from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT, compared, length_of
 from ldlm_lint.source import Source
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -72,7 +73,7 @@ def _report(checker: LdlmChecker, given: nodes.NodeNG, taker: nodes.NodeNG, leng
         EXCESSIVE_COLLECTIVE_TIMEOUT,
         place,
         args=_texts(checker, length),
-        related=[(taker, "the process group that takes it")] if place.lineno != taker.lineno else (),
+        related=[(taker, "this process group gets the timeout")] if place.lineno != taker.lineno else (),
         fix=lambda source: _fix(source, place, target),
     )
 
@@ -112,7 +113,7 @@ def _is_excessive(checker: LdlmChecker, length: float) -> bool:
 
 
 def _texts(checker: LdlmChecker, length: float) -> dict[str, object]:
-    return {"length": length_of(length), "limit": length_of(checker.option("collective-limit"))}
+    return dict(compared(length, checker.option("collective-limit")))
 
 
 def _report_default(checker: LdlmChecker, node: nodes.Call, default: Default, length: float) -> None:
@@ -121,9 +122,9 @@ def _report_default(checker: LdlmChecker, node: nodes.Call, default: Default, le
     checker.report(
         EXCESSIVE_COLLECTIVE_TIMEOUT,
         default.node,
-        args=args | {"length": f"{args['length']} (the default of {default.what})"},
+        args=args | {"length": f"{args['length']} (the default of {quoted(default.what)})"},
         confidence=Confidence.MEDIUM,
-        related=[(node.func, "the process group that takes it")] if default.node.lineno != node.lineno else (),
+        related=[(node.func, "this process group gets the timeout")] if default.node.lineno != node.lineno else (),
     )
 
 
@@ -137,7 +138,7 @@ def _fix(source: Source, place: nodes.NodeNG, target: int) -> Fix | None:
         whole, text = span_of(source, place), str(target)
     else:
         return None
-    reason = "a phase in which one rank works alone for longer would now end the job"
+    reason = "a phase in which one rank works alone for longer then ends the job"
     return Fix(f"set the timeout to {length_of(target)}", (Edit(whole, text),), Applicability.UNSAFE, reason)
 
 

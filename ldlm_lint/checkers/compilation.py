@@ -13,6 +13,7 @@ from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.compilation import COMPILE_GUARDED_BY_TRY, RULES
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
 _COMPILE = frozenset({"torch.compile"})
 # What these exceptions ask is whether the name exists at all, or whether the user stops the run.
@@ -27,7 +28,7 @@ _ONLY_LOOKS = lazily(
     r"set_float32_matmul_precision|reset|is_available|get_device_capability|get_device_name)$"
 )
 
-_REASON = "whether to fall back, and how, is for you to decide"
+_REASON = "only you can decide whether to fall back, and how"
 
 
 class CompilationChecker(LdlmChecker):
@@ -51,7 +52,7 @@ class CompilationChecker(LdlmChecker):
             first,
             args={"target": _target(first)},
             related=[
-                (node.handlers[0].type or node.handlers[0].body[0], "this handler sees no error of the compilation")
+                (node.handlers[0].type or node.handlers[0].body[0], "this handler never sees an error of the compilation")
             ],
             claims=(Claim("stands-outside-tests"),),
             fix=lambda source: _without_try(source, node),
@@ -101,13 +102,13 @@ def _target(call: nodes.Call) -> str:
     """What the compiled model is called by."""
     parent = call.parent
     if isinstance(parent, nodes.Assign):
-        return parent.targets[0].as_string()
+        return quoted(parent.targets[0].as_string())
     return "the model"
 
 
 def _without_try(source: Source, statement: nodes.Try) -> Fix:
     """The body alone, as it behaves today; with edits where it is all that the ``try`` holds."""
-    title = "take the try away, which changes nothing today"
+    title = "remove the try, which changes nothing today"
     return Fix(title, _body_alone(source, statement), Applicability.DISPLAY, _REASON)
 
 

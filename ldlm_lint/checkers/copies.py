@@ -14,14 +14,14 @@ from ldlm_lint.checkers.host_copies import first_read, is_async_copy_to_host
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.rules.copies import BLOCKING_COPY, RULES, UNSYNCHRONIZED_COPY
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
-_LONGEST = 40
 _CAPTURES = (b"CUDAGraph", b"cuda.graph", b"make_graphed_callables")
-_CAPTURE_REASON = "a copy that waits cannot be captured into a CUDA graph, which this file makes"
-_REASON = "the host may write into the pinned batch while it is being copied"
+_CAPTURE_REASON = "a copy that waits cannot be captured in a CUDA graph, and this file captures one"
+_REASON = "code that writes into the pinned batch before the copy is done changes what arrives on the GPU"
 
 
 class CopiesChecker(LdlmChecker):
@@ -57,8 +57,8 @@ class CopiesChecker(LdlmChecker):
         self.report(
             UNSYNCHRONIZED_COPY,
             node,
-            args={"read": _shown(read)},
-            related=[(read, "it is read here")] if elsewhere else (),
+            args={"read": _described(read)},
+            related=[(read, "the copy is read here")] if elsewhere else (),
             claims=(Claim("stands-outside-tests"),),
             fix=lambda source: _wait_fix(source, node),
         )
@@ -73,16 +73,15 @@ class CopiesChecker(LdlmChecker):
         self.report(
             BLOCKING_COPY,
             copies[0],
-            args={"copies": f"{_shown(copies[0].func)}()", "loader": "its loader"},
-            related=[(one, "and this copy") for one in copies[1:]],
+            args={"copies": quoted(f"{copies[0].func.as_string()}()"), "loader": "its place"},
+            related=[(one, "this copy waits too") for one in copies[1:]],
             claims=(Claim("loop-takes-pinned-batches", str(line)), Claim("trains-on-cuda")),
             fix=lambda source: _asynchronous_fix(source, copies),
         )
 
 
-def _shown(node: nodes.NodeNG) -> str:
-    text = "an f-string" if isinstance(node, nodes.FormattedValue) else " ".join(node.as_string().split())
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+def _described(read: nodes.NodeNG) -> str:
+    return "an f-string" if isinstance(read, nodes.FormattedValue) else quoted(read.as_string())
 
 
 def _wait_fix(source: Source, call: nodes.Call) -> Fix | None:
@@ -92,7 +91,7 @@ def _wait_fix(source: Source, call: nodes.Call) -> Fix | None:
         return None
     reason = _CAPTURE_REASON if any(word in source.data for word in _CAPTURES) else ""
     level = Applicability.UNSAFE if reason else Applicability.SAFE
-    return Fix("wait for the copy: drop non_blocking=True", edits, level, reason)
+    return Fix("drop non_blocking=True, so that the copy waits", edits, level, reason)
 
 
 def _asynchronous_fix(source: Source, copies: list[nodes.Call]) -> Fix | None:

@@ -27,7 +27,7 @@ from ldlm_lint.checkers.data_fixes import (
     useless_options_fix,
     workers_fix,
 )
-from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, listed, worker_options
+from ldlm_lint.checkers.data_options import conflict_fix, conflicts, error_of, worker_options
 from ldlm_lint.checkers.data_purposes import is_for_evaluation, is_for_one_test, wants_no_workers
 from ldlm_lint.checkers.data_workers import (
     SETTING,
@@ -57,6 +57,7 @@ from ldlm_lint.rules.data import (
     WORKERS_MAY_BE_ZERO,
 )
 from ldlm_lint.rules.roles import remark_at
+from ldlm_lint.wording import listed, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -134,9 +135,9 @@ class DataChecker(LdlmChecker):
         self.report(
             DATALOADER_TOO_MANY_WORKERS,
             amount.place,
-            args={"workers": amount.text},
+            args=amount.described(limit),
             confidence=Confidence.MEDIUM if amount.whole_node else Confidence.HIGH,
-            related=[(loader.func, "a loader that takes them")] if loader is not None and loader.lineno != amount.place.lineno else (),
+            related=[(loader.func, "this DataLoader takes the number")] if loader is not None and loader.lineno != amount.place.lineno else (),
             claims=(*claims, Claim("belongs-to-training"), *ranks),
             fix=lambda source: amount_fix(source, amount, limit),
         )
@@ -146,7 +147,7 @@ class DataChecker(LdlmChecker):
             self.report(
                 CONFLICTING_OPTIONS,
                 node,
-                args={"left": conflict.left, "right": conflict.right},
+                args={"left": conflict.left, "right": listed(conflict.right)},
                 claims=_OUTSIDE_TESTS,
                 fix=functools.partial(conflict_fix, call=node, conflict=conflict),
             )
@@ -157,7 +158,7 @@ class DataChecker(LdlmChecker):
         options = worker_options(arguments)
         if not options:
             return None
-        args = {"options": listed(list(options)), "error": error_of(options)}
+        args = {"options": listed(options), "error": error_of(options)}
         if _has_none(workers):
             self.report(
                 OPTIONS_WITHOUT_WORKERS,
@@ -173,7 +174,7 @@ class DataChecker(LdlmChecker):
                 WORKERS_MAY_BE_ZERO,
                 node,
                 args=args | {"why": reason},
-                related=[(workers.node, "this number")] if workers.node is not None and workers.node.lineno != node.lineno else (),
+                related=[(workers.node, "the number of workers")] if workers.node is not None and workers.node.lineno != node.lineno else (),
                 claims=_OUTSIDE_TESTS,
                 fix=lambda source: guarded_fix(source, node, options, workers),
             )
@@ -207,7 +208,7 @@ class DataChecker(LdlmChecker):
         elif setting:
             if works and not zero_is_known:
                 in_force = Claim("default-is-in-force", f"{setting.lstrip('-')}|0")
-                self._report_main_process(node, "num_workers", f" unless {setting} is given", (in_force, feeds), Confidence.LOW)
+                self._report_main_process(node, "num_workers", f" unless {quoted(setting)} is given", (in_force, feeds), Confidence.LOW)
         elif parameter is not None and is_zero(parameter[2]):
             subject = f"{parameter[0]}|{parameter[1]}"
             if works and not zero_is_known and workers.node is not None and not is_guarded(node, workers.node):
@@ -269,6 +270,7 @@ class DataChecker(LdlmChecker):
             self.report(
                 PREFETCH,
                 node,
+                args={"factor": factor},
                 confidence=confidence,
                 claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
                 fix=lambda source: prefetch_fix(source, node, workers, group, factor),

@@ -15,14 +15,14 @@ from ldlm_lint.python.calls import Argument, State
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
-_PERSISTENT_REASON = "workers keep their dataset copies and random streams between epochs"
-_PREFETCH_REASON = "more batches wait in host memory and /dev/shm"
+_PERSISTENT_REASON = "workers keep their copies of the dataset and their random streams between epochs"
+_PREFETCH_REASON = "more batches are buffered in host memory and /dev/shm"
 _WORKERS_REASON = (
-    "workers copy the dataset, draw other random numbers, repeat what an iterable dataset does not share out, and cannot "
-    "take what does not fork or pickle"
+    "each worker holds a copy of the dataset and draws other random numbers, an `IterableDataset` that is not split by worker "
+    "is repeated, and a dataset that cannot be pickled or forked raises"
 )
-_PIN_REASON = "page-locked memory cannot be swapped out, and batches that are on the GPU already cannot be pinned"
-_AMOUNT_REASON = "fewer workers may be too few for a slow dataset"
+_PIN_REASON = "pinned memory cannot be swapped out, and a batch that is on the GPU already cannot be pinned"
+_AMOUNT_REASON = "fewer workers can be too few for a slow dataset"
 
 
 def persistent_fix(source: Source, call: nodes.Call, workers: Argument, group: str) -> Fix | None:
@@ -94,7 +94,7 @@ def guarded_fix(source: Source, call: nodes.Call, options: dict[str, Argument], 
 def useless_options_fix(
     source: Source, call: nodes.Call, options: dict[str, Argument], workers: Argument
 ) -> Fix | None:
-    """Drop options that no worker hears; where a variable holds the 0, somebody may give it another value again."""
+    """Drop options that need workers; where a variable holds the 0, somebody may give it another value again."""
     if workers.node is not None and not isinstance(workers.node, nodes.Const):
         return guarded_fix(source, call, options, workers)
     return removal_fix(source, call, list(options))

@@ -13,6 +13,7 @@ from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import bindings, is_named, last_name, qualified
 from ldlm_lint.source import Source
+from ldlm_lint.wording import enumerated, listed
 
 # What each option is where there are no workers; the first three are checked by the constructor, the last when iterated.
 _WITHOUT_WORKERS = {"prefetch_factor": "None", "persistent_workers": "False", "multiprocessing_context": "None", "timeout": "0"}
@@ -22,10 +23,13 @@ _ITERABLE = {"torch.utils.data.IterableDataset"}
 
 
 class Conflict(NamedTuple):
-    """Two options of a call that exclude each other; ``spare`` are the arguments that a fix may drop."""
+    """Options of a call that exclude each other: what ``left`` says decides over the arguments ``right``.
+
+    ``spare`` are the arguments that a fix may drop.
+    """
 
     left: str
-    right: str
+    right: tuple[str, ...]
     spare: tuple[str, ...]
 
 
@@ -49,16 +53,11 @@ def error_of(options: dict[str, Argument]) -> str:
     return "AssertionError when it is iterated" if options.keys() == {"timeout"} else "ValueError"
 
 
-def listed(names: list[str]) -> str:
-    """Names as a sentence lists them."""
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
 def removal_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | None:
     """Drop options that raise; None where one of them does not stand in the call itself."""
     keywords = [keyword for keyword in call.keywords if keyword.arg in names]
     edits = remove_arguments(source, [span_of(source, keyword) for keyword in keywords]) if len(keywords) == len(names) else None
-    return _mended(f"drop {listed(names)}", edits, call) if edits else None
+    return _mended(f"drop {enumerated(names)}", edits, call) if edits else None
 
 
 def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], workers: str) -> Fix | None:
@@ -72,13 +71,13 @@ def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], wo
             edits.append(Edit(span, f"{workers} > 0" if plain else f"{source.slice(span)} if {workers} > 0 else {absent}"))
     if len(edits) != len(options):
         return None
-    return _mended(f"set {listed(list(options))} only with workers", tuple(edits), call)
+    return _mended(f"set {enumerated(list(options))} only with workers", tuple(edits), call)
 
 
 def _mended(title: str, edits: tuple[Edit, ...], call: nodes.Call) -> Fix:
     """A fix of a call that raises: safe, unless the function around it expects that."""
     caught = any(_catches(one) for one in call.node_ancestors())
-    reason = "code around it catches the error, and no longer does what it did then" if caught else ""
+    reason = "code around the call catches the error and will no longer run its handler" if caught else ""
     return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason)
 
 
@@ -95,16 +94,16 @@ def conflicts(arguments: Arguments) -> Iterator[Conflict]:
         taken = [name for name, clash in _clashes_with_batch_sampler(arguments) if clash]
         if taken:
             spare = tuple(taken) if "sampler" not in taken else ()
-            yield Conflict("batch_sampler", listed([_shown(arguments, name) for name in taken]), spare)
+            yield Conflict("`batch_sampler`", tuple(_shown(arguments, name) for name in taken), spare)
     elif _is_sampler(arguments["sampler"].node) and shuffled:
-        yield Conflict("sampler", "shuffle=True", ("shuffle",))
+        yield Conflict("`sampler`", ("shuffle=True",), ("shuffle",))
     elif _is_iterable(arguments["dataset"].node):
         taken = [name for name in ("sampler", "batch_sampler") if _is_sampler(arguments[name].node)]
         taken += ["shuffle"] if shuffled else []
         if taken:
-            yield Conflict("an IterableDataset", listed([_shown(arguments, name) for name in taken]), tuple(taken))
+            yield Conflict("an `IterableDataset`", tuple(_shown(arguments, name) for name in taken), tuple(taken))
     elif arguments["batch_size"].is_only(None) and arguments["drop_last"].is_only(True):
-        yield Conflict("batch_size=None", "drop_last=True", ("drop_last",))
+        yield Conflict("`batch_size=None`", ("drop_last=True",), ("drop_last",))
 
 
 def _clashes_with_batch_sampler(arguments: Arguments) -> Iterator[tuple[str, bool]]:
@@ -148,5 +147,5 @@ def conflict_fix(source: Source, call: nodes.Call, conflict: Conflict) -> Fix | 
     if not conflict.spare or len(keywords) != len(conflict.spare):
         return None
     edits = remove_arguments(source, [span_of(source, keyword) for keyword in keywords])
-    reason = f"{conflict.left} then decides instead of {conflict.right}"
-    return Fix(f"drop {conflict.right}", edits, Applicability.UNSAFE, reason) if edits else None
+    reason = f"{conflict.left} then decides instead of {listed(conflict.right)}"
+    return Fix(f"drop {enumerated(conflict.right)}", edits, Applicability.UNSAFE, reason) if edits else None

@@ -16,7 +16,7 @@ _WRAPPERS = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.n
 _FUNCTIONS_WITHOUT_TRAINING = lazily(
     r"(^|_)(eval|evaluate|valid|validate|validation|test|infer|inference|predict|sample|generate|export|convert|extract|demo)(_|$)"
 )
-_REASON = "it takes a process group, one process per GPU and a sampler that shards the data"
+_REASON = "DistributedDataParallel needs a process group, one process per GPU and a sampler that splits the data"
 
 
 class DataParallelChecker(LdlmChecker):
@@ -51,4 +51,4 @@ def _is_evaluated(call: nodes.Call) -> bool:
 
 def _shown_fix(source: Source, call: nodes.Call) -> Fix | None:
     edit = Edit(span_of(source, call.func), "torch.nn.parallel.DistributedDataParallel")
-    return Fix("wrap it in DistributedDataParallel, in one process per GPU", (edit,), Applicability.DISPLAY, _REASON)
+    return Fix("wrap the model in DistributedDataParallel, with one process per GPU", (edit,), Applicability.DISPLAY, _REASON)

@@ -16,6 +16,8 @@ from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
 from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.data import SHARE_CORES, fewer_workers
+from ldlm_lint.wording import quoted
 
 _DEPTH = 6
 _CPU_COUNTS = {
@@ -48,13 +50,19 @@ class Amount(NamedTuple):
     text: str
     whole_node: bool = False
 
+    def described(self, limit: int) -> dict[str, str]:
+        """The number, and what to do about it, as a message says it."""
+        if self.whole_node:
+            return {"workers": quoted(self.text), "advice": SHARE_CORES}
+        return {"workers": self.text, "advice": fewer_workers(limit)}
+
 
 def zero_reason(node: nodes.NodeNG, depth: int = 0) -> str:
     """Why an expression can be 0, where its own text shows it; empty where it does not."""
     if depth > _DEPTH:
         return ""
     if isinstance(node, nodes.Const):
-        return "it is set to 0" if _is_zero(node) else ""
+        return "the code sets it to 0" if _is_zero(node) else ""
     if isinstance(node, nodes.Name):
         return _zero_of_name(node, depth)
     if isinstance(node, nodes.Attribute):
@@ -93,7 +101,7 @@ def _zero_of_flag(node: nodes.Attribute) -> str:
     for call in nodes_of(node.root(), nodes.Call):
         flag = flag_of(call)
         if flag is not None and flag[0] == node.attrname and _is_zero(flag[1]):
-            return f"the default of --{node.attrname} is 0"
+            return f"the default of `--{node.attrname}` is 0"
     return ""
 
 
@@ -106,7 +114,7 @@ def _zero_of_operation(node: nodes.BinOp, depth: int) -> str:
     rounds_up = isinstance(node.left, (nodes.BinOp, nodes.UnaryOp)) and getattr(node.left, "op", "") in ("+", "-")
     if rounds_up or constant(node.right) is not None:
         return zero_reason(node.left, depth + 1)
-    return "the floor division is 0 where its divisor is larger"
+    return "the floor division gives 0 where its divisor is larger"
 
 
 def _zero_of_call(node: nodes.Call, depth: int) -> str:

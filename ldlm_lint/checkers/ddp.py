@@ -35,10 +35,12 @@ _LIGHT = frozenset(
         *("BatchNorm1d", "BatchNorm2d", "AvgPool2d", "MaxPool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d"),
     }
 )
-_DEPRECATED = "is deprecated since torch 2.13: forward_sync_buffers takes its place, and always synchronises at construction"
-_VIEW_REASON = "detach_() on a gradient raises for a view, and a gradient kept beyond the step changes with the next one"
-_DELETE_REASON = "buffers are then broadcast at construction and before each forward"
-_RENAME_REASON = "torch before 2.13 has no forward_sync_buffers, and False no longer leaves out the broadcast at construction"
+_DEPRECATED = (
+    "`broadcast_buffers` is deprecated since torch 2.13: call it `forward_sync_buffers`, with which DDP always broadcasts buffers at construction"
+)
+_VIEW_REASON = "`detach_()` on a gradient raises for a view, and a gradient that is kept beyond the step changes with the next one"
+_DELETE_REASON = "buffers are then broadcast at construction and before each forward pass"
+_RENAME_REASON = "torch before 2.13 has no `forward_sync_buffers`, and False no longer skips the broadcast at construction"
 
 
 def check_gradient_copy(checker: LdlmChecker, node: nodes.Call) -> None:
@@ -79,7 +81,7 @@ def check_broadcast_buffers(checker: LdlmChecker, node: nodes.Call) -> None:
         checker.report(
             BROADCAST_BUFFERS,
             place,
-            args={"problem": "is False"},
+            args={"problem": "`broadcast_buffers=False`"},
             claims=(Claim("wrapped-model-trains", scope_name(function_of(node))), Claim("model-draws-buffers", " ".join(origins))),
             fix=lambda source: _delete_fix(source, place),
         )
@@ -207,7 +209,7 @@ def _rename_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
         return None
     start = span_of(source, place).start
     edit = Edit(source.span(start, start + len("broadcast_buffers")), "forward_sync_buffers")
-    return Fix("rename it to forward_sync_buffers", (edit,), Applicability.UNSAFE, _RENAME_REASON)
+    return Fix("rename broadcast_buffers to forward_sync_buffers", (edit,), Applicability.UNSAFE, _RENAME_REASON)
 
 
 def _delete_fix(source: Source, place: nodes.NodeNG) -> Fix | None:

@@ -22,11 +22,12 @@ from ldlm_lint.python.names import is_named, last_name
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.wording import quoted
 
 _DDP = {"torch.nn.parallel.DistributedDataParallel"}
 _COUNTER = lazily(r"step|epoch|iter", re.I)
 _WAITS = "DDP still waits for its gradients, and the second step raises"
-_DRIFTS = "DDP does not reduce its gradients, and the ranks drift apart"
+_DRIFTS = "DDP does not average its gradients, and the ranks drift apart"
 
 
 class LateChange(NamedTuple):
@@ -77,7 +78,7 @@ def late_changes(module: nodes.Module) -> Iterator[LateChange]:
 def _change(group: list[tuple[Setting, _Wrap | None]]) -> LateChange:
     (first, wrap), *others = group
     related = [(wrap.call, "DDP wraps the model here")] if wrap is not None else []
-    related += [(one.node, "and here") for one, _ in others]
+    related += [(one.node, "here too") for one, _ in others]
     claims = [Claim("wrapped-model-trains")]
     if not _happens_once(first.node):
         loops = [loop.lineno or 0 for loop in loops_around(first.node) if not _walks_parameters(loop)]
@@ -89,8 +90,7 @@ def _change(group: list[tuple[Setting, _Wrap | None]]) -> LateChange:
         claims.insert(0, Claim("model-was-wrapped", ";".join("|".join((s.kind, s.scope, s.name, s.index)) for s in slots)))
     words = {True: "unfrozen", False: "frozen", None: "frozen or unfrozen"}
     effect = _DRIFTS if first.flag else _WAITS
-    text = first.text if len(first.text) <= 60 and "\n" not in first.text else "the model"
-    text = f"a part of {text}" if first.some or text == "the model" else text
+    text = f"a part of {quoted(first.text)}" if first.some else quoted(first.text)
     return LateChange(first.node, text, words[first.flag], effect, tuple(related), tuple(claims))
 
 

@@ -28,13 +28,13 @@ _DDP = "torch.nn.parallel.DistributedDataParallel"
 _ENGINES = {"accelerate.DistributedDataParallelKwargs": "accelerate", "lightning.strategies.DDPStrategy": "lightning"}
 # What hands a model to the engine.
 _TAKES_MODEL = {"accelerate": "prepare", "lightning": "fit"}
-_STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, are then errors"
+_STATIC_REASON = "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors"
 
 _CHECKPOINT = Fix(
-    "pass use_reentrant=False to the checkpoint, or to gradient_checkpointing_kwargs",
+    "pass use_reentrant=False to the checkpoint, or in gradient_checkpointing_kwargs",
     (),
     Applicability.DISPLAY,
-    "what chooses the implementation there is not written out in the call",
+    "the call does not spell out what chooses the implementation",
 )
 
 
@@ -127,8 +127,8 @@ class DdpGraphChecker(LdlmChecker):
         self.report(
             FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
             _keyword(node, "ddp_find_unused_parameters"),
-            args={"where": "gradient_checkpointing=True"},
-            related=[(_keyword(node, "gradient_checkpointing"), "the reentrant checkpoint")],
+            args={"where": "`gradient_checkpointing=True`"},
+            related=[(_keyword(node, "gradient_checkpointing"), "this checkpoint is reentrant")],
             claims=(Claim("stands-outside-tests"), *([Claim("transformers-is-old")] if options.absent else ())),
             fix=lambda source: _options_fix(source, node, options.node),
         )
@@ -157,7 +157,7 @@ def _options_fix(source: Source, call: nodes.Call, options: nodes.NodeNG | None)
     from ldlm_lint.project.reentrant import NON_REENTRANT, with_options
 
     edit = with_options(source, call, options)
-    title = "choose use_reentrant=False in gradient_checkpointing_kwargs"
+    title = "pass use_reentrant=False in gradient_checkpointing_kwargs"
     return Fix(title, (edit,), Applicability.UNSAFE, NON_REENTRANT) if edit is not None else _CHECKPOINT
 
 

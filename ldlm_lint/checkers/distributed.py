@@ -39,6 +39,7 @@ from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.environment_order import ENVIRONMENT_SET_TOO_LATE
 from ldlm_lint.source import Source
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
@@ -128,7 +129,7 @@ class DistributedChecker(LdlmChecker):
                 ENVIRONMENT_SET_TOO_LATE,
                 place,
                 args={"name": variable},
-                related=[(node, "made here")],
+                related=[(node, "the process group is created here")],
                 fix=functools.partial(self._set_earlier, node, place, variable),
             )
 
@@ -145,7 +146,7 @@ class DistributedChecker(LdlmChecker):
         self.report(
             ACCUMULATION_WITHOUT_NO_SYNC,
             node,
-            args={"steps": found.count.as_string()},
+            args={"steps": quoted(found.count.as_string())},
             related=[(found.guard, "the optimizer steps only here")] if found.guard is not found.loop else (),
             claims=(Claim("ddp-model-is-called", ";".join(":".join((one.kind, one.scope, one.name, one.index)) for one in slots)),),
             fix=lambda source: no_sync_fix(source, found, WRAPPER),
@@ -180,5 +181,5 @@ def _unused_fix(source: Source, argument: Argument) -> Fix:
     edits: tuple[Edit, ...] = ()
     if isinstance(node, nodes.Const):
         edits = (Edit(span_of(source, node), "False" if node.value is True else '"ddp"'),)
-    reason = "a model with a parameter that gets no gradient crashes on its second step; verify first"
-    return Fix("find_unused_parameters=False, once no parameter was seen unused", edits, Applicability.DISPLAY, reason)
+    reason = "if a parameter gets no gradient, the second step raises; check that first"
+    return Fix("set find_unused_parameters=False once every parameter is known to get a gradient", edits, Applicability.DISPLAY, reason)

@@ -82,10 +82,10 @@ def earlier(source: Source, call: nodes.Call, place: nodes.Assign, name: str, op
     moved = source.slice(_with_comments(source, lines))
     ended = moved if moved.endswith(("\n", "\r")) else moved + source.newline
     edits = (Edit(Span(target.path, target.start, target.start, target.cell), ended), Edit(_with_comments(source, lines), ""))
-    reason = "a setting that has had no effect so far comes into force"
+    reason = "a setting that has had no effect so far takes effect"
     # The assignments behind one call move together, so that they keep their order.
     together = f"earlier:{target.path}:{target.cell}:{target.start}"
-    return Fix(f"set {name} before the process group is made", edits, Applicability.UNSAFE, reason, together)
+    return Fix(f"set {name} before the process group is created", edits, Applicability.UNSAFE, reason, together)
 
 
 def _is_disputed(place: nodes.Assign, name: str, text: str, source: Source, options: Mapping[str, object]) -> bool:

@@ -29,9 +29,9 @@ class EvaluationChecker(LdlmChecker):
 
     def _report(self, runs: list[Run]) -> None:
         run = runs[0]
-        related = [(one.call, "and here") for one in runs[1:]]
+        related = [(one.call, "this call too") for one in runs[1:]]
         if run.shown is not None:
-            related.insert(0, (run.shown, "it is put into evaluation mode here"))
+            related.insert(0, (run.shown, "the model is switched to evaluation mode here"))
         self.report(
             EVALUATION_WITH_GRADIENTS,
             run.call,

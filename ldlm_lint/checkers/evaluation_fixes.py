@@ -13,7 +13,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
 _PLACES = (nodes.For, nodes.While, nodes.Assign, nodes.AugAssign, nodes.AnnAssign, nodes.Expr)
-_REASON = "whoever differentiates what the evaluation returns gets no gradients any more"
+_REASON = "code that differentiates what the evaluation returns gets no gradients any more"
 
 
 def no_grad_fix(source: Source, run: Run) -> Fix | None:
@@ -48,7 +48,7 @@ def _around(source: Source, place: nodes.NodeNG) -> Fix | None:
             start = source.line_starts[number - 1]
             first = f"{indent}with {name}():{source.newline}" if number == place.lineno else ""
             edits.append(Edit(source.span(start, start), first + step))
-    return _fix(f"run it with {name}()", [imported, *edits])
+    return _fix(f"run the evaluation under {name}()", [imported, *edits])
 
 
 def _has_long_text(loop: nodes.NodeNG) -> bool:

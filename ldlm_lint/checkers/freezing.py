@@ -25,6 +25,7 @@ from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.places import function_of, loops_around, scope_name
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.wording import quoted
 
 _PARAMETERS = lazily(r"param|weights$", re.I)
 _ASKS = MODULES | LISTING | {
@@ -220,5 +221,4 @@ def _words(target: nodes.NodeNG) -> str:
     """What is switched, as the code calls it."""
     loop = loop_of(target) if isinstance(target, nodes.Name) else None
     shown = loop if loop is not None else target
-    text = shown.as_string()
-    return text if len(text) <= 40 and "\n" not in text else "parameters"
+    return quoted(shown.as_string())

@@ -26,11 +26,14 @@ from ldlm_lint.rules.fused import (
     WITHOUT_FUSED,
 )
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
 _CLASSES = WITHOUT_FUSED | FUSED_SINCE.keys()
 _EXCLUDED = ("foreach", "differentiable")
 _CATCHES_TYPES = {"TypeError", "AttributeError", "ImportError", "ValueError", "KeyError", "ModuleNotFoundError"}
 _TESTS = Claim("stands-outside-tests")
+
+_UNCLIPPED = "RuntimeError in training, because Lightning cannot clip gradients for a fused optimizer in mixed precision: drop `fused`"
 
 
 class FusedChecker(LdlmChecker):
@@ -59,22 +62,24 @@ class FusedChecker(LdlmChecker):
         if _is_caught(node):
             return None
         if is_named(node.func, WITHOUT_FUSED):
-            return "its constructor knows no such argument (TypeError)", "fused"
+            return f"TypeError: `{last_name(node.func)}` has no argument `fused`; drop it", "fused"
         target = self.option(NEWEST_TORCH)
         names = qualified(node.func)
         if target is not None and all(FUSED_SINCE[name] > target for name in names):
             since = ".".join(map(str, min(FUSED_SINCE[name] for name in names)))
-            return f"its constructor knows the argument since torch {since}, the project runs on {'.'.join(map(str, target))}", "fused"
+            runs = ".".join(map(str, target))
+            return f"TypeError: it has the argument since torch {since}, but the project runs on torch {runs}; drop `fused`", "fused"
         if not fused.is_only(True):
             return None
         other = next((name for name in _EXCLUDED if arguments[name].is_only(True)), None)
-        return (f"it excludes {other}=True (RuntimeError)", "foreach" if other == "foreach" else "fused") if other else None
+        surplus = "foreach" if other == "foreach" else "fused"
+        return (f"RuntimeError: `fused=True` and `{other}=True` exclude each other; drop `{surplus}`", surplus) if other else None
 
     def _report_conflict(self, node: nodes.Call, problem: str, surplus: str) -> None:
         self.report(
             FUSED_CONFLICT,
             node,
-            args={"optimizer": last_name(node.func), "problem": problem},
+            args={"call": _described(node), "problem": problem},
             claims=(_TESTS,),
             fix=lambda source: _removal(source, node, surplus),
         )
@@ -87,7 +92,7 @@ class FusedChecker(LdlmChecker):
             self.report(
                 FUSED_CONFLICT,
                 node,
-                args={"optimizer": last_name(node.func), "problem": "Lightning does not clip for it in mixed precision (RuntimeError)"},
+                args={"call": _described(node), "problem": _UNCLIPPED},
                 claims=(_TESTS, Claim("lightning-clips-mixed")),
                 fix=lambda source: _removal(source, node, "fused"),
             )
@@ -102,7 +107,7 @@ class FusedChecker(LdlmChecker):
                 FUSED_FALLBACK_INEFFECTIVE,
                 node,
                 args={"optimizer": last_name(node.func)},
-                related=[(handler, "what is never caught")],
+                related=[(handler, "this handler never sees the error")],
                 claims=(_TESTS,),
                 fix=lambda source: _decided(source, node),
             )
@@ -116,10 +121,16 @@ class FusedChecker(LdlmChecker):
             FUSED_LOST_ON_RESUME,
             node,
             args={"optimizer": last_name(node.func)},
-            related=[(one, "the checkpoint's flags replace those of the constructor") for one in loads[:1]],
+            related=[(one, "the flags of the checkpoint replace those of the constructor") for one in loads[:1]],
             claims=(_TESTS,) if loads else (_TESTS, Claim("optimizer-state-is-restored")),
             fix=(lambda source: _set_again(source, loads[0])) if loads else None,
         )
+
+
+def _described(node: nodes.Call) -> str:
+    """An optimizer with its argument as the call spells it."""
+    given = next((one.value.as_string() for one in node.keywords if one.arg == "fused"), "True")
+    return quoted(f"{last_name(node.func)}(fused={given})")
 
 
 def _is_given(node: nodes.Call, fused: Argument) -> bool:
@@ -200,7 +211,7 @@ def _removal(source: Source, node: nodes.Call, name: str) -> Fix | None:
     edits = remove_arguments(source, [span_of(source, keyword)]) if keyword is not None else None
     if edits is None:
         return None
-    reason = "another implementation of the optimizer remains, and updates differ in the last bits"
+    reason = "the optimizer then uses another implementation, and updates differ in the last bits"
     return Fix(f"remove {name}", edits, Applicability.UNSAFE, reason)
 
 
@@ -209,8 +220,8 @@ def _decided(source: Source, node: nodes.Call) -> Fix | None:
     if keyword is None:
         return None
     edit = Edit(span_of(source, keyword.value), "torch.cuda.is_available()")
-    reason = "whether the parameters are on that device, and of a supported type, the file does not tell"
-    return Fix("decide by torch.cuda.is_available()", (edit,), Applicability.DISPLAY, reason)
+    reason = "the file does not show whether the parameters are on that device and of a supported type"
+    return Fix("set fused=torch.cuda.is_available()", (edit,), Applicability.DISPLAY, reason)
 
 
 def _set_again(source: Source, load: nodes.Call) -> Fix | None:
@@ -228,5 +239,5 @@ def _set_again(source: Source, load: nodes.Call) -> Fix | None:
         return None
     step = "\t" if indent.endswith("\t") else "    "
     text = f'{indent}for group in {text}["param_groups"]:{newline}{indent}{step}group["fused"] = True{newline}'
-    edit, reason = Edit(source.span(start, start), text), "older checkpoints may not exist"
+    edit, reason = Edit(source.span(start, start), text), "older checkpoints need not exist"
     return Fix("set fused in the state before loading it", (edit,), Applicability.DISPLAY, reason)

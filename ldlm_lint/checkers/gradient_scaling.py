@@ -15,6 +15,7 @@ from ldlm_lint.checkers.step_roots import STEPS, roots_of
 from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.rules.gradient_scaling import ACCUMULATION_LOSS_NOT_SCALED, CLIP_BEFORE_UNSCALE, RULES
+from ldlm_lint.wording import quoted
 
 _CLIPS, _SCALED, _BACKWARD = (frozenset({kind}) for kind in (Kind.CLIP, Kind.SCALED_STEP, Kind.BACKWARD))
 _TRAINING = Claim("stands-outside-tests")
@@ -60,9 +61,9 @@ class GradientScalingChecker(LdlmChecker):
         self.report(
             CLIP_BEFORE_UNSCALE,
             first.site,
-            args={"function": last_name(first.site.func), "scaler": scaler.as_string(), "optimizer": found.step.subject},
+            args={"function": last_name(first.site.func), "call": quoted(f"{scaler.as_string()}.unscale_({found.step.subject})")},
             confidence=Confidence.HIGH if scales else Confidence.MEDIUM,
-            related=[(found.step.node, "the gradients are unscaled here"), *((one.site, "clipped here, too") for one in others)],
+            related=[(found.step.node, "the gradients are unscaled here"), *((one.site, "this clips scaled gradients too") for one in others)],
             claims=(_TRAINING,) if scales else (_TRAINING, Claim("scales-gradients", slots)),
             fix=lambda source: unscale_fix(source, found, events),
         )
@@ -75,8 +76,8 @@ class GradientScalingChecker(LdlmChecker):
         self.report(
             ACCUMULATION_LOSS_NOT_SCALED,
             micro.backward.node,
-            args={"count": micro.count.as_string()},
-            related=[(micro.step.node, "the optimizer steps here"), *((one.backward.node, "and here") for one in others)],
+            args={"count": quoted(micro.count.as_string())},
+            related=[(micro.step.node, "the optimizer steps here"), *((one.backward.node, "this loss is not divided either") for one in others)],
             claims=(_TRAINING, Claim("loss-is-divided-nowhere", last_name(micro.count))),
             fix=lambda source: divide_fix(source, group),
         )

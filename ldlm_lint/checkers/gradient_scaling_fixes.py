@@ -80,7 +80,7 @@ def divide_fix(source: Source, group: Sequence[MicroBatches]) -> Fix | None:
     if len(known) != len(edits):
         return None
     number = source.slice(span_of(source, group[0].count))
-    reason = "gradients become smaller by that factor, which plain SGD and clipping follow"
+    reason = "gradients become smaller by that factor, which changes the steps of plain SGD and the effect of clipping"
     return Fix(f"divide the loss by {number}", tuple(sorted(known)), Applicability.UNSAFE, reason)
 
 

@@ -17,8 +17,8 @@ from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
-_REASON = "gradients are summed before they are averaged, and stay local between backward and the last micro-batch"
-_UNSURE = "the model need not be wrapped in every run, which hasattr() tells"
+_REASON = "gradients are summed before they are averaged, and stay local until the last micro-batch"
+_UNSURE = "`hasattr()` tells apart the runs in which DDP does not wrap the model"
 _MOST_MODELS = 2
 
 

@@ -158,5 +158,5 @@ def _syntax_error(source: Source, line: int, message: str) -> Finding:
     span = source.span_of(line, start, line, max(len(text.encode()), start))
     newer = newer_python(text, message, sys.version_info[:2])
     if newer:
-        message += f" (Python {newer} and later may read it, ldlm-lint runs on {sys.version_info[0]}.{sys.version_info[1]})"
-    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", message), ("checked", "only what stands before it was checked")))
+        message += f" (Python {newer} and later can read it, ldlm-lint runs on {sys.version_info[0]}.{sys.version_info[1]})"
+    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", message), ("checked", "only the code before it is checked")))

@@ -11,7 +11,8 @@ from ldlm_lint.autofix.edits import delete_line
 from ldlm_lint.autofix.lines import block_of, first_of_comments, stands_alone
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.host_time_known import DEVICES, SYNCHRONIZES, is_said_to_sync
-from ldlm_lint.checkers.host_time_syncs import Group, Syncs, shown
+from ldlm_lint.checkers.host_time_syncs import Group, Syncs
+from ldlm_lint.checkers.host_time_texts import advice_for, described
 from ldlm_lint.model import Applicability, Claim, Edit, Fix, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.epoch_loops import counts_epochs
@@ -29,6 +30,7 @@ from ldlm_lint.rules.host_time import (
 )
 from ldlm_lint.rules.roles import remark_at
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
 _EMPTY = "empty_cache"
 _EMPTIES = {f"torch.{one}.{_EMPTY}" for one in DEVICES}
@@ -42,9 +44,7 @@ _WANTED = lazily(
     r"|profil|timing|timer|bench|measure|breakdown|\bsync\b|synchroni[sz]e|debug",
     re.I,
 )
-_READS = "keep the tensor, and read it where something is logged"
-_BRANCHES = "decide on the device (torch.where), or once per interval"
-_READ_LATER = "the sum becomes a tensor, and what reads it must call .item() there"
+_READ_LATER = "the sum becomes a tensor, and code that reads it must call `.item()` there"
 _CLOCK = lazily(r"\btime\(\)|perf_counter|monotonic|process_time|\bdefault_timer\(")
 _REMARK = lazily(r"empty|cache|memory|free|sync|wait", re.I)
 # Of what follows right behind as well a remark may speak, unless it names what is emptied.
@@ -55,12 +55,12 @@ _OTHER_LIBRARIES = lazily(rb"^[ \t]*(?:import|from)[ \t]+(?:jax|optax|flax|haiku
 # What the author knows of a value: ``# cpu tensors, so these ops are cheap``. What a call makes of it is another matter.
 _ON_HOST = lazily(r"(?<!to )(?<!to a )\b(cpu|host) tensors?\b|\balready on (the )?(cpu|host)\b", re.I)
 _REASONS = {
-    CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory may run out of it where blocks of other sizes "
+    CACHE_EMPTIED_IN_TRAINING_LOOP: "a run that only just fits in memory can run out of it when blocks of other sizes "
     "stay cached",
-    DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP: "times that the host takes around it mean something else, and code that "
-    "counts on its wait (another stream, a buffer that is reused, another library) races",
+    DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP: "times measured around the call mean something else, and code that "
+    "relies on the wait (another stream, a reused buffer, another library) races",
 }
-_MAY_DO_MORE = "; a function of the project's own may do more than that"
+_MAY_DO_MORE = "; a function of the project can do more than that"
 
 
 class HostTimeChecker(LdlmChecker):
@@ -98,8 +98,8 @@ class HostTimeChecker(LdlmChecker):
         self.report(
             HOST_SYNC_IN_TRAINING_LOOP,
             group.first.node,
-            args={"what": shown(group), "where": "here", "advice": _BRANCHES if group.first.branches else _READS},
-            related=[(one.node, "waits too") for one in group.others],
+            args={"what": described(group), "where": "", "advice": advice_for(group.first)},
+            related=[(one.node, "Python waits here too") for one in group.others],
             claims=(_claim(group.first.node),),
             fix=lambda source: _summed_on_device(source, group),
         )
@@ -116,7 +116,7 @@ class HostTimeChecker(LdlmChecker):
         self.report(
             rule,
             node,
-            args={"call": node.func.as_string(), "where": "here"},
+            args={"call": quoted(f"{node.func.as_string()}()"), "where": ""},
             # In a file that trains nothing such a call serves offloading or another phase, whatever calls it.
             claims=(Claim("file-trains"), _claim(node), *claims),
             fix=lambda source: _removal(source, node, rule),
@@ -233,7 +233,7 @@ def _summed_on_device(source: Source, group: Group) -> Fix | None:
         base, whole = span_of(source, sync.node.func.expr), span_of(source, sync.node)
         if source.slice(source.span(base.end, whole.end)).strip() == ".item()":
             edits.append(Edit(source.span(base.end, whole.end), ".detach()"))
-    return Fix("add up the tensor", tuple(edits), Applicability.DISPLAY, _READ_LATER) if edits else None
+    return Fix("add up the tensor instead of its value", tuple(edits), Applicability.DISPLAY, _READ_LATER) if edits else None
 
 
 def _removal(source: Source, call: nodes.Call, rule: Rule) -> Fix | None:
@@ -251,7 +251,7 @@ def _removal(source: Source, call: nodes.Call, rule: Rule) -> Fix | None:
     else:
         edit = delete_line(source, source.span(_start_of_remark(source, gone), span.end))
     more = "" if qualified(call.func) <= _EMPTIES | SYNCHRONIZES else _MAY_DO_MORE
-    return Fix(f"remove the call of {name}", (edit,), Applicability.UNSAFE, _REASONS[rule] + more)
+    return Fix(f"remove the call of {name}()", (edit,), Applicability.UNSAFE, _REASONS[rule] + more)
 
 
 def _start_of_remark(source: Source, statement: nodes.NodeNG) -> int:

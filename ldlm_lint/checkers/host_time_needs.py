@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterator
 
@@ -25,6 +26,77 @@ _MAKES_SIZES = frozenset(
         *("new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "narrow"),
     }
 )
+
+_FINITE = frozenset({"isnan", "isinf", "isfinite"})
+_RANGES = frozenset({"range", "trange"})
+# What hands a number on: ``int(x.item())``, ``max(1, x.item())``.
+_HANDS_ON = frozenset({"int", "float", "round", "abs", "min", "max", "bool"})
+_TESTS = (nodes.If, nodes.While, nodes.IfExp, nodes.Assert)
+
+
+class Need(enum.Enum):
+    """What the host needs a value for as soon as it is read."""
+
+    DECIDES = "decides"
+    FINITE = "finite"
+    SIZES = "sizes"
+    INDEXES = "indexes"
+
+
+def need_of(node: nodes.NodeNG) -> Need | None:
+    """What a value that is read, or the variable that takes it, is needed for at once; None where it may be read later."""
+    found = _need_at(node)
+    statement = node.statement()
+    if found is not None or not isinstance(statement, nodes.Assign) or not _is_value_of(statement, node):
+        return found
+    target = statement.targets[0]
+    if not isinstance(target, nodes.AssignName):
+        return None
+    uses = (one for one in nodes_of(function_of(node), nodes.Name) if one.name == target.name and one.lineno >= node.lineno)
+    return next(filter(None, map(_need_at, uses)), None)
+
+
+def _is_value_of(statement: nodes.Assign, node: nodes.NodeNG) -> bool:
+    """Whether a statement assigns what is read, or a number made of it, to one variable."""
+    child = node
+    while child.parent is not statement:
+        child = child.parent
+        if not isinstance(child, (nodes.BinOp, nodes.UnaryOp)) and not _hands_on(child):
+            return False
+    return len(statement.targets) == 1
+
+
+def _hands_on(node: nodes.NodeNG) -> bool:
+    return isinstance(node, nodes.Call) and isinstance(node.func, nodes.Name) and node.func.name in _HANDS_ON
+
+
+def _need_at(node: nodes.NodeNG) -> Need | None:
+    """What the expression around a value needs it for."""
+    child = node
+    finite = _tests_finite(node)
+    for parent in node.node_ancestors():
+        if isinstance(parent, _TESTS):
+            return (Need.FINITE if finite else Need.DECIDES) if child is parent.test else None
+        if isinstance(parent, nodes.Slice) or (isinstance(parent, nodes.Call) and child in parent.args and _takes_sizes(parent)):
+            return Need.SIZES
+        if isinstance(parent, nodes.Subscript):
+            return Need.INDEXES if child is parent.slice else None
+        finite = finite or _tests_finite(parent)
+        if not isinstance(parent, (nodes.BinOp, nodes.UnaryOp, nodes.BoolOp, nodes.Compare, nodes.Tuple)) and not (finite or _hands_on(parent)):
+            return None
+        child = parent
+    return None
+
+
+def _tests_finite(node: nodes.NodeNG) -> bool:
+    """``torch.isnan(x)``, ``x.isnan().any()``."""
+    calls = [node] if isinstance(node, nodes.Call) else []
+    calls += nodes_of(node, nodes.Call) if calls else []
+    return any(last_name(one.func) in _FINITE for one in calls)
+
+
+def _takes_sizes(call: nodes.Call) -> bool:
+    return last_name(call.func) in _MAKES_SIZES | _RANGES
 
 
 def is_needed(call: nodes.Call) -> bool:
@@ -85,4 +157,4 @@ def _given_as_sizes(owner: nodes.NodeNG) -> Iterator[nodes.Name]:
         yield from (one for one in (cut.lower, cut.upper) if isinstance(one, nodes.Name))
 
 
-__all__ = ["is_needed"]
+__all__ = ["Need", "is_needed", "need_of"]

@@ -285,20 +285,4 @@ def _sibling_around(last: nodes.NodeNG, sync: Sync) -> nodes.NodeNG | None:
     return statement if reads_next and isinstance(between[0], nodes.Assign) else None
 
 
-def shown(group: Group) -> str:
-    """The code of the first place where it is short, and on how many more lines the host waits."""
-    sync = group.first
-    text = sync.node.as_string()
-    if len(text) > 48 or "\n" in text:
-        text = _shortened(sync.node) if isinstance(sync.node, nodes.Call) else f"{' '.join(text.split())[:44]}…"
-    text = f"the condition `{text}`" if sync.branches else f"`{text}`"
-    count = len({one.node.lineno for one in group.others} - {sync.node.lineno})
-    return text if not count else f"{text} (and {count} more beside it)"
-
-
-def _shortened(call: nodes.Call) -> str:
-    name = last_name(call.func)
-    return f"….{name}()" if isinstance(call.func, nodes.Attribute) else f"{name}(…)"
-
-
-__all__ = ["Group", "Sync", "Syncs", "shown"]
+__all__ = ["Group", "Sync", "Syncs"]

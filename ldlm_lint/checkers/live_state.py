@@ -41,7 +41,7 @@ def live_states(module: nodes.Module) -> Iterator[LiveState]:
         handed = _handed_on(call)
         if handed and any(map(_is_live, handed)) and not _waits(call):
             states = tuple(_made(one) for one in handed if _is_live(one))
-            yield LiveState(call, "a thread writes it while the next steps change the tensors", states=states)
+            yield LiveState(call, "a thread saves them while the next steps change them", states=states)
     for assign in nodes_of(module, nodes.Assign):
         found = _kept(assign)
         if found is not None:
@@ -158,8 +158,8 @@ def _kept(assign: nodes.Assign) -> LiveState | None:
     use = _use_after(function, outermost, target.name)
     if use is None:
         return None
-    how = "it is kept while further steps change the tensors"
-    return LiveState(assign, how, use, "by now it holds the last state", (assign.value,))
+    how = "they are kept while further steps change them"
+    return LiveState(assign, how, use, "by now this is the state of the last step", (assign.value,))
 
 
 def _trains(loop: nodes.NodeNG) -> bool:

@@ -13,12 +13,12 @@ from ldlm_lint.checkers.losses import bounded_loss, reaches_backward, trains
 from ldlm_lint.checkers.unit_vectors import unit_vector_error
 from ldlm_lint.model import Claim, Rule
 from ldlm_lint.rules.loss import CLAMPED_LOSS, MSE_ON_UNIT_VECTORS, RULES
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
 _TRAINING = (Claim("belongs-to-training"),)
-_LONGEST = 40
 
 
 class LossChecker(LdlmChecker):
@@ -46,7 +46,7 @@ class LossChecker(LdlmChecker):
         clamped = bounded_loss(node)
         if clamped is not None and trains(node) and reaches_backward(node):
             operand, bound = clamped
-            args = {"loss": _shown(operand, "a loss"), "bound": _shown(bound, "the bound")}
+            args = {"loss": quoted(operand.as_string()), "bound": quoted(bound.as_string())}
             fix = functools.partial(unbounded_fix, call=node, operand=operand, bound=bound)
             self.report(CLAMPED_LOSS, node, args=args, claims=_TRAINING, fix=fix)
 
@@ -54,15 +54,9 @@ class LossChecker(LdlmChecker):
         pair = unit_vector_error(node)
         if pair is not None and trains(node) and _stays_a_tensor(node):
             left, right = pair
-            args = {"left": _shown(left, "a vector"), "right": _shown(right, "another")}
+            args = {"left": quoted(left.as_string()), "right": quoted(right.as_string())}
             fix = functools.partial(width_fix, call=node, left=left)
             self.report(MSE_ON_UNIT_VECTORS, node, args=args, claims=_TRAINING, fix=fix)
-
-
-def _shown(node: nodes.NodeNG, otherwise: str) -> str:
-    """The code of an expression where it is short enough for a message."""
-    text = node.as_string()
-    return text if len(text) <= _LONGEST and "\n" not in text else otherwise
 
 
 def _stays_a_tensor(node: nodes.Call) -> bool:

@@ -14,13 +14,13 @@ from ldlm_lint.source import Source
 
 _NORMALIZE = {"torch.nn.functional.normalize"}
 _ATOMS = (nodes.Name, nodes.Attribute, nodes.Call, nodes.Subscript)
-_UNBOUNDED = "large losses then train at their full gradient, which is what a limit of the norm is for"
-_SCALED = "the term then counts D / 2 times as much: divide a weight that was tuned by as much, or leave it as it is"
+_UNBOUNDED = "large losses then train with their full gradient, which clipping of the gradient norm limits"
+_SCALED = "the term then counts D / 2 times as much: divide a tuned weight by D / 2, or leave the term as it is"
 
 
 def unbounded_fix(source: Source, call: nodes.Call, operand: nodes.NodeNG, bound: nodes.NodeNG) -> Fix:
     """Leave the upper bound out and limit the gradients instead; with edits where the call says nothing else."""
-    title = "leave the bound out and limit the gradients instead, with clip_grad_norm_() before the step"
+    title = "remove the bound, and clip the gradients with clip_grad_norm_() before the step"
     return Fix(title, _without_bound(source, call, operand, bound), Applicability.DISPLAY, _UNBOUNDED)
 
 
@@ -51,7 +51,7 @@ def _is_none(node: nodes.NodeNG) -> bool:
 
 def width_fix(source: Source, call: nodes.Call, left: nodes.NodeNG) -> Fix:
     """Multiply by half the width, which makes it the mean of 1 - cos; with edits where the width is known to come last."""
-    title = "multiply it by D / 2, which makes it the mean of 1 - cos for every width D"
+    title = "multiply the error by D / 2, which makes it the mean of 1 - cos"
     return Fix(title, _times_width(source, call, left), Applicability.DISPLAY, _SCALED)
 
 

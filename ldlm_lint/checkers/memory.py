@@ -64,7 +64,7 @@ class MemoryChecker(LdlmChecker):
                 REQUIRES_GRAD_TOGGLED_PER_STEP,
                 first.node,
                 args={"target": first.target, "where": ""},
-                related=[(other.node, "and here") for other in others],
+                related=[(other.node, "here too") for other in others],
                 claims=(Claim("runs-in-every-step", first.place),),
             )
 
@@ -85,7 +85,7 @@ class MemoryChecker(LdlmChecker):
                 model,
                 args={"model": model.name, "blocks": stack.what},
                 confidence=Confidence.MEDIUM,
-                related=[(stack.node, "the blocks are built here"), *((other, "and here") for other, _ in family[1:])],
+                related=[(stack.node, "the blocks are created here"), *((other, "this model has blocks too") for other, _ in family[1:])],
                 claims=(*_claims(model, stack), Claim("blocks-are-run", " ".join(one.name for one, _ in family))),
             )
 
@@ -99,7 +99,7 @@ class MemoryChecker(LdlmChecker):
             return
         what, name = foreign_stack(node), last_name(node.func)
         if what is None and b".backward(" in self.source.data and (variable := trained_from_hub(node)):
-            what, name = f"a pretrained {last_name(node.func.expr)}", variable
+            what, name = f"every layer of the pretrained `{last_name(node.func.expr)}`", variable
         if what is None:
             return
         foreign = foreign_name(node)

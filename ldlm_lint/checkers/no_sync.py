@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
-from ldlm_lint.checkers.base import LdlmChecker, span_of
+from ldlm_lint.checkers.base import LdlmChecker
 from ldlm_lint.checkers.gradient_sync import guard_of, is_step, own_calls
 from ldlm_lint.checkers.gradient_sync_fix import indentation
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
@@ -28,8 +28,8 @@ _HARMLESS = {
 }
 _TORCH = lazily(r"^torch\.(nn\.functional\.\w+|mean|sum|stack|cat|autocast|cuda\.amp\.\w+|amp\.\w+|isnan|isfinite)$")
 _LOSSES = lazily(r"^torch\.nn\.\w*Loss$")
-_REASON = "the gradients of these passes then stay local until one is synchronised"
-_COMPARE = f"{_REASON}: compare its test with that of every optimizer step first"
+_REASON = "gradients of these micro-batches then stay local until one is synchronized"
+_COMPARE = f"{_REASON}: compare the condition with that of every optimizer step first"
 
 
 class NoSyncChecker(LdlmChecker):
@@ -164,7 +164,7 @@ def _cover_fix(source: Source, scope: nodes.With, forward: nodes.Call) -> Fix | 
     whole = source.span(starts[first.lineno - 1], starts[scope.lineno])
     edit = Edit(whole, f"{head}{source.newline}{inner}")
     level, reason = (Applicability.UNSAFE, _REASON) if _steps_when_synchronised(scope) else (Applicability.DISPLAY, _COMPARE)
-    return Fix(f"run the forward pass under {_written(source, scope)} too", (edit,), level, reason)
+    return Fix("run the forward pass inside the same context", (edit,), level, reason)
 
 
 def _steps_when_synchronised(scope: nodes.With) -> bool:
@@ -186,6 +186,3 @@ def _steps_when_synchronised(scope: nodes.With) -> bool:
     outside = [one for one in own_calls(function_of(scope)) if is_step(one) and one not in steps]
     return bool(steps) and not outside and len(known) == len(steps) and set(known) == {(not local_if_true, choice.test.as_string())}
 
-
-def _written(source: Source, scope: nodes.With) -> str:
-    return source.slice(span_of(source, scope.items[0][0]))

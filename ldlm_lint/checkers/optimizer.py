@@ -21,7 +21,7 @@ from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, RULES
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED, RULES
 from ldlm_lint.source import Source
 
 _FUSABLE = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
@@ -36,8 +36,8 @@ _LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ck
 # What the fused kernels do not take, where the file itself makes it.
 _UNSUPPORTED = (b"sparse=True", b"torch.cfloat", b"torch.complex64", b"torch.complex128", b"torch.cdouble")
 _REASON = (
-    "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning does not clip "
-    "for it in mixed precision, and an older checkpoint turns it off again when it is loaded"
+    "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning cannot clip "
+    "gradients for a fused optimizer in mixed precision, and loading an older checkpoint turns fused off again"
 )
 
 
@@ -62,7 +62,7 @@ class OptimizerChecker(LdlmChecker):
         self.report(
             OPTIMIZER_NOT_FUSED,
             node,
-            args={"optimizer": name},
+            args={"optimizer": name, "advice": PASS_FUSED},
             claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"), *_of_lightning(node)),
             fix=lambda source: _fused_fix(source, node, self.option(OLDEST_TORCH)),
         )
@@ -163,13 +163,13 @@ def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None)
 def _obstacle(call: nodes.Call, oldest: tuple[int, ...] | None) -> str:
     """Why the constructor may raise on a torch that the project may run on; empty where it does not."""
     if oldest is not None and oldest < _RIGHT_UNDER_SCALERS:
-        return "torch 2.0.0 took wrong steps with it under a GradScaler (fixed in 2.0.1)"
+        return "in torch 2.0.0 a fused optimizer takes wrong steps under a GradScaler (fixed in 2.0.1)"
     for name in sorted(meant(call.func)):
         since = tables.fused_since(name.rpartition(".")[2])
         if since is None or (oldest is None and since > _SUPPORTED):
             return f"torch before {'.'.join(map(str, since or ()))} has no fused {name.rpartition('.')[2]}: set target-torch"
     if (oldest is None or oldest < _ON_CPU) and _is_moved_later(call):
-        return "torch before 2.4 refuses parameters that are not yet on the GPU: move the model before, or set target-torch"
+        return "torch before 2.4 raises for parameters that are not on the GPU yet: move the model first, or set target-torch"
     return ""
 
 

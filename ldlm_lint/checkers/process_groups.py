@@ -28,10 +28,11 @@ from ldlm_lint.rules.collectives import length_of
 from ldlm_lint.rules.process_groups import INVALID_COLLECTIVE_TIMEOUT, RULES, SUBGROUP_TIMEOUT_NOT_INHERITED
 from ldlm_lint.rules.roles import speaks_of_debugging
 from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
 
-_INHERIT_REASON = "collectives of the group now end after another time"
-_NO_NUMBER = "is a timedelta: ddp_timeout takes seconds as a number"
-_NO_TIMEDELTA = "is no datetime.timedelta: making the process group raises"
+_INHERIT_REASON = "collectives of the group then end after another time"
+_NO_NUMBER = "is a `timedelta`, but `ddp_timeout` takes a number: pass the seconds"
+_NO_TIMEDELTA = "is not a `datetime.timedelta`: creating the process group raises; pass `timedelta(seconds=...)`"
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 
 
@@ -48,19 +49,19 @@ class ProcessGroupsChecker(LdlmChecker):
         calls = list(nodes_of(node, nodes.Call))
         groups = [one for one in calls if subgroup_without_timeout(one)]
         for _, found in groupby(groups, key=function_of):
-            self._report_groups(node, list(found), "groups made here do")
+            self._report_groups(node, list(found), "the groups that are created here do")
         for mesh in filter(mesh_of_groups, calls):
             self._report_groups(node, [mesh], "the groups of this mesh do")
 
     def _report_groups(self, module: nodes.Module, calls: list[nodes.Call], groups: str) -> None:
         given = next(default_groups(module), None)
         first, *others = calls
-        related = [(other, "and here") for other in others]
+        related = [(other, "this group too") for other in others]
         if given is None:
             args, claims = {"groups": groups, "timeout": ""}, (Claim("default-group-has-timeout"),)
         else:
             args, claims = {"groups": groups, "timeout": _in_words(given[1])}, (Claim("timeouts-are-not-set-later"),)
-            related.append((given[0].func, "the default group is given its timeout here"))
+            related.append((given[0].func, "the default group gets its timeout here"))
         self.report(
             SUBGROUP_TIMEOUT_NOT_INHERITED,
             first,
@@ -86,7 +87,7 @@ class ProcessGroupsChecker(LdlmChecker):
             INVALID_COLLECTIVE_TIMEOUT,
             place,
             args={"value": text, "problem": problem},
-            related=[(node.func, "the process group that takes it")] if place.lineno != node.lineno else (),
+            related=[(node.func, "this process group gets the timeout")] if place.lineno != node.lineno else (),
             claims=_OUTSIDE_TESTS,
             fix=lambda source: _timeout_fix(source, place, taken.in_seconds, target),
         )
@@ -97,24 +98,24 @@ class ProcessGroupsChecker(LdlmChecker):
         lengths = seconds(place)
         if taken.in_seconds:
             if timedelta_call(place) is not None or (values and all(isinstance(one, str) for one in values)):
-                return place.as_string(), _NO_NUMBER if not values else "is a string: ddp_timeout takes seconds as a number"
+                return quoted(place.as_string()), _NO_NUMBER if not values else "is a string, but `ddp_timeout` takes a number: pass the seconds"
             lengths = tuple(one for one in values if isinstance(one, (int, float)))
         elif values:
             wrong = all(isinstance(one, (int, float, str)) and not isinstance(one, bool) for one in values)
-            return (repr(values[0]), _NO_TIMEDELTA) if wrong else None
+            return (quoted(repr(values[0])), _NO_TIMEDELTA) if wrong else None
         if not lengths or max(lengths) >= least or speaks_of_debugging(self.source.path.rpartition("/")[2]):
             return None
-        return length_of(max(lengths)), f"is too short for a rank to wait for the slowest one (below {least} seconds)"
+        return length_of(max(lengths)), f"ends the job as soon as one rank is that much slower than another: set at least {least} seconds"
 
 
 def _in_words(timeout: nodes.NodeNG) -> str:
     length = seconds(timeout)
-    return length_of(length[0]) if length else timeout.as_string()
+    return length_of(length[0]) if length else quoted(timeout.as_string())
 
 
 def _timeout_fix(source: Source, place: nodes.NodeNG, in_seconds: bool, target: int) -> Fix | None:
     """A number becomes a timedelta of as many seconds; one that is too short becomes the timeout of the settings."""
-    reason = "the length that was meant may be another one"
+    reason = "another length can be meant"
     if isinstance(place, nodes.Call):
         parts = [span_of(source, part) for part in (*place.args, *place.keywords)]
         if in_seconds or not parts:

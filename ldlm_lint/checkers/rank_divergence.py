@@ -15,7 +15,7 @@ from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.rank_divergence import RANK_LOCAL_SKIP, RULES
 from ldlm_lint.source import Source
 
-_REASON = "a collective and a synchronisation in each step, which needs a process group"
+_REASON = "each step then has one more collective and synchronization, which needs a process group"
 
 
 class RankDivergenceChecker(LdlmChecker):
@@ -49,7 +49,7 @@ class RankDivergenceChecker(LdlmChecker):
 
 def _flag_fix(source: Source, skip: Skip) -> Fix:
     """Let the ranks decide together; with edits where a test is asked in a line of its own."""
-    return Fix("decide it over all ranks", _flag(source, skip), Applicability.DISPLAY, _REASON)
+    return Fix("let all ranks decide together", _flag(source, skip), Applicability.DISPLAY, _REASON)
 
 
 def _flag(source: Source, skip: Skip) -> tuple[Edit, ...]:

@@ -14,6 +14,7 @@ from ldlm_lint.model import Claim, Confidence
 from ldlm_lint.python.places import position_of, scope_name
 from ldlm_lint.python.slots import slots_of
 from ldlm_lint.rules.schedule import RULES, SCHEDULER_BEFORE_OPTIMIZER, SCHEDULER_PER_MICRO_BATCH
+from ldlm_lint.wording import quoted
 
 _SCHEDULES = frozenset({Kind.SCHEDULE, Kind.MAY_SCHEDULE})
 _TRAINING = Claim("stands-outside-tests")
@@ -47,7 +48,7 @@ class ScheduleChecker(LdlmChecker):
         self.report(
             SCHEDULER_PER_MICRO_BATCH,
             site,
-            args={"scheduler": found.schedule.subject, "count": found.micro.count.as_string()},
+            args={"scheduler": found.schedule.subject, "count": quoted(found.micro.count.as_string())},
             confidence=_confidence(found.schedule),
             related=[(step, "the optimizer steps here, once for all micro-batches")],
             claims=(_TRAINING, *_claims(found.schedule, prepared=False)),
@@ -94,7 +95,7 @@ def _rank(found: Early | Frequent) -> tuple[bool, bool, bool]:
 
 
 def _shown(event: Event) -> str:
-    return f"{event.node.func.as_string()}()" if event.kind in (Kind.MAYBE, Kind.MAY_SCHEDULE) else f"{event.subject}.step()"
+    return quoted(f"{event.node.func.as_string()}()" if event.kind in (Kind.MAYBE, Kind.MAY_SCHEDULE) else f"{event.subject}.step()")
 
 
 def _confidence(schedule: Event) -> Confidence:

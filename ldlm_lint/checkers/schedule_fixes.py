@@ -12,8 +12,8 @@ from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.source import Source
 
-_EARLY = "each step is taken with the learning rate that was meant for it, one earlier in the schedule than until now"
-_FREQUENT = "the schedule runs slower by the number of micro-batches: a length that counts them must be divided by it"
+_EARLY = "each step then uses the learning rate one earlier in the schedule than now"
+_FREQUENT = "the schedule then runs slower by the number of micro-batches: divide a length that counts micro-batches by it"
 # A comment in front that goes with the scheduler's step.
 _ABOUT = lazily(r"sched|\blr\b|learning|warm|anneal|decay", re.I)
 

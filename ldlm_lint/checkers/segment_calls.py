@@ -15,6 +15,7 @@ from ldlm_lint.python.places import function_of
 from ldlm_lint.python.signatures import Target, refuses, target_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.wording import listed, quoted
 
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
 OWN_KEYWORDS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
@@ -56,18 +57,29 @@ def misuse_of(call: nodes.Call) -> str | None:
         return None
     foreign = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in OWN_KEYWORDS]
     if foreign:
-        return f"it takes no keyword arguments for the function and raises ({', '.join(foreign)})"
+        return _refused(call, listed(f"{name}=" for name in foreign))
     option = next((one.arg for one in call.keywords if _is_for_the_other(one)), None)
     if option:
-        return f"it does not know {option} and raises"
+        return _refused(call, quoted(f"{option}="))
     if any(isinstance(argument, nodes.Starred) for argument in call.args):
         return None
     container = _container_of_tensors(call)
     if container is not None:
-        return f"it does not see the tensors inside {container}, which get no gradient"
+        return f"the reentrant `checkpoint()` does not see tensors inside {container}: they silently get no gradient"
     if _has_only_gradless_inputs(call):
-        return f"{call.args[1].as_string()} requires no gradient, so the parameters of this segment get none either"
+        given = quoted(call.args[1].as_string())
+        return f"{given} requires no gradient, so the reentrant `checkpoint()` silently gives the parameters of this segment none either"
     return None
+
+
+def _refused(call: nodes.Call, names: str) -> str:
+    """That the reentrant implementation raises for arguments, and why it runs at all."""
+    omitted = all(one.arg != "use_reentrant" for one in call.keywords)
+    chosen = "used when `use_reentrant` is omitted" if omitted else "`use_reentrant=True`"
+    return (
+        f"`checkpoint()` is called with {names}, which the reentrant implementation ({chosen}) rejects: "
+        "this line raises ValueError as soon as it runs"
+    )
 
 
 def handed_to(call: nodes.Call) -> Target | None:

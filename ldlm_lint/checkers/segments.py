@@ -24,14 +24,15 @@ from ldlm_lint.rules.segments import (
     WHOLE_MODEL_CHECKPOINT,
 )
 from ldlm_lint.source import Source
+from ldlm_lint.wording import listed, quoted
 
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 _SWITCH = lazily(r"checkpoint|remat|recompute")
-_REASON = "the other implementation computes the backward pass, and gradients that were silently missing appear"
+_REASON = "another implementation computes the backward pass, and gradients that were silently missing appear"
 _OWN_KEYWORDS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
-_BLOCKWISE = "checkpoint each of its blocks where they are called, and call the module itself here"
-_BLOCKWISE_REASON = "until the blocks are checkpointed, all activations are kept"
-_NAMED_REASON = "code that raised now runs, with the non-reentrant implementation"
+_BLOCKWISE = "checkpoint each block where it is called, and call the module itself here"
+_BLOCKWISE_REASON = "until the blocks are checkpointed, all activations stay in memory"
+_NAMED_REASON = "code that raised then runs, with the non-reentrant implementation"
 
 
 class SegmentsChecker(LdlmChecker):
@@ -64,7 +65,7 @@ class SegmentsChecker(LdlmChecker):
         self.report(
             CHECKPOINT_KEYWORD_ONLY_CALLEE,
             node,
-            args={"function": node.args[0].as_string(), "names": ", ".join(names)},
+            args={"function": quoted(node.args[0].as_string()), "names": listed(names)},
             claims=claims,
             fix=functools.partial(_keyword_fix, call=node, names=names),
         )
@@ -87,7 +88,7 @@ class SegmentsChecker(LdlmChecker):
             WHOLE_MODEL_CHECKPOINT,
             node,
             args={"model": attribute.attrname, "blocks": blocks},
-            related=[(values[0], "the blocks are built here")],
+            related=[(values[0], "the blocks are created here")],
             claims=(*_OUTSIDE_TESTS, Claim("class-is-built-once", scope_name(model))),
             fix=functools.partial(_whole_fix, call=node),
         )
@@ -116,12 +117,12 @@ def _run_in_turn(model: nodes.ClassDef) -> str | None:
     for loop in nodes_of(forward, nodes.For) if forward is not None else ():
         called = {last_name(call.func) for call in nodes_of(loop, nodes.Call) if isinstance(call.func, nodes.Name)}
         if isinstance(loop.target, nodes.AssignName) and isinstance(loop.iter, nodes.Attribute) and loop.target.name in called:
-            return f"all of its {loop.iter.attrname}"
+            return f"every module of `{loop.iter.attrname}`"
     return None
 
 
 def _in_words(block: nodes.Call | None) -> str | None:
-    return f"a stack of {last_name(block.func)}" if block is not None else None
+    return f"every `{last_name(block.func)}`" if block is not None else None
 
 
 def _implementation_fix(source: Source, call: nodes.Call) -> Fix | None:

@@ -71,7 +71,7 @@ class ShardedDataChecker(LdlmChecker):
             UNSHARDED_ITERABLE,
             node,
             args={"dataset": node.name, "where": "its loader"},
-            related=[(method, "it yields all samples, whoever asks")],
+            related=[(method, "this yields all samples to every worker")],
             claims=(Claim("iterable-dataset-gets-workers", node.name),),
         )
 

@@ -20,6 +20,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, loops_around
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.wording import any_of, quoted
 
 _ALONE = lazily(r"world_size|num_process|n_?gpus?\b|distributed|\bddp\b|is_dist|single", re.I)
 _ENDS = {"exit", "_exit", "abort", "quit", "kill"}
@@ -60,12 +61,12 @@ def _by_test(node: nodes.If) -> Skip | None:
         return None
     leaves = _leaves(node.body) and not _leaves_cleanly(node.body)
     if leaves and _returns_to_lightning(node):
-        return Skip(node.test, f"the test of {trace.loss}", node, tuple(trace.calls), lightning=True)
+        return Skip(node.test, f"the test of {quoted(trace.loss)}", node, tuple(trace.calls), lightning=True)
     negative = leaves and _follows(node)
     positive = any(map(_is_backward, calls_below(node.body))) and not any(map(_is_backward, calls_below(node.orelse))) and _repeats(node)
     if not (negative or positive):
         return None
-    return Skip(node.test, f"the test of {trace.loss}", node, tuple(trace.calls), node.test if negative else None)
+    return Skip(node.test, f"the test of {quoted(trace.loss)}", node, tuple(trace.calls), node.test if negative else None)
 
 
 def _by_error(node: nodes.Try) -> Skip | None:
@@ -86,7 +87,7 @@ def _by_error(node: nodes.Try) -> Skip | None:
         if _always_ends(handler.body) or any(map(_is_backward, calls_below(handler.body))):
             return None
         place = handler.type or handler
-        return Skip(place, f"{' or '.join(sorted(names))}, which one rank alone may meet,", node)
+        return Skip(place, f"{any_of(sorted(names))}, which can occur on one rank alone,", node)
     return None
 
 

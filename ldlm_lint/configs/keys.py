@@ -21,14 +21,17 @@ from ldlm_lint.rules.data import (
     NUM_WORKERS,
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
+    SHARE_CORES,
     WITHOUT_PIN_MEMORY,
     WORKERS_LIMIT,
+    fewer_workers,
 )
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.linter import DEAD_CONFIG_KEY
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
 from ldlm_lint.source import Source
+from ldlm_lint.wording import listed, quoted
 
 _WORKERS = lazily(r"(?:.*_)?(?:n|num_?|n_|number_of_)?(?:data_?|data_?loader_)?workers(?:_per_\w+)?", re.I)
 # ``${eval:"len(__import__('os').sched_getaffinity(0))"}``: a resolver counts the CPUs of the node.
@@ -46,7 +49,7 @@ _EVALUATES = lazily(
 _DEBUGS = lazily(r"(?:^|[_.-])(?:debug\w*|local|smoke|toy|tiny|overfit|dry|dev|test)(?:[_.-]|$)", re.I)
 # A file with more keys than this is data, not a configuration; a list of files may be as long as it likes.
 _MOST = 1000
-_REASON = "workers take memory and draw other random numbers, and fewer of them may be too few"
+_REASON = "another number of workers takes other memory and draws other random numbers, and fewer can be too few"
 
 
 class _Switch(NamedTuple):
@@ -67,7 +70,7 @@ _SWITCHES = (
         False,
         Claim("configured-value-reaches-call", "workers-not-persistent"),
         (("where", "by what reads it"), ("how", "off")),
-        "persistent workers keep their copies of the dataset in memory, and their random streams go on",
+        "workers keep their copies of the dataset and their random streams between epochs",
     ),
     _Switch(
         WITHOUT_PIN_MEMORY,
@@ -75,7 +78,7 @@ _SWITCHES = (
         False,
         Claim("configured-value-reaches-call", "memory-not-pinned"),
         (("how", "off"),),
-        "page-locked memory cannot be swapped out",
+        "pinned memory cannot be swapped out",
     ),
     _Switch(
         FIND_UNUSED_PARAMETERS,
@@ -96,15 +99,15 @@ _SWITCHES = (
         True,
         Claim("configured-value-reaches-call", "static-graph"),
         (("accumulation", ""),),
-        "a parameter without a gradient, and a layer that is checkpointed twice, are then errors",
+        "a parameter without a gradient, and a layer that is checkpointed twice, then raise errors",
     ),
     _Switch(
         OPTIMIZER_NOT_FUSED,
         _FUSED,
         False,
         Claim("configured-value-reaches-call", "not-fused"),
-        (("optimizer", "the optimizer that reads this"),),
-        "updates differ in the last bits, and a device without fused kernels raises at the first step",
+        (("advice", "set this to true"), ("optimizer", "the optimizer that reads this value")),
+        "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step",
     ),
 )
 
@@ -145,7 +148,7 @@ def _of_workers(source: Source, document: Document, entry: Entry, options: Mappi
         yield _finding(
             DATALOADER_TOO_MANY_WORKERS,
             entry,
-            (("workers", counted[1]),),
+            (("advice", SHARE_CORES), ("workers", quoted(counted[1]))),
             Claim("configured-value-reaches-call", "all-cpus-for-workers"),
             None,
         )
@@ -155,7 +158,7 @@ def _of_workers(source: Source, document: Document, entry: Entry, options: Mappi
         yield _finding(
             DATALOADER_TOO_MANY_WORKERS,
             entry,
-            (("workers", entry.value),),
+            (("advice", fewer_workers(limit)), ("workers", entry.value)),
             Claim("configured-value-reaches-call", "too-many-workers"),
             _setting(source, document, entry, limit // 2, _REASON) if limit > 1 else None,
         )
@@ -174,7 +177,7 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
     needs = {"prefetch_factor": _is_number, "persistent_workers": lambda value: value is True}
     wrong = [beside[name] for name, matters in needs.items() if name in beside and matters(beside[name].value)]
     if wrong:
-        names = " and ".join(f"{one.name}={one.value}" for one in wrong)
+        names = listed(f"{one.name}={one.value}" for one in wrong)
         yield _finding(
             OPTIONS_WITHOUT_WORKERS,
             entry,
@@ -186,7 +189,7 @@ def _no_workers(source: Source, document: Document, entry: Entry, count: int) ->
     yield _finding(
         IN_MAIN_PROCESS,
         entry,
-        (("why", f" ({entry.name} is 0 here)"),),
+        (("why", f" ({quoted(entry.name)} is 0 here)"),),
         Claim("configured-value-reaches-call", " ".join(["no-workers", *(one.name for one in wrong)])),
         _setting(source, document, entry, count, _REASON),
     )
@@ -224,7 +227,7 @@ def _finding(rule: Rule, entry: Entry, args: tuple[tuple[str, object], ...], cla
 def _setting(source: Source, document: Document, entry: Entry, value: int | bool, reason: str) -> Fix | None:
     changes = edits.set_value(source, document, entry, value)
     text = str(value).lower()
-    return Fix(f"{entry.name}: {text}", changes, Applicability.UNSAFE, reason) if changes else None
+    return Fix(f"set {entry.name} to {text}", changes, Applicability.UNSAFE, reason) if changes else None
 
 
 # Keys that nothing reads

@@ -58,5 +58,5 @@ def _unparsable(source: Source, error: DocumentError) -> Finding:
     text = source.lines[line - 1]
     start = len(text) - len(text.lstrip())
     span = source.span_of(line, start, line, max(len(text.encode()), start))
-    args = (("error", error.message), ("checked", "nothing of it was checked"))
+    args = (("error", error.message), ("checked", "nothing in this file is checked"))
     return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args)

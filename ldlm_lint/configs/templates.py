@@ -28,7 +28,7 @@ class Placeholder(NamedTuple):
     def error(self, line: int) -> DocumentError:
         """What to say of a file that holds it."""
         shown = self.text if len(self.text) <= _LONGEST else self.text[: _LONGEST - 3] + "..."
-        return DocumentError(f"holds template placeholders (`{shown}`), so it cannot be read before it is rendered", line)
+        return DocumentError(f"it contains template placeholders (`{shown}`) and can be read only after rendering", line)
 
 
 def chart_error(text: str, line: int) -> ChartError | None:

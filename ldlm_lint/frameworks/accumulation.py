@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.model import Claim, Finding
 from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED, is_global_batch_size
+from ldlm_lint.wording import quoted
 
 _STEPS = "gradient_accumulation_steps"
 # DeepSpeed's name of the batch over all GPUs, from which it computes the steps or checks them.
@@ -24,6 +25,6 @@ def fixed_accumulation(section: Section) -> Iterator[Finding]:
     yield section.report(
         GRADIENT_ACCUMULATION_FIXED,
         setting,
-        {"name": setting.name, "value": f"{steps:g}"},
+        {"name": quoted(setting.name), "value": f"always {steps:g}"},
         claims=(Claim("launch-varies-processes", setting.name),),
     )

@@ -34,7 +34,7 @@ def unbounded(section: Section, options: Mapping[str, object]) -> Iterator[Findi
     yield section.report(
         UNBOUNDED_CHECKPOINTS,
         place,
-        {"what": f"{LIMIT} is not set, so the Trainer {schedule.described}{size}"},
+        {"what": f"`{LIMIT}` is not set, so the Trainer {schedule.described}{size}"},
         fix=unsafe(f"set {LIMIT}={keep}", edits, _REASON),
         claims=(Claim("trainer-setting-is-unset", LIMIT),),
     )

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from ldlm_lint.frameworks.sections import Section, Setting, integer, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
 from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHECKPOINTS
-from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
+from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, EXCESSIVE_COLLECTIVE_TIMEOUT, compared
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED
 
 _ACCUMULATE = "accumulate_grad_batches"
 _DELETED = "older checkpoints are deleted during the run"
-_RAISES = "with a parameter that gets no gradient the second step raises"
+_RAISES = "if a parameter gets no gradient, the second step raises"
 _SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "weeks": 604800}
 
 
@@ -32,8 +32,8 @@ def trainer(section: Section) -> Iterator[Finding]:
         yield section.report(
             STATIC_GRAPH_WITH_NO_SYNC,
             setting,
-            {"accumulation": f"{_ACCUMULATE} of {steps:g}"},
-            fix=unsafe("static_graph false", section.editor.replace(setting, False), "a layer that is checkpointed twice is an error then"),
+            {"accumulation": f"gradient accumulation (`{_ACCUMULATE}: {steps:g}`)"},
+            fix=unsafe("set static_graph to false", section.editor.replace(setting, False), "a layer that is checkpointed twice then raises an error"),
         )
 
 
@@ -44,7 +44,7 @@ def strategy(section: Section, options: Mapping[str, object]) -> Iterator[Findin
     seconds, limit = _timeout(section), integer(options, COLLECTIVE_LIMIT)
     if seconds is not None and seconds > limit:
         yield section.report(
-            EXCESSIVE_COLLECTIVE_TIMEOUT, section.settings["timeout"], {"length": length_of(seconds), "limit": length_of(limit)}
+            EXCESSIVE_COLLECTIVE_TIMEOUT, section.settings["timeout"], compared(seconds, limit)
         )
 
 
@@ -66,7 +66,7 @@ def _part(section: Section, unit: str) -> str:
 
 def _find_unused(section: Section, setting: Setting, plain: str | bool) -> Finding:
     edits = section.editor.replace(setting, plain)
-    title = f"{setting.name} {str(plain).lower()}"
+    title = f"set {setting.name} to {str(plain).lower()}"
     fix = Fix(title, edits, Applicability.DISPLAY, _RAISES) if edits else None
     return section.report(FIND_UNUSED_PARAMETERS, setting, {}, fix=fix, confidence=Confidence.MEDIUM)
 
@@ -81,8 +81,8 @@ def keeps_all(section: Section, options: Mapping[str, object]) -> Iterator[Findi
     yield section.report(
         UNBOUNDED_CHECKPOINTS,
         setting,
-        {"what": f"save_top_k of -1 keeps every checkpoint{_rhythm(section)}"},
-        fix=unsafe(f"save_top_k of {keep}", section.editor.replace(setting, keep), _DELETED),
+        {"what": f"`save_top_k: -1` keeps every checkpoint{_rhythm(section)}"},
+        fix=unsafe(f"set save_top_k to {keep}", section.editor.replace(setting, keep), _DELETED),
     )
 
 
@@ -98,13 +98,13 @@ def _rhythm(section: Section) -> str:
 def not_fused(section: Section, setting: Setting, optimizer: str) -> Finding:
     """The finding about an optimizer of torch that a configuration makes without choosing an implementation."""
     edits = section.editor.add(setting, "fused", True)
-    reason = "last-bit numerics; parameters on a device without fused kernels raise in the first step"
+    reason = "updates differ in the last bits, and parameters on a device without fused kernels raise in the first step"
     claims = (Claim("made-optimizer-trains-on-cuda", optimizer),)
     return section.report(
         OPTIMIZER_NOT_FUSED,
         setting,
-        {"optimizer": optimizer},
-        fix=unsafe("fused true", edits, reason),
+        {"optimizer": optimizer, "advice": PASS_FUSED},
+        fix=unsafe("set fused to true", edits, reason),
         claims=claims,
         confidence=Confidence.MEDIUM,
     )

@@ -17,14 +17,16 @@ from ldlm_lint.rules.data import (
     PREFETCH_FACTOR,
     WITHOUT_PIN_MEMORY,
     WORKERS_LIMIT,
+    fewer_workers,
 )
+from ldlm_lint.wording import enumerated, listed, quoted
 
-_FEWER = "fewer workers may be too few for a slow dataset"
-_MORE = "workers take memory, hold copies of the dataset and draw other random numbers"
-_KEPT = "the workers keep their copies of the dataset between epochs, and their random streams go on"
-_QUEUED = "more batches wait in host memory and /dev/shm"
-_LOCKED = "page-locked memory cannot be swapped out"
-_GIVEN_LATER = "a launch may give workers on its command line"
+_FEWER = "fewer workers can be too few for a slow dataset"
+_MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
+_KEPT = "workers keep their copies of the dataset and their random streams between epochs"
+_QUEUED = "more batches are buffered in host memory and /dev/shm"
+_LOCKED = "pinned memory cannot be swapped out"
+_GIVEN_LATER = "a launch can pass workers on its command line"
 
 
 class Names(NamedTuple):
@@ -64,8 +66,8 @@ def _too_many(section: Section, names: Names, workers: float, limit: int) -> Ite
     yield section.report(
         DATALOADER_TOO_MANY_WORKERS,
         setting,
-        {"workers": int(workers)},
-        fix=unsafe(f"{fewer} workers", section.editor.replace(setting, fewer), _FEWER) if fewer else None,
+        {"workers": int(workers), "advice": fewer_workers(limit)},
+        fix=unsafe(f"set {setting.name} to {fewer}", section.editor.replace(setting, fewer), _FEWER) if fewer else None,
         claims=(in_force(setting),),
     )
 
@@ -75,8 +77,8 @@ def _no_workers(section: Section, names: Names, workers: int) -> Iterator[Findin
     yield section.report(
         IN_MAIN_PROCESS,
         setting,
-        {"why": f" ({setting.name} is 0)"},
-        fix=unsafe(f"{setting.name} of {workers}", section.editor.replace(setting, workers), _MORE),
+        {"why": f" ({quoted(setting.name)} is 0)"},
+        fix=unsafe(f"set {setting.name} to {workers}", section.editor.replace(setting, workers), _MORE),
         claims=(in_force(setting),),
     )
 
@@ -93,7 +95,7 @@ def _useless_options(section: Section, names: Names, workers: float | None) -> I
     raises = {name: names.error_of_prefetch if name == names.prefetch else "ValueError" for name in given}
     edits = [section.editor.remove(section.settings[name]) for name in given]
     fix = unsafe(
-        f"take out {' and '.join(section.written(name) for name in given)}",
+        f"remove {enumerated([section.written(name) for name in given])}",
         tuple(edit for one in edits for edit in one or ()) if all(edits) else None,
         _GIVEN_LATER,
     )
@@ -103,7 +105,7 @@ def _useless_options(section: Section, names: Names, workers: float | None) -> I
     yield section.report(
         OPTIONS_WITHOUT_WORKERS,
         first,
-        {"options": " and ".join(section.written(name) for name in given), "error": raises[given[0]]},
+        {"options": listed(section.written(name) for name in given), "error": raises[given[0]]},
         fix=fix,
         claims=claims,
         confidence=Confidence.MEDIUM if absent else None,
@@ -124,7 +126,7 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
         PERSISTENT_WORKERS,
         setting,
         {"where": where, "how": "off"},
-        fix=unsafe(f"{setting.name} true", section.editor.replace(setting, True), _KEPT),
+        fix=unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _KEPT),
         claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,
     )
@@ -138,8 +140,8 @@ def _short_queue(section: Section, names: Names, factor: int, trains: bool) -> I
     yield section.report(
         PREFETCH,
         workers,
-        {},
-        fix=unsafe(f"{names.prefetch} of {factor}", section.editor.add(workers, names.prefetch, factor), _QUEUED),
+        {"factor": factor},
+        fix=unsafe(f"set {names.prefetch} to {factor}", section.editor.add(workers, names.prefetch, factor), _QUEUED),
         claims=(in_force(workers),),
         confidence=Confidence.MEDIUM,
     )
@@ -153,7 +155,7 @@ def _pageable(section: Section, names: Names, trains: bool) -> Iterator[Finding]
         WITHOUT_PIN_MEMORY,
         setting,
         {"how": "off"},
-        fix=unsafe(f"{setting.name} true", section.editor.replace(setting, True), _LOCKED),
+        fix=unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _LOCKED),
         claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,
     )

@@ -12,10 +12,17 @@ from ldlm_lint.frameworks.checkpoints import trains_adapters, unbounded
 from ldlm_lint.frameworks.loaders import Names, loader_findings
 from ldlm_lint.frameworks.sections import Section, Setting, in_force, integer, unsafe
 from ldlm_lint.model import Applicability, Claim, Confidence, Finding, Fix
-from ldlm_lint.rules.collectives import COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT, EXCESSIVE_COLLECTIVE_TIMEOUT, length_of
+from ldlm_lint.rules.collectives import (
+    COLLECTIVE_LIMIT,
+    COLLECTIVE_TIMEOUT,
+    EXCESSIVE_COLLECTIVE_TIMEOUT,
+    compared,
+    length_of,
+)
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED
+from ldlm_lint.wording import quoted
 
 _LOADER = Names(
     "dataloader_num_workers",
@@ -55,11 +62,11 @@ def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iter
     yield section.report(
         EXCESSIVE_COLLECTIVE_TIMEOUT,
         setting,
-        {"length": length_of(seconds), "limit": length_of(limit)},
+        compared(seconds, limit),
         fix=unsafe(
-            f"{setting.name} of {length_of(target)}",
+            f"set {setting.name} to {length_of(target)}",
             section.editor.replace(setting, target),
-            "a phase in which one rank works alone for longer would end the job",
+            "a phase in which one rank works alone for longer then ends the job",
         ),
         claims=(in_force(setting),),
     )
@@ -76,7 +83,7 @@ def _find_unused(section: Section) -> Iterator[Finding]:
         FIND_UNUSED_PARAMETERS,
         setting,
         {},
-        fix=_shown(f"{setting.name} false", section, setting),
+        fix=_shown(f"set {setting.name} to false", section, setting),
         claims=(in_force(setting),),
         confidence=Confidence.MEDIUM,
     )
@@ -93,12 +100,12 @@ def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
         return
     name = section.settings[option or switch].name
     claims = (in_force(setting), *(() if option else (Claim("transformers-is-old"),)))
-    yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": f"{name}: true"}, claims=claims)
+    yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": quoted(f"{name}: true")}, claims=claims)
 
 
 def _shown(title: str, section: Section, setting: Setting) -> Fix | None:
     edits = section.editor.replace(setting, False)
-    reason = "with a parameter that gets no gradient the second step raises"
+    reason = "if a parameter gets no gradient, the second step raises"
     return Fix(title, edits, Applicability.DISPLAY, reason) if edits else None
 
 
@@ -110,8 +117,8 @@ def _static_graph(section: Section) -> Iterator[Finding]:
     yield section.report(
         STATIC_GRAPH_WITH_NO_SYNC,
         setting,
-        {"accumulation": f"{section.written('gradient_accumulation_steps')} of {steps:g}"},
-        fix=unsafe(f"{setting.name} false", section.editor.replace(setting, False), "a layer that is checkpointed twice is an error then"),
+        {"accumulation": f"gradient accumulation (`{section.written('gradient_accumulation_steps')}: {steps:g}`)"},
+        fix=unsafe(f"set {setting.name} to false", section.editor.replace(setting, False), "a layer that is checkpointed twice then raises an error"),
         claims=(in_force(setting),),
     )
 
@@ -124,11 +131,11 @@ def _not_fused(section: Section) -> Iterator[Finding]:
     yield section.report(
         OPTIMIZER_NOT_FUSED,
         setting,
-        {"optimizer": name},
+        {"optimizer": quoted(name), "advice": f"set {quoted(setting.name)} to `{name}_fused`"},
         fix=unsafe(
-            f"{name}_fused",
+            f"set {setting.name} to {name}_fused",
             section.editor.replace(setting, f"{name}_fused"),
-            "last-bit numerics, and resuming from older checkpoints turns it off",
+            "updates differ in the last bits, and loading an older checkpoint turns fused off again",
         ),
         claims=(in_force(setting), Claim("launches-do-not-shard", setting.name)),
         confidence=Confidence.MEDIUM,

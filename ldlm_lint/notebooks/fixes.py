@@ -34,7 +34,7 @@ def unparsed(source: Source) -> Iterator[Finding]:
             line = first + part.error_line - 1
             start = source.line_starts[min(line, len(source.line_starts)) - 1]
             span = source.span(start, max(start + len(source.lines[line - 1].encode()), start))
-            args = (("error", part.error), ("checked", "the other cells were checked"))
+            args = (("error", part.error), ("checked", "the other cells are checked"))
             yield Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args)
 
 

@@ -21,7 +21,7 @@ from ldlm_lint.python.block_stacks import stacks_of
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MODULE = "torch.utils.checkpoint"
-_REASON = "each step runs the blocks' forward once more, inside its backward, to keep only their inputs until then; torch's random numbers repeat, other side effects of a block happen twice"
+_REASON = "each step runs the forward pass of the blocks once more, inside the backward pass; random numbers of torch repeat, other side effects of a block happen twice"
 
 
 def checkpoint_fix(

@@ -104,7 +104,7 @@ class Homes:
         for program in self._launches.of_config(path):
             if program.entry is not None:
                 use = next(one for one in program.configs if one.path == path)
-                related = (Related(use.span, f"the program reads this file: {use.why}"),)
+                related = (Related(use.span, f"the program reads this file ({use.why})"),)
                 yield Home(program.entry, self._package(path, program.entry), related, True)
 
     def _package(self, path: str, entry: str) -> tuple[str, ...]:

@@ -123,7 +123,7 @@ def told_to_accumulate(project: Project, launches: Launches, path: str, engine: 
         given = program.options if engine == "accelerate" else program.arguments
         for one in given:
             if one.keys[-1:] == (name,) and one.texts and all(map(_above_one, one.texts)):
-                return one.span, f"{name} {min(one.texts)}"
+                return one.span, f"--{name} {min(one.texts)}" if engine == "accelerate" else f"{name}={min(one.texts)}"
         # A file with Accelerate's name for it may be that of a loop that accumulates by itself.
         for use in program.configs if engine == "lightning" else ():
             document = project.document(use.path)

@@ -29,7 +29,7 @@ _WITHOUT_OPTIONS = lazily(
 _SHARDED = Trait(
     re.compile(rb"fully_shard\b|FullyShardedDataParallel|\bFSDP\b"), (b"fully_shard", b"FullyShardedDataParallel", b"FSDP")
 )
-_REASON = "each step runs the layers' forward once more, inside its backward, to keep only their inputs until then"
+_REASON = "each step runs the forward pass of the layers once more, inside the backward pass"
 _ENABLE = 'gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})'
 
 
@@ -51,7 +51,7 @@ def enabling_fix(project: Project, models: Models, path: str, places: Sequence[s
         return None
     name = calls[0].statement().targets[0].as_string()
     return Fix(
-        f"switch gradient checkpointing of {name} on", tuple(edits), Applicability.UNSAFE, _REASON, isolation=path
+        f"switch on gradient checkpointing of {name}", tuple(edits), Applicability.UNSAFE, _REASON, isolation=path
     )
 
 

@@ -36,7 +36,7 @@ CALLS_TORCHS = Trait(
 )
 _SWITCH = "gradient_checkpointing_enable"
 _OPTIONS = "gradient_checkpointing_kwargs"
-NON_REENTRANT = "the other implementation computes the backward pass, and gradients that were silently missing appear"
+NON_REENTRANT = "another implementation computes the backward pass, and gradients that were silently missing appear"
 PINS = (
     "requirements.txt",
     "requirements/base.txt",

@@ -185,14 +185,14 @@ def _clones_parts(call: nodes.Call) -> bool:
 def _as_stack(container: nodes.Call, block: nodes.Call, model: nodes.ClassDef) -> Iterator[Stack]:
     name = last_name(block.func)
     local = _local_class(block.func) or _default_class(block.func)
-    what = f"a stack of {local.name if local is not None else name}"
+    what = f"every `{local.name if local is not None else name}`"
     if local is not None:
         if attends(local):
             yield Stack(container, what)
         return
     if name in CONTAINERS:
         if _attends_in_parts(block):
-            yield Stack(container, f"a stack of the layers of {model.name}")
+            yield Stack(container, f"every layer of `{model.name}`")
         return
     if isinstance(block.func, nodes.Name) and any(isinstance(one, nodes.FunctionDef) for one in bindings(block.func)):
         return
@@ -266,9 +266,9 @@ def foreign_stack(call: nodes.Call) -> str | None:
     if name in _ENCODERS:
         bound = Arguments(call, _ENCODERS[name])
         depths = [bound[key] for key in ("num_layers", "num_encoder_layers") if bound[key].node is not None]
-        return None if depths and _is_shallow(depths[0].values) else f"a {name.rpartition('.')[2]}"
+        return None if depths and _is_shallow(depths[0].values) else f"every layer of its `{name.rpartition('.')[2]}`"
     if _PRETRAINED.search(name) and enclosing_class(call) is not None:
-        return f"a pretrained {name.split('.')[-2]}"
+        return f"every layer of the pretrained `{name.split('.')[-2]}`"
     depth = next((arguments[key] for key in DEPTHS if arguments[key].node is not None), None)
     if depth is None or not TRANSFORMER.search(name) or name.startswith("torch.") or not last_name(call.func)[:1].isupper():
         return None
@@ -276,7 +276,7 @@ def foreign_stack(call: nodes.Call) -> str | None:
         depth.state is State.KNOWN and _is_shallow(depth.values)
     ):
         return None
-    return f"the blocks of {name.partition('.')[0]}'s {name.rpartition('.')[2]}"
+    return f"every block of the `{name.rpartition('.')[2]}` from `{name.partition('.')[0]}`"
 
 
 def foreign_name(call: nodes.Call) -> str:

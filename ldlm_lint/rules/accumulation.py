@@ -9,9 +9,9 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     symbol="accumulation-without-no-sync",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="DDP all-reduces the gradients of every micro-batch here, although the optimizer steps only after %(steps)s of them: "
-    "run forward and backward of the others under no_sync()",
-    summary="Gradient accumulation with a DDP model that synchronises in every backward pass.",
+    message="DDP all-reduces the gradients of every micro-batch here, but the optimizer steps only after %(steps)s of "
+    "them, so all but the last all-reduce are wasted: run forward and backward of the others under `no_sync()`",
+    summary="Gradient accumulation with a DDP model that all-reduces its gradients in every backward pass.",
     rationale="DDP averages gradients over the ranks in each backward pass. While micro-batches are accumulated only the last of these "
     "averages is needed: the sum of the local gradients can be reduced once. `no_sync()` switches the reduction off for the "
     "passes whose forward ran inside it.",

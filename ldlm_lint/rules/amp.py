@@ -8,7 +8,7 @@ DEPRECATED_AMP_API = Rule(
     code="W7801",
     symbol="deprecated-amp-api",
     consequence=Consequence.DEPRECATED,
-    message="%(old)s is deprecated since torch 2.4, which warns when it is used: %(new)s",
+    message="`%(old)s` is deprecated and warns since torch 2.4; write %(new)s, which does the same",
     summary="`autocast`, `GradScaler`, `custom_fwd` or `custom_bwd` from `torch.cuda.amp` or `torch.cpu.amp`.",
     rationale="`torch.amp` holds the same classes for every kind of device, which is now an argument. The old names are "
     "thin wrappers around them that say so with a FutureWarning, in each process of a training. The arguments moved by "
@@ -45,8 +45,8 @@ GRAD_SCALER_WITH_BFLOAT16 = Rule(
     symbol="grad-scaler-with-bfloat16",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="the GradScaler scales gradients of a bfloat16 autocast (%(where)s), which has the range of float32: it only "
-    "adds a check for infinities and a wait for the device to every step",
+    message="%(where)s computes in bfloat16, which has the range of float32 and needs no loss scaling: this GradScaler "
+    "only adds a check for infinities and a wait for the GPU to every step; pass `enabled=False`",
     summary="An enabled `GradScaler` beside an autocast whose dtype is bfloat16.",
     rationale="Loss scaling keeps small gradients from becoming zero in float16, whose smallest normal number is 6e-5. "
     "bfloat16 has the exponent of float32 (smallest normal number 1.2e-38), so there is nothing to rescue. An enabled "

@@ -9,9 +9,9 @@ UNFUSED_ATTENTION = Rule(
     symbol="unfused-attention",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(what)s computes attention without a fused kernel: every head's matrix of scores is written to memory and "
-    "kept for the backward pass",
-    summary="Hand-written softmax attention in a model that trains, or a constructor told not to use fused attention.",
+    message="%(what)s computes attention without a fused kernel: the score matrix of every head is written to memory and "
+    "kept for the backward pass; %(advice)s",
+    summary="Hand-written softmax attention in a model that trains, or a constructor that switches fused attention off.",
     rationale="`softmax(q @ k.T) @ v` as single operations writes the scores, the masked scores, the weights and their "
     "dropout as matrices of sequence times sequence for each head, and keeps them for the backward pass. "
     "`torch.nn.functional.scaled_dot_product_attention` computes the same in one kernel where inputs allow it, and "

@@ -11,7 +11,8 @@ LOSS_GRAPH_ACCUMULATION = Rule(
     symbol="loss-graph-accumulation",
     frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
-    message="%(into)s collects %(loss)s with its graph: the autograd nodes of every step stay alive",
+    message="%(into)s collects %(loss)s with its autograd graph: the graph of every step stays in memory, which grows with "
+    "the number of steps; collect %(detached)s instead",
     summary="A running sum or a list of losses that keeps the graph of each one.",
     rationale="A loss holds on to the graph that computed it, and so does a sum that it is added to or a list that "
     "it is put into. The backward pass frees the tensors that were saved for it, but not the nodes of the graph, "
@@ -46,8 +47,9 @@ GRAPH_RETAINED_ON_BACKWARD = Rule(
     symbol="graph-retained-on-backward",
     frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
-    message="retain_graph=True keeps the tensors saved for this backward pass, and the step has no second one",
-    summary="A step with a single backward pass that retains the graph.",
+    message="`retain_graph=True` keeps the tensors that the forward pass saved, but the step has no second backward pass "
+    "that needs them: they only take memory; drop `retain_graph=True`",
+    summary="A step with a single backward pass that retains its graph.",
     rationale="A backward pass frees the tensors that the forward pass saved for it as it goes; with "
     "`retain_graph=True` they stay until the last tensor of the graph is gone. Only a second backward pass over the "
     "same graph needs that. In a step with one backward pass the flag is a left-over, or it hides that the graph of "
@@ -76,8 +78,9 @@ ANOMALY_DETECTION_LEFT_ON = Rule(
     symbol="anomaly-detection-left-on",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(switch)s records a stack trace for each operation and checks each gradient for NaN: it is for debugging",
-    summary="The detection of anomalies of autograd is on for a whole training.",
+    message="`%(switch)s` records a stack trace for each operation and checks each gradient for NaN, which slows the whole "
+    "training down: use it only to debug",
+    summary="Autograd's anomaly detection is on for a whole training.",
     rationale="With the detection on, each operation of the forward pass records the Python stack that called it, "
     "and each function of the backward pass checks its result for NaN, which waits for the device. That is what "
     "finds the operation behind a NaN, and the documentation of torch asks to enable it for debugging only, since "

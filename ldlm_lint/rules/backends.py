@@ -12,8 +12,9 @@ TF32_DISABLED = Rule(
     symbol="tf32-disabled",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="this training multiplies float32 matrices on CUDA without TF32: torch leaves it off unless "
-    "`torch.set_float32_matmul_precision` or `allow_tf32` turns it on, which nothing here does",
+    message="this training multiplies float32 matrices on CUDA without TF32, which torch leaves off by default, so the "
+    'tensor cores stay unused for them: call `torch.set_float32_matmul_precision("high")` if 10 bits of mantissa are '
+    "enough for the inputs",
     summary="A float32 training on CUDA that never chooses the precision of its matrix products.",
     rationale="Since torch 1.12 float32 matrix products run in full precision by default; only cuDNN's convolutions "
     "use TF32. On GPUs from Ampere on, TF32 takes the tensor cores: inputs are rounded to 10 bits of mantissa, sums "
@@ -54,8 +55,8 @@ MIXED_TF32_APIS = Rule(
     code="E7804",
     symbol="mixed-tf32-apis",
     consequence=Consequence.CRASH,
-    message="%(new)s and %(old)s (%(where)s) set TF32 through two interfaces, which torch does not support: reading the "
-    "older one raises RuntimeError where they disagree",
+    message="`%(new)s` and `%(old)s` (%(where)s) set TF32 through two interfaces, which torch does not support together: "
+    "reading the older one raises RuntimeError where they disagree; use one of them",
     summary="TF32 chosen through `fp32_precision` and through `allow_tf32` or `set_float32_matmul_precision` as well.",
     rationale="torch 2.9 replaced the flags `allow_tf32` by `fp32_precision` and does not support mixing the two. The "
     'older interface checks its value when it is read: after `torch.backends.cuda.matmul.fp32_precision = "tf32"` '
@@ -82,8 +83,8 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
     symbol="nondeterminism-guard-left-on",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(setting)s holds for the whole training: operations that have only deterministic slow kernels "
-    "use them, and some raise",
+    message="%(setting)s applies to the whole training: operations use deterministic kernels, which are slower, and those "
+    "without one raise; turn it on only where runs must be repeatable",
     summary="`cudnn.deterministic` or `use_deterministic_algorithms` set to True in code that every training runs.",
     rationale="`torch.use_deterministic_algorithms(True)` and `torch.backends.cudnn.deterministic = True` forbid the "
     "faster kernels whose result depends on the order of atomic additions, the first one for all of torch: index and "
@@ -120,8 +121,8 @@ CONVOLUTION_AUTOTUNER_OFF = Rule(
     symbol="convolution-autotuner-off",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(problem)s: cuDNN picks the convolution algorithms of this training by a rule of thumb, although its "
-    "images have one size",
+    message="%(problem)s: cuDNN chooses the convolution algorithms of this training by heuristics, although its images "
+    "have one size; set `torch.backends.cudnn.benchmark = True`, which measures them",
     summary="A training that convolves images of a fixed size with `torch.backends.cudnn.benchmark` left off.",
     rationale="With `torch.backends.cudnn.benchmark = True` cuDNN times its algorithms for each new shape of a "
     "convolution once and keeps the fastest. The default is False. For inputs of one size that is a few slow steps at the "

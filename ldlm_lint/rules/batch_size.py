@@ -12,8 +12,8 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
     code="W7306",
     symbol="gradient-accumulation-fixed",
     consequence=Consequence.WRONG_RESULT,
-    message="%(name)s is fixed at %(value)s while the number of GPUs is not (%(world)s): every other number of GPUs trains "
-    "with another effective batch size",
+    message="%(name)s is %(value)s, but the number of GPUs can change (%(world)s): twice the GPUs silently doubles the "
+    "effective batch size; compute the steps from a target batch size",
     summary="A launcher that fixes the gradient accumulation steps although it takes the number of GPUs from outside.",
     rationale="The optimizer sees batch per GPU x GPUs x accumulation steps samples in each step. A script that runs on 8 or 16 "
     "GPUs with the same number of accumulation steps doubles that product without a word, and learning rate, warm-up and "
@@ -42,9 +42,9 @@ BATCH_SIZE_DRIFT = Rule(
     code="W7307",
     symbol="batch-size-drift",
     consequence=Consequence.WRONG_RESULT,
-    message="%(name)s is rounded down: where %(divisor)s does not divide %(target)s, the effective batch size is another one "
-    "than %(target)s",
-    summary="Accumulation steps from a floor division by the number of GPUs, without a check that nothing is left over.",
+    message="%(name)s is an integer division: where %(divisor)s does not divide %(target)s, the remainder is lost and "
+    "training runs with another batch size than configured; stop with an error when a remainder is left",
+    summary="Accumulation steps from an integer division by the number of GPUs, without a check that no remainder is left.",
     rationale="`$((TARGET / (BATCH * WORLD)))` and `target // (batch * world_size)` drop the remainder. With a target of 128 and 4 "
     "samples per GPU, 24 GPUs get 1 step and an effective batch of 96, and 64 GPUs get 0 steps, or 256 samples where the 0 is "
     "raised to 1.",

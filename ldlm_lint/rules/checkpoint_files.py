@@ -14,8 +14,8 @@ UNBOUNDED_CHECKPOINTS = Rule(
     symbol="unbounded-checkpoints",
     frequency=Frequency.EPOCH,
     consequence=Consequence.DISK,
-    message="%(what)s, and nothing removes old ones: the disk fills until a save fails",
-    summary="Numbered checkpoints that nothing prunes.",
+    message="%(what)s, and nothing deletes old ones: the disk fills until a save fails; keep only the last few",
+    summary="Numbered checkpoints that nothing deletes.",
     rationale="A checkpoint with a new name for every step or epoch stays for ever unless something deletes it. With Adam or AdamW the "
     "optimizer state is two more copies of the parameters, so each file is about three times the weights in fp32. The run ends, "
     "or loses the checkpoint it needed, when the disk or the quota is full.",

@@ -17,9 +17,9 @@ CHECKPOINT_LOAD_UNSPECIFIED = Rule(
     code="W7604",
     symbol="checkpoint-load-unspecified",
     consequence=Consequence.SECURITY,
-    message="torch.load() without weights_only: before torch 2.6 the file may run any code, since 2.6 it must hold "
-    "nothing but tensors and plain containers",
-    summary="`torch.load` that does not say whether the file may hold arbitrary objects.",
+    message="`torch.load()` without `weights_only`: before torch 2.6 the file can run any code, since 2.6 loading fails on "
+    "anything but tensors and plain containers; pass `weights_only=True`",
+    summary="`torch.load` that does not say whether the file can hold arbitrary objects.",
     rationale="A checkpoint is a pickle, and unpickling runs whatever code its author put into it. "
     "`weights_only=True` allows tensors and plain containers only. Its default was False, warned about in torch 2.4 "
     "and 2.5, and is True since 2.6: the same line executes a hostile file on one version and refuses a harmless one, "
@@ -49,8 +49,8 @@ CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION = Rule(
     code="W7605",
     symbol="checkpoint-load-without-map-location",
     consequence=Consequence.MEMORY,
-    message="torch.load() without map_location in a training of several ranks: tensors go back to the GPU that saved "
-    "them, usually cuda:0 for all ranks",
+    message="`torch.load()` without `map_location` puts tensors back on the GPU that saved them, usually `cuda:0`, in "
+    'every rank of this training: that GPU holds one copy per rank; pass `map_location="cpu"`',
     summary="A checkpoint that every rank loads onto the device it was saved from.",
     rationale="Without `map_location` each tensor is restored on the device it was saved from. A checkpoint that rank "
     "0 wrote holds cuda:0, so all ranks of a node put a second copy of model and optimizer there. The tutorial on "

@@ -14,7 +14,8 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     symbol="checkpoint-saved-by-every-rank",
     frequency=Frequency.EPOCH,
     consequence=Consequence.DATA_LOSS,
-    message="no test of the rank on the way here: all processes that %(where)s trains with write this file at once",
+    message="every rank of the training in %(where)s writes this file at the same time, because nothing checks the rank on "
+    "the way here: the ranks overwrite each other's data and the file can be broken; save on rank 0 only",
     summary="A checkpoint that all ranks of a distributed training write to the same path.",
     rationale="Every process of a process group runs the same lines. A save that no rank is singled out for is done "
     "by all of them, to one path: they truncate and overwrite the file under each other's hands, and a reader, or the "
@@ -41,9 +42,9 @@ NON_ATOMIC_CHECKPOINT = Rule(
     symbol="non-atomic-checkpoint",
     frequency=Frequency.EPOCH,
     consequence=Consequence.DATA_LOSS,
-    message="torch.save() writes over the last checkpoint in place: a run that ends meanwhile leaves neither the old "
-    "one nor the new one",
-    summary="A checkpoint that is written over the one before it.",
+    message="`torch.save()` overwrites the last checkpoint in place: a run that ends during the save leaves neither the "
+    "old nor the new one; write a temporary file and rename it",
+    summary="A checkpoint that is written over the previous one.",
     rationale="`torch.save` truncates its file and fills it again. A job that is preempted, killed or out of disk in "
     "between leaves a file that no version of torch reads. A save under a temporary name, followed by `os.replace`, "
     "leaves the old file until the new one is whole.",
@@ -68,7 +69,8 @@ CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
     symbol="checkpoint-removed-before-replacement",
     frequency=Frequency.EPOCH,
     consequence=Consequence.DATA_LOSS,
-    message="the last checkpoint is deleted here, before the one that replaces it is written",
+    message="the last checkpoint is deleted here before its replacement is written: a run that ends in between has no "
+    "checkpoint left; delete it after the save",
     summary="The only checkpoint is deleted, then the new one is written.",
     rationale="Between the deletion and the end of the save there is no checkpoint at all. A save takes long, fails "
     "on a full disk, and is what a preempted job is busy with; then the run has nothing to resume from.",
@@ -93,7 +95,7 @@ CHECKPOINT_SAVES_LIVE_STATE = Rule(
     symbol="checkpoint-saves-live-state",
     frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
-    message="state_dict() holds the live tensors, not a copy, and %(how)s",
+    message="`state_dict()` returns the live tensors, not a copy, and %(how)s: copy the state first",
     summary="A state that goes on changing while it waits to be saved.",
     rationale="The tensors of a `state_dict()` are those of the model and the optimizer. Handed to a thread, they are "
     "changed by the next steps while the thread writes: the file mixes states of several steps. Kept as the best "

@@ -13,7 +13,8 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     code="W7202",
     symbol="excessive-collective-timeout",
     consequence=Consequence.HANG,
-    message="a collective may hang for %(length)s before this job is torn down (limit %(limit)s): every GPU of the job waits that long",
+    message="a collective that hangs ends this job only after %(length)s: every GPU stays allocated and idle until then; "
+    "set a timeout of at most %(limit)s",
     summary="A process-group timeout above `collective-limit` (2 hours).",
     rationale="The timeout of the process group is what ends a job whose ranks have fallen out of step: when a collective is not "
     "done within it, the NCCL watchdog aborts it and the process crashes with a report. The default is 10 minutes for NCCL "
@@ -55,6 +56,12 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
 )
 
 RULES = (EXCESSIVE_COLLECTIVE_TIMEOUT,)
+
+
+def compared(seconds: float, limit: float) -> dict[str, str]:
+    """A duration and the limit that it is above, as a message names them: in seconds where they would read the same."""
+    length, most = length_of(seconds), length_of(limit)
+    return {"length": length if length != most else f"{seconds:g} seconds", "limit": most}
 
 
 def length_of(seconds: float) -> str:

@@ -8,8 +8,8 @@ COMPILE_GUARDED_BY_TRY = Rule(
     code="W7808",
     symbol="compile-guarded-by-try",
     consequence=Consequence.CRASH,
-    message="this try catches no error of the compilation: torch.compile compiles at the first call of %(target)s, "
-    "outside of it, so the fallback never happens",
+    message="this `try` cannot catch an error of the compilation: `torch.compile` compiles at the first call of "
+    "%(target)s, outside the `try`, so the fallback never runs; make that call inside the `try`, or remove it",
     summary="A `try` around `torch.compile` whose handler goes on without compilation.",
     rationale="`torch.compile(model)` only wraps the model. Tracing, code generation and the compiler itself run when "
     "the wrapped model is called for the first time, and their errors are raised there, long after the `try` has ended. The "

@@ -17,8 +17,8 @@ BLOCKING_COPY = Rule(
     symbol="blocking-host-to-device-copy",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="the loader pins its batches (%(loader)s), but %(copies)s to the GPU blocks the host in every step: "
-    "non_blocking=True is not set",
+    message="%(copies)s copies a batch to the GPU without `non_blocking=True`, although the loader at %(loader)s pins its "
+    "memory: Python waits for the copy in every step; set `non_blocking=True`",
     summary="A batch of a loader with `pin_memory=True` that is copied to the GPU without `non_blocking=True`.",
     rationale="Pinning makes an asynchronous copy possible, `non_blocking=True` makes it happen. Without it `batch.to(device)` "
     "waits on the host until the copy is done, so the host cannot queue the kernels of the step meanwhile.",
@@ -51,7 +51,8 @@ UNSYNCHRONIZED_COPY = Rule(
     symbol="unsynchronized-copy-to-host",
     frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
-    message="%(read)s reads a copy to the host that may not have arrived: non_blocking=True returns before the GPU has written it",
+    message="%(read)s can read wrong values: with `non_blocking=True` this copy returns before the GPU has written it; "
+    "drop `non_blocking=True`, or synchronize before the read",
     summary="A copy to the CPU with `non_blocking=True` whose values are read without a synchronisation.",
     rationale="`tensor.to('cpu', non_blocking=True)` of a CUDA tensor returns a pinned tensor at once and copies later, on the "
     "current stream. Nothing makes the host wait, so code that reads the values before a synchronisation sees whatever "

@@ -29,6 +29,7 @@ NUM_WORKERS = Option(
 WORKERS_LIMIT = Option(
     "workers-limit", 16, "smallest number of loader workers per rank that is too many; the fix writes half of it", minimum=2
 )
+SHARE_CORES = "divide them by the number of ranks on the node"
 PREFETCH_FACTOR = Option(
     "prefetch-factor",
     4,
@@ -41,8 +42,9 @@ PERSISTENT_WORKERS = Rule(
     symbol="dataloader-without-persistent-workers",
     frequency=Frequency.EPOCH,
     consequence=Consequence.SLOW,
-    message="this DataLoader is iterated again and again (%(where)s), and each time it starts its workers anew: "
-    "persistent_workers is %(how)s",
+    message="this DataLoader is iterated again and again (%(where)s) and starts its worker processes anew each time, "
+    "because `persistent_workers` is %(how)s: training waits for the first batch of every pass; set "
+    "`persistent_workers=True`",
     summary="A loader with workers that is iterated more than once without `persistent_workers`, or with a configuration that turns it off.",
     rationale="Without `persistent_workers=True` a DataLoader shuts its worker processes down when an iteration ends and starts "
     "them again for the next one: processes are forked or spawned, the dataset is copied or pickled, imports and file handles "
@@ -81,8 +83,8 @@ PREFETCH = Rule(
     symbol="dataloader-without-prefetch",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="this training DataLoader has workers but keeps the default of 2 prefetched batches per worker: "
-    "prefetch_factor is not set",
+    message="`prefetch_factor` is left at 2 batches per worker: when some batches load slowly this buffer can run empty "
+    "and the GPU waits; try `prefetch_factor=%(factor)s` (uses more host memory)",
     summary="A training loader with workers that leaves `prefetch_factor` at its default of 2 batches per worker.",
     rationale="Each worker prepares `prefetch_factor` batches ahead (2 by default). Where the time to load a batch varies, for "
     "instance with files on a network disk, a deeper queue evens out the slow ones; where loading is slower than the "
@@ -110,7 +112,8 @@ IN_MAIN_PROCESS = Rule(
     symbol="dataloader-in-main-process",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="this training DataLoader has no workers%(why)s: the training process reads and prepares each batch itself while the GPU waits",
+    message="this training DataLoader has no worker processes%(why)s: the training process loads and prepares every batch "
+    "itself, and the GPU waits meanwhile; set `num_workers`",
     summary="A training loader with `num_workers=0` or none given, over a dataset that works for each item.",
     rationale="With `num_workers=0`, torch's default, `next(loader)` reads, decodes, tokenises and collates a batch in the training "
     "process, between two steps. Nothing overlaps: each step lasts as long as loading and computing together.",
@@ -138,7 +141,8 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     code="E7104",
     symbol="dataloader-worker-options-without-workers",
     consequence=Consequence.CRASH,
-    message="this DataLoader has no workers but sets %(options)s: it raises %(error)s",
+    message="this DataLoader sets %(options)s but has no worker processes: it raises %(error)s; set "
+    "`num_workers`, or drop %(options)s",
     summary="`prefetch_factor`, `persistent_workers`, `multiprocessing_context` or `timeout` with `num_workers=0` or none given.",
     rationale="These options speak to worker processes. Without workers `DataLoader(...)` raises ValueError for the first three, and "
     "`timeout > 0` raises AssertionError when the loader is iterated.",
@@ -160,7 +164,8 @@ WORKERS_MAY_BE_ZERO = Rule(
     code="W7105",
     symbol="dataloader-worker-count-may-be-zero",
     consequence=Consequence.CRASH,
-    message="num_workers can be 0 here (%(why)s), and then %(options)s raises %(error)s",
+    message="`num_workers` can be 0 (%(why)s): with %(options)s set, this DataLoader then raises %(error)s; set "
+    "%(options)s only where there are workers",
     summary="A number of workers that can be 0, with options that raise without workers.",
     rationale="A floor division such as `os.cpu_count() // world_size` is 0 as soon as there are more ranks than CPUs, and a "
     "debugging switch or a default of 0 is 0 by intention. `prefetch_factor` and `persistent_workers=True` then raise ValueError.",
@@ -186,8 +191,10 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
     code="W7106",
     symbol="dataloader-too-many-workers",
     consequence=Consequence.SLOW,
-    message="%(workers)s DataLoader workers for each rank: every rank of a node starts as many processes on the same CPUs",
-    summary="A number of loader workers per rank that is at least `workers-limit`, or the node's CPU count for each of its ranks.",
+    message="%(workers)s DataLoader workers per rank means %(workers)s x (ranks on the node) processes on one node's CPU "
+    "cores and memory, which can slow loading down; %(advice)s",
+    summary="A number of DataLoader workers per rank that is at least `workers-limit`, or the node's CPU count for each of "
+    "its ranks.",
     rationale="`num_workers` counts for each DataLoader of each rank. 16 workers on a node of 8 ranks are 128 processes for the "
     "training set and as many again for a validation set that is open at the same time. They compete for the CPUs with "
     "the ranks themselves, and each holds a copy of the dataset object and `prefetch_factor` batches. "
@@ -219,8 +226,8 @@ WITHOUT_PIN_MEMORY = Rule(
     symbol="dataloader-without-pin-memory",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="this training DataLoader hands out pageable memory, from which copies to the GPU cannot overlap with computing: "
-    "pin_memory is %(how)s",
+    message="this training DataLoader returns batches in pageable memory, because `pin_memory` is %(how)s: their copies to "
+    "the GPU cannot overlap with computation; set `pin_memory=True`",
     summary="A loader with workers that feeds a training on CUDA without `pin_memory`.",
     rationale="A copy from pageable host memory goes through a staging buffer of the driver and blocks the host. With "
     "`pin_memory=True` a thread of the loader moves each batch to page-locked memory while the step runs, and "
@@ -256,7 +263,7 @@ CONFLICTING_OPTIONS = Rule(
     code="E7108",
     symbol="dataloader-conflicting-options",
     consequence=Consequence.CRASH,
-    message="%(left)s and %(right)s exclude each other: this DataLoader raises ValueError",
+    message="this DataLoader raises ValueError because %(left)s excludes %(right)s: drop %(right)s",
     summary="Options of one DataLoader of which torch accepts only one: `shuffle=True` with a sampler, a batch sampler with "
     "`batch_size`, and the like.",
     rationale="A sampler decides the order, so `shuffle=True` beside it is an error; a batch sampler decides order and size, so "
@@ -283,3 +290,8 @@ RULES = (
     WITHOUT_PIN_MEMORY,
     CONFLICTING_OPTIONS,
 )
+
+
+def fewer_workers(limit: int) -> str:
+    """What to do about a number of workers at the limit or above it."""
+    return f"start with {max(limit // 2, 1)}"

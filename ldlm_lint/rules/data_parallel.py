@@ -9,8 +9,8 @@ DATA_PARALLEL = Rule(
     symbol="data-parallel",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="nn.DataParallel drives all GPUs from one process and copies the model to them in every step: use DistributedDataParallel with "
-    "one process per GPU",
+    message="`nn.DataParallel` drives all GPUs from one Python process and copies the model to them in every step, so the "
+    "GPUs wait for that process: use `DistributedDataParallel` with one process per GPU",
     summary="`nn.DataParallel` in training.",
     rationale="In every forward pass the first GPU's model is replicated to the others, the batch is scattered, and the outputs are gathered "
     "on the first GPU, all by threads of one process that share Python's global lock. The first GPU also holds outputs, loss and "

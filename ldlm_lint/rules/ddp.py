@@ -14,8 +14,8 @@ FIND_UNUSED_PARAMETERS = Rule(
     symbol="ddp-find-unused-parameters",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="find_unused_parameters=True walks the autograd graph in every step and keeps gradient buckets from being rebuilt; "
-    "do not just drop it: find out first whether a parameter is ever unused",
+    message="`find_unused_parameters=True` makes DDP search the autograd graph in every step and keeps it from rebuilding "
+    "its gradient buckets, which costs time: set it to False only after checking that every parameter gets a gradient",
     summary="DDP with a literal `find_unused_parameters=True`, in Python or in the settings of a framework.",
     rationale="With the flag, DDP traverses the autograd graph of every forward to find parameters that get no gradient, sends one "
     "more all-reduce per backward, and never rebuilds its buckets in the order in which gradients become ready, which costs "
@@ -54,8 +54,8 @@ GRADIENT_COPY = Rule(
     code="R7227",
     symbol="ddp-gradient-copy",
     consequence=Consequence.MEMORY,
-    message="DDP holds every gradient twice, in `.grad` and in its communication buckets: gradient_as_bucket_view=True makes `.grad` "
-    "a view of the bucket",
+    message="DDP stores every gradient twice, in `.grad` and in its communication buckets, which takes the size of all "
+    "gradients in GPU memory: pass `gradient_as_bucket_view=True`, which makes `.grad` a view of the bucket",
     summary="A DDP wrapper of a model that trains, without `gradient_as_bucket_view`.",
     rationale="By default DDP copies each gradient into a bucket, reduces the bucket, and copies the result back into `.grad`, so that "
     "memory holds the gradients twice from the backward pass to the end of the step. With `gradient_as_bucket_view=True` a "
@@ -83,7 +83,7 @@ BROADCAST_BUFFERS = Rule(
     code="I7228",
     symbol="ddp-broadcast-buffers",
     consequence=Consequence.WRONG_RESULT,
-    message="broadcast_buffers %(problem)s",
+    message="%(problem)s",
     summary="`broadcast_buffers=False` around a model with random buffers, or any `broadcast_buffers` where torch 2.13 is the oldest.",
     rationale="Since torch 2.1 `broadcast_buffers=False` leaves out not only the broadcast before each forward but the one at construction "
     "too. Buffers that each rank draws from its own random stream (codebooks, random projections, noise) then differ between the "

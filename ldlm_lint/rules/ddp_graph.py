@@ -14,8 +14,8 @@ STATIC_GRAPH_WITH_NO_SYNC = Rule(
     code="E7229",
     symbol="static-graph-with-no-sync",
     consequence=Consequence.CRASH,
-    message="static_graph=True and %(accumulation)s in the first iteration end in an internal assertion of DDP: leave static_graph out, or "
-    "synchronise the first backward pass",
+    message="`static_graph=True` and %(accumulation)s in the first iteration end in an internal assertion of DDP: leave "
+    "`static_graph` out, or synchronize the first backward pass",
     summary="DDP with `static_graph=True`, and `no_sync()` from the first backward pass on.",
     rationale="With a static graph DDP records in the first iteration which gradients arrive, and launches its reduction at the end of that "
     "backward pass. `no_sync()`, which gradient accumulation uses for all micro-batches but the last, leaves out what this recording "
@@ -42,9 +42,9 @@ STATIC_GRAPH_WITH_DYNAMIC_MODEL = Rule(
     code="E7230",
     symbol="static-graph-with-dynamic-model",
     consequence=Consequence.CRASH,
-    message="static_graph=True, but %(model)s takes another path through its layers from step to step: DDP raises as soon as the set of "
-    "used parameters changes",
-    summary="DDP with `static_graph=True` around a model whose forward pass draws its path at random.",
+    message="`static_graph=True` promises that every step uses the same parameters, but `%(model)s` runs other layers from "
+    "step to step: DDP raises as soon as the set of used parameters changes; leave `static_graph` out",
+    summary="DDP with `static_graph=True` around a model whose forward pass runs other layers from step to step.",
     rationale="With `static_graph=True` DDP records in the first iteration which parameters get a gradient, and how often, and relies on it "
     "from then on. A forward pass that skips layers at random (layer-drop, stochastic depth by a branch, modes that are drawn) "
     "or freezes parameters uses others in a later step.",
@@ -64,8 +64,9 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     code="E7231",
     symbol="find-unused-with-reentrant-checkpoint",
     consequence=Consequence.CRASH,
-    message="find_unused_parameters=True counts the parameters of the reentrant checkpoint (%(where)s) as unused, and their gradients come "
-    "all the same: DDP raises in the backward pass; pass use_reentrant=False there",
+    message="`find_unused_parameters=True` makes DDP count the parameters of the reentrant checkpoint (%(where)s) as "
+    "unused, but their gradients arrive later: DDP raises in the backward pass; pass `use_reentrant=False` to the "
+    "checkpoint",
     summary="`find_unused_parameters=True` around a model that uses reentrant activation checkpointing.",
     rationale="With the flag DDP walks the autograd graph of the forward pass and marks every parameter that it does not find as ready. A "
     "reentrant segment computes its part of the graph in the backward pass only, so its parameters are not found, are marked, and "
@@ -93,7 +94,7 @@ PARAMETERS_FROZEN_AFTER_WRAP = Rule(
     code="E7232",
     symbol="parameters-frozen-after-wrap",
     consequence=Consequence.CRASH,
-    message="%(target)s is %(change)s after DDP wrapped the model: %(effect)s; do it before wrapping, or wrap anew",
+    message="%(target)s is %(change)s after DDP wrapped the model: %(effect)s; do it before wrapping, or wrap the model again",
     summary="Part of a model is frozen or unfrozen after DDP has wrapped it.",
     rationale="DDP registers the parameters that require gradients when it wraps a model, and never looks again. One that is frozen later "
     "gets no gradient although DDP waits for it; one that was frozen at that time and is unfrozen later has no hook, so that each "

@@ -36,8 +36,8 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     code="W7201",
     symbol="excessive-heartbeat-timeout",
     consequence=Consequence.HANG,
-    message="%(name)s=%(value)s lets a stuck NCCL watchdog hold the job for %(duration)s "
-    "(limit %(limit)d s)%(overflow)s",
+    message="%(setting)s lets a stuck NCCL watchdog keep every GPU of the job allocated and idle for "
+    "%(duration)s%(overflow)s: set at most %(limit)d seconds",
     summary="The heartbeat timeout of the NCCL watchdog is above `heartbeat-limit` (2 hours).",
     rationale="The variable is not the timeout of collectives: it says after how long without a sign of life of the "
     "watchdog *thread* the monitor aborts the process. As long as the watchdog lives, hung collectives are found by the "
@@ -86,7 +86,7 @@ INEFFECTIVE_ENVIRONMENT_VARIABLE = Rule(
     code="W7204",
     symbol="ineffective-environment-variable",
     consequence=Consequence.CONFIG,
-    message="%(name)s has no effect: %(why)s",
+    message="`%(name)s` has no effect: %(why)s",
     summary="A variable is set that neither PyTorch nor NCCL reads: invented, removed or misspelt.",
     rationale="Names such as NCCL_TIMEOUT sound right and are copied from script to script, but no release of NCCL and no "
     "build of PyTorch contains them; some others were removed years ago, and a misspelt TORCH_NCCL_ name, or one whose TORCH_ "
@@ -112,8 +112,8 @@ INEFFECTIVE_HEARTBEAT_TIMEOUT = Rule(
     code="I7205",
     symbol="ineffective-heartbeat-timeout",
     consequence=Consequence.CONFIG,
-    message="%(name)s=%(value)s never counts: %(cause)s",
-    summary="A heartbeat timeout is set beside a setting that keeps it from ever counting.",
+    message="%(setting)s has no effect: %(cause)s; change that setting first, or remove this one",
+    summary="A heartbeat timeout beside a setting that takes its effect away.",
     rationale="The heartbeat timeout says when the monitor thread ends a process whose NCCL watchdog is stuck. With "
     "monitoring off the monitor ends nothing, and since torch 2.6 blocking wait leaves out watchdog and monitor "
     "altogether, so the number stands there for nothing. It is worth knowing before either of the two is put right: that "
@@ -136,8 +136,9 @@ NCCL_MONITORING_DISABLED = Rule(
     code="W7206",
     symbol="nccl-monitoring-disabled",
     consequence=Consequence.HANG,
-    message="%(name)s=%(value)s: nothing ends a process whose NCCL watchdog is stuck",
-    summary="The thread that watches the NCCL watchdog is switched off.",
+    message="%(setting)s switches off the monitor of the NCCL watchdog: nothing ends a process whose watchdog hangs, and "
+    "its GPUs stay allocated; set it to 1",
+    summary="The thread that monitors the NCCL watchdog is switched off.",
     rationale="Monitoring is on by default. With it off, a watchdog that hangs inside a CUDA or NCCL call is never "
     "noticed: up to torch 2.4 no monitor thread is started, later it only logs that it would have ended the process. Any "
     "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC beside it is without effect.",
@@ -166,7 +167,8 @@ NCCL_BLOCKING_WAIT = Rule(
     symbol="nccl-blocking-wait",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(name)s=%(value)s makes the host wait for every collective and switches NCCL's asynchronous error handling off",
+    message="%(setting)s makes the host wait for every collective, so that it cannot queue work ahead of the GPU, and "
+    "switches NCCL's asynchronous error handling off: remove it",
     summary="Blocking wait is on, under either of its names.",
     rationale="With blocking wait every `work.wait()` holds the host thread until the collective has finished, so the host "
     "no longer runs ahead of the GPU. Up to torch 2.5 it also turns asynchronous error handling off; since torch 2.6 no "

@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Reference, Related, Rule
 from ldlm_lint.rules.environment_names import RENAMED
-from ldlm_lint.rules.environment_view import FALSE, TRUE, Draft, Plan, View, always_beside, drop, number, rewrite
+from ldlm_lint.rules.environment_view import (
+    FALSE,
+    TRUE,
+    Draft,
+    Plan,
+    View,
+    always_beside,
+    assigned,
+    drop,
+    number,
+    rewrite,
+)
 from ldlm_lint.rules.environment_watchdog import is_blocking
 from ldlm_lint.rules.settings import Setting, Value
 
@@ -16,8 +27,8 @@ _WINNERS = {**RENAMED, **ALLOCATOR}
 NAMES = (*RENAMED, *RENAMED.values(), *ALLOCATOR, *ALLOCATOR.values())
 
 _RENAMED_IN = (2, 2)
-_ACTIVATED = "under torchrun it may activate a value that was not in force"
-_INHERITED = f"{_ACTIVATED}, or hide one that the job inherits"
+_ACTIVATED = "under torchrun it can activate a value that has had no effect so far"
+_INHERITED = f"{_ACTIVATED}, or replace one that the job inherits"
 _NUMBERS = ("NCCL_ASYNC_ERROR_HANDLING",)
 _PROCESS_GROUP = Reference(
     "ProcessGroupNCCL environment variables",
@@ -37,8 +48,8 @@ DEPRECATED_NCCL_VARIABLE = Rule(
     code="W7210",
     symbol="deprecated-nccl-variable",
     consequence=Consequence.DEPRECATED,
-    message="%(name)s is deprecated since torch 2.2: the variable is called %(new)s",
-    summary="An un-prefixed NCCL_ name of a variable that belongs to PyTorch.",
+    message="`%(name)s` was renamed in torch 2.2, which warns about the old name in every process: call it `%(new)s`",
+    summary="A variable of PyTorch under its old name, which begins with `NCCL_` instead of `TORCH_NCCL_`.",
     rationale="NCCL itself never had these variables; torch 2.2 renamed its own to TORCH_NCCL_ and still reads the old names "
     "with a warning, but only where the new one is not set. torchrun sets TORCH_NCCL_ASYNC_ERROR_HANDLING=1 for its "
     "workers, so under it NCCL_ASYNC_ERROR_HANDLING has no effect at all, whatever its value.",
@@ -60,7 +71,7 @@ CONFLICTING_ENVIRONMENT_ALIAS = Rule(
     code="W7211",
     symbol="conflicting-environment-alias",
     consequence=Consequence.CONFIG,
-    message="%(name)s=%(value)s loses against %(winner)s=%(kept)s, which is set too",
+    message="%(setting)s has no effect, because torch reads %(winner)s instead: keep one of the two",
     summary="Two names of one variable are set to different values.",
     rationale="Of an old NCCL_ name and its TORCH_NCCL_ successor torch reads the successor only; of the two names of the "
     "allocator's options the CUDA allocator takes PYTORCH_CUDA_ALLOC_CONF. The other value is dropped without a word, so "
@@ -99,16 +110,16 @@ def drafts(view: View) -> Iterator[Draft]:
 
 def _conflicting(setting: Setting, winner: Setting) -> Draft:
     value, kept = _only(setting) or "", _only(winner) or ""
-    reason = "which of the two values was meant is the author's to say"
+    reason = "only the author knows which of the two values was meant"
     # Blocking wait has a fix of its own, which must not be torn apart.
     # What expands it may be the value that wins, which would then be built upon itself.
     plans = () if is_blocking(setting) or setting.expanded else (drop(setting, reason), rewrite(setting, lambda _: True, kept, reason))
     return Draft(
         CONFLICTING_ENVIRONMENT_ALIAS,
         setting,
-        (("value", value), ("winner", winner.name), ("kept", kept)),
+        (("value", value), ("winner", assigned(winner.name, kept))),
         plans,
-        (Related(winner.span, "this one wins"),),
+        (Related(winner.span, "torch reads this one"),),
         confidence=min(setting.confidence, winner.confidence),
     )
 
@@ -126,7 +137,7 @@ def _renaming(setting: Setting, new: str, present: list[Setting], view: View) ->
     if setting.key is None or setting.expanded:
         return ()
     reason = _INHERITED if view.needs(_RENAMED_IN) else f"torch up to 2.1 does not read the new name, and {_ACTIVATED}"
-    return (Plan(f"call it {new}", _edits(setting.key.rewritten(new)), reason),)
+    return (Plan(f"rename it to {new}", _edits(setting.key.rewritten(new)), reason),)
 
 
 def _edits(edit: Edit | None) -> tuple[Edit, ...] | None:

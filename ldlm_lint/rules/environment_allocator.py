@@ -27,7 +27,8 @@ ALLOCATOR_VARIABLE_IGNORED = Rule(
     code="W7219",
     symbol="allocator-variable-ignored",
     consequence=Consequence.CONFIG,
-    message="%(name)s is not read by the CUDA allocator of torch %(target)s, only PYTORCH_CUDA_ALLOC_CONF is",
+    message="the CUDA allocator of torch %(target)s ignores `%(name)s`, so its options are off: set "
+    "`PYTORCH_CUDA_ALLOC_CONF` too",
     summary="`PYTORCH_ALLOC_CONF` alone in a project whose `target-torch` is 2.9 or older.",
     rationale="Today's documentation calls PYTORCH_CUDA_ALLOC_CONF an alias for backward compatibility, so scripts get renamed. But "
     "up to torch 2.8 nothing reads PYTORCH_ALLOC_CONF, and in 2.9 the CUDA allocator still ignores it: options such as "
@@ -49,7 +50,7 @@ ALLOCATOR_SPLIT_WITH_EXPANDABLE_SEGMENTS = Rule(
     code="W7220",
     symbol="allocator-split-with-expandable-segments",
     consequence=Consequence.MEMORY,
-    message="%(name)s sets %(option)s together with expandable_segments:True: %(effect)s",
+    message="`%(name)s` sets `%(option)s` together with `expandable_segments:True`: %(effect)s; drop `%(option)s`",
     summary="`max_split_size_mb` together with `expandable_segments:True`.",
     rationale="Both options fight fragmentation, in ways that do not go together: a segment that grows is split differently from "
     "what `max_split_size_mb` expects. With both, reserved memory was seen to grow without bound while the live "
@@ -86,7 +87,7 @@ def _both(setting: Setting) -> tuple[Plan, ...]:
     if setting.twin is None:
         return ()
     edit = _twin_edit(setting.twin, _OLD)
-    return (Plan(f"set {_OLD} too", (edit,), "options that torch has ignored so far come into force"),)
+    return (Plan(f"set {_OLD} too", (edit,), "options that torch has ignored so far take effect"),)
 
 
 def _twin_edit(twin: Twin, name: str) -> Edit:
@@ -101,8 +102,8 @@ def _split(setting: Setting, view: View) -> Iterator[Draft]:
         return
     edits = [_without(found[0], found[1], one) for one in (setting, *same)]
     plans = (Plan(f"drop {found[0]}", tuple(edit for edit in edits if edit), "memory is laid out differently"),)
-    effect = "reserved memory can grow without bound" if found[0] == _SPLIT else "torch before 2.5 can fail an assertion"
-    related = tuple(Related(one.span, "and here") for one in same)
+    effect = "reserved memory can grow without bound" if found[0] == _SPLIT else "torch before 2.5 can fail an assertion close to out of memory"
+    related = tuple(Related(one.span, "the same options are set here") for one in same)
     yield Draft(
         ALLOCATOR_SPLIT_WITH_EXPANDABLE_SEGMENTS,
         setting,

@@ -28,7 +28,8 @@ MAX_CONNECTIONS_WITH_FSDP = Rule(
     symbol="max-connections-with-fsdp",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(name)s=%(value)s puts all CUDA streams into one queue: FSDP's communication waits for computation",
+    message="%(setting)s puts all CUDA streams into one hardware queue: FSDP's communication waits behind computation "
+    "instead of overlapping with it; remove it",
     summary="`CUDA_DEVICE_MAX_CONNECTIONS=1` in a run that shards its model with FSDP.",
     rationale="FSDP gathers the parameters of the next layer on a stream of its own while the current one computes. With a single "
     "hardware queue kernels of all streams start in the order in which they were launched, so the overlap is lost. The "
@@ -58,7 +59,7 @@ def drafts(view: View) -> Iterator[Draft]:
     for setting in view.lasting(NAMES):
         one = members(setting, _is_one)
         if one and not setting.place.conditional:
-            plans = (drop(setting, "code that relies on the order of kernels across streams needs the value"),)
+            plans = (drop(setting, "code that relies on the order of kernels across streams needs this value"),)
             claim = Claim("shards-with-fsdp", "|".join(view.scene.entries))
             # What a launch says decides here; code that only knows such an option may be run without it.
             claims = () if view.scene.launchers and _SHARDS.search(view.scene.text) else (claim,)

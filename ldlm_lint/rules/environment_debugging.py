@@ -16,9 +16,9 @@ NAMES = (_LEVEL, _FILE, _LAUNCH, _CHECKS)
 
 _WORDY = frozenset({"INFO", "ABORT", "TRACE"})
 _EFFECTS = {
-    _LEVEL: "every rank logs NCCL's set-up, and with TRACE or the COLL subsystem every collective",
-    _LAUNCH: "the host waits for every kernel before it launches the next",
-    _CHECKS: "every collective runs a barrier and a comparison of shapes first",
+    _LEVEL: "every rank logs the setup of NCCL, and with TRACE or the COLL subsystem every collective",
+    _LAUNCH: "the host waits for every kernel before it launches the next one",
+    _CHECKS: "every collective first runs a barrier and compares shapes across the ranks",
 }
 # A variable that is not the same in all processes of a machine, or may not be.
 _DISTINCT = lazily(r"rank|proc|pid|local|task|worker|gpu|uuid|random|\$\$|%p", re.I)
@@ -45,8 +45,8 @@ DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     symbol="debug-environment-left-on",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(name)s=%(value)s is for debugging: %(effect)s",
-    summary="NCCL_DEBUG at INFO or TRACE, CUDA_LAUNCH_BLOCKING, or TORCH_DISTRIBUTED_DEBUG=DETAIL outside of debugging.",
+    message="%(setting)s is meant for debugging: %(effect)s; remove it from normal runs",
+    summary="`NCCL_DEBUG` at INFO or TRACE, `CUDA_LAUNCH_BLOCKING`, or `TORCH_DISTRIBUTED_DEBUG=DETAIL` outside of debugging.",
     rationale="These variables are set to find one defect and stay in the file. CUDA_LAUNCH_BLOCKING makes every kernel launch "
     "wait for its kernel, so that the host never runs ahead of the GPU; TORCH_DISTRIBUTED_DEBUG=DETAIL wraps every process "
     "group and checks every collective for consistency; NCCL_DEBUG=INFO fills the log of every rank.",
@@ -76,7 +76,8 @@ NCCL_DEBUG_FILE_SHARED = Rule(
     code="W7216",
     symbol="nccl-debug-file-shared",
     consequence=Consequence.CONFIG,
-    message="%(name)s=%(value)s is one file for all processes of a machine: NCCL loses or mixes up their output",
+    message="%(setting)s is one file for all processes of a machine: each of them truncates it, and output is lost or "
+    "mixed; put `%%p`, which NCCL replaces by the process id, into the name",
     summary="`NCCL_DEBUG_FILE` without `%%p` where several processes of a machine write it.".replace("%%", "%"),
     rationale="Every process opens the file for itself and truncates it. NCCL's documentation says that output may be lost or "
     "corrupted where the name is not unique across all processes of the job; the rank of the node is not enough, since "
@@ -131,11 +132,11 @@ _WANTED: dict[str, Callable[[Value], bool]] = {
 def _quieter(setting: Setting, view: View) -> tuple[Plan, ...]:
     wanted = _WANTED[setting.name]
     if setting.name == _LEVEL:
-        reason = "the file searches for what NCCL logs" if _OF_LOG.search(view.scene.text) else ""
+        reason = "the file searches the log of NCCL" if _OF_LOG.search(view.scene.text) else ""
         return (rewrite(setting, wanted, "WARN", "the file uses the value in other places" if setting.expanded else reason),)
     if setting.name == _CHECKS:
-        return (rewrite(setting, wanted, "INFO", "a mismatch of collectives is no longer explained where it happens"),)
-    reason = "an error of a kernel is reported at a later call"
+        return (rewrite(setting, wanted, "INFO", "torch no longer explains a mismatch of collectives where it happens"),)
+    reason = "an error in a kernel is then reported at a later call"
     return (drop(setting, reason), rewrite(setting, wanted, "0", reason))
 
 

@@ -27,7 +27,8 @@ NCCL_ERROR_HANDLING_DISABLED = Rule(
     code="E7208",
     symbol="nccl-error-handling-disabled",
     consequence=Consequence.HANG,
-    message="%(name)s=%(value)s: a collective that fails or times out no longer ends the process",
+    message="%(setting)s switches NCCL's asynchronous error handling off: a process keeps running, and holds its GPUs, "
+    "after a collective has failed or timed out; remove it, or set it to 1",
     summary="NCCL's asynchronous error handling is switched off.",
     rationale="The variable is a number: 0 ignores errors, 1 aborts the communicators and ends the process, 2 only aborts "
     "them, 3 (the default of torch 2.2 and later) ends the process without aborting. With 0 the NCCL watchdog still sees that a "
@@ -55,7 +56,7 @@ REDUNDANT_ERROR_HANDLING_VARIABLE = Rule(
     code="I7209",
     symbol="redundant-error-handling-variable",
     consequence=Consequence.CONFIG,
-    message="%(name)s=%(value)s is what torchrun sets anyway",
+    message="%(setting)s changes nothing, because torchrun sets this value itself: remove it",
     summary="A file sets for torchrun what torchrun sets by itself.",
     rationale="The launcher torchrun exports TORCH_NCCL_ASYNC_ERROR_HANDLING=1 to its workers where it is not set, so the line changes "
     "nothing; it only looks as if the job depended on it.",
@@ -82,7 +83,7 @@ def drafts(view: View) -> Iterator[Draft]:
     for setting in view.named(NAMES):
         overridden = setting.name == OLD_NAME and by_torchrun and not view.older_than(_PREFIXED_SINCE)
         if (off := members(setting, _is_off)) and not overridden:
-            reason = "an error that the process outlived now ends it"
+            reason = "an error that the process survived so far then ends it"
             plans: tuple[Plan, ...] = (drop(setting, reason), rewrite(setting, _is_off, "1", reason))
             yield Draft(NCCL_ERROR_HANDLING_DISABLED, setting, (("value", off[0].text),), plans)
         elif (
@@ -90,7 +91,7 @@ def drafts(view: View) -> Iterator[Draft]:
         ):
             args = (("value", setting.values[0].text),)
             same = all(one.values and all(number(value) == 1 for value in one.values) for one in view.named([NAME]))
-            plans = (drop(setting, "a value that the job inherits comes into force"),) if same else ()
+            plans = (drop(setting, "a value that the job inherits takes effect"),) if same else ()
             yield Draft(REDUNDANT_ERROR_HANDLING_VARIABLE, setting, args, plans)
 
 

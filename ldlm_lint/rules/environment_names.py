@@ -32,14 +32,14 @@ RENAMED: dict[str, str] = {
 }
 
 UNREAD: dict[str, str] = {
-    "NCCL_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
-    "NCCL_SOCKET_TIMEOUT": "NCCL has NCCL_SOCKET_RETRY_CNT and NCCL_SOCKET_RETRY_SLEEP_MSEC",
-    "NCCL_COMM_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
-    "TORCH_DISTRIBUTED_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
-    "TORCH_DISTRIBUTED_DEFAULT_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
-    "TORCH_DDP_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
-    "GLOO_TIMEOUT": "the collective timeout is `init_process_group(timeout=...)`",
-    "TORCH_NCCL_FLIGHT_RECORDER_ENABLED": "the flight recorder is on when TORCH_NCCL_TRACE_BUFFER_SIZE is above 0",
+    "NCCL_TIMEOUT": "set the collective timeout with `init_process_group(timeout=...)`",
+    "NCCL_SOCKET_TIMEOUT": "NCCL reads `NCCL_SOCKET_RETRY_CNT` and `NCCL_SOCKET_RETRY_SLEEP_MSEC`",
+    "NCCL_COMM_TIMEOUT": "set the collective timeout with `init_process_group(timeout=...)`",
+    "TORCH_DISTRIBUTED_TIMEOUT": "set the collective timeout with `init_process_group(timeout=...)`",
+    "TORCH_DISTRIBUTED_DEFAULT_TIMEOUT": "set the collective timeout with `init_process_group(timeout=...)`",
+    "TORCH_DDP_TIMEOUT": "set the collective timeout with `init_process_group(timeout=...)`",
+    "GLOO_TIMEOUT": "set the collective timeout with `init_process_group(timeout=...)`",
+    "TORCH_NCCL_FLIGHT_RECORDER_ENABLED": "the flight recorder is on when `TORCH_NCCL_TRACE_BUFFER_SIZE` is above 0",
 }
 
 # Those that people set in seconds for what `init_process_group` takes as `timeout`.
@@ -60,14 +60,14 @@ READ = tables.nccl_variables()
 def why_ineffective(name: str) -> str | None:
     """Why setting a variable does nothing, with the date of that knowledge; None where it may do something."""
     if name in UNREAD:
-        return f"nothing in PyTorch or NCCL reads it (as of {AS_OF}); {UNREAD[name]}"
+        return f"neither PyTorch nor NCCL reads it (as of {AS_OF}); {UNREAD[name]}"
     if name in REMOVED:
-        return f"NCCL {REMOVED[name]} removed it (as of {AS_OF} it has not come back)"
+        return f"NCCL {REMOVED[name]} removed it, and no later version reads it (as of {AS_OF}); remove it"
     nearest = misspelling_of(name)
     if nearest is None:
         return None
     nobody = "torch has no such variable" if name.startswith(PREFIX) else "neither torch nor NCCL has such a variable"
-    return f"{nobody} (as of {AS_OF}); did you mean {nearest}?"
+    return f"{nobody} (as of {AS_OF}); did you mean `{nearest}`?"
 
 
 @functools.lru_cache(maxsize=1024)

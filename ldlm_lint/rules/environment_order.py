@@ -8,8 +8,9 @@ ENVIRONMENT_SET_TOO_LATE = Rule(
     code="W7223",
     symbol="environment-set-too-late",
     consequence=Consequence.CONFIG,
-    message="%(name)s is set after the process group was made, which has read it already: the value has no effect there",
-    summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group` in the same run of statements.",
+    message="`%(name)s` is set after the process group was created, which has read it already: the value has no effect "
+    "there; set it before the process group is created",
+    summary="A `TORCH_NCCL_` variable that Python sets after `init_process_group`.",
     rationale="torch reads `TORCH_NCCL_*` in the constructor of the NCCL process group. What is assigned to `os.environ` afterwards "
     "changes nothing for this group, without a word. NCCL's own variables are read later, when the first communicator is "
     "made, so they are not reported.",

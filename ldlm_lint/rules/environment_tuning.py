@@ -12,8 +12,8 @@ from ldlm_lint.rules.settings import Setting, Value
 
 _TRANSPORTS = {
     "NCCL_P2P_DISABLE": "GPUs of one machine no longer exchange data directly over NVLink or PCIe",
-    "NCCL_SHM_DISABLE": "processes of one machine talk over the network instead of shared memory",
-    "NCCL_IB_DISABLE": "machines talk over TCP sockets instead of InfiniBand or RoCE",
+    "NCCL_SHM_DISABLE": "processes of one machine exchange data over the network instead of shared memory",
+    "NCCL_IB_DISABLE": "machines exchange data over TCP sockets instead of InfiniBand or RoCE",
     "NCCL_P2P_LEVEL": "GPUs of one machine no longer exchange data directly over NVLink or PCIe",
 }
 _TUNABLES = (
@@ -53,8 +53,9 @@ NCCL_TRANSPORT_DISABLED = Rule(
     symbol="nccl-transport-disabled",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(name)s=%(value)s: %(effect)s",
-    summary="A fast transport of NCCL is switched off without a word why.",
+    message="%(setting)s switches a fast transport of NCCL off: %(effect)s, which slows every collective down; remove it, "
+    "or say in a comment why this machine needs it",
+    summary="A fast transport of NCCL is switched off, and no comment says why.",
     rationale="NCCL's documentation lists these variables under debugging and says that they should not be used in production nor "
     "retained in scripts. They are set to get past a hang and then slow down every collective of every later run, on "
     "machines too whose fabric is fine.",
@@ -84,8 +85,9 @@ NCCL_DEBUGGING_TUNABLE = Rule(
     symbol="nccl-debugging-tunable",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(name)s pins what NCCL chooses by itself, for every machine and every NCCL to come",
-    summary="One of NCCL's tuning variables that its documentation lists under debugging.",
+    message="`%(name)s` fixes what NCCL chooses by itself: the value also applies to other machines and later versions of "
+    "NCCL, where it can be slower; remove it",
+    summary="A tuning variable of NCCL that its documentation lists under debugging.",
     rationale="NCCL picks algorithm, protocol, threads and channels for the machine it runs on and the size of each collective. Its "
     "documentation lists these variables under debugging and says that they may result in sub-optimal behavior, crashes or "
     "hangs; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are deprecated since NCCL 2.17 for NCCL_MIN_CTAS and NCCL_MAX_CTAS.",
@@ -114,7 +116,7 @@ def drafts(view: View) -> Iterator[Draft]:
         off = members(setting, _level_off if setting.name == "NCCL_P2P_LEVEL" else _is_one)
         if off and not _is_deliberate(setting, view):
             args = (("value", off[0].text), ("effect", _TRANSPORTS[setting.name]))
-            reason = "on a machine whose fabric is broken the job may hang"
+            reason = "on a machine whose interconnect is broken the job can hang"
             plans = [drop(setting, reason)]
             if setting.name != "NCCL_P2P_LEVEL":
                 plans.append(rewrite(setting, _is_one, "0", reason))

@@ -74,7 +74,7 @@ MALFORMED_NCCL_VALUE = Rule(
     code="E7212",
     symbol="malformed-nccl-value",
     consequence=Consequence.CRASH,
-    message="%(name)s=%(value)s is not what torch can read: %(effect)s",
+    message="%(setting)s is not a valid value: %(effect)s",
     summary="A number with a unit or an exponent, or a switch that is neither on nor off.",
     rationale="torch reads the numbers of these variables with `std::stoi`, which takes the leading digits and drops the rest: "
     "1800s is 1800, but 30min is 30 and 1e6 is 1. The switches know y, yes, 1, t, true and n, no, 0, f, false; anything "
@@ -96,7 +96,8 @@ NCCL_IB_TIMEOUT_OUT_OF_RANGE = Rule(
     code="E7213",
     symbol="nccl-ib-timeout-out-of-range",
     consequence=Consequence.HANG,
-    message="%(name)s=%(value)s is no exponent from 1 to 31: InfiniBand operations never time out",
+    message="%(setting)s is outside the range 1 to 31: InfiniBand operations then never time out, and a dead link hangs "
+    "the job; set an exponent such as 22 (about two minutes)",
     summary="`NCCL_IB_TIMEOUT` outside of 1 to 31.",
     rationale="The variable is not a time: one try takes 4.096 microseconds times two to the power of its value, and NCCL "
     "makes `NCCL_IB_RETRY_CNT` (7) of them. Its field in the hardware has five bits; NCCL's documentation says that 0 and 32 "
@@ -116,8 +117,8 @@ NCCL_SOCKET_THREADS_CLAMPED = Rule(
     code="I7214",
     symbol="nccl-socket-threads-clamped",
     consequence=Consequence.CONFIG,
-    message="%(name)s=%(value)s is above what NCCL allows: it takes %(most)d",
-    summary="More socket threads, or sockets in all, than NCCL allows.",
+    message="%(setting)s is above the maximum of NCCL, which warns and uses %(most)d: set %(most)d",
+    summary="More socket threads, or sockets in total, than NCCL allows.",
     rationale="NCCL's socket transport uses at most 16 helper threads and at most 64 sockets (threads times sockets of each); it "
     "warns and takes the largest value that fits. The transport is only used where there is no InfiniBand.",
     cost="None; the script promises more than it gets.",
@@ -145,7 +146,7 @@ def drafts(view: View) -> Iterator[Draft]:
             yield Draft(MALFORMED_NCCL_VALUE, setting, args, _meant(setting, wrong, view))
     for setting in view.named([_IB_TIMEOUT]):
         if wrong := members(setting, _out_of_range):
-            plan = rewrite(setting, _out_of_range, "22", "operations on a link that is down end with an error")
+            plan = rewrite(setting, _out_of_range, "22", "operations on a link that is down then end with an error")
             yield Draft(NCCL_IB_TIMEOUT_OUT_OF_RANGE, setting, (("value", wrong[0].text),), (plan,))
     yield from _clamped(view)
 
@@ -157,13 +158,13 @@ def _affected(setting: Setting, effect_of: Callable[[Value], str | None]) -> tup
 def _misread(value: Value) -> str | None:
     match = _NUMBER.match(value.text)
     if match is None or not -_LARGEST_INT <= whole(match[0]) <= _LARGEST_INT:
-        return "making the process group raises an error"
-    return None if match.end() == len(value.text.rstrip()) else f"it takes it for {whole(match[0])}"
+        return "creating the process group raises an error; write a plain integer"
+    return None if match.end() == len(value.text.rstrip()) else f"torch reads it as {whole(match[0])}; write a plain integer"
 
 
 def _refused(value: Value) -> str | None:
     known = value.text.lower() in TRUE | FALSE
-    return None if known else "making the process group raises an error"
+    return None if known else "creating the process group raises an error; write 0 or 1"
 
 
 def _meant(setting: Setting, wrong: tuple[Value, ...], view: View) -> tuple[Plan, ...]:
@@ -176,7 +177,7 @@ def _meant(setting: Setting, wrong: tuple[Value, ...], view: View) -> tuple[Plan
     # What comes to life here must not meet a heartbeat that is wrong too.
     if setting.name in (MONITORING, *BLOCKING_WAIT) and has_wrong_heartbeat(view):
         return ()
-    reason = "the value comes into force as it seems to be meant"
+    reason = "the value that seems to be meant takes effect"
     return (Plan(f"set {setting.name} to {text}", rewrites(setting, wrong, text), reason),)
 
 
@@ -211,7 +212,7 @@ def _clamped(view: View) -> Iterator[Draft]:
         nearest = sorted(view.beside(setting, [_THREADS]), key=lambda one: (len(one.place.scope), one.span))[-1:]
         for threads in filter(None, map(_count, nearest)):
             sure = alone and nearest[0].confidence is Confidence.HIGH and always_beside(nearest[0], setting)
-            reason = "" if sure else "the number of threads may be another one"
+            reason = "" if sure else "the number of threads can be another one"
             yield from _lowered(setting, _MOST_SOCKETS // min(abs(threads), _MOST_THREADS), reason)
 
 

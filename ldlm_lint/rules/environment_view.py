@@ -15,6 +15,7 @@ from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.settings import Removal, Setting, Value
+from ldlm_lint.wording import quoted
 
 TRUE = frozenset({"y", "yes", "1", "t", "true"})
 FALSE = frozenset({"n", "no", "0", "f", "false"})
@@ -130,12 +131,17 @@ class Draft(NamedTuple):
             self.rule.symbol,
             self.rule.code,
             self.setting.span,
-            (("name", self.setting.name), *self.args),
+            (("name", self.setting.name), ("setting", assigned(self.setting.name, dict(self.args).get("value"))), *self.args),
             self.setting.confidence if self.confidence is None else self.confidence,
             self.related,
             next((fix for fix in fixes if fix is not None), None),
             self.claims,
         )
+
+
+def assigned(name: str, value: object) -> str:
+    """A variable with its value, as a message shows it; the variable alone where no value is told."""
+    return quoted(name if value is None else f"{name}={value}")
 
 
 def always_beside(one: Setting, other: Setting) -> bool:

@@ -19,7 +19,7 @@ from ldlm_lint.rules.environment import (
     NCCL_MONITORING_DISABLED,
     SHORTEST_SAFE_HEARTBEAT,
 )
-from ldlm_lint.rules.environment_view import View, is_false, is_true, members, number, rewrites
+from ldlm_lint.rules.environment_view import View, assigned, is_false, is_true, members, number, rewrites
 from ldlm_lint.rules.settings import Removal, Setting, Value
 
 HEARTBEAT = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
@@ -110,7 +110,7 @@ class Block(NamedTuple):
                 fix = self._watched(cause) if watching else self._unblocked(cause, removals.get(cause))
                 # Whoever hides this finding must not lose the fix of the others: it adds nothing of its own.
                 own = fix._replace(whole=False) if fix else None
-                related = (Related(cause.span, "this keeps the heartbeat from counting"),)
+                related = (Related(cause.span, "this takes the effect of the heartbeat timeout away"),)
                 args = (("cause", _said(cause)),)
                 found = _found(INEFFECTIVE_HEARTBEAT_TIMEOUT, setting, setting.values[0], args, own)
                 yield found._replace(related=related)
@@ -192,8 +192,8 @@ def _together(one: Setting, other: Setting) -> bool:
 def _said(cause: Setting) -> str:
     """A setting and what it does to the heartbeat."""
     (value,) = members(cause, is_false if cause.name == MONITORING else is_true)[:1]
-    effect = "the monitor ends nothing" if cause.name == MONITORING else "torch 2.6 and later start no watchdog"
-    return f"with {cause.name}={value.text} {effect}"
+    effect = "the monitor thread ends no process" if cause.name == MONITORING else "torch 2.6 and later start no watchdog"
+    return f"with {assigned(cause.name, value.text)} {effect}"
 
 
 def _seconds_option(options: Mapping[str, object], option: Option) -> int:
@@ -210,7 +210,7 @@ def _duration(length: int) -> str:
 def _overflow(length: int) -> str:
     if length <= LARGEST_SAFE_HEARTBEAT:
         return ""
-    return "; shipped torch counts it in milliseconds of 32 bits, and it overflows them"
+    return " (in torch 2.4 to 2.9 it overflows 32-bit milliseconds)"
 
 
 def _first(setting: Setting, wanted: Callable[[Value], bool]) -> Value:
@@ -224,5 +224,5 @@ def _found(
     more: tuple[tuple[str, object], ...] = (),
     fix: Fix | None = None,
 ) -> Finding:
-    args = (("name", setting.name), ("value", value.text), *more)
+    args = (("name", setting.name), ("setting", assigned(setting.name, value.text)), ("value", value.text), *more)
     return Finding(rule.symbol, rule.code, setting.span, args, setting.confidence, fix=fix)

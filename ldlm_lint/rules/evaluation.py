@@ -9,8 +9,8 @@ EVALUATION_WITH_GRADIENTS = Rule(
     symbol="evaluation-with-gradients",
     frequency=Frequency.EPOCH,
     consequence=Consequence.MEMORY,
-    message="%(model)s is evaluated while autograd records: each forward pass keeps its activations for a backward "
-    "pass that never comes",
+    message="`%(model)s` is evaluated while autograd records: each forward pass keeps its activations for a backward pass "
+    "that never comes; run it under `torch.no_grad()`",
     summary="An evaluation, prediction or sampling loop that runs a model outside of `torch.no_grad()`.",
     rationale="`model.eval()` changes what dropout and batch normalization do; it does not turn autograd off. As "
     "long as gradients are recorded, each forward pass keeps the activations that a backward pass would need, until "

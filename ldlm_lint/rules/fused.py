@@ -26,8 +26,8 @@ FUSED_CONFLICT = Rule(
     code="E7302",
     symbol="fused-conflict",
     consequence=Consequence.CRASH,
-    message="%(optimizer)s(fused=True) raises: %(problem)s",
-    summary="A fused optimizer with an argument, a class or a Trainer that does not go with it.",
+    message="%(call)s raises %(problem)s",
+    summary="A fused optimizer with an argument, a class or a Trainer that it cannot be combined with.",
     rationale="`fused` excludes `foreach` and `differentiable`: the constructor raises a RuntimeError. A class without a fused implementation "
     "(RMSprop, NAdam, RAdam, Adamax and others; SGD before torch 2.3, Adagrad before 2.4) does not know the argument at all and "
     "raises a TypeError. A fused optimizer unscales gradients by itself, so that Lightning refuses to clip them in mixed "
@@ -57,7 +57,8 @@ FUSED_FALLBACK_INEFFECTIVE = Rule(
     code="W7303",
     symbol="fused-fallback-ineffective",
     consequence=Consequence.CRASH,
-    message="this try catches nothing for %(optimizer)s(fused=True): since torch 2.5 an unsupported device or type is found in the first step()",
+    message="this `try` cannot catch a failure of `%(optimizer)s(fused=True)`: since torch 2.5 an unsupported device or "
+    "type is found in the first `step()`, outside the `try`; decide by `torch.cuda.is_available()` instead",
     summary="`try: AdamW(..., fused=True)` with an `except` that builds the optimizer without it.",
     rationale="Up to torch 2.4 the constructor looked at the devices and types of the parameters and raised. Since 2.5 it accepts them, and the "
     "first `step()` raises instead, outside of the `try`: the fallback is never taken.",
@@ -82,8 +83,9 @@ FUSED_LOST_ON_RESUME = Rule(
     symbol="fused-lost-on-resume",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(optimizer)s(fused=True) loses the flag when it loads a checkpoint that was written without it",
-    summary="A fused optimizer whose state is restored from a checkpoint that may have been written without `fused`.",
+    message="`%(optimizer)s(fused=True)` loses the flag when `load_state_dict()` loads a checkpoint that was saved without "
+    "it, and then runs the slower default implementation: set `fused` in the state before loading it",
+    summary="A fused optimizer whose state is restored from a checkpoint that can have been saved without `fused`.",
     rationale="`load_state_dict` replaces the options of every parameter group by those of the checkpoint, `fused` among them. After resuming "
     "from a checkpoint of a run without it the optimizer runs the default implementation again, without a word.",
     cost="The gain of the fused kernels, silently.",

@@ -11,7 +11,8 @@ CLIP_BEFORE_UNSCALE = Rule(
     symbol="clip-before-unscale",
     frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
-    message="%(function)s clips gradients that still carry the loss scale: call %(scaler)s.unscale_(%(optimizer)s) before it",
+    message="`%(function)s` clips gradients that are still multiplied by the loss scale, so the limit cuts them far too "
+    "much: call %(call)s before it",
     summary="Gradient clipping between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` without `scaler.unscale_`.",
     rationale="A `GradScaler` multiplies the loss by a scale, 65536 at first, and so do all gradients until `scaler.step` divides "
     "them. A limit that is compared with scaled gradients cuts almost every step, by almost everything, and differently "
@@ -41,7 +42,8 @@ ACCUMULATION_LOSS_NOT_SCALED = Rule(
     symbol="accumulation-loss-not-scaled",
     frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
-    message="gradients of %(count)s micro-batches are added up, and nothing divides the loss by their number",
+    message="the gradients of %(count)s micro-batches are summed, but nothing divides the loss: they are %(count)s times "
+    "as large as those of one batch; divide the loss by %(count)s before the backward pass",
     summary="Gradient accumulation whose loss is not divided by the number of micro-batches.",
     rationale="`backward()` adds to the gradients. After n micro-batches they are the sum of n means, n times the gradient of the whole "
     "batch, so that changing the number of micro-batches changes the size of the steps.",

@@ -9,8 +9,9 @@ GRADIENTS_KEPT_AS_ZEROS = Rule(
     symbol="gradients-kept-as-zeros",
     frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
-    message="set_to_none=False keeps all gradients allocated, fills them with zeros and adds to them",
-    summary="`zero_grad(set_to_none=False)`, which torch does not do by default any more.",
+    message="`set_to_none=False` keeps all gradients allocated and fills them with zeros, which takes memory and one more "
+    "pass over them in every step: drop it, so that `zero_grad()` frees the gradients",
+    summary="`zero_grad(set_to_none=False)`, which has not been torch's default since torch 2.0.",
     rationale="Since torch 2.0 `zero_grad()` sets the gradients to None: their memory is free during the next "
     "forward pass, and the first backward pass writes them instead of adding to zeros. `set_to_none=False` asks for "
     "the old way: a kernel that fills all gradients with zeros, and one that reads and adds where a write would do. "

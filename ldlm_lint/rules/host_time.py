@@ -21,7 +21,8 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
     symbol="host-sync-in-training-loop",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(what)s makes the host wait for the device in every training step (%(where)s): %(advice)s",
+    message="%(what)s makes Python wait %(where)s until the GPU has finished all queued work, and the GPU then idles until "
+    "new kernels arrive: %(advice)s",
     summary="A value is read from the device, or decides a branch on the host, in every training step.",
     rationale="The host launches kernels ahead of the device. `.item()`, `.cpu()`, `.tolist()`, `float(t)`, `print(t)` "
     "and an `if` on a tensor need a number that is still being computed: the host waits until the device has done all "
@@ -66,8 +67,8 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
     symbol="cache-emptied-in-training-loop",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(call)s() in every training step (%(where)s) gives memory back that the next step has to ask the driver "
-    "for again",
+    message="%(call)s returns cached memory to the driver %(where)s, and the next step has to allocate it again: both make "
+    "Python wait for the GPU; remove the call",
     summary="The caching allocator is emptied in every training step.",
     rationale="`empty_cache()` returns cached blocks to the driver. It waits for the device, and the next step "
     "allocates the same blocks anew with `cudaMalloc`, which waits again. PyTorch itself can use no more memory than "
@@ -101,7 +102,8 @@ DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
     symbol="device-synchronized-in-training-loop",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(call)s() in every training step (%(where)s) makes the host wait until the device has nothing left to do",
+    message="%(call)s makes Python wait %(where)s until the GPU has no work left, and the GPU then idles until new kernels "
+    "arrive: remove the call",
     summary="The host waits for the whole device in every training step.",
     rationale="Work on one stream runs in order, and reading a value waits by itself: a training step needs no "
     "explicit synchronization to be correct. With one, the host launches nothing while the device works, and the "

@@ -13,7 +13,7 @@ TRUNCATED_COMMAND = Rule(
     code="E7224",
     symbol="truncated-command",
     consequence=Consequence.WRONG_RESULT,
-    message="this %(launcher)s command ends here (%(cause)s) and starts without %(lost)s",
+    message="this `%(launcher)s` command ends at this line (%(cause)s): it runs without %(lost)s; repair the line continuation",
     summary="A launch command of several lines that ends before its last line, so that arguments never arrive.",
     rationale="A command goes on in the next line only where `\\` is the very last character of a line. Behind `\\` and a "
     "blank the shell sees an escaped blank, which the program gets as an argument, and then the end of the command; "
@@ -41,8 +41,8 @@ PIPELINE_HIDES_FAILURE = Rule(
     code="W7225",
     symbol="pipeline-hides-failure",
     consequence=Consequence.WRONG_RESULT,
-    message="a training that fails here looks like success: the exit status of the pipeline is the one of `%(filter)s`, "
-    "and pipefail is not set",
+    message="the exit status of this pipeline is that of `%(filter)s`, because `pipefail` is not set: a training that "
+    "fails looks like a success; add `set -o pipefail`",
     summary="A training whose output goes through `tee` or another filter in a script without `pipefail`.",
     rationale="The exit status of a pipeline is that of its last command. `tee` succeeds whatever happens in front of it, so "
     "a training that raises, runs out of memory or is killed ends with status 0: `set -e` does not stop, `&&` goes on, and the "
@@ -67,8 +67,8 @@ DEPRECATED_LAUNCHER = Rule(
     code="W7221",
     symbol="deprecated-launcher",
     consequence=Consequence.DEPRECATED,
-    message="torch.distributed.launch is deprecated and will be removed: torchrun takes its place, with LOCAL_RANK in the "
-    "environment instead of --local-rank",
+    message="`torch.distributed.launch` is deprecated and will be removed: start the script with `torchrun`, which sets "
+    "`LOCAL_RANK` in the environment instead of passing `--local-rank`",
     summary="Processes are started by `python -m torch.distributed.launch`.",
     rationale="`torch.distributed.launch` is a wrapper around torchrun that is kept for old scripts. Without `--use-env` it adds "
     "`--local-rank=N` to the arguments of the script, which torch 1 spelled `--local_rank`: a script whose parser knows only "

@@ -29,7 +29,7 @@ def _rule(code: str, symbol: str, message: str, summary: str, rationale: str, co
 INTERNAL_ERROR = _rule(
     "E6801",
     "ldlm-internal-error",
-    "ldlm-lint failed here (%(error)s); the other rules and files went on; please report it if it happens again",
+    "ldlm-lint failed in this check (%(error)s), and all other checks ran: please report the error",
     "A rule of ldlm-lint raised an exception.",
     "The rule's findings for this file are missing; every other rule and file is complete.",
     "The run ends with exit code 3, so that a gate does not pass on half an answer.",
@@ -38,7 +38,7 @@ UNPARSABLE_FILE = _rule(
     "E6802",
     "unparsable-file",
     "cannot be parsed: %(error)s; %(checked)s",
-    "A file with a syntax error, or a configuration that holds template placeholders.",
+    "A file with a syntax error, or a configuration that contains template placeholders.",
     "Of a Python file, what stands before the error is still checked, what stands after it is not. Of a configuration file "
     "nothing is; it is named only where it holds settings that a rule would look at. The templates of a Helm chart and "
     "files of data (JSON Lines, tables of thousands of values) are passed over without a word.",
@@ -48,7 +48,7 @@ UNREADABLE_FILE = _rule(
     "E6803",
     "unreadable-file",
     "cannot be read: %(error)s",
-    "A file that is not text in its encoding, may not be read, or is too large.",
+    "A file that is not text in its encoding, cannot be opened, or is too large.",
     "Nothing of the file was checked.",
     "The run ends with exit code 3, so that a gate does not pass on an unread file.",
 )
@@ -57,9 +57,9 @@ DEAD_CONFIG_KEY = Rule(
     code="I6804",
     symbol="dead-config-key",
     consequence=Consequence.CONFIG,
-    message="nothing reads `%(key)s`: no code of the programs that take this file (such as %(program)s) holds the name, and no section "
-    "around it is handed on whole",
-    summary="A key of a configuration that a program of the project reads, but that no code speaks of.",
+    message="nothing reads `%(key)s`: the code that loads this file (such as %(program)s) neither contains the name nor "
+    "passes a section around it on as a whole, so changing it has no effect; remove the key, or read it",
+    summary="A configuration key that no code of the programs that load the file reads.",
     rationale="A setting that nothing reads looks like a decision and is none: `use_fused: true` in a file from which the optimizer takes "
     "only the learning rate fuses nothing. It is left over from a rename, was copied from another project, or its reader was never written.",
     cost="Whoever tunes it, or trusts it, waits for an effect that cannot come.",

@@ -9,8 +9,8 @@ MSE_ON_UNIT_VECTORS = Rule(
     symbol="mse-on-unit-vectors",
     frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
-    message="the mean squared error of the unit vectors %(left)s and %(right)s is 2 (1 - cos) / D: its scale and its "
-    "gradient shrink with the width D",
+    message="the mean squared error of the unit vectors %(left)s and %(right)s is 2 (1 - cos) / D: its value and its "
+    "gradient shrink with the width D; multiply it by D / 2, or use 1 - cosine similarity",
     summary="A mean squared error between two vectors that were both normalized to length one.",
     rationale="For unit vectors of D elements the mean over the squared differences is (2 - 2 cos) / D: the cosine "
     "distance, divided by half the width. Its value never exceeds 4 / D, and its gradients carry the same factor. "
@@ -49,7 +49,7 @@ CLAMPED_LOSS = Rule(
     frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
     message="%(loss)s has no gradient above %(bound)s: the clamp stops training where the loss is large, and hides an "
-    "infinite one",
+    "infinite loss; clip the gradient norm instead",
     summary="A loss that is clamped from above before its backward pass.",
     rationale="The gradient of `clamp(loss, max=M)` is that of the loss up to M, and zero above: the batches with the "
     "largest errors train nothing. An infinite loss becomes M with gradient zero, so that a later check for infinity "

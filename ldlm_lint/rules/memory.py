@@ -9,7 +9,9 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     symbol="missing-activation-checkpointing",
     frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
-    message="%(model)s trains %(blocks)s and keeps all their activations: there is no activation checkpointing to switch on anywhere",
+    message="`%(model)s` keeps the activations of %(blocks)s until the backward pass, and nothing in the project can "
+    "switch recomputation on: if memory limits the batch or sequence length, checkpoint each layer (about one extra "
+    "forward pass)",
     summary="A transformer-like model that trains, in a project that has no activation checkpointing for it at all.",
     rationale="The activations of every block are kept until its backward. Checkpointing each block keeps only its input and computes "
     "the rest again in the backward pass, so that activation memory grows with one block instead of all of them. A model "
@@ -55,7 +57,8 @@ CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
     code="W7503",
     symbol="checkpoint-without-use-reentrant",
     consequence=Consequence.DEPRECATED,
-    message="%(function)s() without use_reentrant takes the reentrant implementation, which torch advises against: pass use_reentrant=False",
+    message="`%(function)s()` without `use_reentrant` falls back to the reentrant implementation, which silently drops "
+    "gradients when no tensor input requires one and rejects keyword arguments: pass `use_reentrant=False`",
     summary="`torch.utils.checkpoint` without the `use_reentrant` argument.",
     rationale="The default is the old, reentrant implementation. It gives the segment's parameters no gradients at all where none of its "
     "tensor arguments requires one (a frozen embedding in front), does not see tensors inside tuples, lists and dictionaries, takes "
@@ -88,8 +91,8 @@ REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     symbol="requires-grad-toggled-per-step",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="requires_grad of %(target)s is set in every step (%(where)s): DDP fixed which gradients it reduces when "
-    "it wrapped the model",
+    message="`requires_grad` of %(target)s is set %(where)s, but DDP fixed which gradients it averages when it wrapped the "
+    "model: only `find_unused_parameters=True`, which searches the graph in every step, allows that; freeze before wrapping",
     summary="Parameters that are frozen or unfrozen inside `forward` or a training step.",
     rationale="DDP registers the parameters that require gradients when it wraps the model. One that is frozen later "
     "gets no gradient, and the next forward raises, unless `find_unused_parameters=True` searches the graph in every "

@@ -9,7 +9,8 @@ NO_SYNC_OUTSIDE_FORWARD = Rule(
     symbol="no-sync-outside-forward",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="no_sync() around the backward pass alone has no effect: DDP decides in the forward pass, which runs outside of it",
+    message="`no_sync()` around the backward pass alone has no effect, because DDP decides in the forward pass whether to "
+    "synchronize: every micro-batch is still all-reduced; run the forward pass inside `no_sync()` too",
     summary="`no_sync()` that covers the backward pass but not the forward pass.",
     rationale="DDP prepares the reduction of gradients at the end of a forward pass that runs outside of `no_sync()`, and the backward pass "
     "of that forward all-reduces them, wherever it stands. Gradients stay local only where the forward pass ran inside.",

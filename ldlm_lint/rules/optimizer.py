@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
+PASS_FUSED = "pass `fused=True`"
+
 OPTIMIZER_NOT_FUSED = Rule(
     code="R7301",
     symbol="optimizer-not-fused",
     frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
-    message="%(optimizer)s runs without its fused kernels on CUDA, which torch never chooses by itself: `fused` is not on",
+    message="%(optimizer)s runs torch's default CUDA implementation, which launches more kernels per step than the fused "
+    "one; torch never picks fused by itself: %(advice)s",
     summary="`torch.optim` Adam, AdamW or SGD that trains on CUDA without choosing `fused`.",
     rationale="With neither `fused` nor `foreach`, torch takes the foreach implementation on CUDA: one kernel launch per "
     "arithmetic operation over lists of tensors, and about one more copy of the parameters at the peak. `fused=True` does the "

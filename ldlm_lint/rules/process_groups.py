@@ -57,8 +57,9 @@ SUBGROUP_TIMEOUT_NOT_INHERITED = Rule(
     code="W7233",
     symbol="subgroup-timeout-not-inherited",
     consequence=Consequence.HANG,
-    message="%(groups)s not inherit the timeout of init_process_group (%(timeout)s): without one of its own a group has its backend's default",
-    summary="A sub-group or a mesh without a timeout, where the default group was given one.",
+    message="%(groups)s not inherit the timeout of `init_process_group()` (%(timeout)s): their collectives end after the "
+    "default of their backend instead; give them a `timeout` too",
+    summary="A sub-group or a device mesh without a timeout, where the default group has one.",
     rationale="`new_group()` takes the default of its backend, 10 minutes for NCCL and 30 minutes for the others (torch 2.2 and newer), "
     "whatever the default group was given. Collectives that a sharded or tensor-parallel training runs in sub-groups therefore still "
     "fail after 10 minutes where the job was given an hour, or hang for 30 where it should give up after two. The sub-groups "

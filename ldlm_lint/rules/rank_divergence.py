@@ -9,8 +9,9 @@ RANK_LOCAL_SKIP = Rule(
     symbol="rank-local-skip",
     frequency=Frequency.STEP,
     consequence=Consequence.HANG,
-    message="%(cause)s makes one rank skip its backward pass while the others wait in theirs: decide it over all ranks",
-    summary="A training step that one rank leaves between forward and backward, by itself.",
+    message="%(cause)s can make one rank skip its backward pass: the other ranks then wait in theirs for gradients that "
+    "never come; let all ranks decide together, with an all-reduce of the condition",
+    summary="A training step that one rank can leave between forward and backward on its own.",
     rationale="Under DDP, FSDP and DeepSpeed the backward pass is a collective: each rank waits for the gradients of all others. A "
     "rank whose own loss is not finite, or that runs out of memory, and therefore goes on with the next batch does not take part. The "
     "others wait for it until the process group times out; where the skipping rank comes to its next backward first, the "

@@ -11,8 +11,9 @@ SCHEDULER_BEFORE_OPTIMIZER = Rule(
     symbol="scheduler-before-optimizer",
     frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
-    message="%(scheduler)s runs before %(optimizer)s in each pass: the first learning rate of the schedule is never used",
-    summary="A scheduler of the learning rate that steps before its optimizer.",
+    message="%(scheduler)s runs before %(optimizer)s in every iteration: the first learning rate of the schedule is never "
+    "used; step the scheduler after the optimizer",
+    summary="A learning-rate scheduler that steps before its optimizer.",
     rationale="Since torch 1.1 a scheduler sets its first learning rate when it is made, and each `step()` moves on to the next one. "
     "Called before the first `optimizer.step()`, it throws the first value away and runs one step ahead from then on; "
     "torch warns once and goes on.",
@@ -43,8 +44,8 @@ SCHEDULER_PER_MICRO_BATCH = Rule(
     symbol="scheduler-per-micro-batch",
     frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
-    message="%(scheduler)s.step() runs for every micro-batch, the optimizer only after %(count)s of them: "
-    "the learning rate runs ahead of the training",
+    message="`%(scheduler)s.step()` runs for every micro-batch, but the optimizer steps only after %(count)s of them: the "
+    "learning rate runs through its schedule too fast; step the scheduler together with the optimizer",
     summary="A scheduler that steps for every micro-batch while gradients are accumulated.",
     rationale="With gradient accumulation the optimizer steps once for several micro-batches. A scheduler that is stepped outside of that "
     "guard moves on several times between two optimizer steps: warm-up ends too early, and the schedule is over long before "

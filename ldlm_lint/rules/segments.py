@@ -14,7 +14,7 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     code="E7504",
     symbol="reentrant-checkpoint-misuse",
     consequence=Consequence.CRASH,
-    message="the reentrant checkpoint(): %(problem)s; pass use_reentrant=False",
+    message="%(problem)s; pass `use_reentrant=False`",
     summary="A reentrant checkpoint (`use_reentrant=True` or omitted) that is given what it cannot handle.",
     rationale="The reentrant implementation is an autograd function of its positional tensors. Keyword arguments for the checkpointed "
     "function, `context_fn` and `debug=True` raise a ValueError. Tensors inside a tuple, list or dictionary are not inputs of that "
@@ -40,7 +40,8 @@ WHOLE_MODEL_CHECKPOINT = Rule(
     symbol="whole-model-checkpoint",
     frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
-    message="one segment for all of self.%(model)s (%(blocks)s) saves no peak memory: its backward computes every activation again at once",
+    message="one checkpointed segment covers %(blocks)s in `self.%(model)s`, so its backward pass computes all their "
+    "activations again at once and peak memory does not fall: checkpoint each of them instead",
     summary="A whole stack of blocks checkpointed as one segment.",
     rationale="The backward pass of a segment first computes all its activations again and then holds them together. If the one segment is "
     "the whole model, that is as much as without checkpointing, only a moment later, and one forward more. Memory is saved by "
@@ -72,7 +73,8 @@ CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
     code="E7506",
     symbol="checkpoint-keyword-only-callee",
     consequence=Consequence.CRASH,
-    message="%(function)s takes %(names)s by keyword only: checkpoint() hands its arguments on by position, which raises a TypeError",
+    message="%(function)s takes %(names)s by keyword only, but `checkpoint()` passes its arguments by position: this call "
+    "raises TypeError; pass them by keyword, with `use_reentrant=False`",
     summary="A checkpointed function with keyword-only parameters that is given its arguments by position.",
     rationale="`checkpoint(function, *args)` calls `function(*args)`. Parameters behind a bare `*` in its signature cannot be "
     "passed like that, so that a model which ran as `block(x=x, mask=mask)` fails as soon as its checkpointing is switched on. The "

@@ -20,9 +20,10 @@ SAMPLER_WITHOUT_SET_EPOCH = Rule(
     symbol="sampler-without-set-epoch",
     frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
-    message="every epoch goes through the data in the same order: %(sampler)s shuffles by its epoch, and no set_epoch() "
-    "is called for the training at %(where)s",
-    summary="A shuffling `DistributedSampler` whose loader is iterated again and again, without `set_epoch` between the passes.",
+    message="%(where)s goes through the data in the same order in every epoch: %(sampler)s derives its order from the "
+    "epoch, and this training never calls `set_epoch()`; call `set_epoch(epoch)` at the start of each epoch",
+    summary="A shuffling `DistributedSampler` whose loader is iterated again and again, without `set_epoch` between the "
+    "epochs.",
     rationale="`DistributedSampler` shuffles with a generator seeded by `seed + epoch`, and its epoch stays 0 until `set_epoch(epoch)` "
     "is called. Without the call every pass gives each rank the same samples in the same order, so that the batches "
     "are the same in every epoch.",
@@ -51,9 +52,10 @@ UNSHARDED_DATA = Rule(
     symbol="unsharded-distributed-data",
     frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
-    message="each rank of this DDP training goes through the whole dataset: the loader shuffles by itself and has no "
-    "DistributedSampler",
-    summary="A shuffling loader without a sampler that feeds a training of several ranks under DDP.",
+    message="this DataLoader shuffles without a `DistributedSampler`: each rank of this DDP training goes through the "
+    "whole dataset, so every sample is used once per rank in an epoch; pass `sampler=DistributedSampler(...)` instead of "
+    "`shuffle=True`",
+    summary="A shuffling DataLoader without a sampler in a DDP training of several ranks.",
     rationale="A `DataLoader` knows nothing of ranks. Without a `DistributedSampler`, or a dataset that is split by rank, each rank "
     "draws from all samples: an epoch is as many passes over the data as there are ranks, and with the same seed on "
     "every rank all of them compute the same batches.",
@@ -75,9 +77,9 @@ UNSHARDED_ITERABLE = Rule(
     symbol="unsharded-iterable-dataset",
     frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
-    message="%(dataset)s yields the same samples in each of the workers that its loader starts (%(where)s): its __iter__ does "
-    "not ask get_worker_info()",
-    summary="An `IterableDataset` that does not share its samples out, read by a loader with workers.",
+    message="`%(dataset)s.__iter__` does not ask `get_worker_info()`: every worker of the loader at %(where)s yields all "
+    "samples, so each sample comes once per worker; split the samples by `get_worker_info()`",
+    summary="An `IterableDataset` that does not split its samples between workers, read by a loader with workers.",
     rationale="Each worker process of a `DataLoader` gets a copy of the dataset object and iterates all of it. An `__iter__` that asks "
     "neither `torch.utils.data.get_worker_info()` nor the rank yields every sample once per worker.",
     cost="Every sample comes as many times as there are workers, in batches that repeat each other; an epoch takes as many times "

@@ -14,6 +14,7 @@ from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell import arithmetic
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.script import Assignment, Form
+from ldlm_lint.wording import quoted
 
 _ARITHMETIC = lazily(r"\"?\$\(\((.*)\)\)\"?", re.S)
 _NAME = lazily(r"[A-Za-z_]\w*")
@@ -22,7 +23,7 @@ _TEST = lazily(r"^[^#\n]*(?:\[|\(\(|\btest\b|\bassert)[^\n]*(?:-ne|-eq|!=|==)[^\
 _REMAINDER = lazily(r"^[^#\n]*(?:\(\(|\[|\bexpr\b|\blet\b)[^\n]*[\w)}\s]%\s*[$({\w][^\n]*$", re.M)
 _DEPTH = 4
 _REMEMBERED = 4
-_REASON = "whether to fail, to round up or to adjust the learning rate is for the author to say"
+_REASON = "only the author can decide whether to fail, to round up or to adjust the learning rate"
 
 
 def drifting(script: Code) -> Iterator[Finding]:
@@ -104,7 +105,7 @@ def _checks_in(data: bytes) -> tuple[list[frozenset[str]], list[frozenset[str]]]
 def _finding(script: Code, assignment: Assignment, total: str, parts: str) -> Finding:
     rule = BATCH_SIZE_DRIFT
     target, divisor = _plain(total), _plain(parts.replace("/", "*"))
-    args = {"name": assignment.name, "target": target, "divisor": divisor}
+    args = {"name": quoted(assignment.name), "target": quoted(target), "divisor": quoted(divisor)}
     return Finding(
         rule.symbol,
         rule.code,
@@ -131,4 +132,4 @@ def _fix(script: Code, assignment: Assignment, target: str, divisor: str) -> Fix
         return None
     check = f'(( ({target}) % ({divisor}) == 0 )) || {{ echo "the batch size does not divide" >&2; exit 1; }}'
     edit = Edit(script.text.span(end, end), f"{script.source.newline}{indent.decode()}{check}")
-    return Fix("stop where a remainder is left", (edit,), Applicability.DISPLAY, _REASON)
+    return Fix("stop with an error when a remainder is left", (edit,), Applicability.DISPLAY, _REASON)

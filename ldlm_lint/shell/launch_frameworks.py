@@ -107,7 +107,7 @@ def _given(script: Code, launch: Launch) -> Iterator[Setting]:
         name = argument.name.lstrip("-").replace("-", "_")
         # The variable is where the user edits; it has a place of its own only where one assignment sets it.
         span = known.span if known is not None else argument.span
-        passed = (Related(argument.span, "it is passed on here"),) if known is not None and known.assignment else ()
+        passed = (Related(argument.span, "the value is passed on here"),) if known is not None and known.assignment else ()
         yield Setting(name, known.text if known is not None else None, span, certain, _Place(argument, known), passed)
 
 

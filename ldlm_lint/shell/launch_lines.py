@@ -30,7 +30,7 @@ _ARGUMENT = lazily(r"[+~]{0,2}\w+=|[^\s;&|]+\.py(?=\s|$)|\"?\$[\w{@*]|\d*>|\|(?!
 _NAMED = lazily(r"--?\w|[+~]{0,2}\w[\w./@-]*=")
 _TOKEN = lazily(r"(?:[^\s'\"\\]|\\.|'[^']*'|\"(?:[^\"\\]|\\.)*\")+")
 _ENDED = lazily(r";;|<<(?!<)|[;&|]\s*$")
-_REASON = "the launcher gets arguments with which it may never have run"
+_REASON = "the launcher gets arguments with which this script has perhaps never run"
 
 
 class _Line(NamedTuple):
@@ -127,7 +127,7 @@ class _Lines:
         if line.backslash:
             return "its `\\` is followed by a comment" if line.comment else "its `\\` is followed by a blank"
         if line.comment.rstrip().endswith("\\"):
-            return "its `\\` stands in a comment"
+            return "its `\\` is inside a comment"
         return "the `\\` is missing"
 
 
@@ -169,7 +169,7 @@ def truncated(code: Code) -> Iterator[Finding]:
 def _finding(lines: _Lines, launch: Launch, gaps: list[_Gap]) -> Finding:
     rule = TRUNCATED_COMMAND
     args = {"launcher": launch.launcher, "cause": gaps[0].cause, "lost": launch_lost.described(launch, _tokens(lines, gaps))}
-    others = tuple(Related(_place(lines, gap), f"it would end here too: {gap.cause}") for gap in gaps[1:])
+    others = tuple(Related(_place(lines, gap), f"the command would end here too: {gap.cause}") for gap in gaps[1:])
     return Finding(
         rule.symbol,
         rule.code,

@@ -9,6 +9,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.shell import launch_grammar
 from ldlm_lint.shell.launch_grammar import Form, Invocation
 from ldlm_lint.shell.script import Launch, Word
+from ldlm_lint.wording import listed, quoted
 
 _NAMED = lazily(r"--?[A-Za-z]|[+~]{0,2}\w[\w./@-]*=")
 _REDIRECTION = lazily(r"(?:\d|&)?(?:>|<)|\|")
@@ -53,5 +54,5 @@ def _name(word: Word) -> str:
 def _listed(names: list[str]) -> str:
     shown = names[: _SHOWN if len(names) > _SHOWN + 1 else len(names)]
     if len(names) > len(shown):
-        return f"{', '.join(shown)} and {len(names) - len(shown)} more arguments"
-    return " and ".join([*([", ".join(shown[:-1])] if len(shown) > 1 else []), shown[-1]])
+        return f"{', '.join(map(quoted, shown))} and {len(names) - len(shown)} more arguments"
+    return listed(shown)

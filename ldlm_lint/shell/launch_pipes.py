@@ -25,7 +25,7 @@ _ENVIRONMENT = lazily(rb"activate|bashrc|profile|conda|/etc/|/opt/|\.env\b|venv|
 _HEAD = lazily(rb"(?:#[^\n]*\n)+")
 _DIRECTIVE = lazily(rb"#(?:SBATCH|PBS|BSUB|\$|COBALT|OAR)\b")
 _PLAIN_SH = lazily(rb"#![ \t]*(?:\S*/)?(?:env[ \t]+)?(?:\S*/)?(?:sh|dash)\b")
-_REASON = "other pipelines of the script fail as well then, and `set -e` ends it where one of them does"
+_REASON = "other pipelines of the script can then fail too, and with `set -e` one that fails ends the script"
 
 
 def hiding(code: Code, script: Code) -> Iterator[Finding]:

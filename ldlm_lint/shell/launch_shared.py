@@ -11,8 +11,9 @@ from ldlm_lint.rules.data import WORKERS_LIMIT
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known
 from ldlm_lint.shell.launch_code import Code
-from ldlm_lint.shell.launch_values import trains, workers_finding
+from ldlm_lint.shell.launch_values import always, trains, workers_finding
 from ldlm_lint.shell.script import Form, Launch
+from ldlm_lint.wording import quoted
 
 
 def values_for_others(script: Code, found: Collection[Span], options: Mapping[str, object]) -> Iterator[Finding]:
@@ -33,7 +34,7 @@ def values_for_others(script: Code, found: Collection[Span], options: Mapping[st
             yield workers_finding(script, place, known, limit)._replace(confidence=Confidence.MEDIUM, claims=claims)
         elif is_accumulation(one.name) and whole(value.text) > 1:
             rule = GRADIENT_ACCUMULATION_FIXED
-            args = (("name", one.name), ("value", value.text), ("world", ""))
+            args = (("name", quoted(one.name)), ("value", always(value.text, value.origin)), ("world", ""))
             yield Finding(rule.symbol, rule.code, one.span, args, Confidence.MEDIUM, claims=claims)
 
 

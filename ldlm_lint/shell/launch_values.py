@@ -15,12 +15,13 @@ from ldlm_lint.rules.batch_size import (
     is_global_batch_size,
     is_world_size,
 )
-from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT
+from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT, fewer_workers
 from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values, written_words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
 from ldlm_lint.shell.script import Form, Launch
+from ldlm_lint.wording import quoted
 
 _STEPS = lazily(r"\[?(\d+)\]?")
 _WORKERS = lazily(r"(?:(?:train|training|data|dataloader|loader)_?)*(?:n_|num_?)?workers(?:_per_(?:gpu|rank))?")
@@ -37,7 +38,7 @@ _DIRECTIVES = {
     "GPU": rb"(?:-G|--gpus[\w-]*|--gres)",
 }
 _DEPTH = 5
-_REASON = "TARGET_BATCH and BATCH_PER_GPU stand for the numbers of the project, and the division must leave no remainder"
+_REASON = "TARGET_BATCH and BATCH_PER_GPU are placeholders for the numbers of the project, and the division must leave no remainder"
 
 
 # Accumulation
@@ -156,11 +157,10 @@ def _accumulation_finding(
 ) -> Finding:
     rule = GRADIENT_ACCUMULATION_FIXED
     name = steps.assignment.name if steps.assignment else argument.name
-    named = re.sub(r"[{}]", "", f"{world[0].name} {world[0].value}".replace("  ", " "))
-    args = {"name": name, "value": steps.text, "world": re.sub(r"\s+", " ", named)}
+    args = {"name": quoted(name), "value": always(steps.text, steps.origin), "world": quoted(f"{world[0].name} {world[0].value}")}
     related = [Related(world[0].span, "the number of GPUs comes from here")]
     if steps.span != argument.span:
-        related.append(Related(argument.span, "it is passed on here"))
+        related.append(Related(argument.span, "the value is passed on here"))
     entry = entry_of(launch).rpartition("/")[2]
     return Finding(
         rule.symbol,
@@ -174,6 +174,11 @@ def _accumulation_finding(
     )
 
 
+def always(text: str, origin: Origin) -> str:
+    """How firmly a number is written: a default gives way to what a user sets."""
+    return f"{text} by default" if origin is Origin.DEFAULT else f"always {text}"
+
+
 def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument]) -> Fix | None:
     names = [name for one in world for name in names_in(one.value)[:1] if not name.isdigit()]
     divisor = " * ".join(["BATCH_PER_GPU", *dict.fromkeys(names)]) if names else "BATCH_PER_GPU * WORLD_SIZE"
@@ -184,7 +189,7 @@ def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument
         edit = Edit(steps.span, f"{steps.assignment.name}={formula}")
     else:
         return None
-    return Fix(f"compute it: {formula}", (edit,), Applicability.DISPLAY, _REASON)
+    return Fix(f"compute it as {formula}", (edit,), Applicability.DISPLAY, _REASON)
 
 
 # Workers
@@ -224,12 +229,12 @@ def workers_finding(script: Code, argument: Argument, known: Known, limit: int) 
     """What is said of a number of workers that an argument of a launch has."""
     """The finding for a number of workers that a launch, or a script that launches, is given."""
     rule = DATALOADER_TOO_MANY_WORKERS
-    related = (Related(argument.span, "it is passed on here"),) if known.span != argument.span else ()
+    related = (Related(argument.span, "the value is passed on here"),) if known.span != argument.span else ()
     return Finding(
         rule.symbol,
         rule.code,
         known.span,
-        (("workers", whole(known.text)),),
+        (("advice", fewer_workers(limit)), ("workers", whole(known.text))),
         confidence=Confidence.HIGH if known.origin is Origin.LITERAL else Confidence.MEDIUM,
         related=related,
         fix=_workers_fix(known, limit // 2),
@@ -240,7 +245,7 @@ def workers_finding(script: Code, argument: Argument, known: Known, limit: int) 
 def _workers_fix(known: Known, workers: int) -> Fix | None:
     if known.value_span is None or not workers:
         return None
-    title, reason = f"{workers} workers", "fewer workers may be too few for a slow dataset"
+    title, reason = f"use {workers} workers per rank", "fewer workers can be too few for a slow dataset"
     return Fix(title, (Edit(known.value_span, str(workers)),), Applicability.UNSAFE, reason)
 
 

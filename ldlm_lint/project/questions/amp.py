@@ -9,6 +9,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.python.skim import without_comments
+from ldlm_lint.wording import located
 
 _AUTOCAST = lazily(rb"(?<!def )\b(autocast)\s*\(")
 _NOT_IN_FORCE = lazily(rb"\(\s*False\b|enabled\s*=\s*False\b|float32|torch\.float\b|[\"']cpu[\"']")
@@ -36,7 +37,7 @@ def _autocasts_need_no_scaling(context: Context, finding: Finding, beside: str) 
     if shown is None:
         return Verdict(False)
     line = project.data(shown.span.path).count(b"\n", 0, shown.span.start) + 1
-    where = f"{shown.span.path.rpartition('/')[2]}:{line}"
+    where = f"the autocast at {located(shown.span.path, line, path)}"
     return Verdict(True, (shown,), (("where", where),))
 
 

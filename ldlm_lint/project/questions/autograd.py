@@ -30,7 +30,7 @@ def _meter_keeps_graphs(context: Context, finding: Finding, subject: str) -> Ver
         return Verdict(False)
     index = int(position) + (function.params[:1] == ("self",))
     holds = index < len(function.params) and function.params[index] in facts.accumulates
-    return Verdict(holds, (Related(context.line_span(where, function.line), "it is collected here as it is"),))
+    return Verdict(holds, (Related(context.line_span(where, function.line), "the value is collected here with its graph"),))
 
 
 def _defines(context: Context, path: str, scope: str) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ldlm_lint.model import Finding, Fix, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
+from ldlm_lint.wording import begins_loop, function_begun, located, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Path
@@ -46,6 +47,9 @@ _STARTS = lazily(
 )
 # A class that is kept by its name is made by it: no import leads from the training to the class.
 _REGISTERED = lazily(rb"^@(?:\w+\.)*\w*register\w*", re.M | re.I)
+
+# How much of a line a message shows that says what is there.
+_LONGEST = 40
 
 
 class Verdict(NamedTuple):
@@ -288,6 +292,25 @@ class Context:
         from ldlm_lint.project.datasets import Datasets
 
         return Datasets(self.project, self.calls)
+
+    def described(self, path: str, line: int, own: str = "") -> str:
+        """What is on a line and where: "the loop at line 12" of the finding's ``own`` file, "`run()` at train.py:12" of another."""
+        text, where = self._text(path, line), located(path, line, own)
+        if begins_loop(text):
+            return f"the loop at {where}"
+        name = function_begun(text)
+        return f"{quoted(f'{name}()' if name else text, _LONGEST)} at {where}"
+
+    def each_step(self, path: str, line: int, own: str = "") -> str:
+        """How often a training step runs, by what makes it run: a loop, a function that is a step, or a call of one."""
+        text, found = self._text(path, line), self.described(path, line, own)
+        if begins_loop(text):
+            return f"in every step of {found}"
+        return f"in every call of {found}" if function_begun(text) else f"in every step ({found})"
+
+    def _text(self, path: str, line: int) -> str:
+        span = self.line_span(path, line)
+        return self.project.data(path)[span.start : span.end].decode(errors="replace")
 
     def line_span(self, path: str, line: int) -> Span:
         """The text of a line, without its indentation, as a span."""

@@ -6,6 +6,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.call_texts import leaves_out, start_of
 from ldlm_lint.project.known_callers import known_callers
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.wording import quoted
 
 
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -28,7 +29,7 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
         if parameters and ranks.passes_rank(caller, last):
             continue
         line = int(last.position.partition(":")[0])
-        note = "every rank comes here and saves"
+        note = "every rank reaches this call and saves"
         return Verdict(True, (Related(context.line_span(caller, line), note),), (("where", _name(way.start[0])),))
     return Verdict(False)
 
@@ -54,7 +55,7 @@ def _leaves_out(context: Context, path: str, position: str, names: list[str]) ->
 
 
 def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+    return quoted(path.rpartition("/")[2])
 
 
 QUESTIONS: dict[str, Question] = {

@@ -15,6 +15,7 @@ from ldlm_lint.project.questions import data, ddp_graph, distributed, optimizer,
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.slots import slots_of
+from ldlm_lint.wording import quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Document, Entry
@@ -105,7 +106,7 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
         instead = [given for program in programs if (given := overriding(program, one.home, entry)) is not None]
         if topic.only_in_force and programs and len(instead) == len(programs):
             continue
-        others = tuple(Related(other.span, "this launch gives another value") for other in instead[:_SHOWN])
+        others = tuple(Related(other.span, "this launch passes another value") for other in instead[:_SHOWN])
         return Verdict(True, (*_places(context, one), *others, *verdict.related, *one.home.related), verdict.args)
     return Verdict(False)
 
@@ -145,10 +146,10 @@ def _subject_of(kind: str, sink: Sink) -> str:
 def _places(context: Context, one: _Reached) -> tuple[Related, ...]:
     """The line that reads a key, and the call that gets its value."""
     line = int(one.origin.position.partition(":")[0])
-    read = Related(context.line_span(one.origin.path, line), "it is read here")
+    read = Related(context.line_span(one.origin.path, line), "the value is read here")
     if (one.origin.path, line) == (one.sink.path, one.sink.node.lineno):
         return (read,)
-    return (read, Related(context.line_span(one.sink.path, one.sink.node.lineno), "and goes to this call"))
+    return (read, Related(context.line_span(one.sink.path, one.sink.node.lineno), "this call gets the value"))
 
 
 def _section_reaches_loader(context: Context, finding: Finding, options: str) -> Verdict:
@@ -185,7 +186,7 @@ def _default_is_in_force(context: Context, finding: Finding, subject: str) -> Ve
     if programs and not kept:
         return Verdict(False)
     given = (found for one in kept if (found := _given(one, name)) is not None)
-    related = tuple(Related(one.span, f"this launch gives {default} too") for one in given)
+    related = tuple(Related(one.span, f"this launch passes {default} too") for one in given)
     return Verdict(True, related[:_SHOWN])
 
 
@@ -213,7 +214,7 @@ def _key_is_dead(context: Context, finding: Finding, _subject: str) -> Verdict:
         return Verdict(False)
     homes = context.homes.of(document.path)
     home = next((one for one in homes if one.chosen or one.entry in context.project.training_files), homes[0])
-    program = home.entry.rpartition("/")[2]
+    program = quoted(home.entry.rpartition("/")[2])
     return Verdict(True, home.related, (("program", program),))
 
 

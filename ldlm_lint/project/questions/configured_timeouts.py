@@ -15,7 +15,7 @@ from ldlm_lint.project.questions.configuration import asked, programs_of
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.values import constant, seconds, timedelta_call
-from ldlm_lint.rules.collectives import length_of
+from ldlm_lint.rules.collectives import compared
 
 if TYPE_CHECKING:
     from ldlm_lint.configs.document import Document, Entry
@@ -38,8 +38,8 @@ def _value_is_excessive_timeout(context: Context, finding: Finding, limit: str) 
             programs = programs_of(context, document, home)
             if programs and all(overriding(program, home, entry) for program in programs):
                 continue
-            place = Related(context.line_span(sink.path, sink.node.lineno), "the process group that takes it")
-            args = (("length", length_of(length)), ("limit", length_of(int(limit))))
+            place = Related(context.line_span(sink.path, sink.node.lineno), "this process group gets the timeout")
+            args = tuple(compared(length, int(limit)).items())
             return Verdict(True, (place, *home.related), args)
     return Verdict(False)
 

@@ -14,6 +14,7 @@ from ldlm_lint.project.traits import Trait
 from ldlm_lint.project.wrappers import Passes, given, workers_parameter_of
 from ldlm_lint.python.flow import Callee
 from ldlm_lint.python.slots import Slot
+from ldlm_lint.wording import located
 
 _DDP = Trait(re.compile(rb"\bDistributedDataParallel\(|\bDDP\("), (b"DistributedDataParallel(", b"DDP("))
 _SHARES_OUT = Trait(
@@ -39,24 +40,24 @@ def _sampler_epoch_is_never_set(context: Context, finding: Finding, position: st
     if found is None:
         return Verdict(False)
     where, line = found.loops[0]
-    related = (Related(context.line_span(where, line), "this loop goes through the same order again and again"),)
-    return Verdict(True, related, (("where", _shown(where, line)),))
+    related = (Related(context.line_span(where, line), "this goes through the data in the same order again and again"),)
+    return Verdict(True, related, (("where", context.described(where, line, path)),))
 
 
 def _loop_neglects_a_sampler(context: Context, finding: Finding, line: str) -> Verdict:
     found = context.samplers.behind_loop(finding.span.path, int(line.partition(":")[0]))
     if found is None:
         return Verdict(False)
-    related = (Related(context.line_span(found.path, found.line), "the sampler is made here; another training tells it the epoch"),)
-    return Verdict(True, related, (("sampler", _named(found)), ("where", _shown(finding.span.path, int(line)))))
+    related = (Related(context.line_span(found.path, found.line), "the sampler is created here; another training calls its `set_epoch()`"),)
+    return Verdict(True, related, (("sampler", _named(found, finding.span.path)), ("where", context.described(finding.span.path, int(line), finding.span.path))))
 
 
 def _loop_takes_pinned_batches(context: Context, finding: Finding, line: str) -> Verdict:
     loader = context.pinning.loops.get((finding.span.path, int(line.partition(":")[0])))
     if loader is None:
         return Verdict(False)
-    related = (Related(context.line_span(*loader), "this loader pins them"),)
-    return Verdict(True, related, (("loader", _shown(*loader)),))
+    related = (Related(context.line_span(*loader), "this loader pins its batches"),)
+    return Verdict(True, related, (("loader", located(*loader, finding.span.path)),))
 
 
 def _runs_under_ddp_unsharded(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -81,8 +82,8 @@ def _iterable_dataset_gets_workers(context: Context, finding: Finding, name: str
                     text = call_text(project.data(where), position)
                     if _MANY_WORKERS.search(text) and b"worker_init_fn" not in text:
                         line = int(position.partition(":")[0])
-                        related = (Related(context.line_span(where, line), "this loader starts workers"),)
-                        return Verdict(True, related, (("where", _shown(where, line)),))
+                        related = (Related(context.line_span(where, line), "this loader starts several workers"),)
+                        return Verdict(True, related, (("where", located(where, line, path)),))
     return Verdict(False)
 
 
@@ -136,7 +137,7 @@ def _wrapper_leaves_workers_at_zero(context: Context, finding: Finding, subject:
     for one in given(context.calls, path, scope, parameter):
         if one.passes is Passes.NOTHING and (trains_itself or _result_trains(context, one.path, one.position)):
             related = (Related(context.line_span(one.path, one.line), "this call leaves the number of workers at its default"),)
-            why = f" where {scope.rpartition('.')[2]}() is called without {parameter} ({_shown(one.path, one.line)})"
+            why = f" where `{scope.rpartition('.')[2]}()` is called without `{parameter}` ({located(one.path, one.line, path)})"
             return Verdict(True, related, (("why", why),))
     return Verdict(False)
 
@@ -174,12 +175,8 @@ def _resolves_to(context: Context, path: str, callee: Callee, wanted: tuple[str,
     return found == wanted
 
 
-def _named(found: Neglect) -> str:
-    return f"the DistributedSampler of {_shown(found.path, found.line)}"
-
-
-def _shown(path: str, line: int) -> str:
-    return f"{path.rpartition('/')[2]}:{line}"
+def _named(found: Neglect, own: str) -> str:
+    return f"the DistributedSampler at {located(found.path, found.line, own)}"
 
 
 QUESTIONS: dict[str, Question] = {

@@ -8,13 +8,14 @@ from ldlm_lint.project.loaders import Site
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial, setting_feeds_workers
 from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.wording import quoted
 
 
 def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> Verdict:
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
     site = context.tracer.second_pass(finding.span.path, position)
-    return _at_site(context, finding, site, "it is iterated here, again and again")
+    return _at_site(context, finding, site, "this iterates the DataLoader again and again")
 
 
 def _loader_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
@@ -22,7 +23,7 @@ def _loader_feeds_training(context: Context, finding: Finding, position: str) ->
         return Verdict(False)
     sites = context.tracer.sites(finding.span.path, position)
     site = next((one for one in sites if not context.project.is_test(one.path) and context.tracer.trains(one)), None)
-    return _at_site(context, finding, site, "this loop trains on it")
+    return _at_site(context, finding, site, "this trains on its batches")
 
 
 def _loader_may_feed_training(context: Context, finding: Finding, position: str) -> Verdict:
@@ -53,8 +54,7 @@ def _setting_feeds_loader_workers(context: Context, finding: Finding, name: str)
 def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -> Verdict:
     if site is None:
         return Verdict(False)
-    name = site.path.rpartition("/")[2]
-    where = f"{name}:{site.line}" if site.line else name
+    where = context.described(site.path, site.line, finding.span.path) if site.line else f"in {quoted(site.path.rpartition('/')[2])}"
     related = (Related(context.line_span(site.path, site.line), note),) if site.line else ()
     if related and related[0].span.path == finding.span.path and related[0].span.start == finding.span.start:
         related = ()

@@ -30,6 +30,7 @@ from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Kind, Source
+from ldlm_lint.wording import located, quoted
 
 _WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 _SHARDED = Trait(
@@ -48,10 +49,6 @@ def _slots(text: str) -> list[Slot]:
     return [Slot(*one.split("|")) for one in text.split(";") if one.count("|") == 3]
 
 
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
-
-
 def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:
     """A training that uses the wrap at a line runs a backward pass of the same model under ``no_sync()`` first."""
     project, path = context.project, finding.span.path
@@ -64,7 +61,7 @@ def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:
             wraps = (wrap for slot in slots for wrap in context.wraps.all_of(where, slot))
             if any((wrap.path, str(wrap.line)) == (path, line) for wrap in wraps):
                 note = Related(context.line_span(where, call.lineno or 1), "gradients stay local here")
-                said = "no_sync()" if where == path else f"no_sync() ({_name(where)}:{call.lineno})"
+                said = f"`no_sync()` ({located(where, call.lineno or 1, path)})"
                 return Verdict(True, (note,), (("accumulation", said),))
     return Verdict(False)
 
@@ -81,13 +78,13 @@ def _engine_accumulates(context: Context, finding: Finding, engine: str) -> Verd
         if found is not None:
             place, setting = found
             related = Related(context.line_span(where, place.lineno or 1), "gradients are accumulated here")
-            return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({setting})"),))
+            return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({quoted(setting)})"),))
     told = told_to_accumulate(project, context.launches, path, engine)
     if told is None:
         return Verdict(False)
     span, setting = told
     related = Related(span, "gradients are accumulated here")
-    return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({setting})"),))
+    return Verdict(True, (related,), (("accumulation", f"gradient accumulation ({quoted(setting)})"),))
 
 
 def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: str) -> Verdict:
@@ -98,26 +95,25 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     # The tree of a file is built only where its text may hold the switch.
     found = enables_reentrant(project, context.trees.of(path), _slots(slots)) if may_enable_reentrant(project, path) else None
     if found is not None:
-        return _reentrant_at(context, [(path, found)])
+        return _reentrant_at(context, path, [(path, found)])
     calls = []
     checkpointing = context.reentrant
     for part in context.models.parts(path, _slots(slots), checkpointing) if checkpointing else ():
         node = context.models.definition(part) if part.path in checkpointing else None
         if node is not None:
             calls += [(part.path, call) for call in reentrant_calls(node) if not is_left_off(project, call)]
-    return _reentrant_at(context, calls) if calls else Verdict(False)
+    return _reentrant_at(context, path, calls) if calls else Verdict(False)
 
 
-def _reentrant_at(context: Context, calls: list[tuple[str, nodes.Call]]) -> Verdict:
+def _reentrant_at(context: Context, own: str, calls: list[tuple[str, nodes.Call]]) -> Verdict:
     """The finding with the first of the reentrant checkpoints, and the fix that turns all of them, if all can be."""
     path, call = calls[0]
-    related = Related(context.line_span(path, call.lineno or 1), "the reentrant checkpoint")
+    related = Related(context.line_span(path, call.lineno or 1), "this checkpoint is reentrant")
     edits = [as_non_reentrant(_source(context, where), one) for where, one in calls]
     written = tuple(sorted({edit for edit in edits if edit is not None}, key=edit_key))
     fix = Fix("pass use_reentrant=False to the checkpoint", written, Applicability.UNSAFE, NON_REENTRANT)
-    return Verdict(
-        True, (related,), (("where", f"{_name(path)}:{call.lineno}"),), fix=fix if None not in edits else None
-    )
+    where = located(path, call.lineno or 1, own)
+    return Verdict(True, (related,), (("where", where),), fix=fix if None not in edits else None)
 
 
 def _source(context: Context, path: str) -> Source:
@@ -137,7 +133,7 @@ def _model_changes_its_graph(context: Context, finding: Finding, slots: str) -> 
         node = context.models.definition(part)
         branch = changing_forward(node) if node is not None else None
         if branch is not None:
-            related = Related(context.line_span(part.path, branch.lineno or 1), "the path is chosen here")
+            related = Related(context.line_span(part.path, branch.lineno or 1), "this chooses which layers run")
             return Verdict(True, (related,), (("model", part.name),))
     return Verdict(False)
 

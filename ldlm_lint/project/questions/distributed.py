@@ -68,7 +68,10 @@ def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verd
     if found is None or seeds_all_ranks_alike(project, path):
         return Verdict(False)
     model, buffer = found
-    problem = f"is False, which skips the broadcast at construction since torch 2.1: {model} draws {buffer!r} at random on each rank"
+    problem = (
+        "`broadcast_buffers=False` also skips the broadcast at construction since torch 2.1: each rank keeps the random values that it "
+        f"drew for `{model}.{buffer}`; leave `broadcast_buffers` at its default"
+    )
     return Verdict(True, args=(("problem", problem),))
 
 
@@ -88,7 +91,7 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
         if holds and engine:
             # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.
             holds = stands_in_other_arm(project.data(wrap.path), wrap.line, _DEEPSPEED)
-        shown = (Related(context.line_span(wrap.path, wrap.line), "the model is wrapped here"),)
+        shown = (Related(context.line_span(wrap.path, wrap.line), "DDP wraps the model here"),)
         return Verdict(holds, shown, withdraws=engine)
     return Verdict(False)
 

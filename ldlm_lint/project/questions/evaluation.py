@@ -37,7 +37,7 @@ def _evaluation_records_gradients(context: Context, finding: Finding, subject: s
         related: tuple[Related, ...] = ()
         if needs and needs != "apart":
             found = recording.caller_that(path, scope, set(needs.split(",")))
-            related = (Related(context.line_span(*found), "this call evaluates"),) if found else ()
+            related = (Related(context.line_span(*found), "this call evaluates the model"),) if found else ()
             stands = found is not None
         else:
             stands = not recording.is_off(path, scope) and not (needs and _learns_with(context, path, scope))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-import re
 
 from ldlm_lint.model import Finding, Related
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.engines import shards_optimizer
 from ldlm_lint.project.frameworks import (
     holds_key,
@@ -21,6 +21,10 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.rules.batch_size import is_global_batch_size
 from ldlm_lint.source import Kind
+from ldlm_lint.wording import quoted
+
+_QUOTES = str.maketrans("", "", "\"'\\")
+_BRACED = lazily(r"\$\{(\w+)\}")
 
 
 def _trainer_reads_configuration(context: Context, finding: Finding, reader: str) -> Verdict:
@@ -49,7 +53,7 @@ def _setting_is_in_force(context: Context, finding: Finding, name: str) -> Verdi
     overriding = [(one, given) for one in programs if (given := setting_of(one, name)) is not None]
     if programs and len(overriding) == len(programs):
         return Verdict(False)
-    return Verdict(True, tuple(Related(given.span, "this launch gives another value") for _, given in overriding))
+    return Verdict(True, tuple(Related(given.span, "this launch passes another value") for _, given in overriding))
 
 
 def _setting_is_unset(context: Context, finding: Finding, name: str) -> Verdict:
@@ -80,8 +84,7 @@ def _launch_varies_processes(context: Context, finding: Finding, name: str) -> V
         world = varying_processes(program)
         if world is not None and not _divides(context, program.entry_text):
             said = context.project.data(world.span.path)[world.span.start : world.span.end].decode(errors="replace")
-            text = " ".join(re.sub(r"[{}\"\\\\]", "", said).split())
-            return Verdict(True, (Related(world.span, "the number of GPUs comes from here"),), (("world", text),))
+            return Verdict(True, (Related(world.span, "the number of GPUs comes from here"),), (("world", quoted(_BRACED.sub(r"$\1", said.translate(_QUOTES)))),))
     return Verdict(False)
 
 

@@ -64,7 +64,7 @@ def _lightning_clips_mixed(context: Context, finding: Finding, _subject: str) ->
     """A Lightning Trainer that uses the file's module clips gradients in mixed precision, both set by literals."""
     for one, line, call in lightning_trainers(context.project, finding.span.path):
         if clips_mixed_precision(call):
-            return Verdict(True, (Related(context.line_span(one, line), "this Trainer clips in mixed precision"),))
+            return Verdict(True, (Related(context.line_span(one, line), "this Trainer clips gradients in mixed precision"),))
     return Verdict(False)
 
 
@@ -93,7 +93,7 @@ def _optimizer_state_is_restored(context: Context, finding: Finding, _subject: s
     data = project.data(path)
     place = _RESTORES.pattern.search(data)
     line = data.count(b"\n", 0, place.start()) + 1 if place else 1
-    return Verdict(True, (Related(context.line_span(path, line), "the checkpoint's flags replace those of the constructor"),))
+    return Verdict(True, (Related(context.line_span(path, line), "the flags of the checkpoint replace those of the constructor"),))
 
 
 QUESTIONS: dict[str, Question] = {

@@ -62,7 +62,7 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         return Verdict(False)
     if found[0] == path and _is_made_to_measure(context.project, scope):
         return Verdict(False)
-    where = f"line {found[1]}" if found[0] == path else f"{found[0].rpartition('/')[2]}:{found[1]}"
+    where = context.each_step(*found, path)
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
 
 

@@ -36,7 +36,7 @@ def _passes_to_training(context: Context, finding: Finding, subject: str) -> Ver
             continue
         found = [one for one in program.arguments if one.keys[-1:] == (name,)]
         if found and _comes_from(found[-1], finding):
-            return Verdict(True, (Related(program.span, "it reaches the training that is launched here"),))
+            return Verdict(True, (Related(program.span, "this launch gets the value"),))
     return Verdict(False)
 
 

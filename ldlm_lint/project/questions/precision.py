@@ -11,6 +11,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.wording import located
 
 _DEPTH = 3
 _OLD_INTERFACE = {
@@ -103,13 +104,13 @@ def _older_tf32_interface(context: Context, finding: Finding, family: str) -> Ve
         if found is None or project.is_test(other) or b"fp32_precision" in data or b"hasattr" in data:
             continue
         line = _line_of(project.data(other), found.group())
-        where = f"{other.rpartition('/')[2]}:{line}"
+        where = located(other, line, path)
         name = (
             f"torch.{found.group().decode()}"
             if b"_" in found.group()[:4]
             else f"torch.backends.{found.group().decode()}"
         )
-        related = Related(context.line_span(other, line), "the older interface")
+        related = Related(context.line_span(other, line), "this is the older interface")
         return Verdict(True, (related,), (("old", name), ("where", where)))
     return Verdict(False)
 

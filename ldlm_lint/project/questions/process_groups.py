@@ -61,7 +61,7 @@ def _made_in(context: Context, path: str) -> _Made:
     given = []
     for call, timeout in default_groups(module):
         length = seconds(timeout)
-        place = Related(context.line_span(path, call.lineno or 1), "the default group is given its timeout here")
+        place = Related(context.line_span(path, call.lineno or 1), "the default group gets its timeout here")
         given.append((place, length_of(length[0]) if length else timeout.as_string()))
     return _Made(sum(makes_default_group(call) for call in nodes_of(module, nodes.Call)), tuple(given))
 

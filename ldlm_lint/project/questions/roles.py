@@ -59,7 +59,7 @@ def _stands_in_training_loop(context: Context, finding: Finding, place: str) -> 
     found = context.calls.in_training_loop(path, scope, [int(line) for line in loops.split(",") if line])
     if found is None:
         return Verdict(False)
-    return Verdict(True, (Related(context.line_span(*found), "in this training loop"),))
+    return Verdict(True, (Related(context.line_span(*found), "this training loop runs it"),))
 
 
 def _belongs_to_training(context: Context, finding: Finding, _subject: str) -> Verdict:
@@ -90,7 +90,7 @@ def _runs_in_every_step(context: Context, finding: Finding, place: str) -> Verdi
     # What a measurement calls again and again may serve a training of several ranks, too, which calls it once.
     if found is None or not steps.distributed(found[0]):
         return Verdict(False)
-    where = f"{found[0].rpartition('/')[2]}:{found[1]}"
+    where = context.each_step(*found, path)
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
 
 

@@ -15,6 +15,7 @@ from ldlm_lint.python.flow import Function
 from ldlm_lint.python.places import scope_name
 from ldlm_lint.python.signatures import Target, method_of, refuses
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.wording import listed
 
 _REDUCES = lazily(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
 _DEVICES = Trait(
@@ -37,8 +38,8 @@ def _callee_is_keyword_only(context: Context, finding: Finding, subject: str) ->
     names = refuses(Target(function, int(kind == "instance")), int(positional), keywords)
     if not names:
         return Verdict(False)
-    where = Related(context.line_span(resolved[0], function.lineno or 1), "its signature")
-    return Verdict(True, (where,), (("names", ", ".join(names)),))
+    where = Related(context.line_span(resolved[0], function.lineno or 1), "its signature is here")
+    return Verdict(True, (where,), (("names", listed(names)),))
 
 
 def _callee_takes_arguments(context: Context, finding: Finding, subject: str) -> Verdict:

@@ -65,7 +65,7 @@ def _heartbeat_is_inert_beside(context: Context, finding: Finding, names: str) -
         cause = inert_beside(settings(source, context.sourcing.codes(path)), names.split())
         if cause is not None:
             setting, said = cause
-            return Verdict(True, (Related(setting.span, "this keeps the heartbeat from counting"),), (("cause", said),))
+            return Verdict(True, (Related(setting.span, "this takes the effect of the heartbeat timeout away"),), (("cause", said),))
     return Verdict(False)
 
 
@@ -75,9 +75,9 @@ def _variable_is_read_nowhere_else(context: Context, finding: Finding, name: str
     if finding.fix is None:
         return Verdict(True)
     if context.project.others.get(path) is Kind.SHELL and context.sourcing.reads(path, name):
-        return Verdict(True, unsafe="a script that shares its shell expands the variable")
+        return Verdict(True, unsafe="a script in the same shell uses the variable")
     read = context.reads_variable(name)
-    return Verdict(True, unsafe="Python of the project reads the variable" if read else "")
+    return Verdict(True, unsafe="Python code of the project reads the variable" if read else "")
 
 
 def _sourced_scripts_leave_pipefail_off(context: Context, finding: Finding, _subject: str) -> Verdict:

@@ -103,8 +103,8 @@ CONFIGURATION_ERROR = _rule(
     "ldlm-configuration-error",
     "invalid configuration: %(error)s; ldlm-lint checks no file that this configuration holds for",
     "Settings of ldlm-lint that cannot be used: an unknown key, a wrong type, a value out of range, a file that is not TOML.",
-    "pylint reports it with this name, once for each error, at its line in the configuration file. The command prints the same errors and "
-    "ends with exit code 2.",
+    "The pylint plugin reports each error once, at its line in the configuration file. The command prints the same errors and ends with "
+    "exit code 2.",
     "The files that the configuration holds for are not checked; pylint's own checks go on.",
 )
 

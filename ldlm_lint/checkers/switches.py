@@ -2,14 +2,13 @@
 
 pylint keeps one state for each message, which its own switches write: ``--enable``, ``--disable``, ``--fail-on`` and
 ``--errors-only``, on the command line and in its configuration. What is written tells who decided: pylint writes True
-and False, we write 1 and 0, which pylint reads in the same way.
+and False; we write 0, which pylint reads as False, and nothing, which it reads as True.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.checkers.messages import message_definitions
 from ldlm_lint.config import Config
@@ -20,6 +19,8 @@ from ldlm_lint.tomlfile import ConfigError
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
+
+_OFF: Any = 0
 
 
 def are_known(linter: PyLinter) -> bool:
@@ -32,8 +33,12 @@ def preset(linter: PyLinter) -> None:
 
     What kept us from checking stays on with ``--disable=all``, as pylint's own failures do; its name switches it off.
     """
-    enabled = _selected_here()
-    linter._msgs_state.update(_states((rule.code, rule.symbol in enabled) for rule in ALL))
+    enabled, states = _selected_here(), linter._msgs_state
+    for rule in ALL:
+        # What is off by default pylint has written already.
+        states.pop(rule.code, None)
+        if rule.symbol not in enabled:
+            states[rule.code] = _OFF
     linter.default_enabled_messages.update(message_definitions(FAILURES))
 
 
@@ -47,16 +52,13 @@ def _selected_here() -> frozenset[str]:
 
 def admit(linter: PyLinter) -> None:
     """Switch on what pylint was told nothing about: from here on the configuration of each file decides."""
-    told_of = told(linter)
-    linter._msgs_state.update(_states((rule.code, True) for rule in ALL if rule.symbol not in told_of))
+    states = linter._msgs_state
+    for rule in ALL:
+        if not isinstance(states.get(rule.code, True), bool):
+            del states[rule.code]
 
 
 def told(linter: PyLinter) -> dict[str, bool]:
     """The rules that pylint was told to enable or to disable, by their symbols."""
     states = linter._msgs_state
     return {rule.symbol: states[rule.code] for rule in ALL if isinstance(states.get(rule.code), bool)}
-
-
-def _states(states: Iterable[tuple[str, bool]]) -> Mapping[str, bool]:
-    # No `bool` of pylint's: see above.
-    return {code: int(state) for code, state in states}  # type: ignore[misc]

@@ -101,7 +101,7 @@ UNUSED_SUPPRESSION = Rule(
 CONFIGURATION_ERROR = _rule(
     "E6806",
     "ldlm-configuration-error",
-    "invalid configuration: %(error)s; ldlm-lint checks no file that this configuration holds for",
+    "invalid configuration, so ldlm-lint skips the files under it: %(error)s",
     "Settings of ldlm-lint that cannot be used: an unknown key, a wrong type, a value out of range, a file that is not TOML.",
     "The pylint plugin reports each error once, at its line in the configuration file. The command prints the same errors and ends with "
     "exit code 2.",

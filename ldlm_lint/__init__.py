@@ -13,25 +13,24 @@ __version__ = "0.1.0"
 
 
 def register(linter: PyLinter) -> None:
-    """Register every checker with pylint; called when the plugin is loaded."""
-    from ldlm_lint.checkers import ROOMS
-    from ldlm_lint.checkers.project import DeclaredChecker, ProjectChecker
+    """Register every rule with pylint; called when the plugin is loaded."""
+    from ldlm_lint.checkers import switches
+    from ldlm_lint.checkers.project import FamilyChecker, ProjectChecker
+    from ldlm_lint.families import UMBRELLAS
 
-    # Before 4.1 the workers of `pylint -j` register a plugin once more on top of what they were sent.
+    # The workers of `pylint -j` register a plugin once more; before 4.1 on top of what the parent process sent them.
     registered = {checker.name for checker in linter.get_checkers()}
-    for checker in (*(DeclaredChecker(linter, room) for room in ROOMS), ProjectChecker(linter)):
+    is_new = not switches.are_known(linter)
+    # A rule belongs to the checker that declares it last.
+    for checker in (ProjectChecker(linter), *(FamilyChecker(linter, family) for family in UMBRELLAS)):
         if checker.name not in registered:
             linter.register_checker(checker)
+    if is_new:
+        switches.preset(linter)
 
 
 def load_configuration(linter: PyLinter) -> None:
-    """Keep our own failures in sight as long as any rule is on; pylint calls this once its options are read.
+    """Leave to the configuration of each file what pylint was told nothing about; called once its options are read."""
+    from ldlm_lint.checkers.switches import admit
 
-    pylint leaves out a checker none of whose messages is enabled, so that ``--disable=all --enable=NAME`` would also
-    silence what the project pass finds for NAME: scripts, and facts of other files.
-    """
-    from ldlm_lint.rules import ALL
-    from ldlm_lint.rules.linter import INTERNAL_ERROR
-
-    if any(linter.is_message_enabled(rule.symbol) for rule in ALL):
-        linter.enable(INTERNAL_ERROR.symbol)
+    admit(linter)

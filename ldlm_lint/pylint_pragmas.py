@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from astroid import nodes
 
+from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
 from ldlm_lint.model import Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.pragmas import Comment
@@ -37,18 +38,28 @@ class PylintPragmas:
 
     def disables(self, rule: Rule, line: int) -> bool:
         """Whether messages of a rule are switched off at a 1-based line."""
-        if self.skip:
-            return True
-        if rule.symbol not in self._states:
-            self._states[rule.symbol] = self._state(rule)
-        return not self._states[rule.symbol].get(line, True)
+        return self.skip or not self._state(rule).get(line, True)
+
+    def enables(self, rule: Rule, line: int) -> bool:
+        """Whether a comment switches messages of a rule on at a 1-based line, and none switches them off again."""
+        return any(on for _, on, _, _ in self._about(rule)) and self._state(rule).get(line, False)
+
+    def _about(self, rule: Rule) -> Iterator[tuple[int, bool, bool, frozenset[str]]]:
+        """The switches that name a rule in one way or another."""
+        names = {rule.symbol, rule.code, rule.code[0], *rule.old_names, UMBRELLAS.get(rule.family, ""), ALL_FAMILIES}
+        for switch in self.switches:
+            _, on, _, listed = switch
+            if not listed.isdisjoint(names) or (on and _EVERY_RULE in listed):
+                yield switch
 
     def _state(self, rule: Rule) -> dict[int, bool]:
-        names = {rule.symbol, rule.code, rule.code[0], *rule.old_names}
+        if rule.symbol not in self._states:
+            self._states[rule.symbol] = self._lines(rule)
+        return self._states[rule.symbol]
+
+    def _lines(self, rule: Rule) -> dict[int, bool]:
         state: dict[int, bool] = {}
-        for line, on, around, listed in self.switches:
-            if listed.isdisjoint(names) and not (on and _EVERY_RULE in listed):
-                continue
+        for line, on, around, _ in self._about(rule):
             if not around or self.module is None or not _spread(self.module, line, on, state):
                 state[line] = on
         return state

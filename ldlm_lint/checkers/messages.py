@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pylint.interfaces import HIGH, INFERENCE
+from pylint.utils import FileState
 
 from ldlm_lint.model import Confidence, Finding, Rule
+from ldlm_lint.rules.linter import CONFIGURATION_ERROR
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
+    from pylint.interfaces import Confidence as Level
     from pylint.lint import PyLinter
     from pylint.typing import MessageDefinitionTuple
+
+    from ldlm_lint.tomlfile import ConfigError
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
 _LINE_SCOPE = "line-based-msg"
@@ -28,6 +35,8 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
             {
                 "scope": _LINE_SCOPE,
                 "default_enabled": rule.default,
+                # One checker declares all of them, whose ids pylint otherwise wants to be of one family.
+                "shared": True,
                 "old_names": [(rule.code, name) for name in rule.old_names],
             },
         )
@@ -46,8 +55,57 @@ def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
         end_lineno=end_line,
         end_col_offset=end_column,
         args=dict(finding.args) or None,
-        confidence=HIGH if finding.confidence is Confidence.HIGH else INFERENCE,
+        confidence=_confidence(finding),
     )
+
+
+def _confidence(finding: Finding) -> Level:
+    return HIGH if finding.confidence is Confidence.HIGH else INFERENCE
+
+
+def add_ignored(linter: PyLinter, finding: Finding, source: Source) -> None:
+    """Tell pylint that a comment of its own silences a finding, so that ``useless-suppression`` does not call it useless."""
+    line, _ = source.position(finding.span.start)
+    linter.add_ignored_message(finding.rule, line, confidence=_confidence(finding))
+
+
+def add_configuration_error(linter: PyLinter, error: ConfigError) -> None:
+    """Add a message about a setting, at its line of the configuration file."""
+    turn_to(linter, os.path.relpath(error.path), error.path)
+    text = f"{error.key}: {error.message}" if error.key else f"the file {error.message}"
+    linter.add_message(CONFIGURATION_ERROR.symbol, line=error.line or 1, args={"error": text}, confidence=HIGH)
+
+
+@contextlib.contextmanager
+def between_modules(linter: PyLinter) -> Iterator[None]:
+    """Let messages be added about any file, and leave pylint at the module that it is at.
+
+    Score, reports and the comparison with the last run rest on the state of the last module, and other checkers add
+    messages to it when they are closed.
+    """
+    before = linter.file_state, linter.current_name, linter.current_file, linter.config
+    try:
+        yield
+    finally:
+        linter.file_state, linter.current_name, linter.current_file, linter.config = before
+
+
+def add_message_at(linter: PyLinter, module: str, finding: Finding, source: Source) -> None:
+    """Add a message about a file that is not visited, whatever its comments and pylint's switches say of the rule."""
+    line, _ = source.position(finding.span.start)
+    turn_to(linter, module, finding.span.path)
+    for definition in linter.msgs_store.get_message_definitions(finding.rule):
+        linter.file_state.set_msg_status(definition, line, True, scope="line")
+    add_message(linter, finding, source)
+
+
+def turn_to(linter: PyLinter, module: str, path: str) -> None:
+    """Make a file the current one, with a state of its own; what is counted of its module stays counted."""
+    counted = linter.stats.by_module.get(module)
+    linter.set_current_module(module, path)
+    if counted is not None:
+        linter.stats.by_module[module] = counted
+    linter.file_state = FileState(module, linter.msgs_store)
 
 
 def _utf8_position(source: Source, offset: int) -> tuple[int, int]:

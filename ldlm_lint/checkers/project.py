@@ -7,75 +7,78 @@ a file is left out.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NoReturn
 
 from astroid import nodes
 from pylint.checkers import BaseChecker
-from pylint.utils import FileState
+from pylint.constants import MSG_TYPES_LONG
+from pylint.exceptions import EmptyReportError
 
-from ldlm_lint import engine
-from ldlm_lint.batch import config_key, may_be_kept
-from ldlm_lint.cache.memory import Memory
-from ldlm_lint.cache.session import opened
-from ldlm_lint.checkers import symbols_of
-from ldlm_lint.checkers.messages import add_message, message_definitions
+from ldlm_lint.checkers.messages import (
+    add_configuration_error,
+    add_ignored,
+    add_message,
+    add_message_at,
+    between_modules,
+    message_definitions,
+    turn_to,
+)
+from ldlm_lint.checkers.project_run import ProjectRun, Visit
+from ldlm_lint.checkers.selection import Selection
+from ldlm_lint.checkers.switches import told
 from ldlm_lint.collector import Settled, at_our_pace
 from ldlm_lint.config import Config, may_be_project, project_root, root_among
-from ldlm_lint.discover import project_files
-from ldlm_lint.linting import Overlay, lint_file, source_of
-from ldlm_lint.model import FileResult, Finding, Report, Severity
-from ldlm_lint.patterns import lazily
+from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
+from ldlm_lint.model import FileResult
 from ldlm_lint.project.index import dotted_name
-from ldlm_lint.rules import ALL, by_symbol
-from ldlm_lint.rules.linter import INTERNAL_ERROR, RULES, UNPARSABLE_FILE, UNREADABLE_FILE, UNUSED_SUPPRESSION
-from ldlm_lint.select import Layer
-from ldlm_lint.source import Kind, Source
-from ldlm_lint.suppress import suppressions
+from ldlm_lint.rules import ALL
+from ldlm_lint.rules.linter import INTERNAL_ERROR
+from ldlm_lint.tomlfile import ConfigError
 
 if TYPE_CHECKING:
     from pylint.lint import PyLinter
-
-    from ldlm_lint.cache.contract import Cache
-
-# ``# pylint: enable=NAME``, which has a rule speak in one file that is off elsewhere.
-_ENABLES = lazily(rb"pylint:[^\n]*enable")
-_BROKEN = {UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol}
+    from pylint.reporters.ureports.nodes import Section
+    from pylint.utils import LinterStats
 
 
-class DeclaredChecker(BaseChecker):
-    """The rules of a room as pylint has to know them: by name and message. `ProjectChecker` brings their findings."""
+class FamilyChecker(BaseChecker):
+    """The rules of a family as pylint has to know them: by name and message. `ProjectChecker` brings their findings."""
 
-    def __init__(self, linter: PyLinter, room: str) -> None:
-        self.name = f"ldlm-{room.replace('_', '-')}"
-        self.msgs = message_definitions(by_symbol[symbol] for symbol in sorted(symbols_of(room)))
+    def __init__(self, linter: PyLinter, family: str) -> None:
+        self.name = UMBRELLAS[family]
+        self.msgs = message_definitions(rule for rule in ALL if rule.family == family)
         super().__init__(linter)
 
 
 class ProjectChecker(BaseChecker):
-    """The linter's own rules, and the findings of all others: of each file when it was visited, the rest at the end.
+    """The findings of all rules: of each file when it was visited, the rest at the end.
 
-    A file is linted as the command does it, once, and what it gave is handed to the run over the project.
+    A file is linted as the command does it, once, and what it gave is handed to the run over the project. All rules are
+    messages of this checker, so that its name stands for all of them, and pylint runs it as long as one of them is on.
     """
 
-    rules = RULES
-    name = "ldlm-project"
-    msgs = message_definitions(RULES)
+    name = ALL_FAMILIES
+    msgs = message_definitions(ALL)
 
     def __init__(self, linter: PyLinter) -> None:
         super().__init__(linter)
         # pylint asks disabled checkers for their map data without ever opening them.
-        self._visited: dict[str, _Visit] = {}
+        self._visited: dict[str, Visit] = {}
         self._texts: dict[str, bytes] = {}
-        self._projects: dict[Path, _Linted] = {}
+        self._projects: dict[Path, ProjectRun] = {}
         self._settled = Settled()
+        self._late: dict[str, dict[str, int]] = {}
+        self.reports = (("RP6800", "Messages that wait for all files", self._count_late),)
 
     def open(self) -> None:
         """Called once for a run in one process, before pylint makes its trees; with workers this is called per file."""
-        if self.linter.config.jobs == 1:
+        if self._is_alone:
             self._settled.begin()
 
     def leave_module(self, node: nodes.Module) -> None:
@@ -84,94 +87,125 @@ class ProjectChecker(BaseChecker):
             with at_our_pace():
                 self._take(node)
         except Exception as error:
-            failure = {"error": f"leave_module: {type(error).__name__}: {error}"}
-            self.linter.add_message(INTERNAL_ERROR.symbol, line=1, col_offset=0, args=failure)
-
-    def _take(self, node: nodes.Module) -> None:
-        if not node.file:
-            return
-        path = Path(node.file).absolute()
-        if node.file_bytes is not None:
-            # What stdin holds takes the place of the file.
-            self._texts[path.as_posix()] = bytes(node.file_bytes)
-        project = self._project(_root_of(path))
-        visit = self._visited[path.as_posix()] = project.visit(path.as_posix(), self._texts)
-        result = visit.result
-        if not any(finding.rule in _BROKEN for finding in result.findings):
-            for finding, source in project.certain(result, self._texts):
-                add_message(self.linter, finding, source)
+            self._fail("leave_module", error)
 
     def close(self) -> None:
         """Report at the end of a run in one process; with workers this is called per file."""
-        if self.linter.config.jobs == 1:
+        if self._is_alone:
             try:
-                self._report_projects(self._visited)
+                self._report_projects({visit.result.path: visit for visit in self.get_map_data()})
             finally:
                 self._settled.end()
 
-    def get_map_data(self) -> list[_Visit]:
+    def get_map_data(self) -> list[Visit]:
         """What the files have given that this worker has visited since it was last asked."""
         visited, self._visited = self._visited, {}
         return list(visited.values())
 
-    def reduce_map_data(self, linter: PyLinter, data: list[list[_Visit]]) -> None:
+    def reduce_map_data(self, linter: PyLinter, data: list[list[Visit]]) -> None:
         """Report in the parent process, once for all workers."""
-        self._report_projects({one.result.path: one for visits in data for one in visits})
+        counted = linter.stats.by_module
+        before = {module: copy(counts) for module, counts in counted.items()}
+        visited = {visit.result.path: visit for visits in data for visit in visits}
+        self._report_projects(visited)
+        modules = {visit.module for visit in visited.values()} & before.keys()
+        self._late = {
+            module: {kind: counted[module][kind] - before[module][kind] for kind in MSG_TYPES_LONG}  # type: ignore[literal-required]
+            for module in modules
+        }
 
-    def _project(self, root: Path) -> _Linted:
+    @property
+    def _is_alone(self) -> bool:
+        """Whether one process visits all files; what stdin holds is never given to a worker."""
+        config = self.linter.config
+        return bool(config.jobs == 1 or config.from_stdin)
+
+    @cached_property
+    def _selection(self) -> Selection:
+        return Selection(told(self.linter), _nearest)
+
+    def _take(self, node: nodes.Module) -> None:
+        if not node.file or self._selection.is_empty:
+            return
+        path = Path(os.path.abspath(node.file)).as_posix()
+        if node.file_bytes is not None:
+            # What stdin holds takes the place of the file.
+            self._texts[path] = bytes(node.file_bytes)
+        module = self.linter.current_name
+        try:
+            if self._selection.excludes(path):
+                return
+            project = self._project(_root_of(Path(path)))
+            visit = self._visited[path] = project.visit(path, module, self._texts)
+        except ConfigError:
+            # Said once for all files, at the end.
+            self._visited[path] = Visit(FileResult(path), "", False, False, module)
+            return
+        for finding, source, silenced in project.certain(visit, self._texts):
+            (add_ignored if silenced else add_message)(self.linter, finding, source)
+
+    def _project(self, root: Path) -> ProjectRun:
         if root not in self._projects:
-            self._projects[root] = _Linted(root, tuple(one for one in by_symbol if self.linter.is_message_enabled(one)))
+            self._projects[root] = ProjectRun(root, self._selection)
         return self._projects[root]
 
-    def _report_projects(self, visited: Mapping[str, _Visit]) -> None:
-        files: dict[Path, dict[str, _Visit]] = defaultdict(dict)
-        for path, visit in visited.items():
-            files[_root_of(Path(path))][path] = visit
-        if not files:
-            files[project_root(Path.cwd())] = {}
-        # The state of the last module would answer for the lines of every other file.
-        self.linter.file_state = FileState("", self.linter.msgs_store, is_base_filestate=True)
-        with at_our_pace():
+    def _report_projects(self, visited: Mapping[str, Visit]) -> None:
+        if self._selection.is_empty:
+            return
+        with at_our_pace(), between_modules(self.linter):
+            files: dict[Path, dict[str, Visit]] = defaultdict(dict)
+            for path, visit in self._configured(visited):
+                files[_root_of(Path(path))][path] = visit
+            if not visited:
+                files[project_root(Path.cwd())] = {}
             for root in sorted(files):
-                self._report_project(root, files[root])
+                try:
+                    self._report_project(root, files[root])
+                except Exception as error:
+                    turn_to(self.linter, "", next(iter(files[root]), root.as_posix()))
+                    self._fail("_report_project", error)
 
-    def _report_project(self, root: Path, visited: Mapping[str, _Visit]) -> None:
+    def _configured(self, visited: Mapping[str, Visit]) -> Iterator[tuple[str, Visit]]:
+        """The files that have a configuration; the errors of the others' are reported, each once."""
+        reported: set[str] = set()
+        for path, visit in visited.items():
+            try:
+                self._selection.config_of(path)
+            except ConfigError as error:
+                if str(error) not in reported:
+                    add_configuration_error(self.linter, error)
+                reported.add(str(error))
+            else:
+                yield path, visit
+
+    def _report_project(self, root: Path, visited: Mapping[str, Visit]) -> None:
         project = self._project(root)
-        found = project_files(root, project.config).files
-        scripts = {path.as_posix() for path, kind in found if kind is not Kind.PYTHON}
-        broken = set(self._not_visited((path.as_posix() for path, kind in found if kind is Kind.PYTHON), visited, root))
-        report = project.report(visited, scripts | broken, self._texts)
-        cut_short = {finding.span.path for finding in report.findings if finding.rule in _BROKEN}
-        for finding in report.findings:
+        unparsed = dict(self._not_visited(project.python_files, visited, root))
+        for finding, source in project.rest(visited, unparsed.keys(), self._texts):
             path = finding.span.path
-            if path in scripts | cut_short or (path in visited and finding.confirmed):
-                self._emit(finding, report)
+            module = visited[path].module if path in visited else unparsed.get(path) or dotted_name(path, Path.cwd().as_posix())
+            add_message_at(self.linter, module, finding, source)
 
-    def _not_visited(self, paths: Iterable[str], visited: Collection[str], root: Path) -> Iterator[str]:
-        """The files that pylint was given but has no tree of, since they do not parse; it tells only their module names."""
-        modules = [f".{name}" for name in self.linter.stats.by_module if name]
+    def _not_visited(self, paths: Iterable[str], visited: Mapping[str, Visit], root: Path) -> Iterator[tuple[str, str]]:
+        """The files that pylint was given but has no tree of, since they do not parse, with the modules that it tells."""
+        modules = [name for name in self.linter.stats.by_module if name]
         for path in paths:
             name = "." + dotted_name(path, root.as_posix())
-            if path not in visited and any(name.endswith(module) for module in modules):
-                yield path
+            module = next((one for one in modules if name.endswith("." + one)), None)
+            if path not in visited and module is not None:
+                yield path, module
 
-    def _emit(self, finding: Finding, report: Report) -> None:
-        rule = by_symbol[finding.rule]
-        if not self.linter.is_message_enabled(rule.symbol):
-            return
-        source = report.sources[finding.span.path]
-        assert isinstance(source, Source)
-        self.linter.set_current_module(dotted_name(finding.span.path, Path.cwd().as_posix()), finding.span.path)
-        add_message(self.linter, finding, source)
+    def _fail(self, where: str, error: Exception) -> None:
+        failure = {"error": f"{where}: {type(error).__name__}: {error}"}
+        self.linter.add_message(INTERNAL_ERROR.symbol, line=1, col_offset=0, args=failure)
 
-
-class _Visit(NamedTuple):
-    """What a file gave when it had a ``content``; ``new`` if no earlier run has left it, ``wide`` if all rules were asked."""
-
-    result: FileResult
-    content: str
-    new: bool
-    wide: bool
+    def _count_late(self, _: Section, stats: LinterStats, __: LinterStats | None) -> NoReturn:
+        """Count by module what was reported after the workers: pylint takes their counts in place of its own."""
+        for module, counts in self._late.items():
+            for kind, count in counts.items():
+                stats.by_module[module][kind] += count  # type: ignore[literal-required]
+        self._late = {}
+        raise EmptyReportError
 
 
 def _root_of(path: Path) -> Path:
@@ -180,59 +214,5 @@ def _root_of(path: Path) -> Path:
     return root_among(path, [here] if may_be_project(here) else [])
 
 
-def _enables(path: str, texts: Overlay) -> bool:
-    """Whether a comment of a file may switch on rules there; one that cannot be read says so elsewhere."""
-    try:
-        return _ENABLES.search(texts[path] if path in texts else Path(path).read_bytes()) is not None
-    except OSError:
-        return False
-
-
-class _Linted:
-    """A project under pylint, and what earlier runs have left of its files.
-
-    pylint selects: of the rules that are off in it only those are asked that a comment may switch on, and all where somebody
-    wants to know which comments silence nothing.
-    """
-
-    def __init__(self, root: Path, enabled: tuple[str, ...]) -> None:
-        self.config = Config.load(root)
-        self._root = root
-        everything = replace(
-            self.config, select=("ALL",), extend_select=(), ignore=(), overrides=Layer(), exclude=(), level=Severity.INFO
-        )
-        narrow = everything if UNUSED_SUPPRESSION.symbol in enabled else replace(everything, select=enabled)
-        self._configs = {False: narrow, True: everything}
-        self._keys = {wide: config_key(config) for wide, config in self._configs.items()}
-        self._session: Cache = opened(root) or Memory()
-
-    def visit(self, path: str, texts: Overlay) -> _Visit:
-        """What a Python file gives, from its text where ``texts`` hold one."""
-        content = self._session.content(path)
-        wide = _enables(path, texts)
-        known = self._session.result(path, Kind.PYTHON, self._keys[wide]) if path not in texts else None
-        result = known or lint_file(Path(path), Kind.PYTHON, self._configs[wide], texts, {})
-        return _Visit(result, content, known is None, wide)
-
-    def certain(self, result: FileResult, texts: Overlay) -> Iterator[tuple[Finding, Source]]:
-        """The findings that wait for no other file, unless the file or the configuration silences them."""
-        certain = [finding for finding in result.findings if not finding.claims]
-        if certain:
-            source = source_of(result.path, Kind.PYTHON, texts)
-            silenced, ignored = suppressions(source), self.config.ignored_at(result.path, ALL)
-            for finding in certain:
-                if finding.rule not in ignored and not silenced.covers(finding, by_symbol[finding.rule]):
-                    yield finding, source
-
-    def report(self, visited: Mapping[str, _Visit], others: Collection[str], texts: Overlay) -> Report:
-        """What the project says of the files that were visited, and of ``others`` in it."""
-        for path, visit in visited.items():
-            # Another process may have read what is no longer there.
-            if visit.new and path not in texts and may_be_kept(visit.result) and self._session.content(path) == visit.content:
-                self._session.keep(Kind.PYTHON, self._keys[visit.wide], visit.result)
-        paths = [Path(path) for path in sorted({*visited, *others})]
-        config = self._configs[any(visit.wide for visit in visited.values())]
-        try:
-            return engine.run(paths, config, base=self._root, overlay=texts, session=self._session)
-        finally:
-            self._session.close()
+def _nearest(path: str) -> Config:
+    return Config.load(Path(path))

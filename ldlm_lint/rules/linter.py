@@ -98,4 +98,16 @@ UNUSED_SUPPRESSION = Rule(
     "of the comment stay, the reason that stood behind the names among them.",
 )
 
-RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY, UNUSED_SUPPRESSION)
+CONFIGURATION_ERROR = _rule(
+    "E6806",
+    "ldlm-configuration-error",
+    "invalid configuration, so ldlm-lint skips the files under it: %(error)s",
+    "Settings of ldlm-lint that cannot be used: an unknown key, a wrong type, a value out of range, a file that is not TOML.",
+    "The pylint plugin reports each error once, at its line in the configuration file. The command prints the same errors and ends with "
+    "exit code 2.",
+    "The files that the configuration holds for are not checked; pylint's own checks go on.",
+)
+
+RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY, UNUSED_SUPPRESSION, CONFIGURATION_ERROR)
+FAILURES = (INTERNAL_ERROR, CONFIGURATION_ERROR)
+"""What kept us from checking at all, which no fixture of a file brings about."""

@@ -1,0 +1,254 @@
+"""pylint with the plugin, as processes of its own: its score, reports and exit code are its own, and our messages are added."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pylint.lint import Run
+from pylint.reporters import CollectingReporter
+
+from ldlm_lint import engine
+
+PLUGIN = "--load-plugins=ldlm_lint"
+PACKAGE = '''"""Reads."""
+import os
+
+
+def read(path):
+    """Read."""
+    unused = 1
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def chosen(one, two, three):
+    """Choose."""
+    result = []
+    for item in one:
+        if item in two:
+            result.append(item)
+        elif item in three:
+            result.append(item * 2)
+    print(sum(result))
+    return result
+'''
+TRAIN = '''"""Trains."""
+import os
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl", timeout=timedelta(days=10))
+
+
+def main(model, loader):
+    """Train."""
+    optimizer = torch.optim.AdamW(model.cuda().parameters())
+    for batch in loader:
+        model(batch).backward()
+        optimizer.step()
+'''
+SCRIPT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\ntorchrun train.py\n"
+OURS = {
+    ("train.py", 8, "excessive-collective-timeout"),
+    ("train.py", 13, "optimizer-not-fused"),
+    ("run.sh", 1, "excessive-heartbeat-timeout"),
+}
+
+
+def pylint(folder: Path, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run pylint in a folder; what it remembers of its last run is kept beside that."""
+    package = str(Path(engine.__file__).parent.parent)
+    home, cache = folder.parent / "home", folder.parent / "cache"
+    environment = os.environ | {"PYTHONPATH": package, "PYLINTHOME": str(home), "LDLM_LINT_CACHE_DIR": str(cache)}
+    return subprocess.run(
+        [sys.executable, "-m", "pylint", *arguments],
+        capture_output=True, text=True, cwd=folder, env=environment, check=False, input=stdin,
+    )  # fmt: skip
+
+
+def ours(done: subprocess.CompletedProcess[str]) -> set[tuple[str, int, str]]:
+    """Our messages in a report as text: path, line and symbol."""
+    found = re.findall(r"^([^\s:]+):(\d+):\d+: [A-Z](?:68|7\d)\d\d: .* \(([\w-]+)\)$", done.stdout, re.M)
+    assert "Traceback" not in done.stderr, done.stderr
+    return {(path, int(line), symbol) for path, line, symbol in found}
+
+
+def score(done: subprocess.CompletedProcess[str]) -> float:
+    found = re.search(r"rated at (-?[\d.]+)/10", done.stdout)
+    assert found, done.stdout + done.stderr
+    return float(found[1])
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Path:
+    """Files with findings of pylint's and none of ours."""
+    folder = tmp_path / "clean"
+    (folder / "package").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text("")
+    (folder / "package" / "__init__.py").write_text("")
+    (folder / "package" / "files.py").write_text(PACKAGE)
+    (folder / "main.py").write_text(PACKAGE.replace("def read", "def read_again"))
+    return folder
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Path:
+    """A training program with a finding that its file tells, one that the project tells, and one in a script."""
+    folder = tmp_path / "training"
+    folder.mkdir()
+    for name, text in (("pyproject.toml", ""), ("train.py", TRAIN), ("run.sh", SCRIPT)):
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["package", "main.py"], id="score"),
+        pytest.param(["-ry", "--recursive=y", "."], id="reports"),
+        pytest.param(["-ry", "-j2", "package", "main.py"], id="reports-of-workers"),
+        pytest.param(["-fjson", "package"], id="json"),
+        pytest.param(["-fjson2", "-j2", "package"], id="json2"),
+        pytest.param(["-fcolorized", "--fail-under=5", "package"], id="above-the-mark"),
+        pytest.param(["--fail-under=9.9", "-j2", "package"], id="below-the-mark"),
+        pytest.param(["--fail-on=unused-import", "--fail-under=1", "package"], id="fail-on"),
+        pytest.param(["--errors-only", "package"], id="errors-only"),
+        pytest.param(["--disable=all", "package"], id="nothing"),
+        pytest.param(["--disable=all", "--enable=unused-import", "package"], id="one-of-pylint"),
+        pytest.param(["--from-stdin", "main.py"], id="stdin"),
+        pytest.param(["nosuchfile.py"], id="no-file"),
+    ],
+)
+def test_without_findings_of_ours_nothing_changes(clean: Path, arguments: list[str]) -> None:
+    """Twice, since the second run is compared with the first."""
+    stdin = PACKAGE if "--from-stdin" in arguments else None
+    outcomes = []
+    for plugin in ([], [PLUGIN]):
+        runs = [pylint(clean, *plugin, *arguments, stdin=stdin) for _ in range(2)]
+        outcomes.append([(done.returncode, done.stdout, done.stderr) for done in runs])
+        for left in clean.parent.glob("home/*"):
+            left.unlink()
+    assert outcomes[0] == outcomes[1]
+    if arguments == ["package", "main.py"]:
+        assert "previous run" in outcomes[1][1][1]
+
+
+@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
+def test_our_messages_count_as_those_of_pylint_do(training: Path, jobs: str) -> None:
+    """Ten statements, and two warnings of ours and an advice; a script has messages and no statements."""
+    options = [jobs, "--disable=import-error", "train.py"]
+    alone, done = pylint(training, *options), pylint(training, PLUGIN, *options)
+    assert ours(done) == OURS
+    assert (alone.returncode, done.returncode) == (4, 4 | 8)
+    assert score(alone) == pytest.approx(9, abs=0.01)
+    assert score(done) == pytest.approx(6, abs=0.01)
+    assert f"(previous run: {score(alone):.2f}/10" in done.stdout
+    assert pylint(training, PLUGIN, *options, f"--fail-under={score(done) - 0.1}").returncode == 0
+    assert pylint(training, PLUGIN, *options, "--fail-under=1", "--fail-on=excessive-heartbeat-timeout").returncode == 12
+    assert pylint(training, PLUGIN, *options, "--exit-zero").returncode == 0
+
+
+def test_reports_are_the_same_with_workers(training: Path) -> None:
+    (training / "other.py").write_text(PACKAGE)
+    options = ["-ry", "--disable=import-error,duplicate-code", "--persistent=n", PLUGIN, "train.py", "other.py"]
+    alone, workers = (pylint(training, jobs, *options).stdout.partition("Report\n")[2] for jobs in ("-j1", "-j2"))
+    assert alone == workers
+    by_module = dict(re.findall(r"^\|(train|other|run\.sh) *\|\d\S+ *\|(\S+) *\|", alone, re.M))
+    # An unused import, an unused variable in `other`, and our two.
+    assert by_module == {"train": "40.00", "other": "40.00", "run.sh": "20.00"}
+
+
+def test_a_message_of_another_checker_stays_where_it_is(training: Path) -> None:
+    """``duplicate-code`` reports at the module that pylint is at, after we have reported on scripts."""
+    for name in ("one.py", "two.py"):
+        (training / name).write_text(PACKAGE)
+    for jobs in ("-j1", "-j2"):
+        options = ["-fjson", jobs, "--enable=duplicate-code", "train.py", "one.py", "two.py"]
+        paths = []
+        for plugin in ([], [PLUGIN]):
+            messages = json.loads(pylint(training, *plugin, *options).stdout)
+            paths.append([one["path"] for one in messages if one["symbol"] == "duplicate-code"])
+        assert paths[0] == paths[1] != []
+
+
+def test_stdin_is_answered_in_full_whatever_the_number_of_jobs(training: Path) -> None:
+    """pylint gives stdin to no worker, also where its configuration asks for some."""
+    text = TRAIN.replace("import os\n", "")
+    for jobs in ("-j1", "-j2"):
+        done = pylint(training, PLUGIN, jobs, "--disable=import-error", "--from-stdin", "train.py", stdin=text)
+        assert ours(done) == {(path, line - (path == "train.py"), symbol) for path, line, symbol in OURS}
+
+
+@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
+def test_a_comment_that_silences_a_finding_is_of_use(training: Path, jobs: str) -> None:
+    """Also where the project decides, which pylint does not wait for."""
+    text = TRAIN.replace("days=10))", "days=10))  # pylint: disable=excessive-collective-timeout")
+    text = text.replace("parameters())", "parameters())  # pylint: disable=ldlm-optimizer")
+    text = text.replace("optimizer.step()", "optimizer.step()  # pylint: disable=optimizer-not-fused")
+    (training / "train.py").write_text(text)
+    options = ["--disable=all", "--enable=ldlm-distributed,optimizer-not-fused,useless-suppression"]
+    done = pylint(training, PLUGIN, jobs, *options, "train.py")
+    assert ours(done) == {one for one in OURS if one[0] == "run.sh"}
+    useless = re.findall(r"train.py:(\d+):\d+: I0021: Useless suppression of '([\w-]+)'", done.stdout)
+    assert {("16", "optimizer-not-fused")} == {one for one in useless if one[1] in {symbol for _, _, symbol in OURS}}
+
+
+@pytest.mark.parametrize("jobs", ["-j1", "-j2"])
+@pytest.mark.parametrize(
+    ("broken", "line", "said"),
+    [
+        pytest.param("[tool.ldlm-lint]\nbad-key = 1\n", 2, "bad-key: unknown key", id="key"),
+        pytest.param("[tool.ldlm-lint]\npedantic = 'yes'\n", 2, "pedantic: must be true or false", id="type"),
+        pytest.param("\n[tool.ldlm-lint]\nselect = ['no-such-rule']\n", 3, 'select: unknown rule "no-such-rule"', id="rule"),
+    ],
+)
+def test_a_broken_setting_is_one_message_at_its_line(training: Path, jobs: str, broken: str, line: int, said: str) -> None:
+    (training / "pyproject.toml").write_text(broken)
+    (training / "other.py").write_text(PACKAGE)
+    done = pylint(training, PLUGIN, "--rcfile=", jobs, "--disable=import-error", "train.py", "other.py")
+    assert ours(done) == {("pyproject.toml", line, "ldlm-configuration-error")}
+    assert done.stdout.count("ldlm-configuration-error") == 1
+    assert f"skips the files under it: {said}" in done.stdout
+    assert (done.returncode, done.stdout.count("unused-import"), done.stderr) == (2 | 4, 2, "")
+    assert "rated at" in done.stdout
+
+
+def test_a_broken_setting_is_one_message_in_json(training: Path) -> None:
+    (training / "pyproject.toml").write_text("[tool.ldlm-lint]\nbad-key = 1\n")
+    messages = json.loads(pylint(training, PLUGIN, "-fjson", "-j2", "train.py").stdout)
+    (found,) = (one for one in messages if one["message-id"].startswith(("E68", "W7", "R7")))
+    assert (found["path"], found["line"], found["type"]) == ("pyproject.toml", 2, "error")
+
+
+def test_a_broken_setting_is_silent_where_nothing_of_ours_is_wanted(training: Path) -> None:
+    (training / "pyproject.toml").write_text("[tool.ldlm-lint]\nbad-key = 1\n")
+    for options in (["--disable=ldlm-lint"], ["--disable=all", "--enable=unused-import"], ["--disable=ldlm-configuration-error"]):
+        assert ours(pylint(training, PLUGIN, *options, "train.py")) == set()
+    assert len(ours(pylint(training, PLUGIN, "--disable=all", "--enable=optimizer-not-fused", "train.py"))) == 1
+
+
+@pytest.fixture
+def in_folder(training: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    monkeypatch.chdir(training)
+    monkeypatch.setenv("LDLM_LINT_CACHE_DIR", str(tmp_path / "cache"))
+    yield training
+
+
+def test_runs_of_one_process_do_not_know_each_other(in_folder: Path) -> None:
+    """As a server of pylint asks, which keeps its process."""
+    options = ["--rcfile=", "--persistent=n", "--clear-cache-post-run=y", PLUGIN, "train.py"]
+    expected = {symbol for _, _, symbol in OURS}
+    for text, wanted in ((TRAIN, expected), (TRAIN.replace("days=10", "minutes=10"), expected - {"excessive-collective-timeout"})):
+        (in_folder / "train.py").write_text(text)
+        reporter = CollectingReporter()
+        Run(options, reporter=reporter, exit=False)
+        assert {one.symbol for one in reporter.messages if one.symbol in expected} == wanted

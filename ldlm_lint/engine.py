@@ -22,6 +22,7 @@ from ldlm_lint.rules import ALL, by_symbol, linter
 from ldlm_lint.source import Source
 from ldlm_lint.sources import Sources
 from ldlm_lint.suppress import suppressions
+from ldlm_lint.trades import with_trades
 
 if TYPE_CHECKING:
     from ldlm_lint.batch import Progress
@@ -67,6 +68,7 @@ def run(
         decided = list(joined.findings)
     kept, withdrawn, suppressed = _select(decided, config, sources)
     kept += _unused(decided, decision, config, sources)
+    kept = with_trades(kept, config)
     sifted = gate.sift(kept, sources, config.root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
     _add_related(shown, sources)

@@ -136,7 +136,7 @@ def _step(
     rules: dict[frozenset[Edit], list[str]] = defaultdict(list)
     fixes: list[Fix] = []
     for finding in findings:
-        if finding.fix and finding.fix.edits and finding.fix.applicability >= limit:
+        if finding.fix and finding.fix.edits and finding.fix.reaches(limit):
             rules[frozenset(finding.fix.edits)].append(finding.rule)
             fixes.append(finding.fix)
     usable: list[Fix] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ldlm_lint.model import Applicability, Report, Severity
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.common import fixable, severities, shown_path, verdicts
+from ldlm_lint.report.common import fixable, severities, shown_path, trades, verdicts
 from ldlm_lint.report.view import View
 
 FIXABLE = "[*]"
@@ -23,6 +23,8 @@ def lines(view: View) -> Iterator[str]:
     hint = fixable_hint(report, view.unsafe)
     if hint:
         yield f"{FIXABLE} {hint}"
+    for trade, number in trades(report.findings).items():
+        yield f"{count(number, 'fix trades', 'fixes trade')} {trade}: --fix --interactive offers {'it' if number == 1 else 'them'}."
     yield ", ".join(_counts(report)) + "."
     if report.unseen:
         yield f"Not understood: {_places(report.unseen, view.base)}."

@@ -121,6 +121,8 @@ class _Blocks:
             label = "unsafe fix" if fix.applicability is Applicability.UNSAFE else "not applied by --fix"
             reason = f": {clean(fix.reason)}" if fix.reason else ""
             yield line(("note: ", "bold"), label, reason)
+        if fix.trade:
+            yield line(("note: ", "bold"), f"it trades {fix.trade}: applied by --interactive, or with --unsafe-fixes and --select {finding.rule}")
 
     def _changes(self, finding: Finding, fix: Fix, gutter: int) -> Iterator[Line]:
         lines = 0

@@ -34,8 +34,10 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     ),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
+    trade="speed for memory",
     fix_safety="Unsafe: every step becomes slower by about one more forward of the blocks, and what a block does beside computing its "
-    "outputs happens twice. Each call of a block is checkpointed with `use_reentrant=False`, while training only, behind an option of the "
+    "outputs happens twice. Because it trades speed for memory, `--unsafe-fixes` applies it only where this rule is selected by its own "
+    "name or code; `--interactive` always offers it. Each call of a block is checkpointed with `use_reentrant=False`, while training only, behind an option of the "
     "kind that the class has already (a constructor parameter, a field of its config dataclass, a key of another config), on by default; "
     "parameters and their names stay, so that older checkpoints load. A Sequential runs through `checkpoint_sequential`, a model of "
     "transformers is told by `gradient_checkpointing_enable()`. No fix is offered for blocks that are given caches, update statistics or "

@@ -16,7 +16,9 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     cost="Memory: 64 instead of 192 MiB of saved activations for 8 blocks (measured on CPU, exact). Time: recomputing costs about one more "
     "forward; Hugging Face says about 20 % slower training, we measured 18 to 36 % on CPU. It pays where the memory buys a "
     "larger batch or a longer sequence, and only there.",
-    exceptions="The model fits with room to spare at the batch size you want. Then do not switch it on; a switch costs nothing.",
+    exceptions="The model fits with room to spare at the batch size you want. Then do not switch it on; a switch costs nothing. A model "
+    "whose runs autograd does not record is not reported: one that runs under `torch.no_grad()` alone, or whose parameters are all frozen and "
+    "which gets batches. A frozen model through which gradients flow to another one keeps its activations and is reported.",
     versions="torch 2.0 to 2.13; pass `use_reentrant=False` explicitly (omitting it warns since 2.1).",
     verification="`torch.cuda.max_memory_allocated()` over one step, with and without. Checkpointing the whole backbone in one call saves "
     "nothing: the backward recomputes all of it at once.",

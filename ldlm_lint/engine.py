@@ -23,6 +23,7 @@ from ldlm_lint.source import Source
 from ldlm_lint.sources import Sources
 from ldlm_lint.suppress import suppressions
 from ldlm_lint.tomlfile import ConfigError
+from ldlm_lint.trades import with_trades
 
 if TYPE_CHECKING:
     from ldlm_lint.batch import Progress
@@ -70,6 +71,7 @@ def run(
         decided = list(joined.findings)
     kept, withdrawn, suppressed = _select(decided, configured, sources)
     kept += _unused(decided, decision, configured, sources)
+    kept = with_trades(kept, configured)
     sifted = gate.sift(kept, sources, root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
     _add_related(shown, sources)

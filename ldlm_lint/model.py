@@ -140,6 +140,8 @@ class Fix(NamedTuple):
     Of the fixes with the same non-empty ``isolation`` at most one is applied in a round: fixes that indent the
     same function anew, or whose texts rest on each other's lines, name it (a path and the function's place, say),
     and the next round makes the other one again from what the first one left.
+    ``trade`` is the `Rule.trade` of a rule that the user has not selected by its own name (`ldlm_lint.trades`): such a
+    fix is applied only where somebody agrees to it.
     """
 
     title: str
@@ -149,6 +151,11 @@ class Fix(NamedTuple):
     group: str = ""
     whole: bool = False
     isolation: str = ""
+    trade: str = ""
+
+    def reaches(self, limit: Applicability) -> bool:
+        """Whether a run that applies all fixes of at least ``limit`` applies this one: a trade needs somebody's agreement."""
+        return self.applicability >= limit and not self.trade
 
 
 class Related(NamedTuple):
@@ -268,7 +275,8 @@ class Rule(NamedTuple):
     one to hold the defect, one of each group in
     ``requires``, and none of ``silencers``; a script or configuration file must contain one of ``setting_triggers``
     instead, where there are any; ``reads`` are the artefacts it looks at: ``py``, ``sh``, ``cfg``.
-    ``status`` is one of `STATUSES` (docs/versions.md); ``successor`` says what took a deprecated rule's place.
+    ``trade`` is what its fix gives up for what it saves, as ``speed for memory`` (empty: nothing): a trade is no part of a
+    run over all rules. ``status`` is one of `STATUSES` (docs/versions.md); ``successor`` says what took a deprecated rule's place.
     """
 
     code: str
@@ -292,6 +300,7 @@ class Rule(NamedTuple):
     frequency: Frequency = Frequency.RUN
     applicability: Applicability | None = None
     fix_safety: str = ""
+    trade: str = ""
     options: tuple[Option, ...] = ()
     probe: Probe | None = None
     since: str = "0.1.0"

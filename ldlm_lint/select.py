@@ -105,6 +105,19 @@ def named(rules: Sequence[Rule], selector: str) -> frozenset[str]:
     return frozenset(rule.symbol for rule in _match(rules, selector).rules)
 
 
+def by_name(rules: Sequence[Rule], layers: Iterable[Layer]) -> frozenset[str]:
+    """The symbols of the rules that the last ``select`` of the layers, or an ``extend`` since then, names one by one.
+
+    ``ALL``, families and prefixes name none. Raises SelectorError.
+    """
+    found: frozenset[str] = frozenset()
+    for layer in layers:
+        matches = [_match(rules, selector) for selector in (*(layer.select or ()), *layer.extend)]
+        own = frozenset(rule.symbol for match in matches if match.specificity == _EXACT for rule in match.rules)
+        found = own if layer.select is not None else found | own
+    return found
+
+
 def deprecated(rules: Sequence[Rule], layers: Iterable[Layer]) -> tuple[Rule, ...]:
     """The deprecated rules that a layer switches on by name, in the order of the rules; raises SelectorError."""
     chosen = [selector for layer in layers for selector in (*(layer.select or ()), *layer.extend)]

@@ -36,6 +36,7 @@ import yaml
 from ldlm_lint.config import Config
 from ldlm_lint.fixing import Outcome, apply_fixes
 from ldlm_lint.model import Applicability
+from ldlm_lint.rules import ALL
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -250,7 +251,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkouts", nargs="+", type=Path, metavar="CHECKOUT")
     parser.add_argument("--output", type=Path, required=True, help="folder of the diffs and of table.md")
-    parser.add_argument("--select", default="ALL", help="names, codes or families of rules, with commas")
+    # Fixes that trade one thing for another are applied to rules selected by their own names alone.
+    every = ",".join(["ALL", *(rule.symbol for rule in ALL if rule.trade)])
+    parser.add_argument("--select", default=every, help="names, codes or families of rules, with commas")
     parser.add_argument("--safe-only", action="store_true", help="apply safe fixes only")
     given = parser.parse_args(arguments)
     given.output.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from harness import Case, cases, contents  # noqa: E402
 
 from ldlm_lint.examples import shown  # noqa: E402
 from ldlm_lint.model import Rule  # noqa: E402
-from ldlm_lint.report.page import default, fix_level, probe  # noqa: E402
+from ldlm_lint.report.page import default, fix_level, fixing, probe  # noqa: E402
 from ldlm_lint.rules import ALL  # noqa: E402
 
 TARGET = ROOT / "docs" / "rules.md"
@@ -113,7 +113,7 @@ def _sections(rule: Rule, bad: Case | None, good: Case | None) -> Iterator[str]:
         yield f"### Fix safety\n\n{rule.fix_safety}\n"
     if bad is not None and bad.fixed.exists():
         change = _diff(contents(bad.path), contents(bad.fixed))
-        yield f"What `--fix --unsafe-fixes` does to the bad example:\n\n{change}"
+        yield f"What `{fixing(rule)}` does to the bad example:\n\n{change}"
     if rule.options:
         yield "### Options\n\nIn `[tool.ldlm-lint]` of `pyproject.toml`:\n\n| name | default | meaning |\n|---|---|---|"
         yield "\n".join(_row((f"`{one.name}`", f"`{one.default}`", one.help)) for one in rule.options) + "\n"

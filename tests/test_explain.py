@@ -18,7 +18,7 @@ from harness import Case, cases, contents, expected
 from ldlm_lint import examples
 from ldlm_lint.cli import main
 from ldlm_lint.model import Rule
-from ldlm_lint.report.page import page
+from ldlm_lint.report.page import fixing, page
 from ldlm_lint.report.rule_screen import essential, screen
 from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.rules.linter import INTERNAL_ERROR
@@ -60,7 +60,7 @@ def test_a_page_shows_the_example_files_whole(case: Case):
 
 @pytest.mark.parametrize("case", [case for case in EXAMPLES if case.fixed.exists()], ids=lambda case: case.name)
 def test_a_page_shows_what_the_fix_does(case: Case):
-    change = page(by_symbol[case.symbol]).partition("\nWhat --fix --unsafe-fixes does to the bad example\n")[2]
+    change = page(by_symbol[case.symbol]).partition(f"\nWhat {fixing(by_symbol[case.symbol])} does to the bad example\n")[2]
     before, after = (examples.example(case.symbol, kind) for kind in ("bad", "bad.fixed"))
     new = {line for name in before for line in after[name].splitlines()}
     old = {line for name in before for line in before[name].splitlines()}

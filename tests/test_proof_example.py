@@ -71,7 +71,7 @@ def safe(before: Path) -> Path:
 def unsafe(before: Path) -> Path:
     """The example with every fix of all rules."""
     copy = project(before.parent, "unsafe")
-    proof.fix(copy, unsafe=True, select=["ALL"])
+    proof.fix(copy, unsafe=True, select=["ALL", "missing-activation-checkpointing"])
     return copy
 
 

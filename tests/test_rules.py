@@ -35,6 +35,7 @@ from ldlm_lint.project.texts import ChangedError
 from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.rules.linter import FAILURES, INTERNAL_ERROR
 from ldlm_lint.source import Kind
+from ldlm_lint.trades import agreed
 
 CASES = cases()
 BAD = [case for case in CASES if case.bad]
@@ -77,7 +78,7 @@ def pylint_hosts(projects: Projects, messages: dict[str, list[dict[str, Any]]]) 
 
 
 def fix(root: Path, report: Report, limit: Applicability = Applicability.UNSAFE) -> FixResult:
-    return fix_files(lambda overlay: lint(root, overlay).findings, sources_of(report), limit)
+    return fix_files(lambda overlay: map(agreed, lint(root, overlay).findings), sources_of(report), limit)
 
 
 @every_rule

@@ -150,7 +150,7 @@ def _step(
     fixed: dict[frozenset[Edit], list[Finding]] = defaultdict(list)
     fixes: list[Fix] = []
     for finding in findings:
-        if finding.fix and finding.fix.edits and finding.fix.applicability >= limit:
+        if finding.fix and finding.fix.edits and finding.fix.reaches(limit):
             fixed[frozenset(finding.fix.edits)].append(finding)
             fixes.append(finding.fix)
     usable: list[Fix] = []

@@ -93,6 +93,7 @@ def _join(fixes: Sequence[Fix]) -> Fix:
         group=first.group,
         whole=any(fix.whole for fix in fixes),
         isolation=next((fix.isolation for fix in fixes if fix.isolation), ""),
+        trade="; ".join(dict.fromkeys(fix.trade for fix in fixes if fix.trade)),
     )
 
 

@@ -19,7 +19,7 @@ def choose(fixes: Iterable[Fix], limit: Applicability) -> list[Fix]:
     seen: set[frozenset[Edit]] = set()
     isolated: set[str] = set()
     taken: dict[str, list[Edit]] = defaultdict(list)
-    for fix in sorted((fix for fix in fixes if fix.applicability >= limit and well_formed(fix)), key=_fix_key):
+    for fix in sorted((fix for fix in fixes if fix.reaches(limit) and well_formed(fix)), key=_fix_key):
         edits = frozenset(fix.edits)
         if (
             edits in seen
@@ -80,4 +80,4 @@ def _same_point(left: Edit, right: Edit) -> bool:
 def _fix_key(fix: Fix) -> tuple[object, ...]:
     """A total order, so that even of fixes with the same edits always the same one is taken."""
     keys = [edit_key(edit) for edit in fix.edits]
-    return (sorted(set(keys)), -fix.applicability, fix.title, fix.reason, fix.group, fix.whole, fix.isolation, keys)
+    return (sorted(set(keys)), -fix.applicability, fix.title, fix.reason, fix.group, fix.whole, fix.isolation, fix.trade, keys)

@@ -86,7 +86,11 @@ class MemoryChecker(LdlmChecker):
                 args={"model": model.name, "blocks": stack.what},
                 confidence=Confidence.MEDIUM,
                 related=[(stack.node, "the blocks are created here"), *((other, "this model has blocks too") for other, _ in family[1:])],
-                claims=(*_claims(model, stack), Claim("blocks-are-run", " ".join(one.name for one, _ in family))),
+                claims=(
+                    *_claims(model, stack),
+                    Claim("activations-are-kept", " ".join(one.name for one, _ in family)),
+                    Claim("blocks-are-run", " ".join(one.name for one, _ in family)),
+                ),
             )
 
     def visit_call(self, node: nodes.Call) -> None:
@@ -112,6 +116,7 @@ class MemoryChecker(LdlmChecker):
                 Claim("file-trains"),
                 *((Claim("class-is-foreign", foreign),) if foreign else ()),
                 Claim("no-activation-checkpointing"),
+                Claim("activations-are-kept", position_of(node)),
                 Claim("blocks-are-run", position_of(node)),
             ),
         )

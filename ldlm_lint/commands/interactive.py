@@ -13,6 +13,7 @@ from ldlm_lint.autofix.edits import OverlapError, apply_edits
 from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule
 from ldlm_lint.report.fix import write_fix
 from ldlm_lint.source import Source
+from ldlm_lint.trades import agreed
 
 QUESTION = "Apply this fix? [y]es [n]o [a]ll of this rule [s]kip this rule [q]uit ? "
 HELP = """y  apply this fix
@@ -61,7 +62,7 @@ class Asking:
         chosen: list[Finding] = []
         for number, proposal in enumerate(waiting, 1):
             if self._decide(report, proposal, f"fix {number} of {len(waiting)}"):
-                chosen.extend(proposal.findings)
+                chosen.extend(map(agreed, proposal.findings))
         return chosen
 
     def _decide(self, report: Report, proposal: Proposal, title: str) -> bool:

@@ -11,8 +11,8 @@ from ldlm_lint.project.models import Models, Part
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
 
-# What gives the same module back.
-_SAME = frozenset({"to", "cuda", "cpu", "eval", "train", "float", "half", "double", "bfloat16", "requires_grad_"})
+SAME = frozenset({"to", "cuda", "cpu", "eval", "train", "float", "half", "double", "bfloat16", "requires_grad_"})
+"""What gives the same module back."""
 _LISTING = ("self.parameters()", "self.named_parameters()")
 
 
@@ -21,17 +21,17 @@ def is_made_frozen(makers: Makers, models: Models, path: str, slot: Slot) -> boo
     found = False
     for where, call in makers.calls_behind(path, slot):
         kind, name = call.callee
-        if kind == "method" and name in _SAME:
+        if kind == "method" and name in SAME:
             continue
         resolved = (where, name) if kind == "def" else models.resolve(where, name) if kind == "import" else None
         made = models.definition(Part(*resolved)) if resolved is not None and resolved[1] else None
-        if not isinstance(made, nodes.ClassDef) or not _freezes_itself(made):
+        if not isinstance(made, nodes.ClassDef) or not freezes_itself(made):
             return False
         found = True
     return found
 
 
-def _freezes_itself(node: nodes.ClassDef) -> bool:
+def freezes_itself(node: nodes.ClassDef) -> bool:
     """Whether a constructor switches off the gradients of all that it holds, as its last word on them."""
     constructor = next(iter(node.locals.get("__init__", ())), None)
     if not isinstance(constructor, nodes.FunctionDef) or any(_switches_on(one) for one in nodes_of(node, nodes.Call)):
@@ -78,4 +78,4 @@ def _parts_made(statement: nodes.NodeNG) -> Iterator[nodes.AssignAttr]:
             yield target
 
 
-__all__ = ["is_made_frozen"]
+__all__ = ["SAME", "freezes_itself", "is_made_frozen"]

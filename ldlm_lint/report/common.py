@@ -53,8 +53,17 @@ def severities(findings: Iterable[Finding]) -> dict[Severity, int]:
 
 
 def fixable(findings: Iterable[Finding], applicability: Applicability) -> int:
-    """How many findings have a fix of exactly this level that edits something."""
-    return sum(1 for one in findings if has_edits(one.fix) and one.fix.applicability is applicability)
+    """How many findings have a fix of exactly this level that edits something, and that a run of all fixes applies."""
+    return sum(
+        1
+        for one in findings
+        if has_edits(one.fix) and one.fix.applicability is applicability and one.fix.reaches(applicability)
+    )
+
+
+def trades(findings: Iterable[Finding]) -> Counter[str]:
+    """How many findings have a fix that waits for somebody's agreement to a trade, by the trade."""
+    return Counter(one.fix.trade for one in findings if has_edits(one.fix) and one.fix.trade)
 
 
 def has_edits(fix: Fix | None) -> TypeGuard[Fix]:

@@ -40,6 +40,7 @@ def write_fix(
         *finding_lines(report, first, base=base, rules=rules),
         line((f"{title}: ", "bold cyan"), clean(fix.title)),
         _level(fix),
+        *([line(("trade", "bold yellow"), f": {fix.trade}")] if fix.trade else []),
         *_sharing(report, findings[1:], base),
         *_diff(report, after, base),
     ]

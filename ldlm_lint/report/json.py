@@ -83,7 +83,8 @@ def _fix(report: Report, fix: Fix | None, base: Path) -> dict[str, object] | Non
     if fix is None:
         return None
     edits = [_edit(report, edit, base) for edit in fix.edits]
-    return {"applicability": fix.applicability.label, "title": fix.title, "edits": edits}
+    traded = {"trade": fix.trade} if fix.trade else {}
+    return {"applicability": fix.applicability.label, **traded, "title": fix.title, "edits": edits}
 
 
 def _edit(report: Report, edit: Edit, base: Path) -> dict[str, object]:

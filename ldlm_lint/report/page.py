@@ -129,8 +129,13 @@ def _examples(rule: Rule) -> Iterator[str]:
             yield f"\n{title}"
         yield from (f"  {name}:\n{_indented(text)}" for name, text in files.items() if text)
     if fixed:
-        yield "\nWhat --fix --unsafe-fixes does to the bad example"
+        yield f"\nWhat {fixing(rule)} does to the bad example"
         yield from (_indented(_change(name, bad, fixed)) for name in bad if bad[name] != fixed[name])
+
+
+def fixing(rule: Rule) -> str:
+    """The flags with which a run applies the fix of a rule; a trade is applied where the rule is selected by name."""
+    return "--fix --unsafe-fixes" + (f" --select {rule.symbol}" if rule.trade else "")
 
 
 def _change(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:

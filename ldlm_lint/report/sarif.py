@@ -220,6 +220,7 @@ def _fixes(view: View, fix: Fix | None) -> list[dict[str, Any]]:
     if not all(replacements for _, replacements in changes):
         return []
     safety = {"applicability": fix.applicability.label, **({"reason": fix.reason} if fix.reason else {})}
+    safety |= {"trade": fix.trade} if fix.trade else {}
     artifacts = [{"artifactLocation": _artifact(view, path), "replacements": found} for path, found in changes]
     return [{"description": {"text": fix.title}, "artifactChanges": artifacts, "properties": safety}]
 

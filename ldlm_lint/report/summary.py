@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ldlm_lint.model import Applicability, Report
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.common import fixable, shown_path, verdicts
+from ldlm_lint.report.common import fixable, shown_path, trades, verdicts
 from ldlm_lint.report.view import Fixed, View
 
 FIXABLE = "[*]"
@@ -62,13 +62,16 @@ def fixes(view: View) -> str:
     """How many of the findings the flags at hand would fix, how many wait for a decision, and how many have no fix."""
     findings = view.report.findings
     safe, decision = fixable(findings, Applicability.SAFE), fixable(findings, Applicability.UNSAFE)
+    traded = trades(findings)
     parts = []
     if view.unsafe:
         parts += [f"{FIXABLE} {safe + decision} fixable with --fix --unsafe-fixes"] if safe + decision else []
+        parts += [f"{number} trading {trade} (--fix --interactive)" for trade, number in traded.items()]
     else:
         parts += [f"{FIXABLE} {safe} fixable with --fix"] if safe else ["None has a safe fix"]
-        parts += [f"{decision} fixable after a decision (--fix --interactive)"] if decision else []
-    left = len(findings) - safe - decision
+        asked = decision + traded.total()
+        parts += [f"{asked} fixable after a decision (--fix --interactive)"] if asked else []
+    left = len(findings) - safe - decision - traded.total()
     parts += [f"{left} to fix by hand"] if left else []
     return f"{', '.join(parts)}."
 

@@ -116,4 +116,4 @@ class View:
     def applies(self, fix: Fix | None) -> bool:
         """Whether ``--fix`` with the flags at hand would apply a fix."""
         limit = Applicability.UNSAFE if self.unsafe else Applicability.SAFE
-        return fix is not None and has_edits(fix) and fix.applicability >= limit
+        return fix is not None and has_edits(fix) and fix.reaches(limit)

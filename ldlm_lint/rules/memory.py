@@ -19,7 +19,9 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     cost="Memory: 64 instead of 192 MiB of saved activations for 8 blocks (measured on CPU, exact). Time: recomputing costs about one more "
     "forward; Hugging Face says about 20 % slower training, we measured 18 to 36 % on CPU. It pays where the memory buys a "
     "larger batch or a longer sequence, and only there.",
-    exceptions="The model fits with room to spare at the batch size you want. Then do not switch it on; a switch costs nothing.",
+    exceptions="The model fits with room to spare at the batch size you want. Then do not switch it on; a switch costs nothing. A model "
+    "whose runs autograd does not record is not reported: one that runs under `torch.no_grad()` alone, or whose parameters are all frozen and "
+    "which gets batches. A frozen model through which gradients flow to another one keeps its activations and is reported.",
     versions="torch 2.0 to 2.13; pass `use_reentrant=False` explicitly (omitting it warns since 2.1).",
     verification="`torch.cuda.max_memory_allocated()` over one step, with and without. Checkpointing the whole backbone in one call saves "
     "nothing: the backward recomputes all of it at once.",
@@ -37,8 +39,10 @@ MISSING_ACTIVATION_CHECKPOINTING = Rule(
     ),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
+    trade="speed for memory",
     fix_safety="Unsafe: every step becomes slower by about one more forward of the blocks, and what a block does beside computing its "
-    "outputs happens twice. Each call of a block is checkpointed with `use_reentrant=False`, while training only, behind an option of the "
+    "outputs happens twice. Because it trades speed for memory, `--unsafe-fixes` applies it only where this rule is selected by its own "
+    "name or code; `--interactive` always offers it. Each call of a block is checkpointed with `use_reentrant=False`, while training only, behind an option of the "
     "kind that the class has already (a constructor parameter, a field of its config dataclass, a key of another config), on by default; "
     "parameters and their names stay, so that older checkpoints load. A Sequential runs through `checkpoint_sequential`, a model of "
     "transformers is told by `gradient_checkpointing_enable()`. No fix is offered for blocks that are given caches, update statistics or "

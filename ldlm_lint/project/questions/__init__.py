@@ -28,7 +28,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "optimizer": ("optimizer-trains-on-cuda",),
     "mm_configs": ("is-setting-of-mm",),
     "memory": (
-        *("blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
+        *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
         *("no-activation-checkpointing",),
     ),
     "checkpoint_files": (

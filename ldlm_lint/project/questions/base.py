@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.sourcing import Sourcing
     from ldlm_lint.project.steps import Steps
     from ldlm_lint.project.trees import Trees
+    from ldlm_lint.project.unlearning import Unlearning
     from ldlm_lint.project.wrapped import Wraps
 
 
@@ -255,6 +256,14 @@ class Context:
         from ldlm_lint.project.steps import Steps
 
         return Steps(self.calls, often=True)
+
+    @cached_property
+    def unlearning(self) -> Unlearning:
+        """The models whose runs keep no activations."""
+        from ldlm_lint.project.model_runs import ModelRuns
+        from ldlm_lint.project.unlearning import Unlearning
+
+        return Unlearning(self.calls, self.recording, ModelRuns(self.calls, self.makers, self.trees))
 
     def reads_variable(self, name: str) -> bool:
         """Whether Python of the project reads an environment variable by its literal name."""

@@ -58,6 +58,11 @@ def _speaks_for_all(project: Project) -> Callable[[str], bool]:
     return lambda path: not _MODELS.search(project.data(path)) and project.skim(path).checkpoints_activations
 
 
+def _activations_are_kept(context: Context, finding: Finding, names: str) -> Verdict:
+    """Unless every run of the models of these classes is known, and none of them is recorded."""
+    return Verdict(not all(context.unlearning.keeps_nothing(finding.span.path, name) for name in names.split()))
+
+
 def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:
     """Whether a block's class, by its qualified name, computes attention; another package's is told by its name."""
     resolved = context.project.resolve(finding.span.path, name)
@@ -99,6 +104,7 @@ def _blocks_are_run(context: Context, finding: Finding, names: str) -> Verdict:
 
 QUESTIONS: dict[str, Question] = {
     "no-activation-checkpointing": _no_activation_checkpointing,
+    "activations-are-kept": _activations_are_kept,
     "class-attends": _class_attends,
     "class-is-foreign": _class_is_foreign,
     "class-is-module": _class_is_module,

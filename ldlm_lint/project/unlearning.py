@@ -1,0 +1,99 @@
+"""Models whose runs autograd does not record: under ``no_grad()``, or frozen on inputs that need no gradients either."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.project.calls import Calls
+from ldlm_lint.project.model_runs import ModelRuns, Run, UnknownError
+from ldlm_lint.project.recording import Recording
+from ldlm_lint.python.names import last_name, qualified
+from ldlm_lint.python.places import function_of, position_of, scope_name
+from ldlm_lint.python.scopes import bindings
+from ldlm_lint.python.walks import nodes_of
+
+_DEPTH = 4
+
+
+class Unlearning:
+    """Answers which classes make models that nothing is learned with."""
+
+    def __init__(self, calls: Calls, recording: Recording, runs: ModelRuns) -> None:
+        self._calls = calls
+        self._project = calls.project
+        self._recording = recording
+        self._runs = runs
+
+    def keeps_nothing(self, path: str, name: str) -> bool:
+        """Whether no run of the models of a class keeps activations, as far as all their runs are known.
+
+        ``name`` may be the ``line:column`` of a call that makes a model, too.
+        """
+        try:
+            runs = self._runs.of_call(path, name) if ":" in name else self._runs.of(path, name)
+            return bool(runs) and all(self._is_unrecorded(run, 0) or (run.frozen and self._is_given_data(run, 0)) for run in runs)
+        except UnknownError:
+            return False
+
+    def _is_unrecorded(self, run: Run, depth: int) -> bool:
+        """Whether a run happens without gradients: where it stands, in its function, or with the whole model around it."""
+        scope = scope_name(function_of(run.call))
+        if position_of(run.call) in self._project.gradients(run.path).unrecorded or self._recording.is_off(run.path, scope):
+            return True
+        owner = _class_around(run.call)
+        if owner is None or depth >= _DEPTH:
+            return False
+        outer = self._runs.of(run.path, owner.name)
+        return bool(outer) and all(self._is_unrecorded(one, depth + 1) for one in outer)
+
+    def _is_given_data(self, run: Run, depth: int) -> bool:
+        values = [*run.call.args, *(one.value for one in run.call.keywords)]
+        return all(self._is_data(run.path, one, depth) for one in values)
+
+    def _is_data(self, path: str, value: nodes.NodeNG, depth: int) -> bool:
+        """Whether no gradient can flow through an expression: it is made of batches, and of what is not recorded."""
+        if depth > _DEPTH:
+            return False
+        calls = [one for one in nodes_of(value, nodes.Call) if position_of(one) not in self._project.gradients(path).unrecorded]
+        if not all(_keeps_data(one) for one in calls):
+            return False
+        functions = {id(one.func) for one in calls}
+        names = (one for one in nodes_of(value, nodes.Name) if id(one) not in functions and not _is_of_torch(one))
+        return all(self._holds_data(path, one, depth) for one in names)
+
+    def _holds_data(self, path: str, name: nodes.Name, depth: int) -> bool:
+        binders = bindings(name)
+        return bool(binders) and all(self._binds_data(path, one, depth) for one in binders)
+
+    def _binds_data(self, path: str, binder: nodes.NodeNG, depth: int) -> bool:
+        statement = binder.statement()
+        if isinstance(statement, nodes.For) and (statement.target is binder or statement.target.parent_of(binder)):
+            return True
+        if isinstance(statement, (nodes.Assign, nodes.AnnAssign)) and statement.value is not None:
+            return self._is_data(path, statement.value, depth + 1)
+        if isinstance(binder.parent, nodes.Arguments) or isinstance(binder, nodes.Arguments):
+            return self._is_passed_data(path, statement, getattr(binder, "name", ""), depth)
+        return False
+
+    def _is_passed_data(self, path: str, function: nodes.NodeNG, parameter: str, depth: int) -> bool:
+        """Whether everybody who calls a function, or runs the model whose method it is, hands over data."""
+        owner = _class_around(function)
+        if owner is None or parameter == "self":
+            return False
+        outer = self._runs.of(path, owner.name)
+        return bool(outer) and all(self._is_given_data(one, depth + 1) for one in outer)
+
+
+def _class_around(node: nodes.NodeNG) -> nodes.ClassDef | None:
+    return next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
+
+
+def _keeps_data(call: nodes.Call) -> bool:
+    """A method of a tensor or a function of torch: no model."""
+    if isinstance(call.func, nodes.Attribute) and isinstance(call.func.expr, (nodes.Name, nodes.Subscript, nodes.Call)):
+        return last_name(call.func.expr) != "self"
+    return all(one.startswith("torch.") for one in qualified(call.func))
+
+
+def _is_of_torch(name: nodes.Name) -> bool:
+    return all(one.partition(".")[0] in ("torch", "numpy") for one in qualified(name))

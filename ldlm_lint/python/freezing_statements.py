@@ -1,0 +1,90 @@
+"""Statements that switch the gradients of all parameters of a model off, for good."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+from ldlm_lint.python.names import last_name
+from ldlm_lint.python.walks import nodes_of
+
+_CHAIN = ("eval", "to", "cuda", "cpu", "float", "half", "bfloat16", "requires_grad_")
+
+
+def is_frozen_in(frame: nodes.NodeNG, model: str) -> bool:
+    """Whether a function, or a method of a class, freezes a model under no condition, and nothing in it unfreezes the model.
+
+    ``model`` is the text of what holds it: ``encoder``, ``self.encoder``.
+    """
+    frozen = False
+    for one in nodes_of(frame, (nodes.Call, nodes.For)):
+        state = _state_of_loop(one, model) if isinstance(one, nodes.For) else _state_of_call(one, model)
+        if state is False:
+            return False
+        frozen = frozen or (state is True and _always_runs(one, frame))
+    return frozen
+
+
+def freezes_parameter(function: nodes.FunctionDef, name: str) -> bool:
+    """``def freeze(model): for p in model.parameters(): p.requires_grad = False``"""
+    return is_frozen_in(function, name)
+
+
+def unfreezes(call: nodes.Call) -> bool:
+    """Whether a method of a model, or the loop over what it lists, switches gradients on: ``model.requires_grad_(True)``."""
+    owner = call.func.expr.as_string() if isinstance(call.func, nodes.Attribute) else ""
+    if _state_of_call(call, owner) is False:
+        return True
+    return isinstance(call.parent, nodes.For) and _state_of_loop(call.parent, owner) is False
+
+
+def _state_of_call(call: nodes.Call, model: str) -> bool | None:
+    """Whether a call freezes the model (True) or unfreezes it (False); None where it does neither."""
+    if last_name(call.func) != "requires_grad_" or not isinstance(call.func, nodes.Attribute):
+        return None
+    owner = call.func.expr
+    while isinstance(owner, nodes.Call) and last_name(owner.func) in _CHAIN and isinstance(owner.func, nodes.Attribute):
+        owner = owner.func.expr
+    if owner.as_string() != model:
+        return None
+    value = call.args[0] if call.args else None
+    return isinstance(value, nodes.Const) and value.value is False
+
+
+def _state_of_loop(loop: nodes.For, model: str) -> bool | None:
+    """The same of ``for p in model.parameters(): p.requires_grad = False``; a loop that leaves some out does not freeze the model."""
+    listing = loop.iter
+    names = ("parameters", "named_parameters")
+    if not isinstance(listing, nodes.Call) or not isinstance(listing.func, nodes.Attribute) or listing.func.attrname not in names:
+        return None
+    if listing.func.expr.as_string() != model:
+        return None
+    switches = [one for one in nodes_of(loop, (nodes.Assign, nodes.Call)) if _switches(one)]
+    if not switches:
+        return None
+    return all(_is_off(one) and one.statement().parent is loop for one in switches)
+
+
+def _switches(node: nodes.NodeNG) -> bool:
+    if isinstance(node, nodes.Call):
+        return last_name(node.func) == "requires_grad_"
+    return any(isinstance(one, nodes.AssignAttr) and one.attrname == "requires_grad" for one in node.targets)
+
+
+def _is_off(node: nodes.NodeNG) -> bool:
+    value = (node.args[0] if node.args else None) if isinstance(node, nodes.Call) else node.value
+    return isinstance(value, nodes.Const) and value.value is False
+
+
+def _always_runs(node: nodes.NodeNG, frame: nodes.NodeNG) -> bool:
+    """Whether a statement runs whenever its function does: a method other than the constructor somebody has to call."""
+    for parent in node.node_ancestors():
+        if parent is frame:
+            return True
+        if isinstance(parent, nodes.FunctionDef):
+            return parent.name == "__init__"
+        if isinstance(parent, (nodes.If, nodes.IfExp, nodes.While, nodes.ExceptHandler, nodes.Match)):
+            return False
+    return True
+
+
+__all__ = ["freezes_parameter", "is_frozen_in", "unfreezes"]

@@ -1,0 +1,26 @@
+"""Fixes that trade one thing for another, such as speed for memory: they wait until somebody agrees to the trade."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ldlm_lint.config import Config, Configured
+from ldlm_lint.model import Finding
+from ldlm_lint.rules import ALL, by_symbol
+from ldlm_lint.select import by_name
+
+
+def with_trades(findings: Iterable[Finding], configured: Configured) -> list[Finding]:
+    """The findings, with `Fix.trade` where the rule's fix is a trade and a file's settings do not select the rule by its own name."""
+    return [_traded(finding, configured.of(finding.span.path)) if by_symbol[finding.rule].trade else finding for finding in findings]
+
+
+def _traded(finding: Finding, config: Config) -> Finding:
+    if finding.fix is None or finding.rule in by_name(ALL, config.layers):
+        return finding
+    return finding._replace(fix=finding.fix._replace(trade=by_symbol[finding.rule].trade))
+
+
+def agreed(finding: Finding) -> Finding:
+    """The finding with a fix that waits for nobody: somebody has seen it and agreed."""
+    return finding if finding.fix is None else finding._replace(fix=finding.fix._replace(trade=""))

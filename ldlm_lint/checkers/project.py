@@ -164,7 +164,8 @@ class ProjectChecker(BaseChecker):
                 try:
                     self._report_project(root, files[root])
                 except Exception as error:
-                    turn_to(self.linter, "", next(iter(files[root]), root.as_posix()))
+                    module, path = next(((one.module, path) for path, one in files[root].items()), (root.name, root.as_posix()))
+                    turn_to(self.linter, module, path)
                     self._fail("_report_project", error)
 
     def _report_configurations(self, files: Mapping[Path, Mapping[str, Visit]]) -> None:

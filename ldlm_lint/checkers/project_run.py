@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Set
 from functools import cached_property
 from pathlib import Path
@@ -81,12 +82,13 @@ class ProjectRun:
         scripts = self._paths(python=False)
         report = self._report(visited, scripts | unparsed, texts)
         broken = {finding.span.path for finding in report.findings if finding.rule in _BROKEN}
+        comments = functools.cache(lambda path: suppressions(report.sources[path]))
         # Modules first: pylint heads each with its name once, and all of these have been visited.
         for finding in sorted(report.findings, key=lambda one: one.span.path not in visited):
             path = finding.span.path
             if path in scripts | broken or (path in visited and finding.confirmed):
                 source = report.sources[path]
-                if self._selection.reports(finding, source, suppressions(source)):
+                if self._selection.reports(finding, source, comments(path)):
                     yield finding, source
 
     @property

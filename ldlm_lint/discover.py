@@ -387,7 +387,7 @@ def _take_link(walk: _Walk, link: Path, levels: tuple[Level, ...], boundary: Pat
     if target.is_dir():
         if walk.spread is _Spread.FLAT or (walk.spread is _Spread.OWN and (target / ".git").exists()):
             return
-        if not _skipped(walk, link.as_posix(), True, levels):
+        if not _skipped(walk.config_of(link.parent.as_posix()), link.as_posix(), True, levels):
             _take_directory(walk, link, levels, boundary)
     elif target.is_file():
         _take_found_file(walk, link)
@@ -398,13 +398,13 @@ def _inside(path: Path, boundary: Path) -> bool:
     return real == boundary or boundary in real.parents
 
 
-def _skipped(walk: _Walk, path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
-    return _is_of_no_project(walk, path, is_directory) or ignored(path, is_directory, levels)
+def _skipped(config: Config, path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
+    return _is_of_no_project(config, path, is_directory) or ignored(path, is_directory, levels)
 
 
-def _is_of_no_project(by: _Walk | Config, path: str, is_directory: bool) -> bool:
+def _is_of_no_project(config: Config, path: str, is_directory: bool) -> bool:
     """Whether a path is a tool's, or one that the configuration takes out."""
-    return (is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES) or by.excludes(path, is_directory)
+    return (is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES) or config.excludes(path, is_directory)
 
 
 def _holds_any(walk: _Walk, path: Path) -> bool:

@@ -51,7 +51,7 @@ LIMITS: dict[Applicability | None, str] = {
     host-sync-in-training-loop mse-on-unit-vectors rank-local-skip unfused-attention whole-model-checkpoint
     """,
     None: """
-    dead-config-key graph-retained-on-backward ldlm-configuration-error ldlm-internal-error mixed-tf32-apis parameters-frozen-after-wrap
+    dead-config-key graph-retained-on-backward ldlm-configuration-error ldlm-configuration-not-read ldlm-internal-error mixed-tf32-apis parameters-frozen-after-wrap
     requires-grad-toggled-per-step static-graph-with-dynamic-model unparsable-file unreadable-file
     unsharded-distributed-data unsharded-iterable-dataset
     """,

@@ -11,7 +11,7 @@ from pylint.interfaces import HIGH, INFERENCE
 from pylint.utils import FileState
 
 from ldlm_lint.model import Confidence, Finding, Rule
-from ldlm_lint.rules.linter import CONFIGURATION_ERROR
+from ldlm_lint.report.cells import clean
 from ldlm_lint.source import Source
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pylint.lint import PyLinter
     from pylint.typing import MessageDefinitionTuple
 
-    from ldlm_lint.tomlfile import ConfigError
+    from ldlm_lint.checkers.selection import Fault
 
 DOCS = "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/rules.md"
 _LINE_SCOPE = "line-based-msg"
@@ -45,7 +45,7 @@ def message_definitions(rules: Iterable[Rule]) -> dict[str, MessageDefinitionTup
 
 
 def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
-    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes."""
+    """Make a finding a message of pylint, which counts columns from 0 in UTF-8 bytes and writes texts as they are."""
     line, column = _utf8_position(source, finding.span.start)
     end_line, end_column = _utf8_position(source, finding.span.end)
     linter.add_message(
@@ -54,7 +54,7 @@ def add_message(linter: PyLinter, finding: Finding, source: Source) -> None:
         col_offset=column,
         end_lineno=end_line,
         end_col_offset=end_column,
-        args=dict(finding.args) or None,
+        args={name: clean(value) if isinstance(value, str) else value for name, value in finding.args} or None,
         confidence=_confidence(finding),
     )
 
@@ -69,11 +69,10 @@ def add_ignored(linter: PyLinter, finding: Finding, source: Source) -> None:
     linter.add_ignored_message(finding.rule, line, confidence=_confidence(finding))
 
 
-def add_configuration_error(linter: PyLinter, error: ConfigError) -> None:
-    """Add a message about a setting, at its line of the configuration file."""
-    turn_to(linter, os.path.relpath(error.path), error.path)
-    text = f"{error.key}: {error.message}" if error.key else f"the file {error.message}"
-    linter.add_message(CONFIGURATION_ERROR.symbol, line=error.line or 1, args={"error": text}, confidence=HIGH)
+def add_fault(linter: PyLinter, fault: Fault) -> None:
+    """Add a message about settings, at its line of the configuration file."""
+    turn_to(linter, os.path.relpath(fault.path), fault.path)
+    linter.add_message(fault.rule, line=fault.line or 1, args=dict(fault.args), confidence=HIGH)
 
 
 @contextlib.contextmanager

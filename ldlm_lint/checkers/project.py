@@ -21,7 +21,7 @@ from pylint.constants import MSG_TYPES_LONG
 from pylint.exceptions import EmptyReportError
 
 from ldlm_lint.checkers.messages import (
-    add_configuration_error,
+    add_fault,
     add_ignored,
     add_message,
     add_message_at,
@@ -33,7 +33,8 @@ from ldlm_lint.checkers.project_run import ProjectRun, Visit
 from ldlm_lint.checkers.selection import Selection
 from ldlm_lint.checkers.switches import told
 from ldlm_lint.collector import Settled, at_our_pace
-from ldlm_lint.config import Config, may_be_project, project_root, root_among
+from ldlm_lint.config import may_be_project, project_root, root_among
+from ldlm_lint.configurations import Configurations
 from ldlm_lint.families import ALL_FAMILIES, UMBRELLAS
 from ldlm_lint.model import FileResult
 from ldlm_lint.project.index import dotted_name
@@ -122,7 +123,7 @@ class ProjectChecker(BaseChecker):
 
     @cached_property
     def _selection(self) -> Selection:
-        return Selection(told(self.linter), _nearest)
+        return Selection(told(self.linter), Configurations(Path.cwd()))
 
     def _take(self, node: nodes.Module) -> None:
         if not node.file or self._selection.is_empty:
@@ -133,7 +134,7 @@ class ProjectChecker(BaseChecker):
             self._texts[path] = bytes(node.file_bytes)
         module = self.linter.current_name
         try:
-            if self._selection.excludes(path):
+            if self._selection.configured.excludes(path, False):
                 return
             project = self._project(_root_of(Path(path)))
             visit = self._visited[path] = project.visit(path, module, self._texts)
@@ -152,34 +153,31 @@ class ProjectChecker(BaseChecker):
     def _report_projects(self, visited: Mapping[str, Visit]) -> None:
         if self._selection.is_empty:
             return
+        files: dict[Path, dict[str, Visit]] = defaultdict(dict)
+        for path, visit in visited.items():
+            files[_root_of(Path(path))][path] = visit
+        if not files:
+            files[project_root(Path.cwd())] = {}
         with at_our_pace(), between_modules(self.linter):
-            files: dict[Path, dict[str, Visit]] = defaultdict(dict)
-            for path, visit in self._configured(visited):
-                files[_root_of(Path(path))][path] = visit
-            if not visited:
-                files[project_root(Path.cwd())] = {}
+            self._report_configurations(files)
             for root in sorted(files):
                 try:
                     self._report_project(root, files[root])
                 except Exception as error:
-                    turn_to(self.linter, "", next(iter(files[root]), root.as_posix()))
+                    module, path = next(((one.module, path) for path, one in files[root].items()), (root.name, root.as_posix()))
+                    turn_to(self.linter, module, path)
                     self._fail("_report_project", error)
 
-    def _configured(self, visited: Mapping[str, Visit]) -> Iterator[tuple[str, Visit]]:
-        """The files that have a configuration; the errors of the others' are reported, each once."""
-        reported: set[str] = set()
-        for path, visit in visited.items():
-            try:
-                self._selection.config_of(path)
-            except ConfigError as error:
-                if str(error) not in reported:
-                    add_configuration_error(self.linter, error)
-                reported.add(str(error))
-            else:
-                yield path, visit
+    def _report_configurations(self, files: Mapping[Path, Mapping[str, Visit]]) -> None:
+        """Report what is wrong with the settings of all these files, and of the scripts beside them, once each."""
+        folders = {path.rpartition("/")[0] for visited in files.values() for path in visited}
+        folders = folders.union(*(self._project(root).folders for root in files))
+        for fault in sorted(self._selection.faults(folders)):
+            add_fault(self.linter, fault)
 
     def _report_project(self, root: Path, visited: Mapping[str, Visit]) -> None:
         project = self._project(root)
+        visited = {path: visit for path, visit in visited.items() if self._selection.is_usable(path)}
         unparsed = dict(self._not_visited(project.python_files, visited, root))
         for finding, source in project.rest(visited, unparsed.keys(), self._texts):
             path = finding.span.path
@@ -213,6 +211,3 @@ def _root_of(path: Path) -> Path:
     here = Path.cwd()
     return root_among(path, [here] if may_be_project(here) else [])
 
-
-def _nearest(path: str) -> Config:
-    return Config.load(Path(path))

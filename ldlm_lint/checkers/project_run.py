@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterator, Mapping, Set
 from functools import cached_property
 from pathlib import Path
@@ -11,8 +12,7 @@ from ldlm_lint import engine
 from ldlm_lint.batch import config_key, may_be_kept
 from ldlm_lint.cache.memory import Memory
 from ldlm_lint.cache.session import opened
-from ldlm_lint.checkers.selection import Selection
-from ldlm_lint.discover import project_files
+from ldlm_lint.checkers.selection import Asked, Selection
 from ldlm_lint.linting import Overlay, lint_file, source_of
 from ldlm_lint.model import FileResult, Finding, Report
 from ldlm_lint.patterns import lazily
@@ -54,7 +54,7 @@ class ProjectRun:
         """What a Python file gives, from its text where ``texts`` hold one; raises ConfigError."""
         content = self._session.content(path)
         wide = _enables(path, texts)
-        config = self._selection.asks(path, all_rules=wide)
+        config = self._selection.asked(path, all_rules=wide)
         known = self._session.result(path, Kind.PYTHON, config_key(config)) if path not in texts else None
         result = known or lint_file(Path(path), Kind.PYTHON, config, texts, {})
         return Visit(result, content, known is None, wide, module)
@@ -82,13 +82,19 @@ class ProjectRun:
         scripts = self._paths(python=False)
         report = self._report(visited, scripts | unparsed, texts)
         broken = {finding.span.path for finding in report.findings if finding.rule in _BROKEN}
+        comments = functools.cache(lambda path: suppressions(report.sources[path]))
         # Modules first: pylint heads each with its name once, and all of these have been visited.
         for finding in sorted(report.findings, key=lambda one: one.span.path not in visited):
             path = finding.span.path
             if path in scripts | broken or (path in visited and finding.confirmed):
                 source = report.sources[path]
-                if self._selection.reports(finding, source, suppressions(source)):
+                if self._selection.reports(finding, source, comments(path)):
                     yield finding, source
+
+    @property
+    def folders(self) -> frozenset[str]:
+        """The directories with files of the project that pylint does not visit."""
+        return frozenset(path.rpartition("/")[0] for path in self._paths(python=False))
 
     @property
     def python_files(self) -> frozenset[str]:
@@ -97,7 +103,7 @@ class ProjectRun:
 
     @cached_property
     def _files(self) -> tuple[tuple[Path, Kind], ...]:
-        return project_files(self._root, self._selection.config_of(self._root.as_posix())).files
+        return self._session.project_files(self._root, self._selection.configured).files
 
     def _paths(self, *, python: bool) -> frozenset[str]:
         return frozenset(path.as_posix() for path, kind in self._files if (kind is Kind.PYTHON) is python)
@@ -106,13 +112,13 @@ class ProjectRun:
         for path, visit in visited.items():
             # Another process may have read what is no longer there.
             if visit.new and path not in texts and may_be_kept(visit.result) and self._session.content(path) == visit.content:
-                config = self._selection.asks(path, all_rules=visit.wide)
+                config = self._selection.asked(path, all_rules=visit.wide)
                 self._session.keep(Kind.PYTHON, config_key(config), visit.result)
         paths = [Path(path) for path in sorted({*visited, *others})]
-        wide = any(visit.wide for visit in visited.values())
-        config = self._selection.asks(self._root.as_posix(), all_rules=wide)
+        wide = {path for path, visit in visited.items() if visit.wide}
+        asked = Asked(self._selection, self._root.as_posix(), wide)
         try:
-            return engine.run(paths, config, base=self._root, overlay=texts, session=self._session)
+            return engine.run(paths, asked, base=self._root, overlay=texts, session=self._session)
         finally:
             self._session.close()
 

@@ -6,65 +6,141 @@ alone, as ``--select`` does on our own command line. A comment in the file itsel
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from ldlm_lint.config import Config
-from ldlm_lint.ignores import excluder
+from ldlm_lint.config import Config, Configured
 from ldlm_lint.linting import selected_rules
-from ldlm_lint.model import Finding, Severity
+from ldlm_lint.model import Finding, Problem, Severity
+from ldlm_lint.report.cells import clean
 from ldlm_lint.rules import ALL, by_symbol
-from ldlm_lint.rules.linter import FAILURES, UNUSED_SUPPRESSION
+from ldlm_lint.rules.linter import CONFIGURATION_ERROR, CONFIGURATION_NOT_READ, HOST_RULES, UNUSED_SUPPRESSION
 from ldlm_lint.select import NOTHING
 from ldlm_lint.source import Source
 from ldlm_lint.suppress import Suppressions
+from ldlm_lint.tomlfile import ConfigError
 
-_FAILURES = frozenset(rule.symbol for rule in FAILURES)
+
+class Fault(NamedTuple):
+    """Something wrong with settings, as a message of a rule at a line of the configuration file (0: of the whole file)."""
+
+    path: str
+    line: int
+    rule: str
+    args: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
 class Selection:
-    """What pylint was told (``switches``, by the symbols of rules), and the configuration of each file.
+    """What pylint was told (``switches``, by the symbols of rules), and the ``configured`` settings of each file.
 
-    ``config_of`` gives the configuration of a file (absolute, forward slashes); it and what asks it raise ConfigError.
+    Paths are absolute with forward slashes; what asks for the settings of a file raises ConfigError where they cannot be used.
     """
 
-    def __init__(self, switches: Mapping[str, bool], config_of: Callable[[str], Config]) -> None:
-        self._switches = switches
-        self.config_of = config_of
+    switches: Mapping[str, bool]
+    configured: Configured
+    _asked: dict[tuple[int, bool], Config] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
         """Whether no file can have a finding, since pylint was told to disable all rules."""
-        return all(self._switches.get(rule.symbol) is False for rule in ALL if rule.symbol not in _FAILURES)
-
-    def excludes(self, path: str) -> bool:
-        """Whether ``exclude`` takes a file out."""
-        return _excluder(self.config_of(path))(path, False)
+        return all(self.switches.get(rule.symbol) is False for rule in ALL if rule not in HOST_RULES)
 
     def rules(self, config: Config) -> frozenset[str]:
         """The symbols of the rules that are on where a configuration holds, comments and ``per-file-ignores`` apart."""
-        on = {symbol for symbol, state in self._switches.items() if state}
-        return selected_rules(config) - self._switches.keys() | on
+        on = {symbol for symbol, state in self.switches.items() if state}
+        return selected_rules(config) - self.switches.keys() | on
 
-    def asks(self, path: str, *, all_rules: bool) -> Config:
-        """The configuration to lint a file with: of the rules that are off those take part that a comment may switch on."""
-        config = self.config_of(path)
-        rules = self.rules(config)
-        select = ("ALL",) if all_rules or UNUSED_SUPPRESSION.symbol in rules else tuple(sorted(rules))
-        kept = () if all_rules else config.per_file_ignores
-        everything = replace(config, extend_select=(), ignore=(), overrides=NOTHING, level=Severity.INFO, pedantic=False)
-        return replace(everything, select=select, per_file_ignores=kept)
+    def asked(self, path: str, *, all_rules: bool) -> Config:
+        """The settings to lint a file with: for the rules that are on, or for all that a comment in it may switch on."""
+        return self._asked_for(self.configured.of(path), all_rules)
+
+    def asked_at(self, folder: str) -> Config:
+        """As `asked`, for the files in a directory that have no such comment."""
+        return self._asked_for(self.configured.of_folder(folder), False)
 
     def reports(self, finding: Finding, source: Source, comments: Suppressions) -> bool:
         """Whether a finding of a file is reported, but for the comments that silence findings."""
         line, _ = source.position(finding.span.start)
         if comments.pylint is not None and comments.pylint.enables(by_symbol[finding.rule], line):
             return True
-        config = self.config_of(source.path)
+        config = self.configured.of(source.path)
         return finding.rule in self.rules(config) and finding.rule not in config.ignored_at(source.path, ALL)
 
+    def is_usable(self, path: str) -> bool:
+        """Whether the settings of a file can be used."""
+        try:
+            return self.configured.of(path) is not None
+        except ConfigError:
+            return False
 
-@functools.lru_cache
-def _excluder(config: Config) -> Callable[[str, bool], bool]:
-    return excluder(config)
+    def faults(self, folders: Iterable[str]) -> set[Fault]:
+        """What is wrong with the settings of the files in directories."""
+        found: set[Fault] = set()
+        for folder in folders:
+            for warning in self.configured.warnings(folder):
+                found.add(Fault(warning.path, warning.line, CONFIGURATION_NOT_READ.symbol, (("warning", clean(warning.message)),)))
+            try:
+                self.configured.of_folder(folder)
+            except ConfigError as error:
+                for one in error.errors:
+                    what = one.what if one.key else f"the file {one.message}"
+                    found.add(Fault(one.path, one.line, CONFIGURATION_ERROR.symbol, (("error", clean(what)),)))
+        return found
+
+    def _asked_for(self, config: Config, all_rules: bool) -> Config:
+        # The configurations live as long as what tells them.
+        known = self._asked.get((id(config), all_rules))
+        if known is None:
+            rules = self.rules(config)
+            select = ("ALL",) if all_rules or UNUSED_SUPPRESSION.symbol in rules else tuple(sorted(rules))
+            everything = replace(config, extend_select=(), ignore=(), overrides=NOTHING, level=Severity.INFO, pedantic=False)
+            known = replace(everything, select=select, per_file_ignores=() if all_rules else config.per_file_ignores)
+            self._asked[id(config), all_rules] = known
+        return known
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The settings of the files of the project at ``root`` as they are linted under pylint; `ldlm_lint.config.Configured`.
+
+    ``wide`` are the files in which a comment may switch rules on.
+    """
+
+    selection: Selection
+    root: str
+    wide: Set[str]
+
+    @property
+    def run(self) -> Config:
+        """The settings at the root, the defaults where those cannot be used: what another file has is checked all the same."""
+        try:
+            return self.of_folder(self.root)
+        except ConfigError:
+            return Config(root=self.root)
+
+    @property
+    def key(self) -> str:
+        """What tells which files are found, and from where settings come."""
+        return repr((self.selection.configured.key, sorted(self.selection.switches.items())))
+
+    def of(self, path: str) -> Config:
+        """The settings of a file."""
+        return self.selection.asked(path, all_rules=path in self.wide)
+
+    def of_folder(self, folder: str) -> Config:
+        """The settings of the files in a directory."""
+        return self.selection.asked_at(folder)
+
+    def excludes(self, path: str, is_directory: bool) -> bool:
+        """Whether a path is excluded."""
+        return self.selection.configured.excludes(path, is_directory)
+
+    def looks(self, folder: str) -> Iterator[tuple[str, str]]:
+        """The looks at the file system that tell the settings of a directory."""
+        return self.selection.configured.looks(folder)
+
+    def warnings(self, folder: str) -> tuple[Problem, ...]:
+        """What the files above a directory probably mean to set and do not."""
+        return self.selection.configured.warnings(folder)

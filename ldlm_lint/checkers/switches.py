@@ -14,7 +14,7 @@ from ldlm_lint.checkers.messages import message_definitions
 from ldlm_lint.config import Config
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.rules import ALL
-from ldlm_lint.rules.linter import FAILURES, INTERNAL_ERROR
+from ldlm_lint.rules.linter import HOST_RULES, INTERNAL_ERROR
 from ldlm_lint.tomlfile import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def preset(linter: PyLinter) -> None:
         states.pop(rule.code, None)
         if rule.symbol not in enabled:
             states[rule.code] = _OFF
-    linter.default_enabled_messages.update(message_definitions(FAILURES))
+    linter.default_enabled_messages.update(message_definitions(HOST_RULES))
 
 
 def _selected_here() -> frozenset[str]:

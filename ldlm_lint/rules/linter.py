@@ -108,6 +108,18 @@ CONFIGURATION_ERROR = _rule(
     "The files that the configuration holds for are not checked; pylint's own checks go on.",
 )
 
-RULES = (INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY, UNUSED_SUPPRESSION, CONFIGURATION_ERROR)
-FAILURES = (INTERNAL_ERROR, CONFIGURATION_ERROR)
-"""What kept us from checking at all, which no fixture of a file brings about."""
+CONFIGURATION_NOT_READ = _rule(
+    "W6807",
+    "ldlm-configuration-not-read",
+    "%(warning)s",
+    "A table of settings whose name is nearly that of ldlm-lint, such as `[tool.ldlm_lint]`.",
+    "The pylint plugin reports it once, at its line in the configuration file. The command prints the same warning.",
+    "The settings in it have no effect.",
+)
+
+RULES = (
+    *(INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE, DEAD_CONFIG_KEY, UNUSED_SUPPRESSION),
+    *(CONFIGURATION_ERROR, CONFIGURATION_NOT_READ),
+)
+HOST_RULES = (INTERNAL_ERROR, CONFIGURATION_ERROR, CONFIGURATION_NOT_READ)
+"""What the host reports of itself and of its settings: no file brings these about."""

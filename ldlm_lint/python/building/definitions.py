@@ -75,7 +75,7 @@ def _header(raw: Any, node: nodes.NodeNG, tree: Growing) -> Position | None:
     match = _HEADER.match(line, raw.col_offset)
     if match is not None and match[1] == raw.name and not line[: raw.col_offset].strip(" \t"):
         return Position(raw.lineno, match.start(), raw.lineno, match.end())
-    return TreeRebuilder(AstroidManager(), "\n".join(tree.lines))._get_position_info(raw, node)
+    return TreeRebuilder(AstroidManager(), data="\n".join(tree.lines))._get_position_info(raw, node)
 
 
 def _decorators(raw: Any, parent: nodes.NodeNG, tree: Growing) -> nodes.Decorators | None:

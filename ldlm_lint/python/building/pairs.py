@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from astroid import nodes
-from astroid._ast import CMP_OP_CLASSES
 
+from ldlm_lint.python.building.operators import COMPARISONS
 from ldlm_lint.python.building.tree import BUILD, LITERALS, Build, Growing, child_of, children_of, placed
 
 
@@ -53,7 +53,7 @@ def _compare(raw: ast.Compare, parent: nodes.NodeNG, tree: Growing) -> nodes.Com
     node = placed(nodes.Compare, raw, parent, tree)
     left = BUILD[raw.left.__class__](raw.left, node, tree)
     pairs = zip(raw.ops, raw.comparators, strict=True)
-    node.postinit(left, [(CMP_OP_CLASSES[op.__class__], BUILD[one.__class__](one, node, tree)) for op, one in pairs])
+    node.postinit(left, [(COMPARISONS[op.__class__], BUILD[one.__class__](one, node, tree)) for op, one in pairs])
     tree.end(node)
     return node
 

@@ -12,9 +12,9 @@ from types import FunctionType
 from typing import Any
 
 from astroid import nodes
-from astroid._ast import BIN_OP_CLASSES, BOOL_OP_CLASSES, CONTEXT_CLASSES, UNARY_OP_CLASSES
 
 from ldlm_lint.patterns import lazily
+from ldlm_lint.python.building.operators import BINARY, BOOLEAN, CONTEXTS, UNARY
 from ldlm_lint.python.building.tree import BUILD, LITERALS, Build, Growing
 
 # The attribute of astroid's node, the field of Python's, and whether there is one, one or none, or a list.
@@ -135,14 +135,14 @@ def _generated(shape: tuple[str, str, dict[str, str], tuple[tuple[str, str, str]
         "return node",
     ]
     body = _FIELD.sub(r"given['\1']", "\n    ".join(lines))
-    space = {
+    space: dict[str, Any] = {
         "new": object.__new__,
         kind: made,
         "BUILD": BUILD,
-        "BINARY": BIN_OP_CLASSES,
-        "BOOLEAN": BOOL_OP_CLASSES,
-        "UNARY": UNARY_OP_CLASSES,
-        "CONTEXTS": CONTEXT_CLASSES,
+        "BINARY": BINARY,
+        "BOOLEAN": BOOLEAN,
+        "UNARY": UNARY,
+        "CONTEXTS": CONTEXTS,
         "Load": ast.Load,
         "bound": _BOUND.get(kind),
     }

@@ -28,7 +28,7 @@ LARGEST_SAFE_HEARTBEAT = (2**31 - 1) // 1000
 # Below this a healthy process is ended by a pause such as a checkpoint; `1e6` reads as 1.
 SHORTEST_SAFE_HEARTBEAT = 30
 
-_REASON = "the NCCL watchdog, its monitor and the heartbeat come into force together"
+_REASON = "the NCCL watchdog, its monitor and the heartbeat timeout take effect together"
 _NO_WATCHDOG = (2, 6)
 
 

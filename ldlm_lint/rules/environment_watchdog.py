@@ -205,7 +205,8 @@ def _seconds_option(options: Mapping[str, object], option: Option) -> int:
 
 
 def _duration(length: int) -> str:
-    return f"{length / 86400:.1f} days" if length >= 86400 else f"{length / 3600:.1f} hours"
+    size, unit = (86400, "days") if length >= 2 * 86400 else (3600, "hours")
+    return f"{length / size:.1f}".removesuffix(".0") + f" {unit}"
 
 
 def _overflow(length: int) -> str:

@@ -147,7 +147,7 @@ class Source:
                 if "missing" in str(error):
                     # No cookie, and the first two lines are not UTF-8: this tells in which one.
                     cls(path, data, kind).check_decodes()
-                raise UnreadableError(f"unknown encoding: {error}") from error
+                raise UnreadableError(f"its encoding is not known ({error})") from error
         source = cls(path, data, kind, encoding="utf-8" if encoding == "utf-8-sig" else encoding)
         source.check_decodes()
         return source

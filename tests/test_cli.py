@@ -203,7 +203,7 @@ def test_excluded_and_suppressed_are_counted(project: Path, run: Run) -> None:
         pytest.param("nul.py", b"a = 1\n\0\n", 3, "cannot be read: the file contains NUL bytes\n --> nul.py:2:1", id="nul"),
         pytest.param("latin.py", b"# caf\xe9\n", 3, "cannot be read", id="another-encoding"),
         pytest.param("latin.sh", b"# ok\n# caf\xe9\n", 3, "latin.sh:2:1", id="shell-encoding"),
-        pytest.param("coding.py", b"# coding: nope-8\n", 3, "unknown encoding", id="unknown-encoding"),
+        pytest.param("coding.py", b"# coding: nope-8\n", 3, "its encoding is not known", id="unknown-encoding"),
         pytest.param("huge.py", b"#" * 5_000_001, 3, "larger than 5,000,000 bytes", id="huge"),
         pytest.param("empty.py", b"", 0, "", id="empty"),
         pytest.param("declared.py", b"# coding: latin-1\nx = '\xe9'\n", 0, "", id="declared-encoding"),

@@ -177,7 +177,7 @@ def test_messages_on_any_file_and_line(linter: PyLinter, tmp_path: Path) -> None
     linter.set_reporter(reporter)
     linter.file_state = FileState("", linter.msgs_store, is_base_filestate=True)
     linter.set_current_module("run.sh", str(tmp_path / "run.sh"))
-    linter.add_message("nccl-monitoring-disabled", line=7, col_offset=2, args={"name": "X", "value": "0"})
+    linter.add_message("nccl-monitoring-disabled", line=7, col_offset=2, args={"setting": "`X=0`"})
     assert [(one.symbol, one.line, one.column, Path(one.abspath).name) for one in reporter.messages] == [
         ("nccl-monitoring-disabled", 7, 2, "run.sh")
     ]

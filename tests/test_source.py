@@ -33,10 +33,10 @@ def shell(data: bytes) -> Source:
         pytest.param("x".encode("utf-16"), Kind.PYTHON, 1, "NUL bytes", id="utf-16"),
         pytest.param(b"a\n\n'\xe9'\n", Kind.PYTHON, 3, "not valid utf-8", id="latin-1"),
         pytest.param(b"a\r\n\r\n# \xe9\r\n", Kind.SHELL, 3, "not valid utf-8", id="script-in-latin-1"),
-        pytest.param(b"# coding: nope\n", Kind.PYTHON, 1, "unknown encoding", id="unknown-cookie"),
+        pytest.param(b"# coding: nope\n", Kind.PYTHON, 1, "its encoding is not known", id="unknown-cookie"),
         pytest.param(b"# coding: ascii\n'\xc3\xa9'\n", Kind.PYTHON, 2, "not valid ascii", id="wrong-cookie"),
         pytest.param(
-            BOM + b"# coding: latin-1\n", Kind.PYTHON, 1, "unknown encoding", id="mark-against-cookie"
+            BOM + b"# coding: latin-1\n", Kind.PYTHON, 1, "its encoding is not known", id="mark-against-cookie"
         ),
         pytest.param(b"# x\n# \xe9\n", Kind.PYTHON, 2, "not valid utf-8", id="where-a-cookie-could-be"),
         pytest.param(b"# coding: rot13\n", Kind.PYTHON, 1, "rot13 is not an encoding of text", id="no-text"),

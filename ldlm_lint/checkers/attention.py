@@ -72,7 +72,7 @@ class AttentionChecker(LdlmChecker):
                 node,
                 args={"what": f"{quoted(node.func.as_string())} with `{keyword}={off!r}`", "advice": f"pass `{keyword}={on}`"},
                 claims=(Claim("file-trains"),),
-                fix=functools.partial(_switched_on, argument=argument, value=on),
+                fix=functools.partial(_switched_on, argument=argument, keyword=keyword, value=on),
             )
 
     def _text_around(self, node: nodes.FunctionDef) -> str:
@@ -81,9 +81,9 @@ class AttentionChecker(LdlmChecker):
         return "\n".join(self.source.lines[around.fromlineno - 1 : around.end_lineno])
 
 
-def _switched_on(source: Source, argument: Argument, value: str) -> Fix | None:
+def _switched_on(source: Source, argument: Argument, keyword: str, value: str) -> Fix | None:
     """The fix that gives the switch its other value, where it is written in the call."""
     if not isinstance(argument.node, nodes.Const):
         return None
     edit = Edit(span_of(source, argument.node), value)
-    return Fix(f"pass {value}", (edit,), Applicability.DISPLAY, _REASON)
+    return Fix(f"pass {keyword}={value}", (edit,), Applicability.DISPLAY, _REASON)

@@ -88,7 +88,7 @@ class BackendsChecker(LdlmChecker):
             NONDETERMINISM_GUARD_LEFT_ON,
             loose[0],
             args={"setting": quoted(self.source.slice(self.span(loose[0])))},
-            related=[(node, "here too") for node in loose[1:]],
+            related=[(node, "this switch too") for node in loose[1:]],
             claims=(Claim("runs-in-training", _place(loose[0])), Claim("trains-on-cuda")),
             fix=lambda source: _turned(source, loose, "False", _DETERMINISM_REASON),
         )

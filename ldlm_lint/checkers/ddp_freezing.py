@@ -78,7 +78,7 @@ def late_changes(module: nodes.Module) -> Iterator[LateChange]:
 def _change(group: list[tuple[Setting, _Wrap | None]]) -> LateChange:
     (first, wrap), *others = group
     related = [(wrap.call, "DDP wraps the model here")] if wrap is not None else []
-    related += [(one.node, "here too") for one, _ in others]
+    related += [(one.node, "this changes `requires_grad` too") for one, _ in others]
     claims = [Claim("wrapped-model-trains")]
     if not _happens_once(first.node):
         loops = [loop.lineno or 0 for loop in loops_around(first.node) if not _walks_parameters(loop)]

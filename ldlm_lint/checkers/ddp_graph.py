@@ -127,7 +127,7 @@ class DdpGraphChecker(LdlmChecker):
         self.report(
             FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
             _keyword(node, "ddp_find_unused_parameters"),
-            args={"where": "`gradient_checkpointing=True`"},
+            args={"where": "the reentrant checkpoint (`gradient_checkpointing=True`)"},
             related=[(_keyword(node, "gradient_checkpointing"), "this checkpoint is reentrant")],
             claims=(Claim("stands-outside-tests"), *([Claim("transformers-is-old")] if options.absent else ())),
             fix=lambda source: _options_fix(source, node, options.node),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -45,23 +46,45 @@ class Need(enum.Enum):
 
 def need_of(node: nodes.NodeNG) -> Need | None:
     """What a value that is read, or the variable that takes it, is needed for at once; None where it may be read later."""
-    found = _need_at(node)
+    return _need_at(node) or next(filter(None, map(_need_at, _uses_of(node))), None)
+
+
+def is_only_kept(node: nodes.NodeNG) -> bool:
+    """Whether a value that is read, or the variable that takes it, is only shown, collected or summed up in its function."""
     statement = node.statement()
-    if found is not None or not isinstance(statement, nodes.Assign) or not _is_value_of(statement, node):
-        return found
+    if _is_kept(node) or not isinstance(statement, nodes.Assign):
+        return _is_kept(node)
+    if not all(isinstance(one, nodes.AssignName) for one in statement.targets):
+        return True
+    uses = list(_uses_of(node))
+    return bool(uses) and all(map(_is_kept, uses))
+
+
+def _is_kept(node: nodes.NodeNG) -> bool:
+    """Whether a value is added to another, given to a call for its effect, or put into a dictionary or a text."""
+    statement = node.statement()
+    around = itertools.takewhile(lambda one: one is not statement, node.node_ancestors())
+    return isinstance(statement, (nodes.AugAssign, nodes.Expr)) or any(isinstance(one, (nodes.Dict, nodes.JoinedStr)) for one in around)
+
+
+def _uses_of(node: nodes.NodeNG) -> Iterator[nodes.Name]:
+    """The uses, further down in the function, of the variable that takes a value or a number made of it."""
+    statement = node.statement()
+    if not isinstance(statement, nodes.Assign) or not _is_value_of(statement, node):
+        return
     target = statement.targets[0]
-    if not isinstance(target, nodes.AssignName):
-        return None
-    uses = (one for one in nodes_of(function_of(node), nodes.Name) if one.name == target.name and one.lineno >= node.lineno)
-    return next(filter(None, map(_need_at, uses)), None)
+    if isinstance(target, nodes.AssignName):
+        names = nodes_of(function_of(node), nodes.Name)
+        yield from (one for one in names if one.name == target.name and one.lineno >= node.lineno)
 
 
 def _is_value_of(statement: nodes.Assign, node: nodes.NodeNG) -> bool:
-    """Whether a statement assigns what is read, or a number made of it, to one variable."""
+    """Whether a statement assigns what is read, a number made of it or a list of such to one variable."""
     child = node
     while child.parent is not statement:
-        child = child.parent
-        if not isinstance(child, (nodes.BinOp, nodes.UnaryOp)) and not _hands_on(child):
+        before, child = child, child.parent
+        chosen = isinstance(child, nodes.IfExp) and before is not child.test
+        if not isinstance(child, (nodes.BinOp, nodes.UnaryOp, nodes.ListComp)) and not chosen and not _hands_on(child):
             return False
     return len(statement.targets) == 1
 
@@ -75,14 +98,14 @@ def _need_at(node: nodes.NodeNG) -> Need | None:
     child = node
     finite = _tests_finite(node)
     for parent in node.node_ancestors():
-        if isinstance(parent, _TESTS):
-            return (Need.FINITE if finite else Need.DECIDES) if child is parent.test else None
+        if isinstance(parent, _TESTS) and child is parent.test:
+            return Need.FINITE if finite else Need.DECIDES
         if isinstance(parent, nodes.Slice) or (isinstance(parent, nodes.Call) and child in parent.args and _takes_sizes(parent)):
             return Need.SIZES
         if isinstance(parent, nodes.Subscript):
             return Need.INDEXES if child is parent.slice else None
         finite = finite or _tests_finite(parent)
-        if not isinstance(parent, (nodes.BinOp, nodes.UnaryOp, nodes.BoolOp, nodes.Compare, nodes.Tuple)) and not (finite or _hands_on(parent)):
+        if not isinstance(parent, (nodes.BinOp, nodes.UnaryOp, nodes.BoolOp, nodes.Compare, nodes.Tuple, nodes.IfExp)) and not (finite or _hands_on(parent)):
             return None
         child = parent
     return None
@@ -157,4 +180,4 @@ def _given_as_sizes(owner: nodes.NodeNG) -> Iterator[nodes.Name]:
         yield from (one for one in (cut.lower, cut.upper) if isinstance(one, nodes.Name))
 
 
-__all__ = ["Need", "is_needed", "need_of"]
+__all__ = ["Need", "is_needed", "is_only_kept", "need_of"]

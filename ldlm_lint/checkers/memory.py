@@ -64,7 +64,7 @@ class MemoryChecker(LdlmChecker):
                 REQUIRES_GRAD_TOGGLED_PER_STEP,
                 first.node,
                 args={"target": first.target, "where": ""},
-                related=[(other.node, "here too") for other in others],
+                related=[(other.node, "this sets `requires_grad` too") for other in others],
                 claims=(Claim("runs-in-every-step", first.place),),
             )
 

@@ -115,7 +115,7 @@ def _in_words(timeout: nodes.NodeNG) -> str:
 
 def _timeout_fix(source: Source, place: nodes.NodeNG, in_seconds: bool, target: int) -> Fix | None:
     """A number becomes a timedelta of as many seconds; one that is too short becomes the timeout of the settings."""
-    reason = "another length can be meant"
+    reason = "perhaps another length was meant"
     if isinstance(place, nodes.Call):
         parts = [span_of(source, part) for part in (*place.args, *place.keywords)]
         if in_seconds or not parts:

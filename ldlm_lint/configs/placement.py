@@ -13,7 +13,7 @@ from ldlm_lint.rules.settings import Twin
 from ldlm_lint.source import Kind, Source
 
 _TO_BLOCK = lazily(rb":[ \t]*\r?\n[ \t]*")
-_EMPTY = "nothing else stays in it"
+_EMPTY = "nothing else is left around it"
 
 
 class Placement:

@@ -100,7 +100,7 @@ def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
         return
     name = section.settings[option or switch].name
     claims = (in_force(setting), *(() if option else (Claim("transformers-is-old"),)))
-    yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": quoted(f"{name}: true")}, claims=claims)
+    yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": f"the reentrant checkpoint ({quoted(f'{name}: true')})"}, claims=claims)
 
 
 def _shown(title: str, section: Section, setting: Setting) -> Fix | None:

@@ -64,9 +64,8 @@ FIND_UNUSED_WITH_REENTRANT_CHECKPOINT = Rule(
     code="E7231",
     symbol="find-unused-with-reentrant-checkpoint",
     consequence=Consequence.CRASH,
-    message="`find_unused_parameters=True` makes DDP count the parameters of the reentrant checkpoint (%(where)s) as "
-    "unused, but their gradients arrive later: DDP raises in the backward pass; pass `use_reentrant=False` to the "
-    "checkpoint",
+    message="`find_unused_parameters=True` makes DDP count the parameters of %(where)s as unused, but their gradients "
+    "arrive later: DDP raises in the backward pass; pass `use_reentrant=False` to the checkpoint",
     summary="`find_unused_parameters=True` around a model that uses reentrant activation checkpointing.",
     rationale="With the flag DDP walks the autograd graph of the forward pass and marks every parameter that it does not find as ready. A "
     "reentrant segment computes its part of the graph in the backward pass only, so its parameters are not found, are marked, and "

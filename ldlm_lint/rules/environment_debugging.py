@@ -161,4 +161,4 @@ def _apart(setting: Setting) -> tuple[Plan, ...]:
     tail = written.text[suffix.start() :] if suffix else written.text[len(written.text.rstrip("\"'")) :]
     end = written.span.end - len(tail.encode())
     edit = Edit(Span(written.span.path, end, end, written.span.cell), ".%h.%p")
-    return (Plan("one file per process", (edit,), "the log files get other names"),)
+    return (Plan("give each process a file of its own", (edit,), "the log files get other names"),)

@@ -27,7 +27,7 @@ MONITORING = "TORCH_NCCL_ENABLE_MONITORING"
 BLOCKING_WAIT = ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT")
 NAMES = (HEARTBEAT, MONITORING, *BLOCKING_WAIT)
 
-_REASON = "the NCCL watchdog, its monitor and the heartbeat come into force together"
+_REASON = "the NCCL watchdog, its monitor and the heartbeat timeout take effect together"
 _NO_WATCHDOG = (2, 6)
 
 
@@ -204,7 +204,8 @@ def _seconds_option(options: Mapping[str, object], option: Option) -> int:
 
 
 def _duration(length: int) -> str:
-    return f"{length / 86400:.1f} days" if length >= 86400 else f"{length / 3600:.1f} hours"
+    size, unit = (86400, "days") if length >= 2 * 86400 else (3600, "hours")
+    return f"{length / size:.1f}".removesuffix(".0") + f" {unit}"
 
 
 def _overflow(length: int) -> str:

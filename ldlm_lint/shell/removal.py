@@ -11,8 +11,8 @@ from ldlm_lint.shell.script import Assignment, Block, Statement
 from ldlm_lint.source import Source
 
 _SUBSTITUTES = "the value runs a command, which would no longer run"
-_EMPTY = "its block would be empty or end with the exit status of another command, so a `:` stays"
-_NOT_ALONE = "its command has other parts, so a `:` stays"
+_EMPTY = "the block around it would be empty, or end with the exit status of another command, so a `:` stays"
+_NOT_ALONE = "the command has other parts, so a `:` stays"
 
 
 class ScriptEditor(NamedTuple):

@@ -61,7 +61,7 @@ def _no_sync_on_wrap(context: Context, finding: Finding, line: str) -> Verdict:
             wraps = (wrap for slot in slots for wrap in context.wraps.all_of(where, slot))
             if any((wrap.path, str(wrap.line)) == (path, line) for wrap in wraps):
                 note = Related(context.line_span(where, call.lineno or 1), "gradients stay local here")
-                said = f"`no_sync()` ({located(where, call.lineno or 1, path)})"
+                said = f"`no_sync()` at {located(where, call.lineno or 1, path)}"
                 return Verdict(True, (note,), (("accumulation", said),))
     return Verdict(False)
 
@@ -112,7 +112,7 @@ def _reentrant_at(context: Context, own: str, calls: list[tuple[str, nodes.Call]
     edits = [as_non_reentrant(_source(context, where), one) for where, one in calls]
     written = tuple(sorted({edit for edit in edits if edit is not None}, key=edit_key))
     fix = Fix("pass use_reentrant=False to the checkpoint", written, Applicability.UNSAFE, NON_REENTRANT)
-    where = located(path, call.lineno or 1, own)
+    where = f"the reentrant checkpoint at {located(path, call.lineno or 1, own)}"
     return Verdict(True, (related,), (("where", where),), fix=fix if None not in edits else None)
 
 

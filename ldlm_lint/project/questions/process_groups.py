@@ -12,6 +12,7 @@ from ldlm_lint.python.group_timeouts import default_groups, makes_default_group,
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import length_of
+from ldlm_lint.wording import quoted
 
 
 def _set_later(context: Context, path: str) -> bool:
@@ -62,7 +63,7 @@ def _made_in(context: Context, path: str) -> _Made:
     for call, timeout in default_groups(module):
         length = seconds(timeout)
         place = Related(context.line_span(path, call.lineno or 1), "the default group gets its timeout here")
-        given.append((place, length_of(length[0]) if length else timeout.as_string()))
+        given.append((place, length_of(length[0]) if length else quoted(timeout.as_string())))
     return _Made(sum(makes_default_group(call) for call in nodes_of(module, nodes.Call)), tuple(given))
 
 

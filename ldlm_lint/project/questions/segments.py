@@ -38,7 +38,7 @@ def _callee_is_keyword_only(context: Context, finding: Finding, subject: str) ->
     names = refuses(Target(function, int(kind == "instance")), int(positional), keywords)
     if not names:
         return Verdict(False)
-    where = Related(context.line_span(resolved[0], function.lineno or 1), "its signature is here")
+    where = Related(context.line_span(resolved[0], function.lineno or 1), "the signature of the function")
     return Verdict(True, (where,), (("names", listed(names)),))
 
 

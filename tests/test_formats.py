@@ -264,10 +264,22 @@ def test_sarif_tells_rules_fixes_and_how_the_run_ended(project: Path, run: Run) 
         assert rule["id"] == one["ruleId"]
         assert rule["helpUri"].endswith(f"#{rule['name']}")
         assert rule["help"]["text"] and rule["properties"]["problem.severity"] in ("error", "warning", "recommendation")
+    by_code = {rule["id"]: rule["properties"] for rule in driver["rules"]}
+    assert by_code["W7201"]["tags"][0] == by_code["W7201"]["consequence"] == "hang"
+    assert {one["ruleId"]: one["properties"]["consequence"] for one in results}["R7301"] == "slow"
+    assert not any("security-severity" in one or "security" in one["tags"] for one in by_code.values())
     loader = next(one for one in results if one["ruleId"] == "R7101")
     assert loader["relatedLocations"][0]["message"]["text"]
     (fix,) = loader["fixes"]
     assert fix["properties"]["applicability"] == "unsafe" and fix["properties"]["reason"]
+
+
+def test_sarif_grades_what_a_loaded_file_can_run(project: Path, run: Run) -> None:
+    (project / "load.py").write_text('import torch\n\nstate = torch.load("model.pt")\n')
+    (rule,) = sarif_of(project, run, "load.py")["tool"]["driver"]["rules"]
+    assert "security" in rule["properties"]["tags"]
+    # GitHub: above 4.0 medium, from 7.0 high.
+    assert 4.0 <= float(rule["properties"]["security-severity"]) < 7.0
 
 
 def test_fixes_of_sarif_are_those_of_fix(project: Path, run: Run) -> None:

@@ -107,6 +107,12 @@ def test_a_difference_behind_many_equal_words_is_in_sight() -> None:
     assert "also: a.py:2:1  … eight nine ten there and so on …\n" in shown(view)
 
 
+def test_messages_that_differ_in_a_line_number_say_the_same() -> None:
+    whats = ("the loop at line 7", "the loop at line 12", "the loader of a.py:7", "the loader of b-c.py:90", "the loop at line 3")
+    got = shown(view_of(*(found("may-crash", "a.py", line, what) for line, what in enumerate(whats, 1)), quiet=True))
+    assert re.findall(r"(?m)^also: (.*)$", got) == ["a.py:3:1  the loader of a.py:7 may crash", "a.py:2:1", "a.py:4:1  the loader of b-c.py:90 may crash", "a.py:5:1"]
+
+
 def test_a_fix_that_two_rules_share_is_shown_once() -> None:
     edit = Edit(Span("/p/a.py", 8, 9), "2")
     fix = Fix("set it", (edit,), Applicability.UNSAFE, "it differs")

@@ -29,7 +29,7 @@ def render(view: View) -> str:
     """One JSON document, ASCII only, so that it survives every console encoding; paths relative to the base."""
     found = document(view.report, base=view.base, rules=view.rules)
     if view.statistics:
-        found["statistics"] = [_counted(one) for one in by_rule(view.report.findings)]
+        found["statistics"] = [_counted(one, view.rules) for one in by_rule(view.report.findings)]
     return json.dumps(found, indent=2) + "\n"
 
 
@@ -68,9 +68,10 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
     }
 
 
-def _counted(one: RuleCount) -> dict[str, object]:
+def _counted(one: RuleCount, rules: Mapping[str, Rule]) -> dict[str, object]:
     fixable = {"safe": one.safe, "unsafe": one.unsafe}
-    return {"rule": one.rule, "code": one.code, "findings": one.findings, "fixable": fixable}
+    word = rules[one.rule].consequence.value
+    return {"rule": one.rule, "code": one.code, "consequence": word, "findings": one.findings, "fixable": fixable}
 
 
 def _related(report: Report, related: Related, base: Path) -> dict[str, object]:

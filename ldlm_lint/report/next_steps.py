@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ldlm_lint.model import Applicability
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import fixable, is_open, settling
-from ldlm_lint.report.ranking import CONSEQUENCE
+from ldlm_lint.report.ranking import CONSEQUENCE, ordered
 from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
 
@@ -34,7 +34,8 @@ def next_steps(view: View) -> Iterator[Step]:
         yield from _fixing(view)
         if view.fixed is None and not view.report.baselined and not _NOT_OF_BASELINE.intersection(view.again):
             yield _step(view, "accept these findings, report only new ones", "baseline")
-    yield Step("read why it matters, and when it does not", f"ldlm-lint explain {view.ordered(CONSEQUENCE)[0].rule}")
+    worst = ordered(view.report.findings, view.rules, CONSEQUENCE)[0]
+    yield Step("read why it matters, and when it does not", f"ldlm-lint explain {worst.rule}")
     yield from _probing(view)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from ldlm_lint.model import Finding
+from ldlm_lint.patterns import lazily
 from ldlm_lint.report import closing
 from ldlm_lint.report.blocks import STYLES, Blocks
 from ldlm_lint.report.cells import clean
@@ -20,6 +21,8 @@ MOST_OTHERS = 3
 LONGEST = 90
 _KNOWN = 30
 _LEAD = 3
+# How messages refer to another place; two that differ in that alone say the same.
+_REFERENCE = lazily(r"[\w.-]+\.\w+:\d+|\bline \d+")
 
 
 def write(view: View, stream: TextIO) -> None:
@@ -79,11 +82,11 @@ def _others(blocks: Blocks, group: Group, by: str) -> Iterator[Line]:
 
 def _various(view: View, group: Group) -> Sequence[Finding]:
     """The other findings of a group, those first that say something which none before them said."""
-    said = {view.message(group.first)}
+    said = {_gist(view.message(group.first))}
     new: list[Finding] = []
     again: list[Finding] = []
     for finding in group.others:
-        message = view.message(finding)
+        message = _gist(view.message(finding))
         (again if message in said else new).append(finding)
         said.add(message)
     return [*new, *again]
@@ -98,15 +101,22 @@ def _said(view: View, finding: Finding, first: Finding) -> str:
 
     Of many words that both begin with only the last ones are kept, for the sense of what follows.
     """
-    words, others = clean(view.message(finding)).split(" "), clean(view.message(first)).split(" ")
+    message, other = clean(view.message(finding)), clean(view.message(first))
+    words, others = _gist(message).split(" "), _gist(other).split(" ")
     if words == others:
         return ""
     same = _common(words, others)
     end = len(words) - min(_common(words[::-1], others[::-1]), len(words) - same, len(others) - same)
+    words = message.split(" ")
     begin = max(same - _LEAD, 0) if len(" ".join(words[:same])) > _KNOWN else 0
     shown = words[begin : max(end, same) + _LEAD]
     head, tail = "… " * (begin > 0), " …" * (begin + len(shown) < len(words))
     return _cut(f"{head}{' '.join(shown)}{tail}", (": ", "; "))
+
+
+def _gist(message: str) -> str:
+    """A message without the numbers of the places that it refers to; it has as many words as before."""
+    return _REFERENCE.sub(lambda found: "line" if " " not in found[0] else "line N", message)
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:

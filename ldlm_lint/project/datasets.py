@@ -56,20 +56,26 @@ class Datasets:
         """What the items of the dataset cost that the loader at ``line:column`` of a file gets."""
         if is_tutorial(self.project, path) or _STREAMED.search(self.project.data(path)):
             return Load.NONE
+        made = (state for state in self.origins(path, position) if state[1].kind == "out")
+        found = {load for where, slot in made for load in self._made(where, slot)}
+        return Load.WORK if Load.WORK in found else Load.NONE if Load.NONE in found else Load.UNKNOWN
+
+    def origins(self, path: str, position: str) -> set[tuple[str, Slot]]:
+        """Every place that the dataset of the loader at ``line:column`` comes from: variables, attributes, calls."""
         loaders = [call for call in self.project.flow(path).calls if call.position == position]
         waiting = [(path, passed.slot) for call in loaders for passed in call.passed if passed.key in (0, "dataset")]
         seen: set[tuple[str, Slot]] = set()
-        found: set[Load] = set()
         while waiting and len(seen) < _STEPS:
             state = waiting.pop()
-            if state in seen:
-                continue
-            seen.add(state)
-            where, slot = state
-            if slot.kind == "out":
-                found.update(self._made(where, slot))
-            waiting.extend(self._sources(where, slot))
-        return Load.WORK if Load.WORK in found else Load.NONE if Load.NONE in found else Load.UNKNOWN
+            if state not in seen:
+                seen.add(state)
+                waiting.extend(self._sources(*state))
+        return seen
+
+    def classes_at(self, path: str, slot: Slot) -> Iterator[tuple[str, str]]:
+        """The classes of the project that the call behind a slot makes an object of, each with its file."""
+        found = (self._class(path, call.callee) for call in self._calls_at(path, slot))
+        yield from (one for one in found if one is not None)
 
     def collates_on_device(self, path: str, name: str) -> bool:
         """Whether a function of this name, in a file that a file is tied to, moves what it puts together to a GPU.

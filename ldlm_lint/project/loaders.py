@@ -95,8 +95,11 @@ class Tracer:
                 found.extend(self._by_framework(where, slot))
         return self._sites[key]
 
-    def reached(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot, bool]]:
-        """Every place that a value goes to, itself first, and whether it is taken there again and again."""
+    def reached(self, path: str, slot: Slot, *, wrapped: bool = True) -> Iterator[tuple[str, Slot, bool]]:
+        """Every place that a value goes to, itself first, and whether it is taken there again and again.
+
+        With ``wrapped`` what another package wraps around the value counts as the value.
+        """
         seen: set[tuple[str, Slot, bool]] = set()
         waiting = [(path, slot, False)]
         while waiting and len(seen) < _STEPS:
@@ -104,7 +107,7 @@ class Tracer:
             if state not in seen:
                 seen.add(state)
                 yield state
-                waiting.extend(self._onward(*state))
+                waiting.extend(self._onward(*state, wrapped))
 
     def loaders_given(self, path: str, slot: Slot, keys: Collection[int | str]) -> Iterator[tuple[str, str]]:
         """The loaders (path, position of the call) that get a value under one of these keys, from a mapping too."""
@@ -204,7 +207,7 @@ class Tracer:
             return False
         return depth >= _indent(lines[two.line - 1]) and not any(_indent(line) <= depth and _LEAVES.match(line) for line in between)
 
-    def _onward(self, path: str, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
+    def _onward(self, path: str, slot: Slot, repeated: bool, wrapped: bool) -> Iterator[tuple[str, Slot, bool]]:
         for source, target in self.uses(path).moves.get(_place(slot), ()):
             if (moved := _moved(slot, source, target)) is not None:
                 again = repeated or (moved.kind == "var" and self._taken_again(path, slot, moved.scope))
@@ -213,7 +216,7 @@ class Tracer:
                     yield from self._out_of_generator(path, moved)
         yield from self._out_of_closures(path, slot)
         for call in self._calls_passing(path, slot):
-            yield from self._into_call(path, call, slot, repeated)
+            yield from self._into_call(path, call, slot, repeated, wrapped)
 
     def _out_of_generator(self, path: str, slot: Slot) -> Iterator[tuple[str, Slot, bool]]:
         """Whoever calls a generator that goes through a loader of its own takes the elements of that loader.
@@ -272,7 +275,7 @@ class Tracer:
             if any(_same(passed.slot, slot) for passed in call.passed):
                 yield call
 
-    def _into_call(self, path: str, call: CallSite, slot: Slot, repeated: bool) -> Iterator[tuple[str, Slot, bool]]:
+    def _into_call(self, path: str, call: CallSite, slot: Slot, repeated: bool, wrapped: bool) -> Iterator[tuple[str, Slot, bool]]:
         targets = self.calls.targets(path, call.callee)
         for passed in call.passed:
             if not _same(passed.slot, slot):
@@ -284,7 +287,7 @@ class Tracer:
                     yield where, Slot("var", function.scope, name, slot.index if passed.slot.index == "" else ""), again
             if any(function.yields for _, function in targets):
                 yield path, Slot("out", "", call.position), repeated
-            if not targets and _hands_on(call.callee.name.rpartition(".")[2], passed.key):
+            if wrapped and not targets and _hands_on(call.callee.name.rpartition(".")[2], passed.key):
                 index = (
                     str(passed.key) if call.callee.name.rpartition(".")[2] in _PREPARES and len(call.passed) > 1 else ""
                 )

@@ -35,7 +35,9 @@ GRADIENT_ACCUMULATION_FIXED = Rule(
     triggers=(b"accum", b"ACCUM", b"Accum", b"update-freq", b"update_freq"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.DISPLAY,
-    fix_safety="Shown only: the global batch size that the steps are to be computed from is for the author to say.",
+    fix_safety="Shown only: the global batch size that the steps are to be computed from is for the author to say. The formula divides by "
+    "the number of all processes of the launch, each counted once: `GPUS` where `NODES=$((GPUS / GPUS_PER_NODE))`, else nodes x processes per "
+    "node.",
 )
 
 BATCH_SIZE_DRIFT = Rule(

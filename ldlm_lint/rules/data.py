@@ -53,8 +53,9 @@ PERSISTENT_WORKERS = Rule(
     "seconds per epoch start in one project (mmhuman3d#233) to no difference on Linux in another (delta-interpolator#3). "
     "It matters where epochs are short or the dataset is heavy to start.",
     exceptions="A loader that is iterated once, an infinite sampler, very long epochs, or memory so tight that the workers' copies "
-    "of the dataset must go between epochs. A dataset whose state the main process changes between epochs: persistent "
-    "workers keep the copy that they started with.",
+    "of the dataset must go between epochs. A dataset that the main process changes between epochs (`dataset.set_epoch(epoch)`, "
+    "`loader.dataset.epoch = epoch`, a new sample): persistent workers would keep the copy that they started with, so such a loader "
+    "is not reported. `sampler.set_epoch(epoch)` changes no dataset, since the sampler stays in the main process.",
     versions="torch >= 1.7. `persistent_workers=True` with `num_workers=0` raises ValueError in every version, so the fix is "
     "guarded wherever the number of workers is not a literal.",
     verification="Time the first batch of the second epoch with and without the option, or watch worker process ids across epochs.",

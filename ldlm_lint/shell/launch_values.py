@@ -20,6 +20,7 @@ from ldlm_lint.rules.settings import Origin
 from ldlm_lint.shell.launch_arguments import Argument, Known, arguments, names_in, values, written_words
 from ldlm_lint.shell.launch_code import Code
 from ldlm_lint.shell.launch_entries import entry_of, is_training
+from ldlm_lint.shell.launch_world import total_of
 from ldlm_lint.shell.script import Form, Launch
 from ldlm_lint.wording import quoted
 
@@ -38,7 +39,7 @@ _DIRECTIVES = {
     "GPU": rb"(?:-G|--gpus[\w-]*|--gres)",
 }
 _DEPTH = 5
-_REASON = "TARGET_BATCH and BATCH_PER_GPU are placeholders for the numbers of the project, and the division must leave no remainder"
+_REASON = "{} are placeholders for the numbers of the project, and the division must leave no remainder"
 
 
 # Accumulation
@@ -60,7 +61,8 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
             if steps is None or steps.span in reported or _batch_is_computed(script, argument):
                 continue
             reported.add(steps.span)
-            yield _accumulation_finding(script, launch, argument, steps, world)
+            every = [one for one in given if _is_world(launch, one)]
+            yield _accumulation_finding(script, launch, argument, steps, world, total_of(script, launch, every))
 
 
 def trains(script: Code, launch: Launch) -> bool:
@@ -153,7 +155,7 @@ def _batch_is_computed(script: Code, argument: Argument) -> bool:
 
 
 def _accumulation_finding(
-    script: Code, launch: Launch, argument: Argument, steps: Known, world: Sequence[Argument]
+    script: Code, launch: Launch, argument: Argument, steps: Known, world: Sequence[Argument], total: str | None
 ) -> Finding:
     rule = GRADIENT_ACCUMULATION_FIXED
     name = steps.assignment.name if steps.assignment else argument.name
@@ -169,7 +171,7 @@ def _accumulation_finding(
         tuple(sorted(args.items())),
         confidence=Confidence.MEDIUM,
         related=tuple(related),
-        fix=_accumulation_fix(argument, steps, world),
+        fix=_accumulation_fix(argument, steps, total),
         claims=(Claim("accumulation-is-not-divided", entry), *_with_sources(script)),
     )
 
@@ -179,17 +181,16 @@ def always(text: str, origin: Origin) -> str:
     return f"{text} by default" if origin is Origin.DEFAULT else f"always {text}"
 
 
-def _accumulation_fix(argument: Argument, steps: Known, world: Sequence[Argument]) -> Fix | None:
-    names = [name for one in world for name in names_in(one.value)[:1] if not name.isdigit()]
-    divisor = " * ".join(["BATCH_PER_GPU", *dict.fromkeys(names)]) if names else "BATCH_PER_GPU * WORLD_SIZE"
-    formula = f"$((TARGET_BATCH / ({divisor})))"
+def _accumulation_fix(argument: Argument, steps: Known, total: str | None) -> Fix | None:
+    formula = f"$((TARGET_BATCH / (BATCH_PER_GPU * {total or 'WORLD_SIZE'})))"
+    placeholders = ["TARGET_BATCH", "BATCH_PER_GPU", *([] if total else ["WORLD_SIZE"])]
     if steps.assignment is None and steps.span == argument.span:
         edit = Edit(argument.span, f"{argument.name}{' ' if argument.name.startswith('-') else '='}{formula}")
     elif steps.assignment is not None and steps.assignment.form in (Form.PLAIN, Form.DECLARED):
         edit = Edit(steps.span, f"{steps.assignment.name}={formula}")
     else:
         return None
-    return Fix(f"compute it as {formula}", (edit,), Applicability.DISPLAY, _REASON)
+    return Fix(f"compute it as {formula}", (edit,), Applicability.DISPLAY, _REASON.format(" and ".join(placeholders)))
 
 
 # Workers

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
+    from ldlm_lint.project.dataset_changes import DatasetChanges
     from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
     from ldlm_lint.project.environments import Environments
@@ -320,6 +321,13 @@ class Context:
     def _text(self, path: str, line: int) -> str:
         span = self.line_span(path, line)
         return self.project.data(path)[span.start : span.end].decode(errors="replace")
+
+    @cached_property
+    def dataset_changes(self) -> DatasetChanges:
+        """Which datasets a training changes between the passes of their loaders."""
+        from ldlm_lint.project.dataset_changes import DatasetChanges
+
+        return DatasetChanges(self.calls, self.tracer, self.datasets, self.trees)
 
     def line_span(self, path: str, line: int) -> Span:
         """The text of a line, without its indentation, as a span."""

@@ -15,6 +15,9 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
     site = context.tracer.second_pass(finding.span.path, position)
+    if site is not None and context.dataset_changes.between_passes(finding.span.path, position):
+        # Workers that start anew see the change; persistent ones would go on with the dataset as it was.
+        return Verdict(False)
     return _at_site(context, finding, site, "this iterates the DataLoader again and again")
 
 

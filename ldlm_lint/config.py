@@ -46,7 +46,7 @@ class Config:
 
     ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path``
     the file that was read (empty: none). ``target_torch`` holds the oldest and the newest torch the project runs on: what
-    ``target-torch`` says for both, else what the project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic`` applies
+    ``target-torch`` says for both (``names_torch``), else what the project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic`` applies
     opt-in rules as if they were on by default; ``output_format`` is empty where nothing is said. ``options`` holds every rule option
     by its name, set or default; lists are tuples.
     """
@@ -62,6 +62,7 @@ class Config:
     level: Severity = Severity.INFO
     fail_level: Severity = Severity.REFACTOR
     target_torch: TorchRange = ANY_TORCH
+    names_torch: bool = False
     baseline: str = ""
     required_version: str = ""
     pedantic: bool = False
@@ -98,7 +99,7 @@ class Config:
         table = read_table(path, required=explicit is not None) if path else Table()
         config = parse(table, rules, root=root.as_posix(), overrides=overrides)
         config.selected(rules)
-        if isolated or "target-torch" in table.values:
+        if isolated or config.names_torch:
             return config
         return replace(config, target_torch=torch_of(root))
 
@@ -232,6 +233,7 @@ def parse(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Ove
         level=level if overrides.level is None else overrides.level,
         fail_level=fail_level if overrides.fail_level is None else overrides.fail_level,
         target_torch=_target_torch(table),
+        names_torch="target-torch" in table.values,
         baseline=_baseline(table),
         required_version=_typed(table, "required-version", str, ""),
         pedantic=overrides.pedantic or _typed(table, "pedantic", bool, False),

@@ -118,6 +118,13 @@ class Edit(NamedTuple):
     text: str
 
 
+class Interface(NamedTuple):
+    """Something of torch that a fix writes, by the name that a reader knows, and the first version that has it."""
+
+    name: str
+    since: tuple[int, int]
+
+
 class Fix(NamedTuple):
     """Edits that are applied all or none.
 
@@ -127,6 +134,7 @@ class Fix(NamedTuple):
     Of the fixes with the same non-empty ``isolation`` at most one is applied in a round: fixes that indent the
     same function anew, or whose texts rest on each other's lines, name it (a path and the function's place, say),
     and the next round makes the other one again from what the first one left.
+    ``needs`` is what the new code uses of torch: where a torch that the project allows lacks it, the fix is only shown.
     """
 
     title: str
@@ -136,6 +144,7 @@ class Fix(NamedTuple):
     group: str = ""
     whole: bool = False
     isolation: str = ""
+    needs: tuple[Interface, ...] = ()
 
 
 class Related(NamedTuple):

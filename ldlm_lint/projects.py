@@ -142,7 +142,8 @@ class Projects:
                     self._session.note("file", path)
         files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session))
+        told = self._config.target_torch.oldest if self._config.names_torch else None
+        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session), told)
 
     def _below(self, root: str) -> tuple[tuple[Path, Kind], ...]:
         find = project_files if self._session is None else self._session.project_files

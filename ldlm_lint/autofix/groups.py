@@ -93,6 +93,7 @@ def _join(fixes: Sequence[Fix]) -> Fix:
         group=first.group,
         whole=any(fix.whole for fix in fixes),
         isolation=next((fix.isolation for fix in fixes if fix.isolation), ""),
+        needs=tuple(dict.fromkeys(one for fix in fixes for one in fix.needs)),
     )
 
 

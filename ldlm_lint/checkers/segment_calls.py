@@ -12,12 +12,12 @@ from ldlm_lint.python.calls import Mapping, State, mapping_of
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.places import function_of
-from ldlm_lint.python.signatures import Target, refuses, target_of
+from ldlm_lint.python.segment_keywords import OWN_KEYWORDS, handed_keywords
+from ldlm_lint.python.signatures import Target, accepts, refuses, target_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
-OWN_KEYWORDS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
 _LETTER = lazily(r"^([A-Z]{1,2}[a-z]?|[bchwtnd])\d?$")
 _SIZE = lazily(
     r"(^|_)(masks?|ids?|idx|index|indices|lens?|lengths?|pos|positions?|shapes?|size|num|dim|steps?|timesteps?|height|width|hw|heads?|scale"
@@ -54,7 +54,7 @@ def misuse_of(call: nodes.Call) -> str | None:
     """What a reentrant checkpoint call asks of its implementation that this cannot do, in words; None where nothing."""
     if not is_checkpoint(call) or not takes_reentrant(call):
         return None
-    foreign = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in OWN_KEYWORDS]
+    foreign = handed_keywords(call)
     if foreign:
         return f"it takes no keyword arguments for the function and raises ({', '.join(foreign)})"
     option = next((one.arg for one in call.keywords if _is_for_the_other(one)), None)
@@ -68,6 +68,11 @@ def misuse_of(call: nodes.Call) -> str | None:
     if _has_only_gradless_inputs(call):
         return f"{call.args[1].as_string()} requires no gradient, so the parameters of this segment get none either"
     return None
+
+
+def takes_handed(call: nodes.Call, target: Target | None) -> bool | None:
+    """Whether the function of a checkpoint call takes what is handed to it, as far as its own file tells."""
+    return accepts(target, len(call.args) - 1, _passed_on(call))
 
 
 def handed_to(call: nodes.Call) -> Target | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ldlm_lint import tables
 from ldlm_lint.frameworks.accumulation import fixed_accumulation
 from ldlm_lint.frameworks.checkpoints import trains_adapters, unbounded
 from ldlm_lint.frameworks.loaders import Names, loader_findings
@@ -129,6 +130,7 @@ def _not_fused(section: Section) -> Iterator[Finding]:
             f"{name}_fused",
             section.editor.replace(setting, f"{name}_fused"),
             "last-bit numerics, and resuming from older checkpoints turns it off",
+            (tables.fused("AdamW"),),
         ),
         claims=(in_force(setting), Claim("launches-do-not-shard", setting.name)),
         confidence=Confidence.MEDIUM,

@@ -37,7 +37,8 @@ OPTIMIZER_NOT_FUSED = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "
     "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "
-    "so the fix writes `fused=torch.cuda.is_available()`. Only shown where torch may be too old and the project does not say: SGD (2.3), a "
+    "so the fix writes `fused=torch.cuda.is_available()`. Only shown where torch may be too old: a requirement file allows a torch without the fused implementation (Adam 1.13, AdamW 2.0, "
+    "SGD 2.3), or the project does not say and it is SGD, or a "
     "model that is moved to the GPU after its optimizer was made (2.4). None where the file makes complex or sparse parameters.",
     probe=Probe(
         "optimizer-kernels",

@@ -54,7 +54,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "process_groups": ("default-group-has-timeout", "timeouts-are-not-set-later"),
     "segments": (
-        *("callee-is-keyword-only", "callee-takes-arguments", "class-is-built-once"),
+        *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "class-is-built-once"),
         *("lightning-uses-several-devices", "nothing-is-reduced"),
     ),
     "gradient_scaling": (
@@ -106,7 +106,8 @@ QUESTIONS: Mapping[str, Question] = _Questions()
 
 def decide(finding: Finding, context: Context) -> Finding | None:
     """The finding with what the project adds to it, or None where a claim does not hold."""
-    for claim in finding.claims:
+    claims = finding.claims
+    for claim in claims:
         verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
         if not verdict.holds:
             return None
@@ -116,7 +117,17 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
             fix=None if verdict.withdraws else verdict.fix or _demoted(finding.fix, verdict.unsafe),
         )
-    return finding._replace(claims=(), confirmed=True)
+    return finding._replace(claims=(), confirmed=bool(claims), fix=_allowed(finding, context))
+
+
+def _allowed(finding: Finding, context: Context) -> Fix | None:
+    """The fix of a finding, which is only shown where a torch that the project allows lacks what it writes."""
+    fix = finding.fix
+    lacking = context.torch.why_lacking(finding.span.path, fix.needs) if fix is not None and fix.needs else ""
+    if fix is None or not lacking:
+        return fix
+    reason = lacking if fix.applicability is Applicability.SAFE or not fix.reason else f"{lacking}; {fix.reason}"
+    return fix._replace(applicability=Applicability.DISPLAY, reason=reason)
 
 
 def _moved(finding: Finding, place: Span) -> Finding:

@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from ldlm_lint.project.samplers import Samplers
     from ldlm_lint.project.sourcing import Sourcing
     from ldlm_lint.project.steps import Steps
+    from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.wrapped import Wraps
+    from ldlm_lint.requirements import TorchVersion
 
 
 # What starts a training by a way that no call shows.
@@ -67,8 +69,9 @@ class Verdict(NamedTuple):
 class Context:
     """A project with the analyses that questions share."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, told_torch: TorchVersion | None = None) -> None:
         self.project = project
+        self.told_torch = told_torch
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
 
@@ -78,6 +81,13 @@ class Context:
         from ldlm_lint.project.calls import Calls
 
         return Calls(self.project)
+
+    @cached_property
+    def torch(self) -> TorchVersions:
+        """The versions of torch that the project allows."""
+        from ldlm_lint.project.torch_versions import TorchVersions
+
+        return TorchVersions(self.project, self.told_torch)
 
     @cached_property
     def launches(self) -> Launches:

@@ -21,6 +21,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("collates-on-host", "dataset-works-per-item", "loader-feeds-training", "loader-is-reiterated", "loader-may-feed-training"),
         *("setting-feeds-loader-workers",),
     ),
+    "loader_workers": ("loader-has-few-workers",),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
         *("gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
@@ -127,7 +128,8 @@ def _allowed(finding: Finding, context: Context) -> Fix | None:
     if fix is None or not lacking:
         return fix
     reason = lacking if fix.applicability is Applicability.SAFE or not fix.reason else f"{lacking}; {fix.reason}"
-    return fix._replace(applicability=Applicability.DISPLAY, reason=reason)
+    # What others of its group do may go on without it, unless a part of it would be dangerous.
+    return fix._replace(applicability=Applicability.DISPLAY, reason=reason, group=fix.group if fix.whole else "")
 
 
 def _moved(finding: Finding, place: Span) -> Finding:

@@ -46,7 +46,7 @@ def _reached(
     context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool] = lambda _: True
 ) -> list[_Reached]:
     """The calls that matter and take an entry's value, those of the surest and nearest program first."""
-    found = _find_reached(context, document, entry, topic, matters)
+    found = reached_by(context, document, entry, topic, matters)
     return sorted(found, key=lambda one: (not one.home.chosen, _distance(document.path, one.sink.path)))
 
 
@@ -56,9 +56,10 @@ def _distance(one: str, other: str) -> int:
     return one.count("/") + other.count("/") - 2 * shared.count("/")
 
 
-def _find_reached(
+def reached_by(
     context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool]
 ) -> Iterator[_Reached]:
+    """The calls that matter and take an entry's value, in no order."""
     if entry.name != topic.parameter and not _is_read_somewhere(context, entry.name):
         return
     read = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)

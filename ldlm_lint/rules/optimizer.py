@@ -29,6 +29,7 @@ OPTIMIZER_NOT_FUSED = Rule(
         Reference("torch.optim.AdamW", "https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html"),
         Reference("deepmd-kit#4463", "https://github.com/deepmodeling/deepmd-kit/pull/4463"),
         Reference("torchtitan#355", "https://github.com/pytorch/torchtitan/pull/355"),
+        Reference("torch.amp.GradScaler.step", "https://github.com/pytorch/pytorch/blob/v2.10.0/torch/amp/grad_scaler.py"),
         Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
     ),
     reads=("py", "sh", "cfg"),
@@ -39,7 +40,9 @@ OPTIMIZER_NOT_FUSED = Rule(
     "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "
     "so the fix writes `fused=torch.cuda.is_available()`. Only shown where torch may be too old: a requirement file allows a torch without the fused implementation (Adam 1.13, AdamW 2.0, "
     "SGD 2.3), or the project does not say and it is SGD, or a "
-    "model that is moved to the GPU after its optimizer was made (2.4). None where the file makes complex or sparse parameters.",
+    "model that is moved to the GPU after its optimizer was made (2.4). Only shown, too, where gradients are read behind "
+    "`scaler.step(optimizer)` without `scaler.unscale_` before it: the fused step takes the scale off inside its kernel, and the "
+    "gradients themselves stay scaled. None where the file makes complex or sparse parameters.",
     probe=Probe(
         "optimizer-kernels",
         "no fused kernel ran in the optimizer's step",

@@ -116,7 +116,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
         finding = finding._replace(
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
-            fix=None if verdict.withdraws else verdict.fix or _demoted(finding.fix, verdict.unsafe),
+            fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
         )
     return finding._replace(claims=(), confirmed=bool(claims), fix=_allowed(finding, context))
 
@@ -125,9 +125,14 @@ def _allowed(finding: Finding, context: Context) -> Fix | None:
     """The fix of a finding, which is only shown where a torch that the project allows lacks what it writes."""
     fix = finding.fix
     lacking = context.torch.why_lacking(finding.span.path, fix.needs) if fix is not None and fix.needs else ""
-    if fix is None or not lacking:
+    return only_shown(fix, lacking)
+
+
+def only_shown(fix: Fix | None, why: str) -> Fix | None:
+    """A fix that is only shown for a reason, empty where there is none; its other reasons follow."""
+    if fix is None or not why:
         return fix
-    reason = lacking if fix.applicability is Applicability.SAFE or not fix.reason else f"{lacking}; {fix.reason}"
+    reason = f"{why}; {fix.reason}" if fix.reason else why
     # What others of its group do may go on without it, unless a part of it would be dangerous.
     return fix._replace(applicability=Applicability.DISPLAY, reason=reason, group=fix.group if fix.whole else "")
 
@@ -143,4 +148,4 @@ def _demoted(fix: Fix | None, reason: str) -> Fix | None:
     return fix._replace(applicability=Applicability.UNSAFE, reason=reason)
 
 
-__all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide"]
+__all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide", "only_shown"]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.samplers import Samplers
+    from ldlm_lint.project.scaled_gradients import ScaledGradients
     from ldlm_lint.project.sourcing import Sourcing
     from ldlm_lint.project.steps import Steps
     from ldlm_lint.project.torch_versions import TorchVersions
@@ -54,7 +55,7 @@ class Verdict(NamedTuple):
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
     ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
-    ``fix`` takes its place. The finding moves ``to`` one of the places that it names, and names no more those before it.
+    ``fix`` takes its place; ``shown`` says why a fix may only be shown. The finding moves ``to`` one of the places that it names, and names no more those before it.
     """
 
     holds: bool
@@ -62,6 +63,7 @@ class Verdict(NamedTuple):
     args: tuple[tuple[str, object], ...] = ()
     unsafe: str = ""
     withdraws: bool = False
+    shown: str = ""
     fix: Fix | None = None
     to: Span | None = None
 
@@ -81,6 +83,13 @@ class Context:
         from ldlm_lint.project.calls import Calls
 
         return Calls(self.project)
+
+    @cached_property
+    def scaled_gradients(self) -> ScaledGradients:
+        """What reads gradients behind the steps of gradient scalers."""
+        from ldlm_lint.project.scaled_gradients import ScaledGradients
+
+        return ScaledGradients(self.project, self.calls)
 
     @cached_property
     def torch(self) -> TorchVersions:

@@ -107,7 +107,8 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
         if topic.only_in_force and programs and len(instead) == len(programs):
             continue
         others = tuple(Related(other.span, "this launch gives another value") for other in instead[:_SHOWN])
-        return Verdict(True, (*_places(context, one), *others, *verdict.related, *one.home.related), verdict.args)
+        related = (*_places(context, one), *others, *verdict.related, *one.home.related)
+        return Verdict(True, related, verdict.args, shown=verdict.shown)
     return Verdict(False)
 
 
@@ -121,13 +122,15 @@ def _answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> V
     at_call = finding._replace(span=context.line_span(sink.path, sink.node.lineno))
     related: tuple[Related, ...] = ()
     args: dict[str, object] = {}
+    shown = ""
     for kind in topic.asks:
         verdict = _ASKED[kind](context, at_call, _subject_of(kind, sink))
         if not verdict.holds:
             return None
         related += verdict.related
         args |= dict(verdict.args)
-    return Verdict(True, related, tuple(args.items()))
+        shown = shown or verdict.shown
+    return Verdict(True, related, tuple(args.items()), shown=shown)
 
 
 def _subject_of(kind: str, sink: Sink) -> str:

@@ -62,7 +62,7 @@ def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iter
             section.editor.replace(setting, target),
             "a phase in which one rank works alone for longer would end the job",
         ),
-        claims=(in_force(setting),),
+        claims=(in_force(setting), Claim("timeout-may-be-lowered")),
     )
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.steps import Steps
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
+    from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
 
@@ -90,6 +91,13 @@ class Context:
         from ldlm_lint.project.scaled_gradients import ScaledGradients
 
         return ScaledGradients(self.project, self.calls)
+
+    @cached_property
+    def waiting(self) -> WaitingRanks:
+        """Where ranks wait for the work of one of them."""
+        from ldlm_lint.project.waiting_ranks import WaitingRanks
+
+        return WaitingRanks(self.project, self.calls, self.ranks)
 
     @cached_property
     def torch(self) -> TorchVersions:

@@ -41,8 +41,8 @@ _LONG_METHODS = {
     *("map", "save_to_disk", "download_and_prepare", "train_from_iterator", "train_new_from_iterator", "prepare_data", "from_pretrained"),
     *("encode_batch", "batch_encode_plus", "extractall"),
 }
-# Each takes a moment, and a corpus has millions of lines: long in a loop of their own.
-_LONG_IN_LOOPS = {"encode", "encode_ordinary", "tokenize", "encode_plus"}
+# Each takes a moment, and a corpus has millions of lines or files: long in a loop of their own.
+_LONG_IN_LOOPS = {"encode", "encode_ordinary", "tokenize", "encode_plus", "loads", "read", "read_text", "readlines", "imread", "urlopen"}
 
 
 class Wait(NamedTuple):

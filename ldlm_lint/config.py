@@ -84,9 +84,9 @@ class Config:
 
     ``root`` is the directory that the patterns of ``exclude`` and ``per_file_ignores`` are relative to, ``path``
     the file that was read (empty: none). ``also_exclude`` are the patterns of the command line. ``target_torch`` holds
-    the oldest and the newest torch the project runs on: what ``target-torch`` says for both, else what the project's
-    requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic`` applies opt-in
-    rules as if they were on by default; ``output_format`` is empty where nothing is said. ``options`` holds every rule
+    the oldest and the newest torch the project runs on: what ``target-torch`` says for both (``names_torch``), else what
+    the project's requirements allow. ``baseline`` is relative to ``root``, empty for the default place. ``pedantic`` applies
+    opt-in rules as if they were on by default; ``output_format`` is empty where nothing is said. ``options`` holds every rule
     option by its name, set or default; lists are tuples. It is `Configured` too, with the same settings for every file.
     """
 
@@ -102,6 +102,7 @@ class Config:
     level: Severity = Severity.INFO
     fail_level: Severity = Severity.REFACTOR
     target_torch: TorchRange = ANY_TORCH
+    names_torch: bool = False
     baseline: str = ""
     required_version: str = ""
     pedantic: bool = False

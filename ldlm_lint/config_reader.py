@@ -46,6 +46,7 @@ def config_of(table: Table, rules: Sequence[Rule], *, root: str = "", overrides:
         level=level if overrides.level is None else overrides.level,
         fail_level=fail_level if overrides.fail_level is None else overrides.fail_level,
         target_torch=reader.target_torch(),
+        names_torch="target-torch" in table.values,
         baseline=reader.baseline(),
         required_version=reader.typed("required-version", str, ""),
         pedantic=reader.typed("pedantic", bool, False) or overrides.pedantic,

@@ -210,7 +210,7 @@ class Configurations:
 
     def _torch_at(self, folder: str, config: Config) -> TorchRange:
         """The torch that a project runs on: what it names, else what the nearest requirements that bound torch allow."""
-        if config.target_torch != ANY_TORCH or self._isolated:
+        if config.names_torch or self._isolated:
             return config.target_torch
         roots = tuple(dict.fromkeys((*self._roots_of(folder), config.root.rstrip("/"))))
         if roots not in self._torch:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def decide_all(results: Sequence[FileResult], configured: Configured, projects: Projects) -> Iterator[Finding]:
-    """The findings that stand on their own, and those whose claims the project confirms."""
+    """The findings that stand on their own, and those whose claims the project confirms; a fix that needs a new torch is asked about too."""
     for path, finding in ((result.path, finding) for result in results for finding in result.findings):
         if finding.rule not in selected_rules(configured.of(path)) and not (finding.fix and finding.fix.group):
             # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.
             continue
-        if not finding.claims:
+        if not finding.claims and not (finding.fix and finding.fix.needs):
             yield finding
             continue
         place = finding.span.path

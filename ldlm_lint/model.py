@@ -131,6 +131,13 @@ class Edit(NamedTuple):
     text: str
 
 
+class Interface(NamedTuple):
+    """Something of torch that a fix writes, by the name that a reader knows, and the first version that has it."""
+
+    name: str
+    since: tuple[int, int]
+
+
 class Fix(NamedTuple):
     """Edits that are applied all or none.
 
@@ -142,6 +149,7 @@ class Fix(NamedTuple):
     and the next round makes the other one again from what the first one left.
     ``trade`` is the `Rule.trade` of a rule that the user has not selected by its own name (`ldlm_lint.trades`): such a
     fix is applied only where somebody agrees to it.
+    ``needs`` is what the new code uses of torch: where a torch that the project allows lacks it, the fix is only shown.
     """
 
     title: str
@@ -152,6 +160,7 @@ class Fix(NamedTuple):
     whole: bool = False
     isolation: str = ""
     trade: str = ""
+    needs: tuple[Interface, ...] = ()
 
     def reaches(self, limit: Applicability) -> bool:
         """Whether a run that applies all fixes of at least ``limit`` applies this one: a trade needs somebody's agreement."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.flows import Flows
     from ldlm_lint.project.questions import Context
     from ldlm_lint.python.flow import ModuleFlow
+    from ldlm_lint.requirements import TorchVersion
 
 
 class Projects:
@@ -142,7 +143,12 @@ class Projects:
                     self._session.note("file", path)
         files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session))
+        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session), self._told_torch)
+
+    def _told_torch(self, path: str) -> TorchVersion | None:
+        """The torch that the configuration of a file names."""
+        config = self._configured.of(path)
+        return config.target_torch.oldest if config.names_torch else None
 
     def _below(self, root: str) -> tuple[tuple[Path, Kind], ...]:
         find = project_files if self._session is None else self._session.project_files

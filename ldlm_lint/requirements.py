@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,11 +34,13 @@ _LARGEST = 8_000_000
 _LONG_NUMBER = lazily(r"\d{300,}")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
+_NAMED = (*_LOCKS, "Pipfile.lock", "pyproject.toml", "setup.py", "setup.cfg", *_CONDA_FILES)
 _REQUIREMENTS = ("requirements*.txt", "requirements/*.txt")
 _LINE = lazily(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
 # One that names torch alone allows whatever there is.
 _BOUNDED = lazily(r"\s*torch(?![\w.-]).*[=<>~!@]", re.I | re.S)
-_CONDA = lazily(r"^\s*-\s*[\"']?(?:[\w./-]+::)?(?:pytorch|torch)\s*([=<>!~][^#\s\"']*)", re.M)
+_CONDA = lazily(r"^\s*-\s*[\"']?(?:[\w./-]+::)?((?:pytorch|torch)[ \t]*([=<>!~][=~]?[ \t]*[^#\s\"']*))", re.M)
+_LOWER_BOUNDS = frozenset({">=", ">", "==", "~="})
 # ``==2.4.1+cu121`` names a build of 2.4.1.
 _BUILD = lazily(r"(?<=\d)\+[\w.]+")
 _QUOTED = lazily(r"[\"'](torch(?![\w.-])[^\"'\n]*)[\"']")
@@ -52,13 +55,27 @@ class TorchRange(NamedTuple):
 
 ANY_TORCH = TorchRange()
 
+
+class Floor(NamedTuple):
+    """The oldest torch that a file (absolute path) allows, and the requirement that says so, as it is written there."""
+
+    version: TorchVersion
+    path: str
+    requirement: str
+
+
+class _Requirement(NamedTuple):
+    path: Path
+    text: str
+    bounds: SpecifierSet
+
+
 def torch_range(root: Path) -> TorchRange:
     """The versions of torch that the files of a project's root directory allow."""
-    locked = {version for name in _LOCKS for version in _locked(_text(root / name, root))}
-    locked |= set(_pipfile_lock(_text(root / "Pipfile.lock", root)))
+    locked = {version for version, _ in _all_locked(root, root) if version in TORCH_VERSIONS}
     if locked:
         return TorchRange(min(locked), max(locked))
-    ranges = [_range(bounds) for bounds in _bounds(root) if len(bounds)]
+    ranges = [_range(one.bounds) for one in _bounds(root, root) if len(one.bounds)]
     known = [one for one in ranges if one is not None]
     if not known:
         return TorchRange()
@@ -69,12 +86,34 @@ def torch_range(root: Path) -> TorchRange:
     )
 
 
+def floors(folder: Path, root: Path) -> Iterator[Floor]:
+    """The oldest torch that each file of a folder allows which bounds it from below; ``root`` is that of the project.
+
+    Versions before those that the rules know count too: a torch 1 that a file allows lacks what they know to be newer.
+    """
+    locked = sorted(_all_locked(folder, root))
+    if locked:
+        (major, minor), path = locked[0]
+        yield Floor((major, minor), path.as_posix(), f"torch {major}.{minor}")
+        return
+    for path, text, bounds in _bounds(folder, root):
+        version = _oldest(bounds)
+        if version is not None:
+            yield Floor(version, path.as_posix(), " ".join(text.split()))
+
+
+def bounding_files(folder: Path, names: Collection[str]) -> list[str]:
+    """Those files of a folder, by the names in it, from which `floors` may learn something."""
+    found = [name for name in names if name in _NAMED or fnmatchcase(name, _REQUIREMENTS[0])]
+    paths = [(folder / name).as_posix() for name in found]
+    return paths + [path.as_posix() for path in folder.glob(_REQUIREMENTS[1])] if "requirements" in names else paths
+
+
 def looked_at(root: Path) -> Iterator[tuple[str, str]]:
     """The looks at the file system that `torch_range` takes, as kinds of `ldlm_lint.cache.index.LOOKS` and paths."""
     for folder in (root, root / "requirements"):
         yield "listing", folder.as_posix()
-    named = (*_LOCKS, "Pipfile.lock", "pyproject.toml", "setup.py", "setup.cfg", *_CONDA_FILES)
-    for path in (*(root / name for name in named), *_listed(root)):
+    for path in (*(root / name for name in _NAMED), *_listed(root)):
         yield "file", path.as_posix()
         if path.is_symlink():
             yield "target", path.as_posix()
@@ -96,14 +135,22 @@ def _range(bounds: SpecifierSet) -> TorchRange | None:
     )
 
 
-def _bounds(root: Path) -> Iterator[SpecifierSet]:
-    """What each requirement of torch in the project's files allows; those that exclude each other are kept apart."""
-    for requirement in _requirements(root):
+def _oldest(bounds: SpecifierSet) -> TorchVersion | None:
+    """The oldest version that a specifier allows by its lower bounds; None where it has none."""
+    from packaging.version import Version
+
+    lower = [Version(one.version.removesuffix(".*")).release for one in bounds if one.operator in _LOWER_BOUNDS]
+    return max(((*release, 0)[0], (*release, 0)[1]) for release in lower) if lower else None
+
+
+def _bounds(folder: Path, root: Path) -> Iterator[_Requirement]:
+    """What each requirement of torch in the files of a folder allows; those that exclude each other are kept apart."""
+    for path, requirement in _requirements(folder, root):
         if _BOUNDED.match(requirement):
-            yield from _specifier(requirement)
-    for name in _CONDA_FILES:
-        for found in _CONDA.findall(_text(root / name, root)):
-            yield from _conda_specifier(found)
+            yield from (_Requirement(path, requirement, bounds) for bounds in _specifier(requirement))
+    for path in (folder / name for name in _CONDA_FILES):
+        for requirement, found in _CONDA.findall(_text(path, root)):
+            yield from (_Requirement(path, requirement, bounds) for bounds in _conda_specifier(found))
 
 
 def _specifier(requirement: str) -> Iterator[SpecifierSet]:
@@ -118,12 +165,21 @@ def _specifier(requirement: str) -> Iterator[SpecifierSet]:
         yield parsed.specifier
 
 
-def _requirements(root: Path) -> Iterator[str]:
-    yield from _of_pyproject(_text(root / "pyproject.toml", root))
-    for path in _listed(root):
-        yield from (line.partition(";")[0].partition(" --")[0] for line in _LINE.findall(_text(path, root)))
-    yield from _QUOTED.findall(_text(root / "setup.py", root))
-    yield from (line.partition(";")[0] for line in _LINE.findall(re.sub(r"(?m)^[ \t]+", "", _text(root / "setup.cfg", root))))
+def _requirements(folder: Path, root: Path) -> Iterator[tuple[Path, str]]:
+    """The requirements of torch in the files of a folder, with the files."""
+    for name, read in (("pyproject.toml", _of_pyproject), ("setup.py", _QUOTED.findall), ("setup.cfg", _of_setup_cfg)):
+        path = folder / name
+        yield from ((path, one) for one in read(_text(path, root)))
+    for path in _listed(folder):
+        yield from ((path, one) for one in _of_lines(_text(path, root)))
+
+
+def _of_lines(text: str) -> Iterator[str]:
+    return (line.partition(";")[0].partition(" --")[0] for line in _LINE.findall(text))
+
+
+def _of_setup_cfg(text: str) -> Iterator[str]:
+    return (line.partition(";")[0] for line in _LINE.findall(re.sub(r"(?m)^[ \t]+", "", text)))
 
 
 def _conda_specifier(text: str) -> Iterator[SpecifierSet]:
@@ -172,6 +228,14 @@ def _strings(value: object) -> Iterator[str]:
             yield from _strings(one)
 
 
+def _all_locked(folder: Path, root: Path) -> Iterator[tuple[TorchVersion, Path]]:
+    """Every version of torch that the lock files of a folder hold, with the file."""
+    for name in (*_LOCKS, "Pipfile.lock"):
+        path = folder / name
+        read = _pipfile_lock if name == "Pipfile.lock" else _locked
+        yield from ((version, path) for version in read(_text(path, root)))
+
+
 def _locked(text: str) -> Iterator[TorchVersion]:
     packages = _toml(text)
     for package in _packages(packages.get("package") or packages.get("packages")):
@@ -201,8 +265,8 @@ def _version(value: object) -> Iterator[TorchVersion]:
         release = Version(str(value)).release
     except ValueError:
         return
-    if len(release) >= 2 and (version := (release[0], release[1])) in TORCH_VERSIONS:
-        yield version
+    if len(release) >= 2:
+        yield release[0], release[1]
 
 
 def _toml(text: str) -> Mapping[str, object]:

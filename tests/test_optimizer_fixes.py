@@ -91,3 +91,39 @@ def test_the_flag_is_set_in_the_state_before_it_is_loaded(tmp_path):
         '    for group in checkpoint["optimizer"]["param_groups"]:\n        group["fused"] = True\n'
         '    optimizer.load_state_dict(checkpoint["optimizer"])\n'
     ) in apply_edits(text.encode(), fix.edits).decode()
+
+
+SCALED = """import torch
+
+
+def main(model, loader):
+    model = model.cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler = torch.amp.GradScaler("cuda")
+    for batch in loader:
+        optimizer.zero_grad()
+        scaler.scale(model(batch.cuda()).mean()).backward()
+        {before}
+        scaler.step(optimizer)
+        scaler.update()
+        {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    "before, behind, level",
+    [
+        pytest.param("pass", "norms = [one.grad.norm() for one in model.parameters()]", Applicability.DISPLAY, id="norms"),
+        pytest.param("pass", "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)", Applicability.DISPLAY, id="clipping"),
+        pytest.param("scaler.unscale_(optimizer)", "norms = [one.grad.norm() for one in model.parameters()]", Applicability.UNSAFE, id="unscaled"),
+        pytest.param("pass", "optimizer.zero_grad(); model.weight.grad.norm()", Applicability.UNSAFE, id="reset-first"),
+        pytest.param("pass", "missing = [one for one in model.parameters() if one.grad is None]", Applicability.UNSAFE, id="only-asked-for"),
+        pytest.param("pass", "print(torch.autograd.grad(model(1), model.weight))", Applicability.UNSAFE, id="another-grad"),
+    ],
+)
+def test_gradients_that_would_stay_scaled_keep_the_fix_from_being_applied(before, behind, level, tmp_path):
+    (tmp_path / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
+    (tmp_path / "train.py").write_text(SCALED.format(before=before, behind=behind))
+    fix = next(one for one in lint(tmp_path).findings if one.rule == "optimizer-not-fused").fix
+    assert fix.applicability is level
+    assert ("call scaler.unscale_(optimizer)" in fix.reason) == (level is Applicability.DISPLAY)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ldlm_lint.config import Config
-from ldlm_lint.requirements import TorchRange, torch_range
+from ldlm_lint.requirements import TorchRange, floors, torch_range
 
 UNKNOWN = TorchRange()
 
@@ -113,3 +113,30 @@ def test_rules_are_told_what_the_requirements_allow(tmp_path: Path) -> None:
     facts = Config.load(tmp_path).facts
     assert (facts["target-torch"], facts["newest-torch"]) == ((2, 4), None)
     assert Config.load(tmp_path, isolated=True).facts["target-torch"] is None
+
+
+@pytest.mark.parametrize(
+    "name, text, expected",
+    [
+        ("requirements.txt", "torch>=2.1.0\n", ((2, 1), "torch>=2.1.0")),
+        ("requirements.txt", "torch >= 1.13, != 2.0\n", ((1, 13), "torch >= 1.13, != 2.0")),
+        ("requirements.txt", "torch==1.13.1\n", ((1, 13), "torch==1.13.1")),
+        ("requirements.txt", "torch<2.6\n", None),
+        ("requirements.txt", "torch\n", None),
+        ("requirements/gpu.txt", "torch~=2.2\n", ((2, 2), "torch~=2.2")),
+        ("pyproject.toml", '[project]\ndependencies = ["torch>=2"]\n', ((2, 0), "torch>=2")),
+        ("setup.py", 'setup(install_requires=["torch>1.9"])\n', ((1, 9), "torch>1.9")),
+        ("environment.yml", "dependencies:\n  - pytorch >= 1.13\n", ((1, 13), "pytorch >= 1.13")),
+        ("environment.yml", "dependencies:\n  - pytorch=1.11.0\n", ((1, 11), "pytorch=1.11.0")),
+        ("uv.lock", '[[package]]\nname = "torch"\nversion = "1.13.1"\n', ((1, 13), "torch 1.13")),
+    ],
+)
+def test_the_oldest_torch_of_a_file(tmp_path: Path, name: str, text: str, expected: tuple[object, str] | None) -> None:
+    write(tmp_path, {name: text})
+    found = [(one.version, one.requirement) for one in floors(tmp_path, tmp_path)]
+    assert found == ([expected] if expected else [])
+
+
+def test_a_lock_file_decides_alone_about_the_oldest_torch(tmp_path: Path) -> None:
+    write(tmp_path, {"uv.lock": '[[package]]\nname = "torch"\nversion = "2.6.0"\n', "requirements.txt": "torch>=1.9\n"})
+    assert [one.version for one in floors(tmp_path, tmp_path)] == [(2, 6)]

@@ -94,6 +94,7 @@ def _join(fixes: Sequence[Fix]) -> Fix:
         whole=any(fix.whole for fix in fixes),
         isolation=next((fix.isolation for fix in fixes if fix.isolation), ""),
         trade="; ".join(dict.fromkeys(fix.trade for fix in fixes if fix.trade)),
+        needs=tuple(dict.fromkeys(one for fix in fixes for one in fix.needs)),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of, refused_keywords, subject_of
@@ -11,6 +12,7 @@ from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import mapping_of
 from ldlm_lint.python.names import is_named, partials, qualified
 from ldlm_lint.rules.memory import CHECKPOINT_WITHOUT_USE_REENTRANT
+from ldlm_lint.rules.segments import FLAG
 from ldlm_lint.source import Source
 
 _SEQUENTIAL = "torch.utils.checkpoint.checkpoint_sequential"
@@ -61,4 +63,4 @@ def _holds_flag(keyword: nodes.Keyword) -> bool:
 
 def _flag_fix(source: Source, call: nodes.Call) -> Fix | None:
     edit = add_keyword(source, span_of(source, call), "use_reentrant", "False")
-    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, _REASON) if edit else None
+    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, _REASON, needs=(tables.interface(FLAG),)) if edit else None

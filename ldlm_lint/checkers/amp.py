@@ -17,8 +17,6 @@ from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.amp import DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16, RULES
 from ldlm_lint.source import Source
 
-# Before these versions there is nothing to use instead; autocast has been in torch.amp in all of torch 2.
-_EXISTS_SINCE = {"autocast": (2, 0), "GradScaler": (2, 3), "custom_fwd": (2, 4), "custom_bwd": (2, 4)}
 _SCALER_REASON = (
     "steps with an infinite gradient are no longer skipped, and the state of the scaler in checkpoints becomes empty"
 )
@@ -39,7 +37,7 @@ class AmpChecker(LdlmChecker):
 
     def _check_names(self, module: nodes.Module) -> None:
         newest = self.option(NEWEST_TORCH)
-        uses = [use for use in deprecated_uses(module) if newest is None or newest >= _EXISTS_SINCE[use.moved.name]]
+        uses = [use for use in deprecated_uses(module) if newest is None or newest >= use.moved.new.since]
         rewriting = Rewriting(self.source, module, uses, self.option(OLDEST_TORCH))
         for use in uses:
             self.report(

@@ -49,7 +49,7 @@ class Rewriting:
             return None
         if qualified(root) == {"torch"}:
             edits = self._edits(use, f"{root.name}.amp.{use.moved.name}")
-            return self._as_fix(title, edits, self._doubts([use])) if edits else None
+            return self._as_fix([use], title, edits, self._doubts([use])) if edits else None
         statement = _only_import(root)
         together = [one for one in self.uses if (name := root_of(one.node)) and _only_import(name) is statement]
         if statement is None or not self._covers(statement, together):
@@ -61,12 +61,13 @@ class Rewriting:
         edits = (renamed, *(edit for part in parts for edit in part))
         doubts = [*self._doubts(together), *self._doubts_of_import(statement)]
         title = "use torch.amp" if len(together) > 1 else title
-        return self._as_fix(title, edits, doubts, group=f"amp {self.source.path}:{statement.lineno}")
+        return self._as_fix(together, title, edits, doubts, group=f"amp {self.source.path}:{statement.lineno}")
 
-    def _as_fix(self, title: str, edits: Iterable[Edit], doubts: Sequence[str], group: str = "") -> Fix:
+    def _as_fix(self, uses: Iterable[Use], title: str, edits: Iterable[Edit], doubts: Sequence[str], group: str = "") -> Fix:
         level = Applicability.UNSAFE if doubts else Applicability.SAFE
-        ordered = tuple(sorted(edits))
-        return Fix(title, ordered, level, "; ".join(dict.fromkeys(doubts)), group=group, whole=bool(group))
+        needs = tuple(dict.fromkeys(one.moved.new for one in uses))
+        reason = "; ".join(dict.fromkeys(doubts))
+        return Fix(title, tuple(sorted(edits)), level, reason, group=group, whole=bool(group), needs=needs)
 
     def _covers(self, statement: nodes.NodeNG, together: Sequence[Use]) -> bool:
         """Whether all that the file does with the names of an import is rewritten, or only names a type."""

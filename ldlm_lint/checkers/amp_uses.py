@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.checkers.version_switches import first_choice, switched_by_version, tells_apart_torch_2
+from ldlm_lint.model import Interface
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.walks import nodes_of
@@ -32,6 +34,11 @@ class Moved(NamedTuple):
     def old(self) -> str:
         """The old name in full."""
         return f"torch.{self.device}.amp.{self.name}"
+
+    @property
+    def new(self) -> Interface:
+        """What takes its place, with the first torch that has it."""
+        return tables.interface(f"torch.amp.{self.name}")
 
 
 _OLD = {

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.tf32 import exclude_each_other, new_settings, old_uses
 from ldlm_lint.checkers.training_entries import entry_of, insert_at_entry, torch_at
-from ldlm_lint.model import Applicability, Claim, Edit, Fix
+from ldlm_lint.model import Applicability, Claim, Edit, Fix, Interface
 from ldlm_lint.python.names import is_named, qualified
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.skim import without_comments
@@ -119,11 +120,12 @@ class BackendsChecker(LdlmChecker):
         torch = torch_at(entry.first) or "torch"
         if not any(word in data for word in TF32_DISABLED.silencers):
             line = f'{torch}.set_float32_matmul_precision("high")'
+            needs = (tables.interface("torch.set_float32_matmul_precision"),)
             self.report(
                 TF32_DISABLED,
                 entry.place,
                 claims=(Claim("runs-full-precision-training"), Claim("trains-on-cuda")),
-                fix=lambda source: _inserted(insert_at_entry(source, entry, line), line, _TF32_REASON),
+                fix=lambda source: _inserted(insert_at_entry(source, entry, line), line, _TF32_REASON, needs),
             )
         if b".benchmark" not in data and b"deterministic" not in data:
             setting = f"{torch}.backends.cudnn.benchmark = True"
@@ -136,8 +138,8 @@ class BackendsChecker(LdlmChecker):
             )
 
 
-def _inserted(edit: Edit | None, line: str, reason: str) -> Fix | None:
-    return Fix(f"add {line}", (edit,), Applicability.UNSAFE, reason) if edit else None
+def _inserted(edit: Edit | None, line: str, reason: str, needs: tuple[Interface, ...] = ()) -> Fix | None:
+    return Fix(f"add {line}", (edit,), Applicability.UNSAFE, reason, needs=needs) if edit else None
 
 
 def _settings(module: nodes.Module) -> Iterator[tuple[nodes.NodeNG, str, object]]:

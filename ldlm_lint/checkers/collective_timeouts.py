@@ -9,7 +9,7 @@ from astroid import nodes
 
 from ldlm_lint import tables
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.model import Applicability, Confidence, Edit, Fix
+from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.defaults import Default, default_of, field_default
 from ldlm_lint.python.names import qualified
@@ -29,6 +29,7 @@ _BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy",
 # Where a timedelta is passed, with the positional parameters there.
 _TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
 _SECONDS = "ddp_timeout"
+_LOWERED = (Claim("timeout-may-be-lowered"),)
 
 
 def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
@@ -74,6 +75,7 @@ def _report(checker: LdlmChecker, given: nodes.NodeNG, taker: nodes.NodeNG, leng
         place,
         args=_texts(checker, length),
         related=[(taker, "this process group gets the timeout")] if place.lineno != taker.lineno else (),
+        claims=_LOWERED,
         fix=lambda source: _fix(source, place, target),
     )
 
@@ -90,7 +92,7 @@ def check_field(checker: LdlmChecker, node: nodes.AnnAssign) -> None:
         return
     target = checker.option("collective-timeout")
     checker.report(
-        EXCESSIVE_COLLECTIVE_TIMEOUT, value, args=_texts(checker, length), fix=lambda source: _fix(source, value, target)
+        EXCESSIVE_COLLECTIVE_TIMEOUT, value, args=_texts(checker, length), claims=_LOWERED, fix=lambda source: _fix(source, value, target)
     )
 
 
@@ -124,6 +126,7 @@ def _report_default(checker: LdlmChecker, node: nodes.Call, default: Default, le
         default.node,
         args=args | {"length": f"{args['length']} (the default of {quoted(default.what)})"},
         confidence=Confidence.MEDIUM,
+        claims=_LOWERED,
         related=[(node.func, "this process group gets the timeout")] if default.node.lineno != node.lineno else (),
     )
 

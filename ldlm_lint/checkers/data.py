@@ -35,6 +35,8 @@ from ldlm_lint.checkers.data_workers import (
     is_guarded,
     is_in_memory,
     is_zero_here,
+    may_exceed,
+    source_of,
     too_many,
     zero_reason,
 )
@@ -49,6 +51,7 @@ from ldlm_lint.rules.data import (
     CONFLICTING_OPTIONS,
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
+    MOST_WITH_DEEPER_QUEUE,
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
     PREFETCH,
@@ -265,14 +268,17 @@ class DataChecker(LdlmChecker):
                 claims=(*claims, Claim("loader-is-reiterated", position_of(node))),
                 fix=lambda source: persistent_fix(source, node, workers, group),
             )
-        if arguments["prefetch_factor"].absent and not is_for_evaluation(node, arguments["dataset"].node):
+        most = min(MOST_WITH_DEEPER_QUEUE, self.option("workers-limit") - 1)
+        wanted = arguments["prefetch_factor"].absent and not is_for_evaluation(node, arguments["dataset"].node)
+        if wanted and not may_exceed(workers, most):
             factor = self.option("prefetch-factor")
+            few = Claim("loader-has-few-workers", f"{most}|{position_of(node)}|{'|'.join(source_of(workers.node))}")
             self.report(
                 PREFETCH,
                 node,
                 args={"factor": factor},
                 confidence=confidence,
-                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node))),
+                claims=(*claims, Claim("loader-feeds-training", position_of(node)), Claim("dataset-works-per-item", position_of(node)), few),
                 fix=lambda source: prefetch_fix(source, node, workers, group, factor),
             )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
@@ -27,13 +28,16 @@ _AMOUNT_REASON = "fewer workers can be too few for a slow dataset"
 
 def persistent_fix(source: Source, call: nodes.Call, workers: Argument, group: str) -> Fix | None:
     """Add ``persistent_workers``."""
-    return _keyword_fix(source, call, workers, group, "persistent_workers", ("True", "{} > 0"), _PERSISTENT_REASON)
+    fix = _keyword_fix(source, call, workers, group, "persistent_workers", ("True", "{} > 0"), _PERSISTENT_REASON)
+    return fix._replace(needs=(tables.interface("DataLoader(persistent_workers=)"),)) if fix else None
 
 
 def prefetch_fix(source: Source, call: nodes.Call, workers: Argument, group: str, factor: int) -> Fix | None:
     """Add ``prefetch_factor``."""
     values = (str(factor), f"{factor} if {{}} > 0 else None")
-    return _keyword_fix(source, call, workers, group, "prefetch_factor", values, _PREFETCH_REASON)
+    fix = _keyword_fix(source, call, workers, group, "prefetch_factor", values, _PREFETCH_REASON)
+    guarded = fix is not None and "None" in fix.title
+    return fix._replace(needs=(tables.interface("DataLoader(prefetch_factor=None)"),)) if fix is not None and guarded else fix
 
 
 def _keyword_fix(

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.keywords import remove_arguments
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.model import Applicability, Edit, Fix
+from ldlm_lint.model import Applicability, Edit, Fix, Interface
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import bindings, is_named, last_name, qualified
 from ldlm_lint.source import Source
@@ -71,14 +72,16 @@ def guard_fix(source: Source, call: nodes.Call, options: dict[str, Argument], wo
             edits.append(Edit(span, f"{workers} > 0" if plain else f"{source.slice(span)} if {workers} > 0 else {absent}"))
     if len(edits) != len(options):
         return None
-    return _mended(f"set {enumerated(list(options))} only with workers", tuple(edits), call)
+    # Before, a factor of 2 was passed without workers, where None raises.
+    needs = (tables.interface("DataLoader(prefetch_factor=None)"),) if "prefetch_factor" in options else ()
+    return _mended(f"set {enumerated(list(options))} only with workers", tuple(edits), call, needs)
 
 
-def _mended(title: str, edits: tuple[Edit, ...], call: nodes.Call) -> Fix:
+def _mended(title: str, edits: tuple[Edit, ...], call: nodes.Call, needs: tuple[Interface, ...] = ()) -> Fix:
     """A fix of a call that raises: safe, unless the function around it expects that."""
     caught = any(_catches(one) for one in call.node_ancestors())
     reason = "code around the call catches the error and will no longer run its handler" if caught else ""
-    return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason)
+    return Fix(title, edits, Applicability.UNSAFE if caught else Applicability.SAFE, reason, needs=needs)
 
 
 def _catches(node: nodes.NodeNG) -> bool:

@@ -10,9 +10,11 @@ from astroid import nodes
 
 from ldlm_lint.numerals import is_printable, whole
 from ldlm_lint.patterns import lazily
-from ldlm_lint.python.defaults import flag_of, parameter_default
+from ldlm_lint.python.calls import Argument
+from ldlm_lint.python.defaults import default_of, flag_of, parameter_default
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, last_name, qualified, scope_of
+from ldlm_lint.python.places import function_of, scope_name
 from ldlm_lint.python.scopes import enclosing
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
@@ -202,6 +204,31 @@ def too_many(node: nodes.NodeNG, limit: int, depth: int = 0, known: _Known | Non
     if isinstance(node, nodes.BinOp):
         return _of_operation(node, limit, depth, known)
     return _of_call(node, limit, depth, known) if isinstance(node, nodes.Call) else None
+
+
+def may_exceed(workers: Argument, most: int) -> bool:
+    """Whether a number of workers may be larger than ``most``, by what its file says: a literal, a default, the CPU count."""
+    if any(type(value) is int and value > most for value in workers.values):
+        return True
+    node = workers.node
+    if node is None or too_many(node, most + 1) is not None:
+        return node is not None
+    found = default_of(node)
+    bound = found is not None and any(type(value) is int and value > most for value in found.values)
+    return bound or (found is not None and too_many(found.node, most + 1) is not None)
+
+
+def source_of(workers: nodes.NodeNG | None) -> tuple[str, str]:
+    """Where others may give a number of workers: the function and its parameter, or the names of settings (commas between them)."""
+    if workers is None:
+        return "", ""
+    read = [workers, *nodes_of(workers, (nodes.Name, nodes.Attribute, nodes.Subscript))]
+    names = [one.attrname if isinstance(one, nodes.Attribute) else constant(one.slice) for one in read if isinstance(one, (nodes.Attribute, nodes.Subscript))]
+    parameters = [one for one in read if isinstance(one, nodes.Name) and any(isinstance(bound.parent, nodes.Arguments) for bound in bindings(one))]
+    settings = [name for name in names if isinstance(name, str) and SETTING.match(name)]
+    function = function_of(parameters[0]) if parameters and not settings else None
+    scope = scope_name(function) if isinstance(function, nodes.FunctionDef) else ""
+    return scope, ",".join(dict.fromkeys(settings or [one.name for one in parameters[:1]]))
 
 
 def _is_bounded(arm: nodes.NodeNG, test: nodes.NodeNG, truth: bool, limit: int) -> bool:

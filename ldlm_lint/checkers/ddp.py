@@ -201,7 +201,8 @@ def _origins(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
 
 def _view_fix(source: Source, call: nodes.Call) -> Fix | None:
     edit = add_keyword(source, span_of(source, call), "gradient_as_bucket_view", "True")
-    return Fix("set gradient_as_bucket_view=True", (edit,), Applicability.UNSAFE, _VIEW_REASON) if edit else None
+    needs = (tables.interface("DistributedDataParallel(gradient_as_bucket_view=)"),)
+    return Fix("set gradient_as_bucket_view=True", (edit,), Applicability.UNSAFE, _VIEW_REASON, needs=needs) if edit else None
 
 
 def _rename_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
@@ -209,7 +210,8 @@ def _rename_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
         return None
     start = span_of(source, place).start
     edit = Edit(source.span(start, start + len("broadcast_buffers")), "forward_sync_buffers")
-    return Fix("rename broadcast_buffers to forward_sync_buffers", (edit,), Applicability.UNSAFE, _RENAME_REASON)
+    needs = (tables.interface("DistributedDataParallel(forward_sync_buffers=)"),)
+    return Fix("rename broadcast_buffers to forward_sync_buffers", (edit,), Applicability.UNSAFE, _RENAME_REASON, needs=needs)
 
 
 def _delete_fix(source: Source, place: nodes.NodeNG) -> Fix | None:

@@ -154,7 +154,8 @@ def _keyword(call: nodes.Call, name: str) -> nodes.NodeNG:
 
 
 def _options_fix(source: Source, call: nodes.Call, options: nodes.NodeNG | None) -> Fix | None:
-    from ldlm_lint.project.reentrant import NON_REENTRANT, with_options
+    from ldlm_lint.project.reentrant import with_options
+    from ldlm_lint.rules.segments import NON_REENTRANT
 
     edit = with_options(source, call, options)
     title = "pass use_reentrant=False in gradient_checkpointing_kwargs"

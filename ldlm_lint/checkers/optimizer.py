@@ -157,7 +157,8 @@ def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None)
         return None
     obstacle = _obstacle(call, oldest)
     level = Applicability.DISPLAY if obstacle else Applicability.UNSAFE
-    return Fix(f"set fused={value}", tuple(sorted(filter(None, (needed, edit)))), level, obstacle or _REASON)
+    needs = tuple(tables.fused(name.rpartition(".")[2]) for name in sorted(meant(call.func)))
+    return Fix(f"set fused={value}", tuple(sorted(filter(None, (needed, edit)))), level, obstacle or _REASON, needs=needs)
 
 
 def _obstacle(call: nodes.Call, oldest: tuple[int, ...] | None) -> str:

@@ -12,13 +12,13 @@ from ldlm_lint.python.calls import Mapping, State, mapping_of
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, is_named, qualified
 from ldlm_lint.python.places import function_of
-from ldlm_lint.python.signatures import Target, refuses, target_of
+from ldlm_lint.python.segment_keywords import OWN_KEYWORDS, handed_keywords
+from ldlm_lint.python.signatures import Target, accepts, refuses, target_of
 from ldlm_lint.python.values import constant
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.wording import listed, quoted
 
 CHECKPOINT = "torch.utils.checkpoint.checkpoint"
-OWN_KEYWORDS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
 _LETTER = lazily(r"^([A-Z]{1,2}[a-z]?|[bchwtnd])\d?$")
 _SIZE = lazily(
     r"(^|_)(masks?|ids?|idx|index|indices|lens?|lengths?|pos|positions?|shapes?|size|num|dim|steps?|timesteps?|height|width|hw|heads?|scale"
@@ -55,7 +55,7 @@ def misuse_of(call: nodes.Call) -> str | None:
     """What a reentrant checkpoint call asks of its implementation that this cannot do, in words; None where nothing."""
     if not is_checkpoint(call) or not takes_reentrant(call):
         return None
-    foreign = [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in OWN_KEYWORDS]
+    foreign = handed_keywords(call)
     if foreign:
         return _refused(call, listed(f"{name}=" for name in foreign))
     option = next((one.arg for one in call.keywords if _is_for_the_other(one)), None)
@@ -80,6 +80,11 @@ def _refused(call: nodes.Call, names: str) -> str:
         f"`checkpoint()` is called with {names}, which the reentrant implementation ({chosen}) rejects: "
         "this line raises ValueError as soon as it runs"
     )
+
+
+def takes_handed(call: nodes.Call, target: Target | None) -> bool | None:
+    """Whether the function of a checkpoint call takes what is handed to it, as far as its own file tells."""
+    return accepts(target, len(call.args) - 1, _passed_on(call))
 
 
 def handed_to(call: nodes.Call) -> Target | None:

@@ -6,30 +6,41 @@ import functools
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of, refused_keywords, subject_of
+from ldlm_lint.checkers.segment_calls import (
+    handed_to,
+    is_checkpoint,
+    misuse_of,
+    refused_keywords,
+    subject_of,
+    takes_handed,
+)
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.block_stacks import foreign_stack, repeated_block
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.places import loops_around, scope_name
-from ldlm_lint.python.signatures import assigned_to, local_class, method_of
+from ldlm_lint.python.segment_keywords import OWN_KEYWORDS, handed_keywords
+from ldlm_lint.python.signatures import Target, accepts, assigned_to, local_class, method_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.segments import (
     CHECKPOINT_KEYWORD_ONLY_CALLEE,
+    FLAG,
+    NON_REENTRANT,
     REENTRANT_CHECKPOINT_MISUSE,
     RULES,
     WHOLE_MODEL_CHECKPOINT,
+    not_taken,
+    unknown_callee,
 )
 from ldlm_lint.source import Source
 from ldlm_lint.wording import listed, quoted
 
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 _SWITCH = lazily(r"checkpoint|remat|recompute")
-_REASON = "another implementation computes the backward pass, and gradients that were silently missing appear"
-_OWN_KEYWORDS = ("use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop")
 _BLOCKWISE = "checkpoint each block where it is called, and call the module itself here"
 _BLOCKWISE_REASON = "until the blocks are checkpointed, all activations stay in memory"
 _NAMED_REASON = "code that raised then runs, with the non-reentrant implementation"
@@ -48,26 +59,34 @@ class SegmentsChecker(LdlmChecker):
         names = refused_keywords(node, target)
         problem = misuse_of(node)
         if names:
-            self._report_keyword_only(node, names, _OUTSIDE_TESTS)
+            self._report_keyword_only(node, target, names, _OUTSIDE_TESTS)
         elif problem is not None:
-            self.report(
-                REENTRANT_CHECKPOINT_MISUSE,
-                node,
-                args={"problem": problem},
-                claims=_OUTSIDE_TESTS,
-                fix=lambda source: _implementation_fix(source, node),
-            )
+            self._report_misuse(node, target, problem)
         elif target is not None and target.imported:
-            self._report_keyword_only(node, [], (*_OUTSIDE_TESTS, Claim("callee-is-keyword-only", subject_of(node, target))))
+            self._report_keyword_only(node, target, [], (*_OUTSIDE_TESTS, Claim("callee-is-keyword-only", subject_of(node, target))))
         self._check_whole(node)
 
-    def _report_keyword_only(self, node: nodes.Call, names: list[str], claims: tuple[Claim, ...]) -> None:
+    def _report_misuse(self, node: nodes.Call, target: Target | None, problem: str) -> None:
+        """What another implementation mends; keyword arguments only where the function takes them, which its file may tell."""
+        handed = handed_keywords(node)
+        taken = takes_handed(node, target) if handed else True
+        asked = taken is None and target is not None and bool(target.imported)
+        told = (Claim("callee-takes-keywords", subject_of(node, target)),) if asked and target is not None else ()
+        self.report(
+            REENTRANT_CHECKPOINT_MISUSE,
+            node,
+            args={"problem": problem},
+            claims=(*_OUTSIDE_TESTS, *told),
+            fix=lambda source: _implementation_fix(source, node, handed, taken),
+        )
+
+    def _report_keyword_only(self, node: nodes.Call, target: Target | None, names: list[str], claims: tuple[Claim, ...]) -> None:
         self.report(
             CHECKPOINT_KEYWORD_ONLY_CALLEE,
             node,
             args={"function": quoted(node.args[0].as_string()), "names": listed(names)},
             claims=claims,
-            fix=functools.partial(_keyword_fix, call=node, names=names),
+            fix=functools.partial(_keyword_fix, call=node, names=names, target=target),
         )
 
     def _check_whole(self, node: nodes.Call) -> None:
@@ -125,20 +144,26 @@ def _in_words(block: nodes.Call | None) -> str | None:
     return f"every `{last_name(block.func)}`" if block is not None else None
 
 
-def _implementation_fix(source: Source, call: nodes.Call) -> Fix | None:
+def _implementation_fix(source: Source, call: nodes.Call, handed: list[str], taken: bool | None) -> Fix | None:
+    """Choose the other implementation: it calls the function with the keywords too, which raises where that does not take them."""
+    if taken is False:
+        return not_taken(call.args[0].as_string(), handed)
     flag = next((keyword for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
     edit: Edit | None
     if flag is not None:
         edit = Edit(span_of(source, flag.value), "False")
     else:
         edit = add_keyword(source, span_of(source, call), "use_reentrant", "False")
-    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, _REASON) if edit else None
+    reason = NON_REENTRANT if taken else f"{NON_REENTRANT}; {unknown_callee(call.args[0].as_string(), handed)}"
+    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, reason, needs=(tables.interface(FLAG),)) if edit else None
 
 
-def _keyword_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | None:
-    """Name the arguments that are called like the parameters, where that leaves none by position."""
+def _keyword_fix(source: Source, call: nodes.Call, names: list[str], target: Target | None) -> Fix | None:
+    """Name the arguments that are called like the parameters, where that leaves none by position and the call is complete."""
     arguments = call.args[1:]
     if not arguments or not all(isinstance(one, nodes.Name) and one.name in names for one in arguments):
+        return None
+    if accepts(target, 0, {*(one.name for one in arguments), *handed_keywords(call)}) is not True:
         return None
     edits = [Edit(span_of(source, one), f"{one.name}={one.name}") for one in arguments]
     flag = next((keyword for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
@@ -147,12 +172,13 @@ def _keyword_fix(source: Source, call: nodes.Call, names: list[str]) -> Fix | No
         edits.append(Edit(source.span(last.end, last.end), ", use_reentrant=False"))
     else:
         edits.append(Edit(span_of(source, flag.value), "False"))
-    return Fix("pass the arguments by keyword", tuple(edits), Applicability.UNSAFE, _NAMED_REASON)
+    needs = (tables.interface(FLAG),)
+    return Fix("pass the arguments by keyword", tuple(edits), Applicability.UNSAFE, _NAMED_REASON, needs=needs)
 
 
 def _whole_fix(source: Source, call: nodes.Call) -> Fix:
     """The call without its segment, and in words what has to be done at another place first."""
-    arguments = [*call.args[1:], *(one for one in call.keywords if one.arg not in _OWN_KEYWORDS)]
+    arguments = [*call.args[1:], *(one for one in call.keywords if one.arg not in OWN_KEYWORDS)]
     texts = [source.slice(span_of(source, one)) for one in (call.args[0], *arguments)]
     edit = Edit(span_of(source, call), f"{texts[0]}({', '.join(texts[1:])})")
     return Fix(_BLOCKWISE, (edit,), Applicability.DISPLAY, _BLOCKWISE_REASON)

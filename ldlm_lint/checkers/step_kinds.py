@@ -12,13 +12,13 @@ from ldlm_lint.checkers.step_names import Schedule, is_optimizer, last_name, sch
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.names import UNKNOWN, qualified
+from ldlm_lint.python.scaled_gradients import SCALER
 
 _CLIPS = lazily(
     r"^(clip_grad_norm_?|clip_grad_value_?|clip_grads_with_norm_|dispatch_clip_grad|adaptive_clip_grad)$"
 )
 # These unscale first, or clip what their engine has unscaled.
 _CLIPPING_ENGINES = lazily(r"accelerat|fabric|engine|strategy|^super$", re.I)
-_SCALER = lazily(r"scaler$|^(amp_|grad_|loss_)?scaler", re.I)
 _MAY_STEP = lazily(
     r"train|optim|(?<!time)(^|_)step|update|epoch(?!s)|^fit|^run|iteration|backward|learn(?!ing_rate)", re.I
 )
@@ -79,7 +79,7 @@ def kind_of(call: nodes.Call) -> tuple[Kind, nodes.NodeNG | None] | None:
         return _stepping(call, owner)
     if "unscale" in name or name == "get_scale":
         return Kind.UNSCALE, call.args[0] if call.args else None
-    if name == "scale" and len(call.args) == 1 and _SCALER.search(last_name(owner)):
+    if name == "scale" and len(call.args) == 1 and SCALER.search(last_name(owner)):
         return Kind.SCALE, owner
     if name == "zero_grad":
         return Kind.RESET, owner
@@ -98,7 +98,7 @@ def _clipping(call: nodes.Call) -> tuple[Kind, nodes.NodeNG | None] | None:
 
 
 def _stepping(call: nodes.Call, owner: nodes.NodeNG) -> tuple[Kind, nodes.NodeNG | None] | None:
-    if _SCALER.search(last_name(owner)) and call.args:
+    if SCALER.search(last_name(owner)) and call.args:
         return Kind.SCALED_STEP, call.args[0]
     if is_optimizer(owner):
         return Kind.STEP, owner

@@ -10,6 +10,7 @@ from ldlm_lint.model import Claim, Confidence, Finding
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
     IN_MAIN_PROCESS,
+    MOST_WITH_DEEPER_QUEUE,
     NUM_WORKERS,
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
@@ -55,7 +56,8 @@ def loader_findings(
     yield from _useless_options(section, names, workers)
     if workers is not None and workers > 0:
         yield from _started_anew(section, names, epochs)
-        yield from _short_queue(section, names, integer(options, PREFETCH_FACTOR), trains)
+        most = min(MOST_WITH_DEEPER_QUEUE, integer(options, WORKERS_LIMIT) - 1)
+        yield from _short_queue(section, names, integer(options, PREFETCH_FACTOR), most, trains)
         yield from _pageable(section, names, trains)
 
 
@@ -132,9 +134,9 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
     )
 
 
-def _short_queue(section: Section, names: Names, factor: int, trains: bool) -> Iterator[Finding]:
+def _short_queue(section: Section, names: Names, factor: int, most: int, trains: bool) -> Iterator[Finding]:
     """Only where the options are the loader's own, written out in full, and it shuffles as a training does."""
-    if not (trains and section.complete) or section.has(names.prefetch) or section.flag("shuffle") is not True:
+    if (section.number(names.workers) or 0) > most or not (trains and section.complete) or section.has(names.prefetch) or section.flag("shuffle") is not True:
         return
     workers = section.settings[names.workers]
     yield section.report(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from ldlm_lint import tables
-from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Option, Related, Rule, Span
+from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Interface, Option, Related, Rule, Span
 from ldlm_lint.patterns import lazily
 
 Scalar = str | int | float | bool | None
@@ -139,9 +139,9 @@ def in_force(setting: Setting) -> Claim:
     return Claim("trainer-setting-is-in-force", setting.name)
 
 
-def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str) -> Fix | None:
-    """A fix that changes what the training does; None where it cannot be written down."""
-    return Fix(title, edits, Applicability.UNSAFE, reason) if edits else None
+def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str, needs: tuple[Interface, ...] = ()) -> Fix | None:
+    """A fix that changes what the training does, and ``needs`` this of torch; None where it cannot be written down."""
+    return Fix(title, edits, Applicability.UNSAFE, reason, needs=needs) if edits else None
 
 
 class Vocabulary(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from ldlm_lint import tables
 from ldlm_lint.frameworks.accumulation import fixed_accumulation
 from ldlm_lint.frameworks.checkpoints import trains_adapters, unbounded
 from ldlm_lint.frameworks.loaders import Names, loader_findings
@@ -68,7 +69,7 @@ def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iter
             section.editor.replace(setting, target),
             "a phase in which one rank works alone for longer then ends the job",
         ),
-        claims=(in_force(setting),),
+        claims=(in_force(setting), Claim("timeout-may-be-lowered")),
     )
 
 
@@ -136,6 +137,7 @@ def _not_fused(section: Section) -> Iterator[Finding]:
             f"set {setting.name} to {name}_fused",
             section.editor.replace(setting, f"{name}_fused"),
             "updates differ in the last bits, and loading an older checkpoint turns fused off again",
+            (tables.fused("AdamW"),),
         ),
         claims=(in_force(setting), Claim("launches-do-not-shard", setting.name)),
         confidence=Confidence.MEDIUM,

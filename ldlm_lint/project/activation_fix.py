@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.branches import call_text, choose_between, indent_unit
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.autofix.resolve import edit_key
@@ -18,6 +19,7 @@ from ldlm_lint.project.model_options import choice_of
 from ldlm_lint.project.models import Models
 from ldlm_lint.project.recomputation import can_recompute
 from ldlm_lint.python.block_stacks import stacks_of
+from ldlm_lint.rules.segments import FLAG
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 _MODULE = "torch.utils.checkpoint"
@@ -52,6 +54,7 @@ def checkpoint_fix(
         Applicability.UNSAFE,
         _REASON,
         group=f"activation-checkpointing:{path}",
+        needs=(tables.interface(FLAG),),
     )
 
 

@@ -83,6 +83,11 @@ class Project:
         self._holding: dict[str, FileSet] = {}
         self._defining: dict[str, FileSet] = {}
 
+    def note(self, kind: str, path: str) -> None:
+        """Take down a look at the file system that an answer rests on, of a kind of `ldlm_lint.cache.index.LOOKS`."""
+        if self._facts is not None:
+            self._facts.note(kind, path)
+
     def data(self, path: str) -> bytes:
         """The bytes of a file; empty where it cannot be read, which its own lint reports."""
         return self._texts.of(path)

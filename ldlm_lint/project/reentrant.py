@@ -15,11 +15,12 @@ from ldlm_lint.project.index import Project
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.names import is_named, last_name
+from ldlm_lint.python.segment_keywords import handed_keywords
 from ldlm_lint.python.slots import Slot, slots_of
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
-_CHECKPOINTS = {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
+CHECKPOINTS = {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
 # A call of torch's function, or what gives it another name, where it may be imported.
 CALLS_TORCHS = Trait(
     re.compile(
@@ -36,7 +37,6 @@ CALLS_TORCHS = Trait(
 )
 _SWITCH = "gradient_checkpointing_enable"
 _OPTIONS = "gradient_checkpointing_kwargs"
-NON_REENTRANT = "another implementation computes the backward pass, and gradients that were silently missing appear"
 PINS = (
     "requirements.txt",
     "requirements/base.txt",
@@ -54,7 +54,7 @@ def reentrant_calls(part: nodes.NodeNG) -> list[nodes.Call]:
     """The calls of torch's ``checkpoint`` in a class or function that are reentrant for certain."""
     found = []
     for call in nodes_of(part, nodes.Call):
-        if is_named(call.func, _CHECKPOINTS):
+        if is_named(call.func, CHECKPOINTS):
             argument = Arguments(call)["use_reentrant"]
             if argument.absent or argument.is_only(True):
                 found.append(call)
@@ -94,6 +94,9 @@ def as_non_reentrant(source: Source, call: nodes.Call) -> Edit | None:
     """
     if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH:
         return with_options(source, call, Arguments(call, (_OPTIONS,))[_OPTIONS].node)
+    if handed_keywords(call):
+        # The call raises as it is; whether its function takes them is a question of another rule.
+        return None
     given = next((keyword.value for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
     if given is not None:
         return _false_for(source, given)
@@ -154,7 +157,7 @@ def has_old_transformers(project: Project) -> bool:
 
 __all__ = [
     "CALLS_TORCHS",
-    "NON_REENTRANT",
+    "CHECKPOINTS",
     "PINS",
     "as_non_reentrant",
     "enables_reentrant",

@@ -24,12 +24,16 @@ class Passes(enum.Enum):
 
 
 class Given(NamedTuple):
-    """A call of a function (its file, its position) and what it passes; ``setting`` is the attribute (``args.workers``) that it is."""
+    """A call of a function (its file, its position) and what it passes.
+
+    ``setting`` is the attribute (``args.workers``) that it is, ``number`` the literal.
+    """
 
     path: str
     position: str
     passes: Passes
     setting: str = ""
+    number: int | None = None
 
     @property
     def line(self) -> int:
@@ -48,22 +52,23 @@ def given(calls: Calls, path: str, scope: str, parameter: str) -> Iterator[Given
             yield Given(caller, call.position, *_passes(calls, function, call, parameter, text))
 
 
-def _passes(calls: Calls, function: Function, call: CallSite, parameter: str, text: bytes) -> tuple[Passes, str]:
+def _passes(calls: Calls, function: Function, call: CallSite, parameter: str, text: bytes) -> tuple[Passes, str, int | None]:
     try:
         node = ast.parse(text.decode(errors="replace"), mode="eval").body
     except (SyntaxError, ValueError):
-        return Passes.OTHER, ""
+        return Passes.OTHER, "", None
     if not isinstance(node, ast.Call):
-        return Passes.OTHER, ""
+        return Passes.OTHER, "", None
     passed: list[tuple[int | str | None, ast.expr]] = [*enumerate(node.args), *((one.arg, one.value) for one in node.keywords)]
     if any(key is None or isinstance(value, ast.Starred) for key, value in passed):
-        return Passes.OTHER, ""
+        return Passes.OTHER, "", None
     values = [value for key, value in passed if key is not None and calls.parameter(function, call, key) == parameter]
     if not values:
-        return Passes.NOTHING, ""
+        return Passes.NOTHING, "", None
     constant = values[0].value if isinstance(values[0], ast.Constant) else None
+    number = constant if type(constant) is int else None
     setting = values[0].attr if isinstance(values[0], ast.Attribute) else ""
-    return Passes.ZERO if type(constant) is int and constant == 0 else Passes.OTHER, setting
+    return Passes.ZERO if number == 0 else Passes.OTHER, setting, number
 
 
 def workers_parameter_of(calls: Calls, path: str, call: CallSite, keyword: str) -> bool:

@@ -39,11 +39,25 @@ def target_of(node: nodes.NodeNG, depth: int = 0) -> Target | None:
         return _of_name(node, depth)
     if isinstance(node, nodes.Subscript):
         return _of_elements(node.value, depth)
+    if isinstance(node, nodes.Call):
+        return _of_maker(node, depth)
     if isinstance(node, nodes.Attribute):
         if node.attrname == "forward" and not _is_self(node.expr):
             return target_of(node.expr, depth + 1)
         return _of_attribute(node, depth) if _is_self(node.expr) else None
     return None
+
+
+def _of_maker(call: nodes.Call, depth: int) -> Target | None:
+    """``make_forward(block)`` runs the function that ``make_forward`` defines and returns."""
+    maker = target_of(call.func, depth + 1)
+    function = maker.function if maker is not None else None
+    if not isinstance(function, nodes.FunctionDef) or not _keeps_signature(function):
+        return None
+    returned = [one.value for one in nodes_of(function, nodes.Return) if one.scope() is function]
+    inside = returned[0] if len(returned) == 1 else None
+    made = target_of(inside, depth + 1) if isinstance(inside, (nodes.Name, nodes.Lambda)) else None
+    return made if made is not None and made.function is not None and function.parent_of(made.function) else None
 
 
 def _of_name(node: nodes.Name, depth: int) -> Target | None:
@@ -166,6 +180,27 @@ def refuses(target: Target, positional: int, keywords: Collection[str] | None) -
     needed = [one.name for one, default in zip(only, defaults, strict=False) if default is None]
     missing = [name for name in needed if keywords is not None and name not in keywords]
     return [one.name for one in only] if too_many else (missing or None)
+
+
+def accepts(target: Target | None, positional: int, keywords: Collection[str] | None) -> bool | None:
+    """Whether a target can be called with so many positional arguments and these keywords; None where that is not known."""
+    function = target.function if target is not None else None
+    if target is None or function is None or keywords is None or not _keeps_signature(function):
+        return None
+    arguments = function.args
+    by_position_only = {one.name for one in arguments.posonlyargs or []}
+    ordered = [one.name for one in (*(arguments.posonlyargs or []), *(arguments.args or []))]
+    with_default = set(ordered[len(ordered) - len(arguments.defaults or []) :]) if arguments.defaults else set()
+    ordered = ordered[target.bound :]
+    given, open_ones = ordered[:positional], ordered[positional:]
+    only = {one.name: default for one, default in zip(arguments.kwonlyargs or [], arguments.kw_defaults or [], strict=False)}
+    named = {*open_ones, *only} - by_position_only
+    if (positional > len(ordered) and arguments.vararg is None) or not set(given).isdisjoint(keywords):
+        return False
+    if arguments.kwarg is None and not named.issuperset(keywords):
+        return False
+    needed = {*(one for one in open_ones if one not in with_default), *(name for name, default in only.items() if default is None)}
+    return named.intersection(keywords) >= needed
 
 
 def _keeps_signature(function: nodes.FunctionDef | nodes.Lambda) -> bool:

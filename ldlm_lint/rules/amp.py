@@ -16,14 +16,19 @@ DEPRECATED_AMP_API = Rule(
     "`dtype` before `enabled`, so that renaming alone turns `autocast(True)` into a wrong call.",
     cost="A warning in every process, and a rename that is due before the wrappers go. No time.",
     exceptions="A project that runs on a torch older than the replacement: `torch.amp.GradScaler` exists since 2.3, "
-    "`torch.amp.custom_fwd` and `custom_bwd` since 2.4 (they are not reported where target-torch is older). Names in a "
+    "`torch.amp.custom_fwd` and `custom_bwd` since 2.4 (they are not reported where target-torch is older). A project that allows "
+    "such a torch beside newer ones is reported, and its fix is only shown. Names in a "
     "branch that a version check, `hasattr` or an except clause leaves to old versions are not reported either; where the "
     "file knows no new name, and no version of torch 2 is asked for, such a check asks for what is older still.",
-    versions="torch 2.4 to 2.13 warn. `torch.amp.autocast` exists in all versions of torch 2, `torch.amp.GradScaler` "
+    versions="torch 2.4 to 2.13 warn. `torch.amp.autocast` exists since torch 1.10, `torch.amp.GradScaler` "
     "since 2.3, `torch.amp.custom_fwd` and `custom_bwd` since 2.4.",
     verification="Run with `python -W error::FutureWarning`; the old names raise on torch 2.4 and newer.",
     references=(
         Reference("torch.amp", "https://docs.pytorch.org/docs/stable/amp.html"),
+        Reference(
+            "torch 2.3: torch.amp.GradScaler",
+            "https://github.com/pytorch/pytorch/blob/v2.3.0/torch/amp/grad_scaler.py",
+        ),
         Reference(
             "torch.cuda.amp.autocast_mode",
             "https://github.com/pytorch/pytorch/blob/v2.4.0/torch/cuda/amp/autocast_mode.py",
@@ -33,9 +38,12 @@ DEPRECATED_AMP_API = Rule(
     triggers=(b"cuda.amp", b"cpu.amp", b"torch.cuda import", b"torch.cpu import"),
     requires=((b"amp",),),
     applicability=Applicability.SAFE,
-    fix_safety="Safe where target-torch says 2.4 or newer: the call gets the device type, positional arguments get their "
+    fix_safety="Safe where target-torch or the project's requirements say 2.4 or newer: the call gets the device type, positional arguments get their "
     "names, and an `autocast` that names no dtype gets the one that the old name stood for, since the new one takes that "
-    "of an autocast around it. Unsafe without target-torch, and where names are imported by themselves "
+    "of an autocast around it. Only shown where a torch that the project allows has no such name: "
+    "one of the requirement files that hold for the file (its own folder's, those around it, those of a program that imports it, "
+    "those of a folder without code) allows an older torch, or, where none bounds torch, the program has a branch for one. "
+    "Unsafe where no bound is known, and where names are imported by themselves "
     "in a file that is no script: the import changes too, and another file may import them from there. Unsafe for a scaler "
     "that other code gets, which may check for the old class, and beside TorchScript, which knows the classes by name.",
 )

@@ -45,7 +45,10 @@ EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     ),
     setting_triggers=(b"timeout", b"timedelta"),
     applicability=Applicability.UNSAFE,
-    fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job.",
+    fix_safety="Unsafe: a phase in which one rank works alone for longer than the new timeout would now end the job. Where the program "
+    "has such a phase, the timeout is left as it is and the fix is only words: one rank downloads, tokenises or reads a corpus under a test of "
+    "the rank, or in `main_process_first()`, while the others wait at a barrier or another collective. Do that work before "
+    "`init_process_group` or in a run of its own, and shorten the timeout then.",
     options=(COLLECTIVE_LIMIT, COLLECTIVE_TIMEOUT),
     probe=Probe(
         "group-timeout",

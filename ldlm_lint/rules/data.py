@@ -30,6 +30,8 @@ WORKERS_LIMIT = Option(
     "workers-limit", 16, "smallest number of loader workers per rank that is too many; the fix writes half of it", minimum=2
 )
 SHARE_CORES = "divide them by the number of ranks on the node"
+MOST_WITH_DEEPER_QUEUE = 8
+"""Workers up to which more prefetched batches are advised: with many, and with the CPU count of a node, they fill /dev/shm."""
 PREFETCH_FACTOR = Option(
     "prefetch-factor",
     4,
@@ -93,7 +95,8 @@ PREFETCH = Rule(
     cost="Not measured in general, and often nothing: on a synthetic loader factors of 1, 2 and 4 made no difference. That is why "
     "this is information and never fails a gate.",
     exceptions="Large batches (each prefetched batch lies in host memory or /dev/shm: workers x factor x batch size), or a loader "
-    "that keeps up already.",
+    "that keeps up already. A loader that may have more than 8 workers, or as many as the node has CPUs, is not reported: its queue is "
+    "long as it is. Nor is one with too many workers (`dataloader-too-many-workers`), by its code, a launch or a configuration.",
     versions="torch >= 2.0 has `prefetch_factor=None` as default, which means 2 with workers. A value with `num_workers=0` raises "
     "ValueError, so the fix is guarded wherever the number of workers is not a literal.",
     verification="Measure the share of step time that waits for the loader before and after; keep the default if it does not move.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Confidence, Consequence, Edit, Reference, Related, Rule
 from ldlm_lint.rules.environment_names import RENAMED
 from ldlm_lint.rules.environment_view import (
@@ -137,7 +138,8 @@ def _renaming(setting: Setting, new: str, present: list[Setting], view: View) ->
     if setting.key is None or setting.expanded:
         return ()
     reason = _INHERITED if view.needs(_RENAMED_IN) else f"torch up to 2.1 does not read the new name, and {_ACTIVATED}"
-    return (Plan(f"rename it to {new}", _edits(setting.key.rewritten(new)), reason),)
+    needs = (tables.interface("TORCH_NCCL_* variables"),)
+    return (Plan(f"rename it to {new}", _edits(setting.key.rewritten(new)), reason, needs=needs),)
 
 
 def _edits(edit: Edit | None) -> tuple[Edit, ...] | None:

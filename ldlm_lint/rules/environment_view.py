@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Related, Rule
+from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Finding, Fix, Interface, Related, Rule
 from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
@@ -91,6 +91,7 @@ class Plan(NamedTuple):
     edits: tuple[Edit, ...] | None = None
     reason: str = ""
     drop: bool = False
+    needs: tuple[Interface, ...] = ()
 
     def fix(self, removal: Removal | None) -> Fix | None:
         """The fix, None where it is not possible; SAFE where neither the plan nor the removal has a reason against it."""
@@ -102,7 +103,7 @@ class Plan(NamedTuple):
             reason = "; ".join(one for one in (self.reason, removal.reason) if one)
         if not edits:
             return None
-        return Fix(self.title, edits, Applicability.UNSAFE if reason else Applicability.SAFE, reason)
+        return Fix(self.title, edits, Applicability.UNSAFE if reason else Applicability.SAFE, reason, needs=self.needs)
 
 
 class Draft(NamedTuple):

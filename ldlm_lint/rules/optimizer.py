@@ -33,6 +33,7 @@ OPTIMIZER_NOT_FUSED = Rule(
         Reference("torch.optim.AdamW", "https://docs.pytorch.org/docs/stable/generated/torch.optim.AdamW.html"),
         Reference("deepmd-kit#4463", "https://github.com/deepmodeling/deepmd-kit/pull/4463"),
         Reference("torchtitan#355", "https://github.com/pytorch/torchtitan/pull/355"),
+        Reference("torch.amp.GradScaler.step", "https://github.com/pytorch/pytorch/blob/v2.10.0/torch/amp/grad_scaler.py"),
         Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
     ),
     reads=("py", "sh", "cfg"),
@@ -41,8 +42,11 @@ OPTIMIZER_NOT_FUSED = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "
     "`load_state_dict` of an older checkpoint turns it off again, and a device without fused kernels raises at the first step; "
-    "so the fix writes `fused=torch.cuda.is_available()`. Only shown where torch may be too old and the project does not say: SGD (2.3), a "
-    "model that is moved to the GPU after its optimizer was made (2.4). None where the file makes complex or sparse parameters.",
+    "so the fix writes `fused=torch.cuda.is_available()`. Only shown where torch may be too old: a requirement file allows a torch without the fused implementation (Adam 1.13, AdamW 2.0, "
+    "SGD 2.3), or the project does not say and it is SGD, or a "
+    "model that is moved to the GPU after its optimizer was made (2.4). Only shown, too, where gradients are read behind "
+    "`scaler.step(optimizer)` without `scaler.unscale_` before it: the fused step takes the scale off inside its kernel, and the "
+    "gradients themselves stay scaled. None where the file makes complex or sparse parameters.",
     probe=Probe(
         "optimizer-kernels",
         "no fused kernel ran in the optimizer's step",

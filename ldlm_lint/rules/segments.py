@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
+from collections.abc import Sequence
+
+from ldlm_lint.model import Applicability, Confidence, Consequence, Fix, Frequency, Probe, Reference, Rule
 
 _CHECKPOINT = Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html")
 _TECHNIQUES = Reference(
     "Activation checkpointing techniques in PyTorch", "https://pytorch.org/blog/activation-checkpointing-techniques/"
 )
 _IMPORTS = (b"utils.checkpoint", b"from torch.utils import")
+FLAG = "checkpoint(use_reentrant=)"
+NON_REENTRANT = "another implementation computes the backward pass, and gradients that were silently missing appear"
 
 REENTRANT_CHECKPOINT_MISUSE = Rule(
     code="E7504",
@@ -31,7 +35,8 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
     requires=(_IMPORTS,),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: it changes the implementation. Parameters that got no gradients now train, and a segment that saves other "
-    "tensors when it is computed again raises.",
+    "tensors when it is computed again raises. Keyword arguments are then handed to the function: where its signature does not "
+    "take them, or the project allows a torch before 1.11, which has no `use_reentrant`, nothing is changed and the reason is shown.",
     probe=Probe("gradients-of-segments", "parameters of a reentrant segment got no gradient"),
 )
 
@@ -90,5 +95,18 @@ CHECKPOINT_KEYWORD_ONLY_CALLEE = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: code that raised now runs, with the non-reentrant implementation.",
 )
+
+
+def not_taken(function: str, keywords: Sequence[str]) -> Fix:
+    """What to do where a checkpointed function does not take the keywords that are handed to it: no flag makes that call work."""
+    names = ", ".join(keywords)
+    reason = f"{function} cannot be called with {names}: with use_reentrant=False alone this line would raise TypeError"
+    return Fix(f"call {function} as its signature allows, then set use_reentrant=False", (), Applicability.DISPLAY, reason)
+
+
+def unknown_callee(function: str, keywords: Sequence[str]) -> str:
+    """Why the other implementation may not end the error."""
+    return f"the line still raises if {function} does not take {', '.join(keywords)}, and its signature is not known"
+
 
 RULES = (REENTRANT_CHECKPOINT_MISUSE, WHOLE_MODEL_CHECKPOINT, CHECKPOINT_KEYWORD_ONLY_CALLEE)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
+from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Claim, Edit, Finding, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.launch import DEPRECATED_LAUNCHER
@@ -68,4 +69,4 @@ def _fix(text: Text, match: re.Match[bytes], home: Node) -> Fix:
     else:
         first, title = Edit(text.span(*match.span(1)), "torch.distributed.run"), "python -m torch.distributed.run"
     flags = (Edit(text.span(*flag.span()), "") for flag in _USE_ENV.finditer(text.data, match.end(), home.end_byte))
-    return Fix(f"start it with {title}", (first, *flags), Applicability.UNSAFE, _REASON)
+    return Fix(f"start it with {title}", (first, *flags), Applicability.UNSAFE, _REASON, needs=(tables.interface("torchrun"),))

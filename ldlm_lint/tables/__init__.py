@@ -11,6 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ldlm_lint.model import Interface
+
 
 @functools.cache
 def _interfaces() -> dict[str, Any]:
@@ -35,9 +37,27 @@ def positional(name: str) -> tuple[str, ...]:
 def fused_since(optimizer: str) -> tuple[int, int] | None:
     """The first torch whose optimizer of this class name takes ``fused``; None where none does."""
     version = _interfaces()["fused_since"].get(optimizer)
-    if version is None:
-        return None
-    major, minor = version.split(".")
+    return None if version is None else _version(version)
+
+
+def fused(optimizer: str) -> Interface:
+    """The ``fused`` of an optimizer's class name, as a fix needs it; KeyError where no torch has it."""
+    return Interface(f"{optimizer}(fused=)", _version(_interfaces()["fused_since"][optimizer]))
+
+
+def interface(name: str) -> Interface:
+    """Something of torch that a fix writes, with the first version that has it; KeyError where the table lacks it."""
+    return Interface(name, _version(_interfaces()["since"][name]))
+
+
+def first_version(name: str) -> tuple[int, int] | None:
+    """The first torch that has what a dotted name means; None where the table does not say."""
+    version = _interfaces()["since"].get(name)
+    return None if version is None else _version(version)
+
+
+def _version(text: str) -> tuple[int, int]:
+    major, minor = text.split(".")
     return int(major), int(minor)
 
 

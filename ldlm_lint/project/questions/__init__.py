@@ -21,6 +21,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("collates-on-host", "dataset-works-per-item", "loader-feeds-training", "loader-is-reiterated", "loader-may-feed-training"),
         *("setting-feeds-loader-workers",),
     ),
+    "loader_workers": ("loader-has-few-workers",),
     "distributed": (
         *("accumulation-is-not-divided", "ddp-model-is-called", "environment-variable-unread"),
         *("gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
@@ -52,9 +53,9 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
         *("nothing-shards", "only-data-parallel", "transformers-is-old"),
     ),
-    "process_groups": ("default-group-has-timeout", "timeouts-are-not-set-later"),
+    "process_groups": ("default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (
-        *("callee-is-keyword-only", "callee-takes-arguments", "class-is-built-once"),
+        *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "class-is-built-once"),
         *("lightning-uses-several-devices", "nothing-is-reduced"),
     ),
     "gradient_scaling": (
@@ -106,7 +107,8 @@ QUESTIONS: Mapping[str, Question] = _Questions()
 
 def decide(finding: Finding, context: Context) -> Finding | None:
     """The finding with what the project adds to it, or None where a claim does not hold."""
-    for claim in finding.claims:
+    claims = finding.claims
+    for claim in claims:
         verdict = QUESTIONS[claim.kind](context, finding, claim.subject)
         if not verdict.holds:
             return None
@@ -114,9 +116,25 @@ def decide(finding: Finding, context: Context) -> Finding | None:
         finding = finding._replace(
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
-            fix=None if verdict.withdraws else verdict.fix or _demoted(finding.fix, verdict.unsafe),
+            fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
         )
-    return finding._replace(claims=(), confirmed=True)
+    return finding._replace(claims=(), confirmed=bool(claims), fix=_allowed(finding, context))
+
+
+def _allowed(finding: Finding, context: Context) -> Fix | None:
+    """The fix of a finding, which is only shown where a torch that the project allows lacks what it writes."""
+    fix = finding.fix
+    lacking = context.torch.why_lacking(finding.span.path, fix.needs) if fix is not None and fix.needs else ""
+    return only_shown(fix, lacking)
+
+
+def only_shown(fix: Fix | None, why: str) -> Fix | None:
+    """A fix that is only shown for a reason, empty where there is none; its other reasons follow."""
+    if fix is None or not why:
+        return fix
+    reason = f"{why}; {fix.reason}" if fix.reason else why
+    # What others of its group do may go on without it, unless a part of it would be dangerous.
+    return fix._replace(applicability=Applicability.DISPLAY, reason=reason, group=fix.group if fix.whole else "")
 
 
 def _moved(finding: Finding, place: Span) -> Finding:
@@ -130,4 +148,4 @@ def _demoted(fix: Fix | None, reason: str) -> Fix | None:
     return fix._replace(applicability=Applicability.UNSAFE, reason=reason)
 
 
-__all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide"]
+__all__ = ["QUESTIONS", "Context", "Question", "Verdict", "decide", "only_shown"]

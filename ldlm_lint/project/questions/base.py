@@ -35,11 +35,15 @@ if TYPE_CHECKING:
     from ldlm_lint.project.ranks import Ranks
     from ldlm_lint.project.recording import Recording
     from ldlm_lint.project.samplers import Samplers
+    from ldlm_lint.project.scaled_gradients import ScaledGradients
     from ldlm_lint.project.sourcing import Sourcing
     from ldlm_lint.project.steps import Steps
+    from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.unlearning import Unlearning
+    from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
+    from ldlm_lint.requirements import TorchVersion
 
 
 # What starts a training by a way that no call shows.
@@ -58,7 +62,7 @@ class Verdict(NamedTuple):
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
     ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
-    ``fix`` takes its place. The finding moves ``to`` one of the places that it names, and names no more those before it.
+    ``fix`` takes its place; ``shown`` says why a fix may only be shown. The finding moves ``to`` one of the places that it names, and names no more those before it.
     """
 
     holds: bool
@@ -66,6 +70,7 @@ class Verdict(NamedTuple):
     args: tuple[tuple[str, object], ...] = ()
     unsafe: str = ""
     withdraws: bool = False
+    shown: str = ""
     fix: Fix | None = None
     to: Span | None = None
 
@@ -73,8 +78,9 @@ class Verdict(NamedTuple):
 class Context:
     """A project with the analyses that questions share."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, told_torch: Callable[[str], TorchVersion | None] = lambda path: None) -> None:
         self.project = project
+        self.told_torch = told_torch
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
 
@@ -84,6 +90,27 @@ class Context:
         from ldlm_lint.project.calls import Calls
 
         return Calls(self.project)
+
+    @cached_property
+    def scaled_gradients(self) -> ScaledGradients:
+        """What reads gradients behind the steps of gradient scalers."""
+        from ldlm_lint.project.scaled_gradients import ScaledGradients
+
+        return ScaledGradients(self.project, self.calls)
+
+    @cached_property
+    def waiting(self) -> WaitingRanks:
+        """Where ranks wait for the work of one of them."""
+        from ldlm_lint.project.waiting_ranks import WaitingRanks
+
+        return WaitingRanks(self.project, self.calls, self.ranks)
+
+    @cached_property
+    def torch(self) -> TorchVersions:
+        """The versions of torch that the project allows."""
+        from ldlm_lint.project.torch_versions import TorchVersions
+
+        return TorchVersions(self.project, self.told_torch)
 
     @cached_property
     def launches(self) -> Launches:

@@ -47,7 +47,7 @@ def _reached(
     context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool] = lambda _: True
 ) -> list[_Reached]:
     """The calls that matter and take an entry's value, those of the surest and nearest program first."""
-    found = _find_reached(context, document, entry, topic, matters)
+    found = reached_by(context, document, entry, topic, matters)
     return sorted(found, key=lambda one: (not one.home.chosen, _distance(document.path, one.sink.path)))
 
 
@@ -57,9 +57,10 @@ def _distance(one: str, other: str) -> int:
     return one.count("/") + other.count("/") - 2 * shared.count("/")
 
 
-def _find_reached(
+def reached_by(
     context: Context, document: Document, entry: Entry, topic: Topic, matters: Callable[[Sink], bool]
 ) -> Iterator[_Reached]:
+    """The calls that matter and take an entry's value, in no order."""
     if entry.name != topic.parameter and not _is_read_somewhere(context, entry.name):
         return
     read = context.reads.read_by(topic.sinks, topic.parameter, topic.positional, entry.name)
@@ -107,7 +108,8 @@ def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Ver
         if topic.only_in_force and programs and len(instead) == len(programs):
             continue
         others = tuple(Related(other.span, "this launch passes another value") for other in instead[:_SHOWN])
-        return Verdict(True, (*_places(context, one), *others, *verdict.related, *one.home.related), verdict.args)
+        related = (*_places(context, one), *others, *verdict.related, *one.home.related)
+        return Verdict(True, related, verdict.args, shown=verdict.shown)
     return Verdict(False)
 
 
@@ -121,13 +123,15 @@ def _answered(context: Context, finding: Finding, sink: Sink, topic: Topic) -> V
     at_call = finding._replace(span=context.line_span(sink.path, sink.node.lineno))
     related: tuple[Related, ...] = ()
     args: dict[str, object] = {}
+    shown = ""
     for kind in topic.asks:
         verdict = _ASKED[kind](context, at_call, _subject_of(kind, sink))
         if not verdict.holds:
             return None
         related += verdict.related
         args |= dict(verdict.args)
-    return Verdict(True, related, tuple(args.items()))
+        shown = shown or verdict.shown
+    return Verdict(True, related, tuple(args.items()), shown=shown)
 
 
 def _subject_of(kind: str, sink: Sink) -> str:

@@ -6,6 +6,7 @@ import re
 
 from astroid import nodes
 
+from ldlm_lint import tables
 from ldlm_lint.autofix.resolve import edit_key
 from ldlm_lint.model import Applicability, Finding, Fix, Related
 from ldlm_lint.patterns import lazily
@@ -13,7 +14,7 @@ from ldlm_lint.project.engines import told_to_accumulate
 from ldlm_lint.project.graph_changes import changing_forward
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.reentrant import (
-    NON_REENTRANT,
+    CHECKPOINTS,
     as_non_reentrant,
     enables_reentrant,
     has_old_transformers,
@@ -29,6 +30,7 @@ from ldlm_lint.python.names import is_named
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.python.slots import Slot
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.segments import FLAG, NON_REENTRANT
 from ldlm_lint.source import Kind, Source
 from ldlm_lint.wording import located, quoted
 
@@ -111,7 +113,8 @@ def _reentrant_at(context: Context, own: str, calls: list[tuple[str, nodes.Call]
     related = Related(context.line_span(path, call.lineno or 1), "this checkpoint is reentrant")
     edits = [as_non_reentrant(_source(context, where), one) for where, one in calls]
     written = tuple(sorted({edit for edit in edits if edit is not None}, key=edit_key))
-    fix = Fix("pass use_reentrant=False to the checkpoint", written, Applicability.UNSAFE, NON_REENTRANT)
+    needs = (tables.interface(FLAG),) if any(is_named(one.func, CHECKPOINTS) for _, one in calls) else ()
+    fix = Fix("pass use_reentrant=False to the checkpoint", written, Applicability.UNSAFE, NON_REENTRANT, needs=needs)
     where = f"the reentrant checkpoint at {located(path, call.lineno or 1, own)}"
     return Verdict(True, (related,), (("where", where),), fix=fix if None not in edits else None)
 

@@ -18,6 +18,7 @@ from ldlm_lint.project.frameworks import (
 )
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.questions.optimizer import fusable_in
 from ldlm_lint.project.training import divides_accumulation
 from ldlm_lint.rules.batch_size import is_global_batch_size
 from ldlm_lint.source import Kind
@@ -106,7 +107,7 @@ def _made_optimizer_trains_on_cuda(context: Context, _finding: Finding, _optimiz
         for trainer in project.trainers_of(maker):
             reach = project.reach(trainer)
             if project.any_skim(reach, "cuda") and not project.any_skim(reach, "engine"):
-                return Verdict(True)
+                return fusable_in(context, project.trainers_of(maker))
     return Verdict(False)
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Finding
+from collections.abc import Iterable
+
+from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.engines import hands_to_deepspeed, makes_optimizer, names_deepspeed
 from ldlm_lint.project.lightning_trainers import lightning_trainers, may_clip_mixed_precision
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import is_tutorial
+
+_STAYS_SCALED = (
+    "with fused, scaler.step() takes the scale off inside the kernel and leaves the gradients as they are: %s:%d would read them scaled; "
+    "call scaler.unscale_(optimizer) before scaler.step() in line %d first"
+)
 
 
 def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -22,8 +29,19 @@ def _optimizer_trains_on_cuda(context: Context, finding: Finding, subject: str) 
         # Which programs run under which file is asked only where it matters: that reads all launches.
         described = any(map(makes_optimizer, context.engines.configs.values()))
         if not (described and any(map(makes_optimizer, context.engines.of(trainer)))) and not _runs_under_deepspeed(context, trainer):
-            return Verdict(not _is_clipped_by_lightning(context, path, subject.rpartition(" ")[2]))
+            clipped = _is_clipped_by_lightning(context, path, subject.rpartition(" ")[2])
+            return Verdict(False) if clipped else fusable_in(context, project.trainers_of(path))
     return Verdict(False)
+
+
+def fusable_in(context: Context, trainers: Iterable[str]) -> Verdict:
+    """The finding stands; its fix is only shown where a training reads gradients behind a scaler's step: a fused optimizer leaves them scaled."""
+    read = next((found for one in trainers if (found := context.scaled_gradients.read_in(one)) is not None), None)
+    if read is None:
+        return Verdict(True)
+    name = read.path.rpartition("/")[2]
+    related = Related(context.line_span(read.path, read.line), "gradients are read here, behind the scaler's step")
+    return Verdict(True, (related,), shown=_STAYS_SCALED % (name, read.line, read.step))
 
 
 def _runs_under_deepspeed(context: Context, trainer: str) -> bool:

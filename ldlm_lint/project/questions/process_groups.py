@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from astroid import nodes
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Applicability, Finding, Fix, Related, Span
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.group_timeouts import default_groups, makes_default_group, sets_timeouts_later
 from ldlm_lint.python.values import seconds
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import length_of
+from ldlm_lint.source import Kind
 from ldlm_lint.wording import quoted
+
+_DO_IT_BEFORE = "do the work of one rank before init_process_group, or in a run of its own, then shorten the timeout; until then keep it above the longest wait"
 
 
 def _set_later(context: Context, path: str) -> bool:
@@ -67,7 +71,32 @@ def _made_in(context: Context, path: str) -> _Made:
     return _Made(sum(makes_default_group(call) for call in nodes_of(module, nodes.Call)), tuple(given))
 
 
+def _timeout_may_be_lowered(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The finding stands; its fix is only put in words where ranks of the program wait for the long work of one of them."""
+    wait = context.waiting.in_files(_program_of(context, finding.span))
+    if wait is None:
+        return Verdict(True)
+    name = wait.path.rpartition("/")[2]
+    places = ((wait.line, "the other ranks wait here"), (wait.work, f"while one rank runs {wait.called}"))
+    related = tuple(Related(context.line_span(wait.path, line), note) for line, note in places)
+    where = f"{name}:{wait.work}, and the others wait for it in line {wait.line}"
+    reason = f"one rank alone runs {wait.called} in {where}: with a timeout that is shorter than this work the job would end there"
+    fix = Fix(_DO_IT_BEFORE, (), Applicability.DISPLAY, reason) if finding.fix is not None else None
+    return Verdict(True, related, withdraws=fix is None, fix=fix)
+
+
+def _program_of(context: Context, place: Span) -> Iterable[str]:
+    """The files of the programs that a place belongs to: by imports, by the launches around it, by what reads the configuration."""
+    project, path = context.project, place.path
+    if path in project.files:
+        return project.reach_of_all((path, *(project.importers(path) & project.plain)))
+    if project.others.get(path) is Kind.SHELL:
+        return project.reach_of_all(context.launches.entries_at(place))
+    return project.reach_of_all({one.entry for one in context.homes.of(path)})
+
+
 QUESTIONS: dict[str, Question] = {
+    "timeout-may-be-lowered": _timeout_may_be_lowered,
     "timeouts-are-not-set-later": _timeouts_are_not_set_later,
     "default-group-has-timeout": _default_group_has_timeout,
 }

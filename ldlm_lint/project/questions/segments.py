@@ -13,8 +13,9 @@ from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.python.flow import Function
 from ldlm_lint.python.places import scope_name
-from ldlm_lint.python.signatures import Target, method_of, refuses
+from ldlm_lint.python.signatures import Target, accepts, method_of, refuses
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.segments import NON_REENTRANT, not_taken
 from ldlm_lint.wording import listed
 
 _REDUCES = lazily(r"all_?reduce|all_?gather|^reduce|^gather|broadcast|synchronize_between")
@@ -29,17 +30,35 @@ _DEVICES = Trait(
 def _callee_is_keyword_only(context: Context, finding: Finding, subject: str) -> Verdict:
     """Whether an imported callee refuses what a call hands on to it: ``kind|qualified name|positional|keywords``."""
     kind, name, positional, passed = subject.split("|")
-    resolved = context.project.resolve(finding.span.path, name)
-    module = context.trees.of(resolved[0]) if resolved and resolved[1] else None
-    function = _definition(module, resolved[1], kind == "instance") if module is not None and resolved else None
-    if function is None or resolved is None:
+    function, path = _resolved(context, finding, kind, name)
+    if function is None:
         return Verdict(False)
     keywords = None if passed == "?" else set(filter(None, passed.split(",")))
     names = refuses(Target(function, int(kind == "instance")), int(positional), keywords)
     if not names:
         return Verdict(False)
-    where = Related(context.line_span(resolved[0], function.lineno or 1), "the signature of the function")
+    where = Related(context.line_span(path, function.lineno or 1), "the signature of the function")
     return Verdict(True, (where,), (("names", listed(names)),))
+
+
+def _resolved(context: Context, finding: Finding, kind: str, name: str) -> tuple[nodes.FunctionDef | None, str]:
+    """The function that an imported callee runs and its file, where they belong to the project."""
+    path, inside = context.project.resolve(finding.span.path, name) or ("", "")
+    module = context.trees.of(path) if inside else None
+    return (_definition(module, inside, kind == "instance") if module is not None else None), path
+
+
+def _callee_takes_keywords(context: Context, finding: Finding, subject: str) -> Verdict:
+    """The finding stands; its fix only where an imported callee takes the keywords, or is not known."""
+    kind, name, positional, passed = subject.split("|")
+    function, _ = _resolved(context, finding, kind, name)
+    keywords = None if passed == "?" else set(filter(None, passed.split(",")))
+    taken = accepts(Target(function, int(kind == "instance")), int(positional), keywords)
+    if finding.fix is None or taken is None:
+        return Verdict(True)
+    if taken:
+        return Verdict(True, fix=finding.fix._replace(reason=NON_REENTRANT))
+    return Verdict(True, fix=not_taken(name.rpartition(".")[2], sorted(keywords or ())))
 
 
 def _callee_takes_arguments(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -87,6 +106,7 @@ def _reduces(context: Context, path: str, function: Function, depth: int = 0) ->
 QUESTIONS: dict[str, Question] = {
     "callee-is-keyword-only": _callee_is_keyword_only,
     "callee-takes-arguments": _callee_takes_arguments,
+    "callee-takes-keywords": _callee_takes_keywords,
     "class-is-built-once": _class_is_built_once,
     "nothing-is-reduced": _nothing_is_reduced,
     "lightning-uses-several-devices": _lightning_uses_several_devices,

@@ -1,0 +1,85 @@
+"""What an advice for loaders with few workers asks: whether a caller, a launch or a configuration gives more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+
+from ldlm_lint.configs.document import Entry
+from ldlm_lint.model import Finding
+from ldlm_lint.numerals import whole
+from ldlm_lint.patterns import lazily
+from ldlm_lint.project.configured import TOPICS
+from ldlm_lint.project.questions.base import Context, Question, Verdict
+from ldlm_lint.project.questions.configuration import reached_by
+from ldlm_lint.project.training import trainings_of
+from ldlm_lint.project.wrappers import given
+from ldlm_lint.source import Kind
+
+_DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
+_WORKERS = lazily(rb"workers", re.I)
+# An attribute, a field, a key of a dictionary and a flag with a default, with the number or the count of CPUs that it gets.
+_SET = (
+    rb"(?:\.%(name)s[ \t]*=(?!=)|^[ \t]*%(name)s[ \t]*:[^=\n#]*=|[\"']%(name)s[\"'][ \t]*:|[\"']-*%(name)s[\"'][^)]{0,200}?\bdefault=)"
+    rb"[ \t]*(?:field\(default=)?(\d{1,9}\b(?!\.)|(?:\w+\.)?cpu_count\()"
+)
+
+
+def _has_few_workers(context: Context, finding: Finding, subject: str) -> Verdict:
+    """Nothing that reaches the loader gives it more workers than that: ``most|position|function|names``."""
+    number, position, scope, names = subject.split("|")
+    most, path = int(number), finding.span.path
+    settings = set(filter(None, names.split(",")))
+    if scope:
+        calls = [one for name in settings for one in given(context.calls, path, scope, name)]
+        if any(one.number is not None and one.number > most for one in calls):
+            return Verdict(False)
+        settings |= {one.setting for one in calls if one.setting}
+    many = _in_code(context, path, settings, most) or _of_launches(context, path, settings, most) or _configured(context, path, position, most)
+    return Verdict(not many)
+
+
+def _in_code(context: Context, path: str, settings: Collection[str], most: int) -> bool:
+    """Whether a file of the loader's trainings gives one of the settings a large number, or the count of CPUs."""
+    texts = [context.project.data(one) for one in {*trainings_of(context.project, path), path}]
+    for word in map(str.encode, settings):
+        pattern = re.compile(_SET % {b"name": re.escape(word).replace(b"_", b"[_-]")}, re.M)
+        if any(_is_many(match[1], most) for data in texts for match in pattern.finditer(data)):
+            return True
+    return False
+
+
+def _is_many(text: bytes, most: int) -> bool:
+    return not text.isdigit() or whole(text) > most
+
+
+def _of_launches(context: Context, path: str, settings: Collection[str], most: int) -> bool:
+    """Whether a launch of a program with the loader passes a large number for one of the settings."""
+    if not settings or not any(_WORKERS.search(context.project.data(one)) for one in context.project.of_kind(Kind.SHELL)):
+        return False
+    arguments = (one for program in context.launches.running(path) for one in program.arguments)
+    values = (value.text for one in arguments if one.keys and one.keys[-1] in settings for value in one.values or ())
+    return any(text.isdecimal() and whole(text) > most for text in values)
+
+
+def _configured(context: Context, path: str, position: str, most: int) -> bool:
+    """Whether a configuration gives the loader itself a large number."""
+    topic = TOPICS["too-many-workers"]
+    return any(
+        True
+        for file, entry in _large_entries(context, most)
+        if (document := context.project.document(file)) is not None
+        for _ in reached_by(context, document, entry, topic, lambda sink: (sink.path, sink.position) == (path, position))
+    )
+
+
+def _large_entries(context: Context, most: int) -> Iterator[tuple[str, Entry]]:
+    """The large numbers of workers in the project's configurations."""
+    for file in context.project.of_kind(*_DOCUMENTS):
+        document = context.project.document(file) if _WORKERS.search(context.project.data(file)) else None
+        for entry in document.scalars() if document is not None else ():
+            if _WORKERS.search(entry.name.encode()) and type(entry.value) is int and entry.value > most:
+                yield file, entry
+
+
+QUESTIONS: dict[str, Question] = {"loader-has-few-workers": _has_few_workers}

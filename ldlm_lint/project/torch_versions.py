@@ -1,0 +1,150 @@
+"""Which versions of torch the programs of a project run on, as far as a fix that writes something newer must know."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ldlm_lint.model import Interface
+from ldlm_lint.project.traits import Trait
+from ldlm_lint.requirements import Floor, TorchVersion, bounding_files, floors
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.index import Project
+    from ldlm_lint.python.torch_branches import OlderTorch
+
+# Without one of these a file has no branch for an older torch.
+_ASKS = Trait(re.compile(rb"__version__|\bhasattr\(|\bexcept\b[^\n]*(?:Import|ModuleNotFound)Error"), (b"__version__", b"hasattr(", b"NotFoundError", b"ImportError"))
+# What a folder holds that only lists packages: such a folder has no code that would make it known.
+_LISTS = ("requirements.txt", "environment.yml", "environment.yaml")
+
+
+class _Bound(NamedTuple):
+    """A lower bound of torch, and the folder whose code it governs."""
+
+    folder: str
+    floor: Floor
+
+
+class TorchVersions:
+    """The versions of torch that a project allows; ``told`` gives the one that the configuration of a file names, which decides alone."""
+
+    def __init__(self, project: Project, told: Callable[[str], TorchVersion | None] = lambda path: None) -> None:
+        self._project = project
+        self._told = told
+        self._older: dict[str, list[OlderTorch]] = {}
+
+    def why_lacking(self, path: str, needs: Sequence[Interface]) -> str:
+        """Why a torch that the code of a file runs on lacks one of these interfaces, in words; empty where none is known to."""
+        if not needs:
+            return ""
+        newest = max(needs, key=lambda one: one.since)
+        missing = f"but {newest.name} needs torch {_words(newest.since)}"
+        told = self._told(path)
+        if told is not None:
+            return f"target-torch is {_words(told)}, {missing}" if told < newest.since else ""
+        bounds = list(self._bounds_of(path))
+        if bounds:
+            oldest = min(bounds)
+            where = f"{self._relative(oldest.path)} allows torch {_words(oldest.version)} ({oldest.requirement})"
+            return f"{where}, {missing}" if oldest.version < newest.since else ""
+        place = self._branch(path, newest.since)
+        return f"{place[0]}:{place[1].line} has a branch for torch before {_words(place[1].before)}, {missing}" if place else ""
+
+    def _bounds_of(self, path: str) -> Iterator[Floor]:
+        """The lower bounds that hold for a file: those of the folders around it, and of those that its program takes code from."""
+        programs = self._programs(path)
+        for folder, floor in self._bounds:
+            below = folder.rstrip("/") + "/"
+            if path.startswith(below) or any(one.startswith(below) for one in programs):
+                yield floor
+
+    def _programs(self, path: str) -> list[str]:
+        """The files that run in one program with a file; only itself where it is no Python."""
+        if path not in self._project.files:
+            return [path]
+        return [path, *self._project.universe.joined(self._project.reach(path), self._project.importers(path))]
+
+    @cached_property
+    def _bounds(self) -> list[_Bound]:
+        found = [(folder, floor) for folder in self._folders() for floor in floors(Path(folder), Path(self._project.root))]
+        return [_Bound(self._governed(folder), floor) for folder, floor in found]
+
+    def _folders(self) -> Iterator[str]:
+        """The folders of the project that may bound torch."""
+        for folder in sorted(self._known):
+            self._project.note("listing", folder)
+            try:
+                with os.scandir(folder) as entries:
+                    kinds = {entry.name: entry.is_dir(follow_symlinks=False) for entry in entries}
+            except OSError:
+                continue
+            files = bounding_files(Path(folder), kinds)
+            for path in files:
+                self._project.note("file", path)
+            if files:
+                yield folder
+            others = (posixpath.join(folder, name) for name, is_folder in kinds.items() if is_folder and not name.startswith("."))
+            yield from (one for one in others if one not in self._known and self._lists_packages(one))
+
+    def _lists_packages(self, folder: str) -> bool:
+        paths = [posixpath.join(folder, name) for name in _LISTS]
+        for path in paths:
+            self._project.note("file", path)
+        return any(map(os.path.isfile, paths))
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        """The folders that hold files of the project, themselves or below."""
+        root = self._project.root
+        return frozenset(_around((*self._project.files, *self._project.others), root)) | {root}
+
+    @cached_property
+    def _coded(self) -> frozenset[str]:
+        """The folders that hold Python, themselves or below."""
+        return frozenset(_around(self._project.files, self._project.root))
+
+    def _governed(self, folder: str) -> str:
+        """The folder whose code a folder speaks for: one without code speaks for what is around it."""
+        root = self._project.root
+        while folder not in self._coded and folder != root and folder.startswith(root):
+            folder = posixpath.dirname(folder)
+        return folder
+
+    def _branch(self, path: str, since: TorchVersion) -> tuple[str, OlderTorch] | None:
+        """A branch in the programs of a file for a torch that lacks what is there since a version."""
+        asking = self._project.showing(_ASKS) & self._project.plain
+        for one in self._programs(path):
+            for branch in self._branches(one) if one in asking else ():
+                if branch.before <= since:
+                    return self._relative(one), branch
+        return None
+
+    def _branches(self, path: str) -> list[OlderTorch]:
+        from ldlm_lint.python.torch_branches import older_torch
+
+        if path not in self._older:
+            self._older[path] = self._project.trees.glance(path, lambda module, _: older_torch(module)) or []
+        return self._older[path]
+
+    def _relative(self, path: str) -> str:
+        return posixpath.relpath(path, self._project.root)
+
+
+def _around(paths: Iterable[str], root: str) -> set[str]:
+    """The folders of paths, and all folders around them up to the root."""
+    found: set[str] = set()
+    for folder in {path.rpartition("/")[0] for path in paths}:
+        while folder not in found and folder.startswith(root):
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
+
+
+def _words(version: TorchVersion) -> str:
+    return ".".join(map(str, version))

@@ -1,0 +1,12 @@
+"""The keywords of a call of torch's activation checkpointing: those of its own, and those for the function that it runs."""
+
+from __future__ import annotations
+
+from astroid import nodes
+
+OWN_KEYWORDS = frozenset({"use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop"})
+
+
+def handed_keywords(call: nodes.Call) -> list[str]:
+    """The keywords that a call writes out for its function: the reentrant implementation raises for them."""
+    return [keyword.arg for keyword in call.keywords if keyword.arg and keyword.arg not in OWN_KEYWORDS]

@@ -1,0 +1,86 @@
+"""Where ranks wait for the long work of one of them, and where they do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ldlm_lint import engine
+from ldlm_lint.config import Config
+from ldlm_lint.model import Applicability
+
+PROGRAM = """import datetime
+import os
+
+import torch
+import torch.distributed as dist
+from accelerate import Accelerator
+from datasets import load_dataset
+from huggingface_hub import snapshot_download
+from torch.nn.parallel import DistributedDataParallel
+
+accelerator = Accelerator()
+
+
+def fetch():
+    snapshot_download("model")
+
+
+def read(paths):
+    for path in paths:
+        open(path).read()
+
+
+def main(rank, model, paths, raw):
+    dist.init_process_group("nccl", timeout=datetime.timedelta(days=10))
+{body}
+
+
+if __name__ == "__main__":
+    main(int(os.environ["RANK"]), None, [], None)
+"""
+
+
+def level(root: Path, body: str) -> tuple[Applicability, str]:
+    """The level and the reason of the only fix of excessive-collective-timeout."""
+    (root / "pyproject.toml").write_text("")
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    (root / "train.py").write_text(PROGRAM.format(body=lines.rstrip("\n")))
+    report = engine.run([root], Config.load(root), base=root)
+    (found,) = [one for one in report.findings if one.rule == "excessive-collective-timeout"]
+    assert found.fix is not None
+    return found.fix.applicability, found.fix.reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param('if rank == 0:\n    snapshot_download("model")\ndist.barrier()', id="download"),
+        pytest.param("if rank == 0:\n    fetch()\ndist.barrier()", id="in-a-function"),
+        pytest.param("if rank == 0:\n    read(paths)\ndist.all_reduce(torch.zeros(1))", id="any-collective"),
+        pytest.param("if rank == 0:\n    fetch()\nmodel = DistributedDataParallel(model)", id="wrapping-the-model"),
+        pytest.param("if rank != 0:\n    dist.barrier()\nfetch()\nif rank == 0:\n    dist.barrier()", id="the-others-first"),
+        pytest.param("with accelerator.main_process_first():\n    raw.map(len)", id="main-process-first"),
+        pytest.param("if accelerator.is_main_process:\n    fetch()\naccelerator.wait_for_everyone()", id="accelerate"),
+        pytest.param('if rank == 0:\n    for path in paths:\n        open(path).read()\ndist.barrier()', id="a-loop-over-files"),
+    ],
+)
+def test_a_timeout_is_not_lowered_below_a_wait(tmp_path: Path, body: str) -> None:
+    found, reason = level(tmp_path, body)
+    assert found is Applicability.DISPLAY
+    assert "with a timeout that is shorter than this work the job would end there" in reason
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("fetch()\ndist.barrier()", id="every-rank-works"),
+        pytest.param("dist.barrier()\nif rank == 0:\n    fetch()", id="nobody-waits-behind"),
+        pytest.param('if rank == 0:\n    print("begins")\ndist.barrier()', id="a-moment"),
+        pytest.param('if rank == 0:\n    torch.save(model.state_dict(), "m.pt")\ndist.barrier()', id="a-checkpoint"),
+        pytest.param("if rank == 0:\n    for one in model.parameters():\n        print(one.shape)\ndist.barrier()", id="a-short-loop"),
+    ],
+)
+def test_a_timeout_that_nothing_long_waits_for_is_lowered(tmp_path: Path, body: str) -> None:
+    assert level(tmp_path, body)[0] is Applicability.UNSAFE

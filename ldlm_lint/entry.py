@@ -22,6 +22,7 @@ def main() -> int:
 
 def run() -> int:
     """Run the command with the arguments of this process and return its exit code."""
+    _open_closed()
     try:
         code = replayed_early(sys.argv[1:])
     except OSError as error:
@@ -35,6 +36,13 @@ def run() -> int:
     from ldlm_lint.cli import main as command
 
     return command()
+
+
+def _open_closed() -> None:
+    """Give a process that was started without stdout or stderr (``>&-``) one that takes everything and keeps nothing."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
 
 
 def _may_leave() -> bool:

@@ -287,4 +287,4 @@ def test_matplotlib_is_asked_for_where_it_is_missing(trees):
     done = subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, env=os.environ, check=False
     )
-    assert done.returncode == 2 and "ldlm-lint[plot]" in done.stderr
+    assert done.returncode == 2 and 'python -m pip install ".[plot]"' in done.stderr

@@ -147,7 +147,7 @@ def test_event_files_need_a_package_that_is_named(tmp_path, monkeypatch):
     (tmp_path / "events.out.tfevents.1.host").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "tensorboard.backend.event_processing.event_file_loader", None)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    with pytest.raises(MissingExtra, match=r"pip install .*ldlm-lint\[monitor\]"):
+    with pytest.raises(MissingExtra, match=r"pip install .\.\[monitor\]"):
         _read(*sources.find(str(tmp_path)))
 
 

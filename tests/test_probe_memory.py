@@ -335,4 +335,4 @@ def test_without_torch_the_command_says_how_to_get_it(tmp_path, monkeypatch, cap
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     assert main(["probe", "memory", "models:gpt"]) == 2
-    assert "python -m pip install 'ldlm-lint[probe]'" in capfd.readouterr().err
+    assert 'python -m pip install ".[probe]"' in capfd.readouterr().err

@@ -127,7 +127,7 @@ def test_a_linting_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) 
 def test_without_pygls_there_is_a_line_that_says_what_to_install(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
     monkeypatch.setattr("ldlm_lint.commands.server.importlib.util.find_spec", lambda name: None)
     assert main(["server"]) == 2
-    assert "python -m pip install 'ldlm-lint[server]'" in capsys.readouterr().err
+    assert 'python -m pip install ".[server]"' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

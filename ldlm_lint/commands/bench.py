@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError, count, seconds
 from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
+from ldlm_lint.extras import install
 
 if TYPE_CHECKING:
     from ldlm_lint.bench.compare import Comparison, Losses
@@ -96,7 +97,7 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
             "--select and --unsafe-fixes are for the fixes; --before and --after compare trees as they are"
         )
     if arguments.plot and importlib.util.find_spec("matplotlib") is None:
-        raise UsageError("--plot needs matplotlib: python -m pip install 'ldlm-lint[plot]'")
+        raise UsageError(f"--plot needs matplotlib: {install('plot')}")
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     inside_of = arguments.before.absolute() if arguments.before else cwd
     try:

@@ -125,7 +125,7 @@ def _fixed(
     try:
         _write_patch(outcome.diff, arguments.output)
     except OSError as error:
-        if arguments.output in (None, STDOUT):
+        if arguments.output in (None, STDOUT) or isinstance(error, BrokenPipeError):
             raise
         return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
     print_notes(outcome.report.warnings, base)

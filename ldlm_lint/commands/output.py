@@ -125,6 +125,8 @@ def write_document(place: str, text: str) -> None:
         return
     try:
         write_file(place, text.encode("utf-8"))
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise UsageError(f"--json {place}: {error.strerror or error}") from error
 

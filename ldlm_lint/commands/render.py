@@ -70,6 +70,8 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
     if written is not None:
         try:
             write_file(arguments.output, written.getvalue().encode("utf-8", "backslashreplace"))
+        except BrokenPipeError:
+            raise
         except OSError as error:
             return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
     _say_the_rest(arguments, view, base, form, to_file)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FINDINGS, OK
+from ldlm_lint.extras import install
 from ldlm_lint.options import configure_what
 
-INSTALL = "python -m pip install 'ldlm-lint[server]'"
+INSTALL = install("server")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from ldlm_lint.extras import install
 from ldlm_lint.monitor.blocks import whole
 from ldlm_lint.monitor.formats import SHAPES
 from ldlm_lint.monitor.names import EPOCH, STEP, Unit, meaning
@@ -15,7 +16,7 @@ from ldlm_lint.monitor.pairs import Pair, item
 from ldlm_lint.monitor.plans import NOWHERE, Item, Part, assemble
 from ldlm_lint.monitor.records import Line, Read, Record, Template
 
-TENSORBOARD = 'event files need tensorboard: pip install "ldlm-lint[monitor]" (or: pip install tensorboard)'
+TENSORBOARD = f"event files need tensorboard: python -m pip install tensorboard, or {install('monitor')}"
 
 
 class MissingPackage(Exception):

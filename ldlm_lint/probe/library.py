@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Run, Status
+from ldlm_lint.extras import install
 from ldlm_lint.probe.settings import VARIABLE
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ LATE = (
     "watching began inside of the program: where optimizers, loaders, process groups and DDP were made before that is not "
     "known, and neither are calls of names that were imported from torch before"
 )
-INSTALL = "ldlm_lint.probe.watch needs torch: python -m pip install 'ldlm-lint[probe]'"
+INSTALL = f"ldlm_lint.probe.watch needs torch: {install('probe')}"
 _GLOBAL_HOOKS = r"Using `torch\.compile\(module\)` when there are global hooks"
 _active: Watched | None = None
 _uses = 0

@@ -37,7 +37,9 @@ def outcome(values: Mapping[str, Any]) -> dict[str, Any]:
     try:
         import torch
     except ImportError as error:
-        text = f"torch cannot be imported ({error}); python -m pip install 'ldlm-lint[probe]'"
+        from ldlm_lint.extras import install
+
+        text = f"torch cannot be imported ({error}); {install('probe')}"
         return {"error": text, "kind": USAGE}
     from ldlm_lint.evidence.model import to_json
     from ldlm_lint.probe.memory.findings import evidence

@@ -8,7 +8,7 @@ from typing import TextIO
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.report import closing
-from ldlm_lint.report.blocks import STYLES, Blocks
+from ldlm_lint.report.blocks import Blocks
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.lines import Line, line
 from ldlm_lint.report.lines import write as write_lines
@@ -43,7 +43,7 @@ def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
     first, view = group.first, blocks.view
     fixed = mark(sum(view.applies(one.fix) for one in group.findings), len(group.findings))
     yield line(
-        (view.rules[first.rule].consequence.value, f"bold {STYLES[first.severity]}"),
+        blocks.word(first),
         ": ",
         (first.rule, "bold"),
         f" ({first.code}), {count(len(group.findings), 'place')}",

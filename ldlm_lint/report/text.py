@@ -76,8 +76,16 @@ def _others(blocks: Blocks, group: Group, by: str) -> Iterator[Line]:
         yield line(("also: ", "bold"), blocks.place(finding.span), (f"  {words}" if words else "", "dim"))
     more = len(others) - len(shown)
     if more:
-        what = f"--select {group.first.rule}" if by == RULE else blocks.view.place(group.first.span).path
-        yield line(f"… {more} more: {clean(what)} --format full")
+        yield line(f"… {more} more: {_choosing(blocks.view, group, by)} --format full")
+
+
+def _choosing(view: View, group: Group, by: str) -> str:
+    """The words of a command line that choose the findings of a group."""
+    if by == RULE:
+        return f"--select {group.first.rule}"
+    import shlex
+
+    return clean(shlex.quote(view.place(group.first.span).path))
 
 
 def _various(view: View, group: Group) -> Sequence[Finding]:

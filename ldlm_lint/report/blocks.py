@@ -20,7 +20,7 @@ _WORDS = {
     "cyan": (Consequence.DEPRECATED, Consequence.CONFIG),
 }
 _STYLES_OF_WORDS = {word: f"bold {style}" for style, words in _WORDS.items() for word in words}
-MOST_CHANGES, MOST_CHANGES_BRIEF = 24, 8
+MOST_CHANGES, MOST_CHANGES_BRIEF = 24, 6
 _FRAME = "blue"
 
 

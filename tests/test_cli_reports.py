@@ -114,7 +114,7 @@ def test_who_decides_about_colours(choice: str, environ: dict[str, str], termina
 
 def test_colours_of_the_report(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in run()[1]
-    assert "\x1b[1;33mhang\x1b[0m: " in run("--color", "always")[1]
+    assert "\x1b[1;31mhang\x1b[0m: " in run("--color", "always")[1]
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b" in run()[1]
     assert "\x1b" not in run("--color", "never")[1]

@@ -218,6 +218,16 @@ def test_footer_without_findings_and_after_fixing() -> None:
     assert "ldlm-lint baseline" not in remaining
 
 
+@pytest.mark.parametrize(
+    "found, line",
+    [(None, ""), (6, ""), (7, "  1 more finding gone with them\n"), (3, "  3 new findings, which the fixes bring to light\n")],
+)
+def test_what_was_found_is_what_was_fixed_what_is_gone_and_what_remains(found: int | None, line: str) -> None:
+    places = (Applied("not-fused", "/p/a.py", 1), Applied("not-fused", "/p/a.py", 2))
+    got = written(sample(), fixed=Fixed(2, 1, places=places, found=found))
+    assert f"Fixed 2 findings in 1 file:\n  2 not-fused: a.py:1, a.py:2\n{line}4 findings remain: " in got
+
+
 def test_where_no_fix_is_safe_that_is_said() -> None:
     report = replace(sample(), findings=sample().findings[:2])
     got = written(report, fixed=Fixed(0, 0))

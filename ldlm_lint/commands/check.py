@@ -120,7 +120,8 @@ def _fixed(
     )
     print_notes(outcome.notes, base)
     if not arguments.diff:
-        return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files), places=outcome.places))
+        fixed = Fixed(outcome.applied, len(outcome.files), places=outcome.places, found=outcome.found)
+        return show(arguments, outcome.report, base, configured, fixed)
     code = exit_code(outcome.report, configured, exit_zero=arguments.exit_zero)
     try:
         _write_patch(outcome.diff, arguments.output)

@@ -5,16 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Severity, Span
+from ldlm_lint.model import Applicability, Consequence, Edit, Finding, Fix, Severity, Span
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
 from ldlm_lint.report.excerpt import BRIEF, WHOLE, excerpt
-from ldlm_lint.report.lines import Line, line, stripped
+from ldlm_lint.report.lines import Line, Piece, line, stripped
 from ldlm_lint.report.patch import Change, patch
 from ldlm_lint.report.view import View
 
-STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
-MOST_CHANGES, MOST_CHANGES_BRIEF = 24, 8
+_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
+_WORDS = {
+    "red": (Consequence.HANG, Consequence.CRASH, Consequence.WRONG_RESULT, Consequence.DATA_LOSS, Consequence.SECURITY),
+    "yellow": (Consequence.SLOW, Consequence.MEMORY, Consequence.DISK),
+    "cyan": (Consequence.DEPRECATED, Consequence.CONFIG),
+}
+_STYLES_OF_WORDS = {word: f"bold {style}" for style, words in _WORDS.items() for word in words}
+MOST_CHANGES, MOST_CHANGES_BRIEF = 24, 6
 _FRAME = "blue"
 
 
@@ -48,11 +54,14 @@ class Blocks:
 
     def headline(self, finding: Finding) -> Line:
         """The consequence, code, name and message of one finding."""
-        rule = self.view.rules[finding.rule]
-        style = f"bold {STYLES[finding.severity]}"
         mark = ("[*]", "cyan") if self.view.applies(finding.fix) else ""
         message = clean(self.view.message(finding))
-        return line((rule.consequence.value, style), " ", finding.code, mark, " ", (finding.rule, "bold"), f": {message}")
+        return line(self.word(finding), " ", finding.code, mark, " ", (finding.rule, "bold"), f": {message}")
+
+    def word(self, finding: Finding) -> Piece:
+        """What a finding leads to, in the colour of how bad that is."""
+        consequence = self.view.rules[finding.rule].consequence
+        return consequence.value, _STYLES_OF_WORDS[consequence]
 
     def place(self, span: Span, *, column: bool = True) -> str:
         """Where a span stands, as a terminal may show it."""
@@ -73,7 +82,7 @@ class Blocks:
         yield from bar
         for row in excerpt(source, finding.span, BRIEF if self.brief else WHOLE):
             number = "" if row.number is None else str(row.number)
-            style = STYLES[finding.severity] if row.marks else ""
+            style = _STYLES[finding.severity] if row.marks else ""
             yield stripped(line((f"{number:>{gutter}} |", _FRAME), " ", (row.text, style)))
         yield from bar
 

@@ -91,6 +91,11 @@ def _fixed(view: View, fixed: Fixed) -> Iterator[str]:
         named = ", ".join(places[:_NAMED])
         more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
         yield f"  {len(places)} {rule}: {named}{more}"
+    others = 0 if fixed.found is None else fixed.found - fixed.findings - len(view.report.findings)
+    if others > 0:
+        yield f"  {count(others, 'more finding')} gone with {'it' if fixed.findings == 1 else 'them'}"
+    if others < 0:
+        yield f"  {count(-others, 'new finding')}, which the fixes bring to light"
 
 
 def _counts(report: Report) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import TextIO
 from ldlm_lint.model import Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.report import closing
-from ldlm_lint.report.blocks import STYLES, Blocks
+from ldlm_lint.report.blocks import Blocks
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.lines import Line, line
 from ldlm_lint.report.lines import write as write_lines
@@ -43,7 +43,7 @@ def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
     first, view = group.first, blocks.view
     fixed = mark(sum(view.applies(one.fix) for one in group.findings), len(group.findings))
     yield line(
-        (view.rules[first.rule].consequence.value, f"bold {STYLES[first.severity]}"),
+        blocks.word(first),
         ": ",
         (first.rule, "bold"),
         f" ({first.code}), {count(len(group.findings), 'place')}",
@@ -76,8 +76,16 @@ def _others(blocks: Blocks, group: Group, by: str) -> Iterator[Line]:
         yield line(("also: ", "bold"), blocks.place(finding.span), (f"  {words}" if words else "", "dim"))
     more = len(others) - len(shown)
     if more:
-        what = f"--select {group.first.rule}" if by == RULE else blocks.view.place(group.first.span).path
-        yield line(f"… {more} more: {clean(what)} --format full")
+        yield line(f"… {more} more: {_choosing(blocks.view, group, by)} --format full")
+
+
+def _choosing(view: View, group: Group, by: str) -> str:
+    """The words of a command line that choose the findings of a group."""
+    if by == RULE:
+        return f"--select {group.first.rule}"
+    import shlex
+
+    return clean(shlex.quote(view.place(group.first.span).path))
 
 
 def _various(view: View, group: Group) -> Sequence[Finding]:

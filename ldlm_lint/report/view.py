@@ -18,12 +18,16 @@ if TYPE_CHECKING:
 
 
 class Fixed(NamedTuple):
-    """What a run did before the report was made: how many findings it fixed or silenced, in how many files, and where."""
+    """What a run did before the report was made: how many findings it fixed or silenced, in how many files, and where.
+
+    ``found`` is how many there were before, None where nobody counted.
+    """
 
     findings: int
     files: int
     done: str = "Fixed"
     places: tuple[Applied, ...] = ()
+    found: int | None = None
 
 
 class Place(NamedTuple):

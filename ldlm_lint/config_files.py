@@ -69,13 +69,12 @@ def refuse_stray_link(path: Path) -> None:
 
 def _top_level(path: str, text: str, values: Mapping[str, object]) -> Table:
     """The settings of a file that has nothing else in it."""
-    headed = [name for name in values if name == SECTION[0] or _is_near(name)]
+    headed = {name: inner for name, inner in values.items() if name == SECTION[0] or _is_near(name)}
     if not headed:
         return Table(path, text, (), values)
-    raise ConfigError.of(
-        ConfigError(path, line_of(text, (name, SECTION[-1])), name, f"write the keys at the top of this file, without {_HEADER}")
-        for name in headed
-    )
+    advice = f"write the keys at the top of this file, without {_HEADER}"
+    lines = {name: line_of(text, (name, *(list(inner)[:1] if isinstance(inner, Mapping) else ()))) for name, inner in headed.items()}
+    raise ConfigError.of(ConfigError(path, line, name, advice) for name, line in lines.items())
 
 
 def _near_misses(path: str, text: str, values: Mapping[str, object]) -> Iterator[Problem]:

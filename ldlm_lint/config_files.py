@@ -73,8 +73,13 @@ def _top_level(path: str, text: str, values: Mapping[str, object]) -> Table:
     if not headed:
         return Table(path, text, (), values)
     advice = f"write the keys at the top of this file, without {_HEADER}"
-    lines = {name: line_of(text, (name, *(list(inner)[:1] if isinstance(inner, Mapping) else ()))) for name, inner in headed.items()}
-    raise ConfigError.of(ConfigError(path, line, name, advice) for name, line in lines.items())
+    raise ConfigError.of(ConfigError(path, line_of(text, _header(name, inner)), name, advice) for name, inner in headed.items())
+
+
+def _header(name: str, inner: object) -> tuple[str, ...]:
+    """The keys of the header that a table has: its own, or that of the first table inside of it."""
+    tables = [key for key, value in inner.items() if isinstance(value, Mapping)] if isinstance(inner, Mapping) else []
+    return (name, *tables[:1])
 
 
 def _near_misses(path: str, text: str, values: Mapping[str, object]) -> Iterator[Problem]:

@@ -263,6 +263,12 @@ def test_a_default_follows_what_it_must_not_exceed(tmp_path: Path) -> None:
     assert [options[name] for name in names] == [60, 20, 20, 1]
 
 
+def test_the_page_shows_errors_as_they_are_printed(tmp_path: Path) -> None:
+    found = errors(tmp_path, "ldlm-lint.toml", "# Ours.\n\nworkers-limit = -3\nheartbeat-limits = 7200\n")
+    page = (Path(__file__).resolve().parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert "```text\n" + "".join(f"ldlm-lint.toml:{line}\n" for line in found) + "```" in page
+
+
 def test_a_header_in_a_file_of_ours_is_answered(tmp_path: Path) -> None:
     for header in ("tool.ldlm-lint", "ldlm-lint", "tool.other"):
         (found,) = errors(tmp_path, "ldlm-lint.toml", f"# Ours.\n[{header}]\nlevel = 'info'\n")

@@ -15,6 +15,8 @@ from pylint.lint import Run
 from pylint.reporters import CollectingReporter
 
 from ldlm_lint import engine
+from ldlm_lint.checkers.project_run import ProjectRun
+from ldlm_lint.rules import by_symbol
 
 PLUGIN = "--load-plugins=ldlm_lint"
 PACKAGE = '''"""Reads."""
@@ -252,3 +254,42 @@ def test_runs_of_one_process_do_not_know_each_other(in_folder: Path) -> None:
         reporter = CollectingReporter()
         Run(options, reporter=reporter, exit=False)
         assert {one.symbol for one in reporter.messages if one.symbol in expected} == wanted
+
+
+def in_process(*options: str) -> list[tuple[str, int, str, str]]:
+    """Our messages of a run in this process: file, line, symbol and text."""
+    reporter = CollectingReporter()
+    Run(["--rcfile=", "--persistent=n", PLUGIN, *options, "train.py"], reporter=reporter, exit=False)
+    return [(Path(one.path).name, one.line, one.symbol, one.msg) for one in reporter.messages if one.symbol in by_symbol]
+
+
+def test_a_table_that_is_not_read_is_a_warning(in_folder: Path) -> None:
+    (in_folder / "pyproject.toml").write_text('\n[tool.ldlm_lint]\nignore = ["ALL"]\n')
+    found = in_process()
+    text = "[tool.ldlm_lint] is not read; the table is called [tool.ldlm-lint]"
+    assert ("pyproject.toml", 2, "ldlm-configuration-not-read", text) in found
+    assert {(path, line, symbol) for path, line, symbol, _ in found} >= OURS
+
+
+def test_all_errors_of_a_configuration_are_reported(in_folder: Path) -> None:
+    (in_folder / "pyproject.toml").write_text("[tool.ldlm-lint]\nbad-key = 1\npedantic = 'yes'\nlevel = 'loud'\n")
+    assert [(path, line) for path, line, _, _ in in_process()] == [("pyproject.toml", 2), ("pyproject.toml", 3), ("pyproject.toml", 4)]
+
+
+def test_a_failure_at_the_end_costs_no_message_of_pylint(in_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("of ours")
+
+    monkeypatch.setattr(ProjectRun, "rest", fail)
+    ((path, _, symbol, text),) = (one for one in in_process() if one[:3] not in OURS)
+    assert (path, symbol) == ("train.py", "ldlm-internal-error")
+    assert "ValueError: of ours" in text
+
+
+def test_control_characters_of_a_file_do_not_reach_the_terminal(in_folder: Path) -> None:
+    (in_folder / "run.sh").write_text(SCRIPT.replace("12000000", '"12000000\x1b[31m"'))
+    (in_folder / "pyproject.toml").write_text('[tool.ldlm-lint]\nignore = ["\\u001b[31m"]\n')
+    assert all(text.isprintable() for _, _, _, text in in_process())
+    (in_folder / "pyproject.toml").write_text("")
+    texts = [text for path, _, _, text in in_process() if path == "run.sh"]
+    assert texts and all(text.isprintable() for text in texts)

@@ -46,7 +46,7 @@ def _guarded(visit: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
 
 
 class LdlmChecker:
-    """A checker of the ``rules`` of one room, which are all of one family: pylint refuses a class with two."""
+    """A checker of the ``rules`` of one room, which are all of one family."""
 
     name: ClassVar[str]
     rules: ClassVar[tuple[Rule, ...]] = ()

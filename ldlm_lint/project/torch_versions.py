@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ldlm_lint import tables
 from ldlm_lint.model import Interface
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.requirements import Floor, TorchVersion, bounding_files, floors
@@ -18,8 +19,16 @@ if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
     from ldlm_lint.python.torch_branches import OlderTorch
 
-# Without one of these a file has no branch for an older torch.
-_ASKS = Trait(re.compile(rb"__version__|\bhasattr\(|\bexcept\b[^\n]*(?:Import|ModuleNotFound)Error"), (b"__version__", b"hasattr(", b"NotFoundError", b"ImportError"))
+_NEW = b"|".join(sorted({name.rpartition(".")[2].encode() for name in tables.dated_names()}))
+# Without one of these a file has no branch for an older torch: its version, a question for a new name, an import that stands in a block.
+_ASKS = Trait(
+    re.compile(
+        rb"torch\.(?:torch_)?(?:version\.)?__version__|torch[\w.]* import[^\n]*__version__|hasattr\([^()]*,\s*[\"'](?:%s)[\"']"
+        rb"|^[ \t]+from torch[\w.]* import[^\n]*\b(?:%s)\b" % (_NEW, _NEW),
+        re.M,
+    ),
+    (b"__version__", b"hasattr(", b"from torch"),
+)
 # What a folder holds that only lists packages: such a folder has no code that would make it known.
 _LISTS = ("requirements.txt", "environment.yml", "environment.yaml")
 

@@ -50,6 +50,11 @@ def interface(name: str) -> Interface:
     return Interface(name, _version(_interfaces()["since"][name]))
 
 
+def dated_names() -> tuple[str, ...]:
+    """The dotted names of torch whose first version the table knows."""
+    return tuple(name for name in _interfaces()["since"] if name.startswith("torch.") and "(" not in name)
+
+
 def first_version(name: str) -> tuple[int, int] | None:
     """The first torch that has what a dotted name means; None where the table does not say."""
     version = _interfaces()["since"].get(name)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
-from ldlm_lint.configs.document import Entry
 from ldlm_lint.model import Finding
 from ldlm_lint.numerals import whole
 from ldlm_lint.patterns import lazily
-from ldlm_lint.project.configured import TOPICS
 from ldlm_lint.project.questions.base import Context, Question, Verdict
-from ldlm_lint.project.questions.configuration import reached_by
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.wrappers import given
 from ldlm_lint.source import Kind
 
+if TYPE_CHECKING:
+    from ldlm_lint.configs.document import Entry
+
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 _WORKERS = lazily(rb"workers", re.I)
+_LARGE = lazily(rb"workers\w*[\"']?[ \t]*[:=][ \t]*[\"']?\d", re.I)
 # An attribute, a field, a key of a dictionary and a flag with a default, with the number or the count of CPUs that it gets.
+# It begins with the name, which is found fast.
 _SET = (
-    rb"(?:\.%(name)s[ \t]*=(?!=)|^[ \t]*%(name)s[ \t]*:[^=\n#]*=|[\"']%(name)s[\"'][ \t]*:|[\"']-*%(name)s[\"'][^)]{0,200}?\bdefault=)"
+    rb"%(name)s(?:(?<=\.%(name)s)[ \t]*=(?!=)|[ \t]*:[^=\n#]*=(?!=)|[\"'][ \t]*:|[\"'][^)]{0,200}?\bdefault=)"
     rb"[ \t]*(?:field\(default=)?(\d{1,9}\b(?!\.)|(?:\w+\.)?cpu_count\()"
 )
 
@@ -43,7 +46,7 @@ def _in_code(context: Context, path: str, settings: Collection[str], most: int) 
     """Whether a file of the loader's trainings gives one of the settings a large number, or the count of CPUs."""
     texts = [context.project.data(one) for one in {*trainings_of(context.project, path), path}]
     for word in map(str.encode, settings):
-        pattern = re.compile(_SET % {b"name": re.escape(word).replace(b"_", b"[_-]")}, re.M)
+        pattern = re.compile(_SET % {b"name": re.escape(word).replace(b"_", b"[_-]")})
         if any(_is_many(match[1], most) for data in texts for match in pattern.finditer(data)):
             return True
     return False
@@ -64,10 +67,16 @@ def _of_launches(context: Context, path: str, settings: Collection[str], most: i
 
 def _configured(context: Context, path: str, position: str, most: int) -> bool:
     """Whether a configuration gives the loader itself a large number."""
+    found = list(_large_entries(context, most))
+    if not found:
+        return False
+    from ldlm_lint.project.configured import TOPICS
+    from ldlm_lint.project.questions.configuration import reached_by
+
     topic = TOPICS["too-many-workers"]
     return any(
         True
-        for file, entry in _large_entries(context, most)
+        for file, entry in found
         if (document := context.project.document(file)) is not None
         for _ in reached_by(context, document, entry, topic, lambda sink: (sink.path, sink.position) == (path, position))
     )
@@ -76,7 +85,7 @@ def _configured(context: Context, path: str, position: str, most: int) -> bool:
 def _large_entries(context: Context, most: int) -> Iterator[tuple[str, Entry]]:
     """The large numbers of workers in the project's configurations."""
     for file in context.project.of_kind(*_DOCUMENTS):
-        document = context.project.document(file) if _WORKERS.search(context.project.data(file)) else None
+        document = context.project.document(file) if _LARGE.search(context.project.data(file)) else None
         for entry in document.scalars() if document is not None else ():
             if _WORKERS.search(entry.name.encode()) and type(entry.value) is int and entry.value > most:
                 yield file, entry

@@ -203,7 +203,10 @@ def _capabilities(encodings: Sequence[str], plain: bool) -> types.ClientCapabili
     return types.ClientCapabilities(
         general=general,
         workspace=types.WorkspaceClientCapabilities(
-            workspace_edit=types.WorkspaceEditClientCapabilities(document_changes=True),
+            workspace_edit=types.WorkspaceEditClientCapabilities(
+                document_changes=True,
+                change_annotation_support=types.ChangeAnnotationsSupportOptions(),
+            ),
             did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True),
         ),
         text_document=types.TextDocumentClientCapabilities(

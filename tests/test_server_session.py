@@ -52,6 +52,8 @@ def test_diagnostics_say_everything_that_the_report_says(editor: Editor, root: P
     assert (info.severity, refactor.severity) == (types.DiagnosticSeverity.Hint, types.DiagnosticSeverity.Information)
     assert refactor.range == types.Range(types.Position(4, 11), types.Position(4, 94))
     assert refactor.source == "ldlm-lint"
+    assert refactor.message.startswith("slow: this DataLoader is iterated again and again")
+    assert refactor.data["consequence"] == "slow"
     assert refactor.code_description and refactor.code_description.href.endswith(
         "#dataloader-without-persistent-workers"
     )
@@ -70,6 +72,13 @@ def test_diagnostics_say_everything_that_the_report_says(editor: Editor, root: P
 def test_watched_files_are_registered(editor: Editor) -> None:
     (one,) = editor.until(lambda: editor.registered or None)
     assert one.method == types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+    patterns = [watcher["globPattern"] if isinstance(watcher, dict) else watcher.glob_pattern for watcher in _watchers(one)]
+    assert "**/.ldlm-lint.toml" in patterns and any("toml" in pattern and "{" in pattern for pattern in patterns)
+
+
+def _watchers(registration: types.Registration) -> list:
+    options = registration.register_options
+    return list(options["watchers"] if isinstance(options, dict) else options.watchers)
 
 
 def test_a_safe_fix_is_preferred_and_leaves_nothing_behind(editor: Editor, root: Path) -> None:
@@ -107,16 +116,20 @@ def test_a_comment_silences_the_line(editor: Editor, root: Path) -> None:
     assert editor.diagnostics(path) == []
     line = editor.text(path).splitlines()[1]
     page = editor.hover(path, 1, line.index("deprecated-nccl") + 3)
-    assert "### deprecated-nccl-variable (W7210)" in page and "**Why**" in page
+    assert "### deprecated-nccl-variable (W7210)" in page and "**Why**" in page and "[The rule's page](" in page
 
 
 def test_an_unsafe_fix_says_why(editor: Editor, root: Path) -> None:
     path = root / "data.py"
     found = editor.diagnostics(path)
     (fix,) = [one for one in editor.actions(path, found[0].range) if one.edit is not None]
-    assert not fix.is_preferred and "unsafe fix: " in fix.title
+    assert not fix.is_preferred and fix.title == "set prefetch_factor=4; set persistent_workers=True (unsafe fix)"
     assert codes(list(fix.diagnostics or ())) == codes(found)
-    assert "### dataloader-without-prefetch" in editor.hover(path, 4, 20)
+    (annotation,) = (fix.edit.change_annotations or {}).values()
+    assert annotation.label == "set prefetch_factor=4; set persistent_workers=True"
+    assert "host memory" in annotation.description
+    page = editor.hover(path, 4, 20)
+    assert "### [dataloader-without-prefetch](" in page and annotation.description.split(";")[0] in page.replace("\\", "")
     assert editor.hover(path, 0, 0) == ""
 
 
@@ -160,13 +173,40 @@ def test_a_wrong_configuration_is_said_once_and_mended(editor: Editor, root: Pat
     uri = (root / "data.py").as_uri()
     editor.until(lambda: (editor.shown and not editor.published[uri][-1].diagnostics) or None)
     assert len(editor.shown) == 1 and 'unknown key, did you mean "select"' in editor.shown[0]
+    # The file that is wrong says so where it is wrong, though nobody has opened it.
+    (wrong,) = editor.until(lambda: editor.published.get(settings.as_uri()))[-1].diagnostics
+    assert wrong.message == 'selct: unknown key, did you mean "select"?' and wrong.range.start == types.Position(1, 0)
+    assert wrong.severity == types.DiagnosticSeverity.Error
     settings.write_text(PYPROJECT + 'ignore = ["dataloader-without-prefetch"]\n')
     editor.client.workspace_did_change_watched_files(changed)
     editor.until(
         lambda: codes(list(editor.published[uri][-1].diagnostics)) == ["dataloader-without-persistent-workers"] or None
     )
+    editor.until(lambda: not editor.published[settings.as_uri()][-1].diagnostics or None)
     settings.write_text(PYPROJECT)
     assert len(editor.shown) == 1
+
+
+def test_each_file_has_the_configuration_that_is_nearest_to_it(tmp_path: Path) -> None:
+    root = project(tmp_path / "several")
+    (root / "nested").mkdir()
+    for name in ("data.py", "train.py"):
+        shutil.copy(root / name, root / "nested" / name)
+    nearest = root / "nested" / "ldlm-lint.toml"
+    nearest.write_text('ignore = ["dataloader-without-prefetch"]\n')
+    editor = Editor()
+    editor.start(root)
+    assert len(editor.open(root / "data.py")) == 2
+    assert codes(editor.open(root / "nested" / "data.py")) == ["dataloader-without-persistent-workers"]
+    nearest.write_text("ignore = 3\nlevel = 'loud'\n")
+    changed = types.DidChangeWatchedFilesParams([types.FileEvent(nearest.as_uri(), types.FileChangeType.Changed)])
+    editor.client.workspace_did_change_watched_files(changed)
+    found = editor.until(lambda: editor.published.get(nearest.as_uri()))[-1].diagnostics
+    assert [(one.range.start.line, one.message.partition(":")[0]) for one in found] == [(0, "ignore"), (1, "level")]
+    # The other project goes on, and all that is wrong is one message.
+    assert len(editor.shown) == 1 and "ignore" in editor.shown[0] and "level" in editor.shown[0]
+    assert len(editor.diagnostics(root / "data.py")) == 2
+    assert editor.leave() == 0
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ _BY_PRODUCT = lazily(
 _FOLDER = lazily(r"^out(put)?_?(dir|directory|folder|path|root)$")
 _STATE = lazily(r"state|model|net|ckpt|checkpoint|optim|weights|param|ema|snapshot")
 _SAVING_OWNERS = ("fabric", "_fabric", "accelerator", "_accelerator")
-_REASON = "older checkpoints are deleted during the run"
+_REASON = "older checkpoints are deleted during the run, so that no later resume or evaluation can pick one; the best one stays only where the framework is told which metric decides"
 
 
 class _Save(NamedTuple):

@@ -10,6 +10,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.checkpoint_losses import chosen_by_number, unsaved_best, words_of
 from ldlm_lint.checkers.checkpoint_names import Numbered, Part, Value, is_plain, numbered
 from ldlm_lint.checkers.checkpoint_uses import ROTATION, own_rotation, read_by_number, saved_when_best
 from ldlm_lint.model import Applicability, Edit, Fix, Span
@@ -90,7 +91,24 @@ def rotation_fix(source: Source, saves: Sequence[nodes.Call], keep: int) -> Fix 
         return None
     title = f"keep the last {keep} of these checkpoints and delete older ones after each save"
     edits = [*helper, *(Edit(place, text) for place, text in lines.items())]
-    return Fix(title, tuple(sorted(edits)), Applicability.UNSAFE, _REASON)
+    fix = Fix(title, tuple(sorted(edits)), Applicability.UNSAFE, _REASON)
+    return shown_where_lost(fix, unsaved_best([module]) or _chosen_later(module, found))
+
+
+def shown_where_lost(fix: Fix, lost: str) -> Fix:
+    """The fix, only shown where something that the project needs would be lost."""
+    return fix._replace(applicability=Applicability.DISPLAY, reason=f"{lost}; {fix.reason}") if lost else fix
+
+
+def _chosen_later(module: nodes.Module, saves: Sequence[_Rotated]) -> str:
+    words = [word for one in saves for word in words_of(one.name)]
+    return chosen_by_number(module, words, [one.node for one in saves])
+
+
+def words_of_save(save: nodes.Call) -> tuple[str, ...]:
+    """The words by which other files name the checkpoints of a save of one file; none for another one."""
+    rotated = _rotated(save)
+    return words_of(rotated.name) if rotated is not None else ()
 
 
 def _rotated(save: nodes.Call) -> _Rotated | None:

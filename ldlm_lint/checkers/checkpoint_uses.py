@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.checkers.checkpoint_losses import words_of
 from ldlm_lint.checkers.checkpoint_names import Numbered
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.choices import CHOSEN_LATER, is_chosen
@@ -74,8 +75,7 @@ def read_by_number(save: nodes.Call, name: Numbered) -> bool:
     module = save.root()
     if any(CHOSEN_LATER.search(one) for one in _identifiers(module)):
         return True
-    texts = [part.strip("/") for part in (*name.before[-1:], *name.after[:1]) if isinstance(part, str)]
-    words = [text for text in texts if re.search("[a-z]{3}", text, re.I) and not text.startswith(".")]
+    words = words_of(name)
     alike = (
         one
         for one in nodes_of(module, nodes.Const)

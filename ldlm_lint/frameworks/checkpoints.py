@@ -10,7 +10,7 @@ from ldlm_lint.rules.checkpoint_files import CHECKPOINTS_TO_KEEP, UNBOUNDED_CHEC
 from ldlm_lint.rules.kept_checkpoints import Schedule
 
 LIMIT = "save_total_limit"
-_REASON = "older checkpoints are deleted during the run"
+_REASON = "older checkpoints are deleted during the run, so that no later resume or evaluation can pick one; the best one stays only where the framework is told which metric decides"
 # Where the missing limit is reported: beside what decides how often the Trainer saves.
 _PLACES = ("save_steps", "save_strategy", "max_steps", "num_train_epochs", "output_dir")
 # An adapter's checkpoint is a thousandth of the model's.

@@ -13,7 +13,7 @@ from ldlm_lint.rules.ddp_graph import STATIC_GRAPH_WITH_NO_SYNC
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED
 
 _ACCUMULATE = "accumulate_grad_batches"
-_DELETED = "older checkpoints are deleted during the run"
+_DELETED = "older checkpoints are deleted during the run, so no later resume or evaluation can use them; the best one stays only if the framework is told which metric decides"
 _RAISES = "if a parameter gets no gradient, the second step raises"
 _SECONDS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "weeks": 604800}
 

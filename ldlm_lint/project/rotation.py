@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from astroid import nodes
 
@@ -45,6 +45,29 @@ def may_go(calls: Calls, ranks: Ranks, trees: Trees, path: str, position: str) -
     return _is_of_one_rank(calls, ranks, (path, save))
 
 
+def lost_elsewhere(calls: Calls, trees: Trees, path: str, positions: Sequence[str]) -> str:
+    """What other files of the project would lose with the older ones of the checkpoints that these saves number; empty for nothing.
+
+    A training may keep track of a best value in one file and save in another; a script may evaluate or resume from a number.
+    """
+    from ldlm_lint.checkers.checkpoint_losses import chosen_by_number, unsaved_best
+    from ldlm_lint.checkers.checkpoint_rotation import words_of_save
+
+    project = calls.project
+    module = trees.of(path)
+    saves = [one for one in nodes_of(module, nodes.Call) if position_of(one) in positions] if module is not None else []
+    words = list(dict.fromkeys(word for one in saves for word in words_of_save(one)))
+    sites = [one for one in project.flow(path).calls if one.position in positions]
+    training = {one for site in sites for one, _ in _places(calls, (path, site))} | {path, *trainings_of(project, path)}
+    lost = unsaved_best([tree for one in sorted(training) if (tree := trees.of(one)) is not None])
+    others = (one for one in project.files if one != path and not project.is_test(one) and _names(project.data(one), words))
+    return lost or next((f"{said} ({one.rpartition('/')[2]})" for one in others if (tree := trees.of(one)) is not None and (said := chosen_by_number(tree, words))), "")
+
+
+def _names(data: bytes, words: Sequence[str]) -> bool:
+    return any(word.encode() in data for word in words)
+
+
 def _callers(calls: Calls, place: Place) -> list[Place]:
     path, call = place
     found = calls.callers(path, call.scope) if call.scope else ()
@@ -75,4 +98,4 @@ def _is_of_one_rank(calls: Calls, ranks: Ranks, place: Place, depth: int = 0) ->
     return bool(callers) and all(_is_of_one_rank(calls, ranks, one, depth + 1) for one in callers)
 
 
-__all__ = ["may_go"]
+__all__ = ["lost_elsewhere", "may_go"]

@@ -23,6 +23,11 @@ CHOSEN_LATER = lazily(
 """Names of what chooses among checkpoints afterwards, or averages them."""
 
 
+def speaks_of_worth(text: str) -> bool:
+    """Whether a text names a measure of a model, or the best of several."""
+    return _BEST.search(text) is not None or _MEASURE.search(text) is not None
+
+
 def is_chosen(node: nodes.NodeNG) -> bool:
     """Whether a test around a node in its own function, or the function's name, speaks of what a state is worth.
 

@@ -135,7 +135,7 @@ def _examples(rule: Rule) -> Iterator[str]:
 
 def fixing(rule: Rule) -> str:
     """The flags with which a run applies the fix of a rule; a trade is applied where the rule is selected by name."""
-    return "--fix --unsafe-fixes" + (f" --select {rule.symbol}" if rule.trade else "")
+    return "--fix --unsafe-fixes" + (f" --select {rule.code}" if rule.trade else "")
 
 
 def _change(name: str, before: Mapping[str, str], after: Mapping[str, str]) -> str:

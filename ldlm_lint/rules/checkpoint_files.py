@@ -57,7 +57,9 @@ UNBOUNDED_CHECKPOINTS = Rule(
     "setting is used (`save_total_limit`, `save_top_k`). A hand-written `torch.save` gets a function that runs behind it, on the rank that "
     "saved, and deletes files of the same name with a lower number, but for the last ones; a higher number, a link and what a link leads to "
     "stay. It is offered only where one running number is all that tells the names apart, the loop or the calls stand in the same file, and "
-    "nothing there keeps the best of them, averages them or reads one by its number; not for folders.",
+    "nothing there keeps the best of them or averages them; not for folders. It is only shown, with what would be lost, where a file of the "
+    "training keeps track of a best value and saves no file for it, or where code of the project builds the path of such a file from a "
+    "number of the user's (`args.resume_step`).",
     options=(CHECKPOINTS_TO_KEEP,),
     probe=Probe("checkpoint-files", "every save wrote a new file and none was removed"),
 )

@@ -13,18 +13,16 @@ from ldlm_lint.server.convert import (
     Edits,
     diagnostic,
     diagnostics_at,
-    fix_title,
     fixes_at,
     wanted,
     workspace_edit,
 )
 from ldlm_lint.server.link import LinkError, UsageAnswer
+from ldlm_lint.server.titles import fix_title, ignore_title
 
 if TYPE_CHECKING:
     from ldlm_lint.server.app import Server
     from ldlm_lint.server.papers import Paper
-
-_MOST_TITLE = 200
 
 
 async def offered(
@@ -71,7 +69,7 @@ def _fixes(server: Server, paper: Paper, cell: int | None, where: types.Range) -
         if fix["level"] == "display":
             # It says where to go; what to do there nobody but the author can decide.
             yield types.CodeAction(
-                title=f"{', '.join(rules)}: {fix['title']}"[:_MOST_TITLE],
+                title=fix_title(fix, rules),
                 kind=types.CodeActionKind.QuickFix,
                 diagnostics=shown,
                 disabled=types.CodeActionDisabled(fix["reason"] or "advice: there is no edit that fits everywhere"),
@@ -82,8 +80,13 @@ def _fixes(server: Server, paper: Paper, cell: int | None, where: types.Range) -
             kind=types.CodeActionKind.QuickFix,
             diagnostics=shown,
             is_preferred=fix["level"] == "safe" or None,
-            edit=_edit(server, fix["edits"]),
+            edit=_edit(server, fix["edits"], _annotation(fix)),
         )
+
+
+def _annotation(fix: Mapping[str, Any]) -> types.ChangeAnnotation:
+    """What an editor shows of a fix before it is made: the whole title, and why it is not safe."""
+    return types.ChangeAnnotation(label=fix["title"], description=fix["reason"] or None)
 
 
 def _ignores(paper: Paper, cell: int | None, where: types.Range) -> Iterator[types.CodeAction]:
@@ -92,7 +95,7 @@ def _ignores(paper: Paper, cell: int | None, where: types.Range) -> Iterator[typ
         return
     for index, one in diagnostics_at(paper.diagnosis, where, cell):
         yield types.CodeAction(
-            title=f"{one['code']}: ignore it here, with a comment",
+            title=ignore_title(one["code"]),
             kind=types.CodeActionKind.QuickFix,
             data={"uri": paper.uri, "version": paper.version, "do": "ignore", "finding": index},
         )
@@ -106,11 +109,12 @@ def _fix_all(paper: Paper) -> types.CodeAction:
     )
 
 
-def _edit(server: Server, edits: Edits) -> types.WorkspaceEdit:
+def _edit(server: Server, edits: Edits, annotation: types.ChangeAnnotation | None = None) -> types.WorkspaceEdit:
     workspace = server.client_capabilities.workspace
     capability = workspace.workspace_edit if workspace else None
     versioned = bool(capability and capability.document_changes)
-    return workspace_edit(edits, server.papers.uri_of, server.papers.version_of, versioned)
+    annotated = annotation if capability and capability.change_annotation_support else None
+    return workspace_edit(edits, server.papers.uri_of, server.papers.version_of, versioned, annotated)
 
 
 def _capability(server: Server) -> Any:

@@ -14,7 +14,7 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 
 from ldlm_lint import __version__
-from ldlm_lint.server.convert import diagnostic
+from ldlm_lint.server.convert import diagnostic, fault
 from ldlm_lint.server.link import DiedError, Link, LinkError, Message, UsageAnswer
 from ldlm_lint.server.notebooks import SYNC
 from ldlm_lint.server.papers import NOTHING, Paper, Papers
@@ -144,16 +144,18 @@ class Server(LanguageServer):
         if paper is None:
             return
         version = paper.version
+        faults: tuple[Message, ...] = ()
         try:
             found, trouble = await self.ask(do="lint", path=paper.path), ""
         except UsageAnswer as answer:
-            found, trouble = NOTHING, str(answer)
+            found, trouble, faults = NOTHING, str(answer), answer.faults
         except LinkError as error:
             logger.error("%s: %s", paper.path, error)
             self.log(f"{paper.path} could not be linted: {error}", types.MessageType.Error)
             found, trouble = NOTHING, ""
         if self.papers.get(uri) is paper and paper.version == version:
             self._publish(paper, found, trouble)
+            self._blame(paper, faults)
         if uri in self._spreading:
             self._spreading.discard(uri)
             for other in self.papers:
@@ -166,12 +168,32 @@ class Server(LanguageServer):
         for problem in found["problems"]:
             self.log(f"{paper.path}: {problem}", types.MessageType.Warning)
         paper.trouble, paper.diagnosis, paper.seen = trouble, found, paper.version
+        self._show_findings(paper)
+
+    def _show_findings(self, paper: Paper) -> None:
         capability = self.client_capabilities.text_document
         shown = capability.publish_diagnostics if capability else None
         related = bool(shown and shown.related_information)
         for cell, uri, version in paper.documents():
-            here = [one for one in found["diagnostics"] if one["cell"] == cell]
-            self.publish(uri, [diagnostic(one, self.papers.uri_of, related) for one in here], version)
+            here = [one for one in paper.diagnosis["diagnostics"] if one["cell"] == cell]
+            faults = self._faults_in(paper.path) if cell is None else []
+            self.publish(uri, [*(diagnostic(one, self.papers.uri_of, related) for one in here), *faults], version)
+
+    def _blame(self, paper: Paper, faults: tuple[Message, ...]) -> None:
+        """Show what is wrong with the configuration of a buffer in its file, and nothing any more where it is mended."""
+        files = {one["path"] for one in (*paper.faults, *faults)} if paper.faults != faults else set()
+        paper.faults = faults
+        for path in sorted(files):
+            open_one = next((one for one in self.papers if one.path == path), None)
+            if open_one is None:
+                self.publish(self.papers.uri_of(path), self._faults_in(path))
+            else:
+                self._show_findings(open_one)
+
+    def _faults_in(self, path: str) -> list[types.Diagnostic]:
+        """What is wrong with a configuration file, as far as it holds for an open buffer."""
+        found = dict.fromkeys((one["line"], one["message"]) for paper in self.papers for one in paper.faults if one["path"] == path)
+        return [fault(line, message) for line, message in found]
 
     def publish(self, uri: str, found: list[types.Diagnostic], version: int | None = None) -> None:
         """Show diagnostics of a document in place of those before."""
@@ -185,4 +207,5 @@ class Server(LanguageServer):
             self.link.tell(do="drop", path=paper.path)
             for _, document, _ in paper.documents():
                 self.publish(document, [])
+            self._blame(paper, ())
             self.touch_all(SPREADING)

@@ -8,7 +8,8 @@ from typing import Any
 from lsprotocol import types
 
 FIX_ALL = "source.fixAll.ldlm-lint"
-_LEVELS = {"safe": "safe fix", "unsafe": "unsafe fix"}
+_SOURCE = "ldlm-lint"
+_ANNOTATION = "fix"
 
 Edits = Sequence[Mapping[str, Any]]
 """Edits in the shape of the protocol, each with its path and notebook cell."""
@@ -43,10 +44,23 @@ def diagnostic(value: Mapping[str, Any], uri_of: UriOf, related: bool) -> types.
     )
 
 
+def fault(line: int, message: str) -> types.Diagnostic:
+    """What is wrong with a line (1-based) of a configuration file."""
+    where = types.Range(types.Position(line - 1, 0), types.Position(line, 0))
+    return types.Diagnostic(where, message, severity=types.DiagnosticSeverity.Error, source=_SOURCE)
+
+
 def workspace_edit(
-    edits: Edits, uri_of: UriOf, version_of: Callable[[str], int | None], versioned: bool
+    edits: Edits,
+    uri_of: UriOf,
+    version_of: Callable[[str], int | None],
+    versioned: bool,
+    annotation: types.ChangeAnnotation | None = None,
 ) -> types.WorkspaceEdit:
-    """Edits of several documents, with the versions of open ones where the editor understands (``versioned``)."""
+    """Edits of several documents, with the versions of open ones where the editor understands (``versioned``).
+
+    With an ``annotation`` each of them carries it: what it does and, as its description, what it may change.
+    """
     made: dict[str, list[types.TextEdit]] = {}
     for one in edits:
         edit = types.TextEdit(range_of(one["range"]), one["newText"])
@@ -55,10 +69,17 @@ def workspace_edit(
         return types.WorkspaceEdit(changes=made)
     return types.WorkspaceEdit(
         document_changes=[
-            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version_of(uri)), list(found))
+            types.TextDocumentEdit(types.OptionalVersionedTextDocumentIdentifier(uri, version_of(uri)), _annotated(found, annotation))
             for uri, found in made.items()
-        ]
+        ],
+        change_annotations={_ANNOTATION: annotation} if annotation is not None else None,
     )
+
+
+def _annotated(
+    edits: Sequence[types.TextEdit], annotation: types.ChangeAnnotation | None
+) -> list[types.TextEdit | types.AnnotatedTextEdit | types.SnippetTextEdit]:
+    return [one if annotation is None else types.AnnotatedTextEdit(_ANNOTATION, one.range, one.new_text) for one in edits]
 
 
 def overlaps(value: Mapping[str, Any], other: types.Range) -> bool:
@@ -87,9 +108,3 @@ def diagnostics_at(
     for index, one in enumerate(diagnosis["diagnostics"]):
         if one["cell"] == cell and overlaps(one["range"], where):
             yield index, one
-
-
-def fix_title(fix: Mapping[str, Any], rules: Sequence[str]) -> str:
-    """What an action is called: the rule, what it does, how safe that is and why."""
-    level = _LEVELS[fix["level"]]
-    return f"{', '.join(rules)}: {fix['title']} ({level}{': ' + fix['reason'] if fix['reason'] else ''})"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from ldlm_lint.identity import Identifier, fingerprint
-from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity
+from ldlm_lint.model import Applicability, Consequence, Finding, Fix, Report, Rule, Severity
 from ldlm_lint.report.common import has_edits, rule_url
 from ldlm_lint.rules.linter import INTERNAL_ERROR
 from ldlm_lint.server.edits import FileEdit, edit_of
@@ -74,17 +74,17 @@ def _diagnostic(finding: Finding, rule: Rule, identity: str, encoding: str, sour
         "code": rule.symbol,
         "href": rule_url(rule.symbol),
         "source": NAME,
-        "message": rule.text(finding.args),
+        "message": f"{rule.consequence.value}: {rule.text(finding.args)}",
         "tags": _tags(rule),
         "related": related,
-        "data": {"code": rule.code, "confidence": finding.confidence.label, "fingerprint": identity},
+        "data": {"code": rule.code, "consequence": rule.consequence.value, "confidence": finding.confidence.label, "fingerprint": identity},
     }
 
 
 def _tags(rule: Rule) -> list[int]:
     if rule.symbol in _WITHOUT_EFFECT:
         return [UNNECESSARY]
-    return [DEPRECATED] if rule.symbol.startswith("deprecated-") else []
+    return [DEPRECATED] if rule.consequence is Consequence.DEPRECATED else []
 
 
 def _range(finding: Finding, encoding: str, source_of: Lookup) -> dict[str, Any]:
@@ -119,6 +119,7 @@ def _fix(fix: Fix, indices: list[int], encoding: str, source_of: Lookup) -> dict
         "title": fix.title,
         "level": Applicability.DISPLAY.label if shown_only else fix.applicability.label,
         "reason": fix.reason,
+        "trade": fix.trade,
         "edits": [] if shown_only else edits,
         "diagnostics": indices,
     }

@@ -16,6 +16,8 @@ from ldlm_lint.server.settings import Settings
 
 WATCHED = (
     *("**/*.{py,pyi,pyw,sh,bash,sbatch,slurm,yaml,yml,json,toml,env,ipynb}", "**/{Dockerfile,Containerfile}*"),
+    # Not every editor lets a star stand for a name that begins with a dot.
+    "**/.ldlm-lint.toml",
     *("**/.gitignore", "**/requirements*.txt", "**/*.lock"),
 )
 

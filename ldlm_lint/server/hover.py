@@ -1,37 +1,55 @@
-"""What is shown where the pointer rests: the pages of the rules that speak there, or that a comment names there."""
+"""What is shown where the pointer rests: the rules that report something there, or that a comment names there."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
 from lsprotocol import types
 
+from ldlm_lint.config_files import NAMES
 from ldlm_lint.server.convert import diagnostics_at, range_of
 from ldlm_lint.server.papers import Paper
 from ldlm_lint.server.positions import character, units
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _MOST_PAGES = 3
+_BETWEEN = "\n---\n\n"
 
 
 def at(paper: Paper, cell: int | None, place: types.Position, encoding: str, markdown: bool) -> types.Hover | None:
-    """The pages for a place of a buffer, or of a cell in it, None where no rule has to do with it."""
-    from ldlm_lint.report.page import page
-    from ldlm_lint.rules import by_symbol
-    from ldlm_lint.server.pages import markdown as written
-
-    shown = written if markdown else page
+    """What is shown for a place of a buffer, or of a cell in it, None where no rule has to do with it."""
     kind = types.MarkupKind.Markdown if markdown else types.MarkupKind.PlainText
     named = _named(paper, cell, place, encoding)
     if named is not None:
         symbol, where = named
-        return types.Hover(types.MarkupContent(kind, shown(by_symbol[symbol])), where)
-    here = [one for _, one in diagnostics_at(paper.diagnosis, types.Range(place, place), cell)]
+        return types.Hover(types.MarkupContent(kind, _pages({symbol: []}, markdown)), where)
+    here = list(diagnostics_at(paper.diagnosis, types.Range(place, place), cell))
     if not here:
         return None
-    pages = [shown(by_symbol[symbol]) for symbol in list(dict.fromkeys(one["code"] for one in here))[:_MOST_PAGES]]
-    return types.Hover(types.MarkupContent(kind, "\n---\n\n".join(pages)), range_of(here[0]["range"]))
+    fixes: dict[str, list[str]] = {}
+    for index, one in here:
+        fixes.setdefault(one["code"], []).extend(_fixes_of(paper, index))
+    return types.Hover(types.MarkupContent(kind, _pages(fixes, markdown)), range_of(here[0][1]["range"]))
+
+
+def _pages(fixes: Mapping[str, Sequence[str]], markdown: bool) -> str:
+    """The first of these rules, each with what its fixes may change, in as many lines as a hover may have."""
+    from ldlm_lint.rules import by_symbol
+    from ldlm_lint.server.pages import MOST_LINES, short_page
+
+    shown = list(fixes.items())[:_MOST_PAGES]
+    lines = (MOST_LINES - (len(shown) - 1) * (_BETWEEN.count("\n"))) // len(shown)
+    return _BETWEEN.join(short_page(by_symbol[rule], list(dict.fromkeys(own)), lines, markdown=markdown) for rule, own in shown)
+
+
+def _fixes_of(paper: Paper, index: int) -> Iterator[str]:
+    """The fixes of a diagnostic, with how safe each of them is and why."""
+    for fix in paper.diagnosis["fixes"]:
+        if index in fix["diagnostics"]:
+            level = "shown only" if fix["level"] == "display" else f"{fix['level']}{', trades ' + fix['trade'] if fix['trade'] else ''}"
+            yield f"{fix['title']} ({level}){'. ' + fix['reason'] if fix['reason'] else ''}"
 
 
 def _named(paper: Paper, cell: int | None, place: types.Position, encoding: str) -> tuple[str, types.Range] | None:
@@ -42,7 +60,7 @@ def _named(paper: Paper, cell: int | None, place: types.Position, encoding: str)
     if place.line >= len(lines):
         return None
     line = lines[place.line]
-    settings = PurePath(paper.path).name == "pyproject.toml"
+    settings = PurePath(paper.path).name in NAMES
     found = rule_in_line(line, character(line, place.character, encoding), configuration=settings)
     if found is None:
         return None

@@ -7,7 +7,7 @@ import contextlib
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,11 @@ class DiedError(LinkError):
 
 
 class UsageAnswer(Exception):
-    """The configuration cannot be used; the text says why."""
+    """The configuration cannot be used; the text says why, ``faults`` where: values with ``path``, ``line`` and ``message``."""
+
+    def __init__(self, message: str, faults: Sequence[Message] = ()) -> None:
+        super().__init__(message)
+        self.faults = tuple(faults)
 
 
 class _Child:
@@ -116,7 +120,7 @@ class Link:
         finally:
             child.waiting.pop(number, None)
         if "usage" in answer:
-            raise UsageAnswer(answer["usage"])
+            raise UsageAnswer(answer["usage"], answer["faults"])
         if "error" in answer:
             raise LinkError(answer["error"])
         return answer["result"]

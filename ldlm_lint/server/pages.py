@@ -1,25 +1,78 @@
-"""What an editor shows where the pointer rests: the page of a rule, as Markdown."""
+"""What an editor shows where the pointer rests: what matters of a rule in a few lines, and where its page is."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterator, Sequence
 
-from ldlm_lint.examples import example
 from ldlm_lint.model import Rule
+from ldlm_lint.report.cells import clean
 from ldlm_lint.report.common import rule_url
-from ldlm_lint.report.page import default, fix_level, probe
+from ldlm_lint.report.page import default, fix_level
 from ldlm_lint.rules import ALL
 
-_LANGUAGES = {"py": "python", "sh": "bash", "yaml": "yaml", "yml": "yaml", "toml": "toml", "json": "json"}
+MOST_LINES = 25
+WIDTH = 80
+"""Characters of a line in a hover; what is longer, an editor continues on the next line."""
+_BRIEF = 14
 _WORD = re.compile(r"[A-Za-z0-9-]+")
 _SPEAKS_OF_RULES = re.compile(r"#\s*(?:ldlm-lint|pylint):")
-_FENCE = "````"
+_MARKUP = re.compile(r"([\\`*_{}\[\]()<>#+!|~&])")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 
-def markdown(rule: Rule) -> str:
-    """Everything that is known about a rule."""
-    return "\n\n".join(_parts(rule)) + "\n"
+def short_page(rule: Rule, fixes: Sequence[str], lines: int, *, markdown: bool) -> str:
+    """A rule in at most ``lines`` lines of `WIDTH` characters: what is wrong, how the ``fixes`` may change a run, why, and a link.
+
+    Of the longer texts there are as many whole sentences as fit.
+    """
+    brief = lines < _BRIEF
+    head, end = list(_brief(rule, markdown) if brief else _head(rule, markdown)), [] if brief else [_link(rule, markdown)]
+    room = lines - _height([*head, *end])
+    # A fix may quote code of the repository, which is nothing but text here.
+    quoted = [_MARKUP.sub(r"\\\1", clean(one)) if markdown else clean(one) for one in fixes]
+    texts = [("Fix", one) for one in quoted] + [("Why", rule.rationale), ("Cost", rule.cost_text), ("When not to follow it", rule.exceptions)]
+    for title, text in texts:
+        name = f"**{title}**" if markdown else title
+        fitting = _fitting(f"{name}: {text}", room)
+        if fitting != f"{name}:":
+            head.append(fitting)
+            room -= _height([fitting]) + 1
+    return "\n\n".join([*head, *end]) + "\n"
+
+
+def _head(rule: Rule, markdown: bool) -> Iterator[str]:
+    facts = (rule.consequence.value, rule.severity.label, default(rule), f"fix: {fix_level(rule)}")
+    yield f"### {rule.symbol} ({rule.code})" if markdown else f"{rule.symbol} ({rule.code})"
+    yield f"*{' · '.join(facts)}*" if markdown else " · ".join(facts)
+    yield rule.summary
+
+
+def _brief(rule: Rule, markdown: bool) -> Iterator[str]:
+    """What stands above the texts where several rules share the lines."""
+    yield f"### [{rule.symbol}]({rule_url(rule.symbol)})" if markdown else f"{rule.symbol}: {rule_url(rule.symbol)}"
+    yield f"{rule.consequence.value}: {rule.summary}"
+
+
+def _link(rule: Rule, markdown: bool) -> str:
+    return f"[The rule's page]({rule_url(rule.symbol)})" if markdown else f"The rule's page: {rule_url(rule.symbol)}"
+
+
+def _height(paragraphs: Sequence[str]) -> int:
+    """The lines that paragraphs take, the empty ones between them included."""
+    return sum(len(textwrap.wrap(one, WIDTH, break_on_hyphens=False)) for one in paragraphs) + len(paragraphs) - 1
+
+
+def _fitting(text: str, room: int) -> str:
+    """The whole sentences of a text that fit into so many lines below an empty one; its name alone where none does."""
+    name, _, rest = text.partition(": ")
+    fitting = f"{name}:"
+    for sentence in _SENTENCE.split(rest):
+        if _height([f"{fitting} {sentence}"]) + 1 > room:
+            break
+        fitting = f"{fitting} {sentence}"
+    return fitting
 
 
 def rule_in_line(line: str, character: int, *, configuration: bool = False) -> tuple[Rule, int, int] | None:
@@ -38,33 +91,3 @@ def rule_in_line(line: str, character: int, *, configuration: bool = False) -> t
 
 def _named(name: str) -> Rule | None:
     return next((rule for rule in ALL if name in (rule.symbol, rule.code, *rule.old_names)), None)
-
-
-def _parts(rule: Rule) -> Iterator[str]:
-    yield f"### {rule.symbol} ({rule.code})"
-    yield rule.summary
-    facts = (rule.severity.label, f"confidence {rule.confidence.label}", default(rule), f"fix: {fix_level(rule)}")
-    yield f"*{' · '.join(facts)}* · [documentation]({rule_url(rule.symbol)})"
-    yield f"**Why**: {rule.rationale}"
-    yield f"**What it costs**: {rule.cost_text}"
-    yield from _examples(rule)
-    for title, text in (
-        ("When not to follow it", rule.exceptions),
-        ("Versions", rule.versions),
-        ("Fix safety", rule.fix_safety),
-        ("How to verify", rule.verification),
-        ("Probe", probe(rule.probe) if rule.probe else ""),
-    ):
-        if text:
-            yield f"**{title}**: {text}"
-    if rule.options:
-        yield "\n".join(f"- `{one.name} = {one.default}`: {one.help}" for one in rule.options)
-    yield "\n".join(f"- [{one.title}]({one.url})" for one in rule.references)
-
-
-def _examples(rule: Rule) -> Iterator[str]:
-    for title, kind in (("Bad", "bad"), ("Good", "good")):
-        for name, text in example(rule.symbol, kind).items():
-            if text:
-                language = _LANGUAGES.get(name.rpartition(".")[2], "")
-                yield f"**{title}** (`{name}`)\n\n{_FENCE}{language}\n{text}{_FENCE}"

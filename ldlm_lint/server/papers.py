@@ -37,7 +37,7 @@ class Paper:
 
     ``cells`` are those of a notebook, whose ``text`` is the JSON that they make. ``sent`` is the version that the linting
     process has, ``seen`` the one that ``diagnosis`` is about, None before the first; ``trouble`` is what is wrong with
-    its configuration.
+    its configuration, ``faults`` are the places of that, each with ``path``, ``line`` and ``message``.
     """
 
     uri: str
@@ -49,6 +49,7 @@ class Paper:
     seen: int | None = None
     diagnosis: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
     trouble: str = ""
+    faults: tuple[Mapping[str, Any], ...] = ()
 
     def change(self, version: int, text: str) -> None:
         """Take the text after a keystroke."""

@@ -37,14 +37,17 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 
 def answered(analyst: Analyst, request: _Request) -> dict[str, Any]:
-    """``result`` of a request; ``usage`` says what is wrong with the settings, ``error`` what is wrong with us."""
+    """``result`` of a request; ``usage`` says what is wrong with the settings and ``faults`` where in their file, ``error`` what is wrong with us."""
     from ldlm_lint.select import SelectorError
     from ldlm_lint.tomlfile import ConfigError
 
     try:
         return {"result": _OPERATIONS[request["do"]](analyst, request)}
-    except (ConfigError, SelectorError) as error:
-        return {"usage": str(error)}
+    except ConfigError as error:
+        faults = [{"path": one.path, "line": one.line, "message": one.what} for one in error.errors]
+        return {"usage": str(error), "faults": faults}
+    except SelectorError as error:
+        return {"usage": str(error), "faults": []}
     except Exception:
         return {"error": traceback.format_exc()}
 

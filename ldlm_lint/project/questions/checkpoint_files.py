@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Applicability, Finding
 from ldlm_lint.project.call_texts import gives_one_value, start_of
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.optional_settings import is_off_everywhere
@@ -46,13 +46,17 @@ def _gives_one_value(context: Context, path: str, position: str, parameter: str)
 
 def _old_ones_may_go(context: Context, finding: Finding, positions: str) -> Verdict:
     """Always true; the fix, which deletes old files behind these saves, stays where the ways to all of them allow it."""
-    from ldlm_lint.project.rotation import may_go
+    from ldlm_lint.checkers.checkpoint_rotation import shown_where_lost
+    from ldlm_lint.project.rotation import lost_elsewhere, may_go
 
     path = finding.span.path
     wanted = finding.fix is not None and all(
         may_go(context.calls, context.ranks, context.trees, path, position) for position in positions.split()
     )
-    return Verdict(True, withdraws=not wanted)
+    if not wanted or finding.fix is None or finding.fix.applicability is Applicability.DISPLAY:
+        return Verdict(True, withdraws=not wanted)
+    lost = lost_elsewhere(context.calls, context.trees, path, positions.split())
+    return Verdict(True, fix=shown_where_lost(finding.fix, lost))
 
 
 QUESTIONS: dict[str, Question] = {

@@ -60,7 +60,8 @@ def _speaks_for_all(project: Project) -> Callable[[str], bool]:
 
 def _activations_are_kept(context: Context, finding: Finding, names: str) -> Verdict:
     """Unless every run of the models of these classes is known, and none of them is recorded."""
-    return Verdict(not all(context.unlearning.keeps_nothing(finding.span.path, name) for name in names.split()))
+    path = finding.span.path
+    return Verdict(path in context.project.files and not all(context.unlearning.keeps_nothing(path, name) for name in names.split()))
 
 
 def _class_attends(context: Context, finding: Finding, name: str) -> Verdict:

@@ -154,13 +154,11 @@ usage: ldlm-lint [check] [OPTIONS] [PATH ...]
        ldlm-lint COMMAND [--help] ...  |  --version  |  --help
 
 Finds what costs a training repository time, memory and hung jobs, and fixes it.
-
 commands:
 {commands}
 examples:
   ldlm-lint                       check what is below this directory
   ldlm-lint --fix src train.py    write safe fixes, show what remains
-
 exit codes: 0 nothing to complain about, 1 findings, 2 wrong usage, 3 failure
 """
 COMMANDS = (
@@ -209,9 +207,19 @@ COMMANDS = (
         "answer an editor in the language server protocol",
         (("server", "on stdin and stdout, as editors start it"), ("server --tcp 127.0.0.1:2087", "")),
     ),
+    Command("init", "write a configuration with every key, commented out", (("init --stdout", "only print it"),)),
+    Command("doctor", "say what a run uses, and what is wrong with it", (("doctor", "for bug reports too"),)),
     Command("clean", "remove what earlier runs have left in the cache", (("clean", "says what was removed"),)),
-    Command("rules", "list the rules", (("rules 72", "the family of distributed training"),)),
-    Command("explain", "print everything about one rule", (("explain optimizer-not-fused", ""), ("explain W7201", ""))),
+    Command(
+        "rules",
+        "list the rules",
+        (("rules 72", "the family of distributed training"), ("rules crash", "by consequence"), ("rules dataloader", "by name")),
+    ),
+    Command(
+        "explain",
+        "explain one rule on a screen, with an example",
+        (("explain optimizer-not-fused", ""), ("explain 7201", ""), ("explain W7201 --full", "everything about it")),
+    ),
     Command(
         "completion",
         "print the completion script of a shell",

@@ -15,6 +15,7 @@ from ldlm_lint.commands.output import (
     STDOUT,
     exit_code,
     fail,
+    print_bare_noqa,
     print_evidence,
     print_problems,
     print_stale,
@@ -90,6 +91,8 @@ def _say_the_rest(arguments: argparse.Namespace, report: Report, base: Path, for
     sys.stdout.flush()
     print_problems(report, base)
     print_evidence(report, base)
+    if not arguments.quiet:
+        print_bare_noqa(report)
     if not arguments.quiet and form.name == DEFAULT:
         print_stale(report, base)
     if to_file and not arguments.quiet:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from calling import Enter, Run
+from jsonschema import Draft202012Validator
 
 from ldlm_lint import __version__, doctor
 from ldlm_lint.cache import place
@@ -43,6 +44,8 @@ def test_every_part_is_named_and_nothing_is_wrong(project: Path, run: Run) -> No
 
 def test_the_document_has_the_same(project: Path, run: Run) -> None:
     document = json.loads(run("doctor", "--format", "json")[1])
+    schema = Path(__file__).parent.parent / "docs" / "doctor.schema.json"
+    Draft202012Validator(json.loads(schema.read_text(encoding="utf-8"))).validate(document)
     assert document["schema"] == "ldlm-lint-doctor/1"
     assert list(document["facts"]) == NAMES
     facts = document["facts"]

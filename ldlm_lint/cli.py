@@ -154,14 +154,12 @@ usage: ldlm-lint [check] [OPTIONS] [PATH ...]
        ldlm-lint COMMAND [--help] ...  |  --version  |  --help
 
 Finds what costs a training repository time, memory and hung jobs, and fixes it.
-
 commands:
 {commands}
 examples:
   ldlm-lint                       check what is below this directory
   ldlm-lint --fix src train.py    write safe fixes, show what remains
-
-exit codes: 0 nothing to complain about, 1 findings, 2 wrong usage, 3 failure
+exit codes: 0 nothing at the fail level, 1 findings, 2 wrong usage, 3 failure
 """
 COMMANDS = (
     Command(
@@ -183,12 +181,12 @@ COMMANDS = (
     Command("undo", "take back the last run of --fix or --add-ignores", (("undo --list", "the runs that are kept"),)),
     Command(
         "graph",
-        "show the launches: scripts, programs, configurations, values",
+        "show what launch scripts start, with which configuration",
         (("graph scripts/train.sh", "what this script starts, with which values"),),
     ),
     Command(
         "probe",
-        "measure here what the rules claim, or watch a training start",
+        "measure on this machine what rules claim, or watch a training",
         (
             ("probe run -- torchrun train.py", "watch the first steps"),
             ("probe memory models.gpt:build --fits 80GB", "does it fit"),
@@ -201,17 +199,27 @@ COMMANDS = (
     ),
     Command(
         "monitor",
-        "read training logs, and say what is wrong with the run",
+        "read training logs, and report what is wrong with the run",
         (("monitor --follow train.log", "until Ctrl-C"), ("monitor --compare old.log new.log", "")),
     ),
     Command(
         "server",
-        "answer an editor in the language server protocol",
+        "run the language server for editors",
         (("server", "on stdin and stdout, as editors start it"), ("server --tcp 127.0.0.1:2087", "")),
     ),
-    Command("clean", "remove what earlier runs have left in the cache", (("clean", "says what was removed"),)),
-    Command("rules", "list the rules", (("rules 72", "the family of distributed training"),)),
-    Command("explain", "print everything about one rule", (("explain optimizer-not-fused", ""), ("explain W7201", ""))),
+    Command("init", "write a configuration with every key, commented out", (("init --stdout", "only print it"),)),
+    Command("doctor", "print what a run uses, and what is wrong with it", (("doctor", "for bug reports too"),)),
+    Command("clean", "remove the cache", (("clean", "says what was removed"),)),
+    Command(
+        "rules",
+        "list the rules",
+        (("rules 72", "the family of distributed training"), ("rules crash", "by consequence"), ("rules dataloader", "by name")),
+    ),
+    Command(
+        "explain",
+        "explain one rule on a screen, with an example",
+        (("explain optimizer-not-fused", ""), ("explain 7201", ""), ("explain W7201 --full", "everything about it")),
+    ),
     Command(
         "completion",
         "print the completion script of a shell",

@@ -42,7 +42,7 @@ def _open_closed() -> None:
     """Give a process that was started without stdout or stderr (``>&-``) one that takes everything and keeps nothing."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  it is open as long as the process
 
 
 def _may_leave() -> bool:

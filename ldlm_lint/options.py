@@ -77,7 +77,7 @@ _TARGET = {
     "--target": {
         "choices": ("cpu", "cuda"),
         "metavar": "DEVICE",
-        "help": "cpu or cuda, the device that the training is for; a run on another one settles nothing that depends on it "
+        "help": "cpu or cuda, the device that the training is for; a run on another one cannot confirm what depends on it "
         "(default: an accelerator)",
     }
 }
@@ -171,17 +171,17 @@ _CHECK = (
         },
     ),
     _Group(
-        "the gate: what is held back",
+        "only new findings",
         {
             "--since": {
                 "metavar": "REF",
                 "help": "only findings on lines changed since a git revision, new files included",
             }
         },
-        either={**_BASELINE, "--no-baseline": {**_FLAG, "help": "show what the baseline knows too"}},
+        either={**_BASELINE, "--no-baseline": {**_FLAG, "help": "report the findings of the baseline too"}},
     ),
     _Group(
-        "evidence: what `ldlm-lint probe` saw",
+        "evidence: what `ldlm-lint probe` measured",
         {
             "--evidence": {
                 "action": "append",
@@ -193,7 +193,7 @@ _CHECK = (
         },
     ),
     _Group(
-        "questions that are answered instead",
+        "print this instead of checking",
         {},
         either={
             "--show-files": {**_FLAG, "help": "list the files that would be checked, and as what"},
@@ -216,7 +216,7 @@ _CHECK = (
         {
             "--no-cache": {
                 **_FLAG,
-                "help": "read everything anew, and remember nothing (`ldlm-lint clean` removes the cache)",
+                "help": "read every file again, and store nothing (`ldlm-lint clean` removes the cache)",
             },
             "--jobs": {
                 "type": jobs,
@@ -247,7 +247,7 @@ def configure_baseline(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``baseline``."""
     parser.usage = "%(prog)s [OPTIONS] [PATH ...]"
     parser.epilog = "exit codes: 0 written, or up to date; 2 and 3 as for check"
-    update = {**_FLAG, "help": "add what is new and remove what is gone, and keep what this run does not look at"}
+    update = {**_FLAG, "help": "add new findings and remove those that are gone; keep those of files that this run does not check"}
     _add(parser, _PATHS)
     configure_what(parser)
     _add(parser, {**_BASELINE, "--update": update})

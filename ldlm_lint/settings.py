@@ -20,7 +20,8 @@ class Setting:
     """A key: its kind, what it is without being set, and what it does.
 
     ``schema`` is what JSON Schema says of its value beyond the type; ``words``, called when they are needed, are the only
-    strings that it may be. ``selectors`` says that its strings name rules.
+    strings that it may be. ``selectors`` says that its strings name rules. ``example`` is a value for a key that means
+    something else unset than with any value.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Setting:
     schema: Mapping[str, Any] = field(default_factory=dict)
     words: Callable[[], Iterable[str]] | None = None
     selectors: bool = False
+    example: object = None
 
 
 @functools.cache
@@ -47,7 +49,7 @@ def _torch() -> Iterator[str]:
 
 
 SETTINGS = (
-    Setting("select", list, None, "Apply these rules instead of the default set.", selectors=True),
+    Setting("select", list, None, "Apply these rules instead of the default set.", selectors=True, example=["ALL"]),
     Setting("extend-select", list, [], "Apply these rules too, opt-in ones included.", selectors=True),
     Setting("ignore", list, [], "Leave these rules out.", selectors=True),
     Setting("pedantic", bool, False, "Apply the opt-in rules as if they were on by default."),
@@ -69,6 +71,7 @@ SETTINGS = (
         None,
         "The torch version that the project runs on; without it what its requirements allow.",
         words=_torch,
+        example="2.6",
     ),
     Setting(
         "baseline",
@@ -76,6 +79,7 @@ SETTINGS = (
         ".ldlm-lint-baseline.json",
         "The file of known defects, relative to the project.",
         {"minLength": 1},
+        example=".ldlm-lint-baseline.json",
     ),
     Setting("required-version", str, "", 'The versions of ldlm-lint that may be used, such as ">=0.1,<0.2".'),
 )
@@ -125,10 +129,10 @@ def _typed(kind: type) -> dict[str, Any]:
 
 
 def _selector(rules: list[Rule]) -> dict[str, Any]:
-    """What names rules: a name (an old one too), a code or the beginning of one, a family, ``ALL``."""
+    """What names rules: a name (an old one too), a code, the beginning or the number of one, a family, ``ALL``."""
     names = [name for rule in rules for name in (rule.symbol, *rule.old_names)]
     codes = sorted(rule.code for rule in rules)
-    prefixes = sorted({code[:length] for code in codes for length in range(1, 5)})
+    prefixes = sorted({code[:length] for code in codes for length in range(1, 5)} | {code[1:] for code in codes})
     families = sorted({rule.family for rule in rules})
     leading_to = {rule.consequence for rule in rules}
     consequences = [one.value for one in sorted(leading_to, key=lambda one: one.rank)]

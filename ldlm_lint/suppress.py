@@ -8,6 +8,9 @@
     a bare pragma inside a class does not silence what is said about the class.
 ``# ldlm-lint: ignore-file[name]``
     silences these rules (the bare form: all) in the file, wherever it stands.
+``# noqa: W7604, W7105 reason``
+    silences the rules of ours among the codes, numbers and names, on the lines that ``ldlm-lint: ignore`` would be about.
+    A bare ``# noqa`` is written for other linters, about the length of a line or an import, and silences nothing here.
 ``# pylint: disable=name``, ``disable-next=``, ``enable=``, ``skip-file``
     in Python, as pylint does: behind a statement that line, alone on a line the rest of the block around it, before
     the first statement of a function or class all of it. They are asked about a finding's first line, as pylint asks.
@@ -30,13 +33,21 @@ if TYPE_CHECKING:
     from ldlm_lint.pylint_pragmas import PylintPragmas
 
 MARK = b"ldlm-lint:"
+NOQA_MARKS = (b"noqa", b"NOQA")
 PRAGMA = lazily(r"#\s*ldlm-lint:\s*ignore(?P<file>-file)?(?:\[(?P<names>[^\]]*)\]|(?![\w\[-]))")
+_NOQA = r"#[ \t]*noqa[ \t]*:[ \t]*(?P<names>[\w-]+(?:(?:[ \t]*,[ \t]*|[ \t]+)[\w-]+)*)"
+NOQA = lazily(_NOQA, re.I)
+_NOQA_IN_BYTES = lazily(_NOQA.encode(), re.I)
+BARE_NOQA = lazily(r"#[ \t]*noqa\b(?![ \t]*:)", re.I)
+# What may be a code, a number or a name of ours; codes of three digits or more than one letter are other linters'.
+_OURS = lazily(r"[EWRI]?\d{4}|[a-z]+(?:-[a-z0-9]+)+", re.I)
+_BETWEEN = lazily(r"[,\s]+")
 
 
 class Pragma(NamedTuple):
-    """One ``ldlm-lint`` comment: the lines it speaks about (1-based, inclusive) and the names, None for all.
+    """One comment that silences: the lines it is about (1-based, inclusive) and the names, None for all.
 
-    ``match`` is where it stands in the text of ``comment``.
+    ``match`` is where it stands in the text of ``comment``, of `NOQA` where ``noqa`` says so.
     """
 
     first: int
@@ -44,10 +55,13 @@ class Pragma(NamedTuple):
     names: frozenset[str] | None
     comment: Comment
     match: re.Match[str]
+    noqa: bool = False
 
     @property
     def listed(self) -> list[str]:
-        """The names in the order in which they are written."""
+        """The names in the order in which they are written; of a ``noqa`` those that may be ours."""
+        if self.noqa:
+            return _ours(self.match["names"])
         return [name.strip() for name in (self.match["names"] or "").split(",") if name.strip()]
 
     def span(self, source: Source) -> Span:
@@ -73,6 +87,7 @@ class Suppressions(NamedTuple):
     source: Source
     file: tuple[Pragma, ...] = ()
     lines: tuple[Pragma, ...] = ()
+    noqa: tuple[Pragma, ...] = ()
     pylint: PylintPragmas | None = None
 
     def covers(self, finding: Finding, rule: Rule) -> bool:
@@ -82,20 +97,21 @@ class Suppressions(NamedTuple):
         return self.pylint is not None and self.pylint.disables(rule, self.source.position(finding.span.start)[0])
 
     def covering(self, finding: Finding, rule: Rule) -> Iterator[Pragma]:
-        """Those of our own comments that silence a finding."""
+        """The comments that silence a finding, but for pylint's."""
         yield from (pragma for pragma in self.file if pragma.names_rule(rule))
-        if not self.lines:
+        if not self.lines and not self.noqa:
             return
         first, _ = self.source.position(finding.span.start)
         last, _ = self.source.position(max(finding.span.end - 1, finding.span.start))
-        yield from (pragma for pragma in self.lines if pragma.names_rule(rule) and _touches(pragma, first, last))
+        yield from (pragma for pragma in (*self.lines, *self.noqa) if pragma.names_rule(rule) and _touches(pragma, first, last))
 
 
 def suppressions(source: Source) -> Suppressions:
     """The pragmas of a file; cheap where it has none."""
     ours = MARK in source.data
+    noqa = has_noqa(source)
     pylints = source.kind is Kind.PYTHON and b"pylint:" in source.data
-    if not ours and not pylints:
+    if not ours and not noqa and not pylints:
         return Suppressions(source)
     found = comments(source)
     pragmas = [pragma for comment in found for pragma in _pragmas(comment)]
@@ -103,8 +119,26 @@ def suppressions(source: Source) -> Suppressions:
         source,
         tuple(pragma for in_file, pragma in pragmas if in_file),
         tuple(pragma for in_file, pragma in pragmas if not in_file),
+        tuple(pragma for comment in found for pragma in _noqa(comment)) if noqa else (),
         _pylint(source, found) if pylints else None,
     )
+
+
+def has_noqa(source: Source) -> bool:
+    """Whether a ``noqa`` comment of a file names what may be a rule of ours; cheap, since most are for other linters."""
+    if not any(mark in source.data for mark in NOQA_MARKS):
+        return False
+    return any(_ours(match["names"].decode(errors="replace")) for match in _NOQA_IN_BYTES.finditer(source.data))
+
+
+def _ours(names: str) -> list[str]:
+    return [name for name in _BETWEEN.split(names) if _OURS.fullmatch(name)]
+
+
+def _noqa(comment: Comment) -> Iterator[Pragma]:
+    for match in NOQA.finditer(comment.text):
+        if names := frozenset(_ours(match["names"])):
+            yield Pragma(comment.first, comment.last, names, comment, match, noqa=True)
 
 
 def _pylint(source: Source, found: Sequence[Comment]) -> PylintPragmas | None:

@@ -1,7 +1,8 @@
 """Comments that silence nothing: ``unused-suppression``, decided after everything else.
 
 A name is judged only where its rule was applied to the file, a comment without names only where every rule was: what was
-not looked for may well be there. Nothing is said of a file that was not checked in full, nor of ``# pylint:`` comments.
+not looked for may well be there. Of a ``noqa`` the names of ours alone are judged, and it is not changed: it is for other
+linters too. Nothing is said of a file that was not checked in full, nor of ``# pylint:`` comments.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_F
 from ldlm_lint.select import SelectorError, find, nearest
 from ldlm_lint.source import Source, UnreadableError
 from ldlm_lint.sources import Sources
-from ldlm_lint.suppress import MARK, Pragma, suppressions
+from ldlm_lint.suppress import MARK, NOQA_MARKS, Pragma, has_noqa, suppressions
 
 _NOT_CHECKED = frozenset({INTERNAL_ERROR.symbol, UNPARSABLE_FILE.symbol, UNREADABLE_FILE.symbol})
 _ITSELF = UNUSED_SUPPRESSION.symbol
@@ -33,7 +34,7 @@ def unused_suppressions(source: Source, found: Collection[Finding], applied: Col
     ``found`` is all that was found in the file before comments were asked, ``applied`` are the symbols of the rules that
     were looked for.
     """
-    if MARK not in source.data or any(finding.rule in _NOT_CHECKED for finding in found):
+    if not (MARK in source.data or has_noqa(source)) or any(finding.rule in _NOT_CHECKED for finding in found):
         return
     pragmas = suppressions(source)
     used: dict[Pragma, set[str]] = defaultdict(set)
@@ -43,12 +44,17 @@ def unused_suppressions(source: Source, found: Collection[Finding], applied: Col
                 used[pragma].add(finding.rule)
     tried = max(_READ_AGAIN // max(len(source.data), 1), 1)
     crowds = Counter(pragma.comment.line for pragma in (*pragmas.file, *pragmas.lines))
-    for pragma in (*pragmas.file, *pragmas.lines):
-        mend = tried > 0 and crowds[pragma.comment.line] <= _MOST_IN_COMMENT
+    for pragma in (*pragmas.file, *pragmas.lines, *filter(_names_ours, pragmas.noqa)):
+        mend = not pragma.noqa and tried > 0 and crowds[pragma.comment.line] <= _MOST_IN_COMMENT
         judged = _judged(source, pragma, used[pragma], applied, mend=mend)
         if judged is not None and not _silenced(pragma, pragmas.covering(judged, UNUSED_SUPPRESSION)):
             tried -= 1
             yield judged
+
+
+def _names_ours(pragma: Pragma) -> bool:
+    """Whether a ``noqa`` names a rule of ours at all."""
+    return any(rule.is_called(name) for name in pragma.listed for rule in ALL)
 
 
 def _silenced(pragma: Pragma, covering: Iterable[Pragma]) -> bool:
@@ -68,6 +74,8 @@ def _judged(
         try:
             symbol = find(ALL, name).symbol
         except SelectorError as error:
+            if pragma.noqa:
+                continue
             reasons.append(str(error))
             # Whoever misspelt a rule wants its right name there, not none.
             near += [name] if nearest(name, by_symbol) else []
@@ -98,7 +106,7 @@ def _finding(
         title = "remove the names that silence nothing" if left else "remove the comment"
         fix = Fix(title, (edit,), Applicability.SAFE, isolation=f"{source.path}:{pragma.comment.line}")
     rule = UNUSED_SUPPRESSION
-    args = (("what", "less than it names" if kept else "nothing"), ("why", "; ".join(reasons)))
+    args = (("what", "less than it names" if kept or pragma.noqa else "nothing"), ("why", "; ".join(reasons)))
     # It is the whole project that was asked, so that nothing remains to be confirmed.
     return Finding(rule.symbol, rule.code, pragma.span(source), args, fix=fix, confirmed=True)
 
@@ -146,5 +154,5 @@ def in_files(
         by_path[finding.span.path].append(finding)
     for path in paths:
         rules = applied(path)
-        if _ITSELF in rules and sources.mentions(path, MARK):
+        if _ITSELF in rules and any(sources.mentions(path, mark) for mark in (MARK, *NOQA_MARKS)):
             yield from unused_suppressions(sources[path], by_path[path], rules)

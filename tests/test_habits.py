@@ -91,3 +91,29 @@ def test_every_extra_can_be_installed_from_a_clone(extra: str) -> None:
 def test_no_hint_installs_from_a_registry() -> None:
     hint = re.compile(r"pip install [^\n`]*ldlm-lint(?:\[|==|\$)[^\n]*")
     assert {path.name: found for path in TEXTS if (found := hint.findall(path.read_text(encoding="utf-8")))} == {}
+
+
+def test_a_noqa_with_our_code_silences_and_a_bare_one_is_answered(project: Path, run: Run) -> None:
+    beat = BEAT.splitlines()[0]
+    (project / "run.sh").write_text(f"{beat}  # noqa: W7201 a long first step\ntorchrun train.py\n")
+    code, out, err = run()
+    assert (code, err) == (0, "") and "1 finding suppressed" in out
+    (project / "run.sh").write_text(f"{beat}  # noqa\ntorchrun train.py\n")
+    code, out, err = run()
+    assert code == 1
+    assert err == "note: 1 finding is on a line with a bare `# noqa`, which is not for ldlm-lint: write `# noqa: W7201`\n"
+    assert run("--quiet")[2] == run("--format", "json")[2] == ""
+    (project / "run.sh").write_text(f"{beat}  # noqa: E501\ntorchrun train.py\n")
+    assert run()[::2] == (1, "")
+
+
+def test_ignore_comments_and_fixes_go_with_a_noqa(project: Path, run: Run) -> None:
+    beat = BEAT.splitlines()[0]
+    (project / "run.sh").write_text(f"{beat}  # noqa: E501\n{beat}  # noqa: W7201\ntorchrun train.py\n")
+    assert run("--add-ignores")[0] == 0
+    lines = (project / "run.sh").read_text().splitlines()
+    assert lines[0].startswith(f"{beat}  # noqa: E501  # ldlm-lint: ignore[excessive-heartbeat-timeout]") or lines[0].startswith("# ldlm-lint")
+    assert f"{beat}  # noqa: W7201" in lines
+    (project / "run.sh").write_text(f"{beat}  # noqa: W7201\ntorchrun train.py\n")
+    assert run("--fix", "--unsafe-fixes")[0] == 0
+    assert (project / "run.sh").read_text() == f"{beat}  # noqa: W7201\ntorchrun train.py\n"

@@ -49,6 +49,21 @@ def silenced(source: Source, first: int, last: int | None = None, *, of: Rule | 
         pytest.param("# pylint: disable=eval-used", True, id="pylint-name"),
         pytest.param("# pylint: disable=W0123", True, id="pylint-code"),
         pytest.param("# noqa # pylint: disable=other, eval-used", True, id="pylint-list"),
+        pytest.param("# ldlm-lint: ignore[0123]", True, id="number"),
+        pytest.param("# ldlm-lint: ignore[w0123]", True, id="lower-case-code"),
+        pytest.param("# noqa: W0123", True, id="noqa"),
+        pytest.param("#noqa:w0123", True, id="noqa-no-blanks"),
+        pytest.param("# NOQA: E501, W0123 we trust this line", True, id="noqa-list-and-reason"),
+        pytest.param("# noqa: E501 W0123", True, id="noqa-blanks"),
+        pytest.param("# noqa: eval-used", True, id="noqa-name"),
+        pytest.param("# noqa: eval-old", True, id="noqa-old-name"),
+        pytest.param("# noqa: 0123", True, id="noqa-number"),
+        pytest.param("# fmt: skip  # noqa: W0123", True, id="noqa-behind-another"),
+        pytest.param("# noqa", False, id="noqa-bare"),
+        pytest.param("# noqa: E501", False, id="noqa-of-others"),
+        pytest.param("# noqa: PLW0123", False, id="noqa-longer-prefix"),
+        pytest.param("# noqa W0123", False, id="noqa-without-colon"),
+        pytest.param("# no noqa: none here", False, id="noqa-prose"),
         pytest.param("# ldlm-lint: ignore[other]", False, id="another-rule"),
         pytest.param("# ldlm-lint: ignore[]", False, id="no-name"),
         pytest.param("# ldlm-lint: ignore[eval-used", False, id="bracket-left-open"),
@@ -200,3 +215,25 @@ def test_pylint_scopes_are_those_of_pylint(name: str, tmp_path: Path) -> None:
     source = source_of(text)
     present = {number for number, line in enumerate(source.lines, start=1) if "eval(" in line}
     assert {line for line in present if not silenced(source, line)} == reported
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "line"),
+    [
+        ("export A=1  # noqa: W0123\n", Kind.SHELL, 1),
+        ("a: 1  # noqa: W0123\n", Kind.YAML, 1),
+        ("a = 1  # noqa: W0123\n", Kind.TOML, 1),
+        ("# noqa: W0123\nA=1\n", Kind.DOTENV, 2),
+        ("# noqa: W0123\nENV A=1\n", Kind.DOCKERFILE, 2),
+    ],
+)
+def test_a_noqa_works_in_every_kind_of_file(text: str, kind: Kind, line: int) -> None:
+    assert silenced(source_of(text, kind), line)
+    assert not silenced(source_of(text.replace("W0123", "W9999"), kind), line)
+
+
+def test_a_noqa_behind_a_statement_is_about_the_whole_statement_and_no_other() -> None:
+    source = source_of("a = f(\n    1,\n)  # noqa: W0123\nb = 2\n")
+    assert silenced(source, 1, 3)
+    assert not silenced(source, 4)
+    assert not silenced(source_of('a = "# noqa: W0123"\n'), 1)

@@ -153,3 +153,26 @@ def test_a_comment_that_silences_is_used(comment, tmp_path):
 
 def test_nothing_is_said_of_a_file_that_was_not_checked_in_full(tmp_path):
     assert unused(lint(tmp_path, "a.py", "x = 1  # ldlm-lint: ignore[data-parallel]\nx = = 1\n")) == []
+
+
+NOQA = "# noqa: E501, R7311"
+
+
+def test_a_noqa_that_silences_nothing_of_ours_is_told_and_left_to_its_author(tmp_path: Path) -> None:
+    report = lint(tmp_path, "train.py", f"x = 1  {NOQA}\n")
+    assert why(report) == ["there is no gradients-kept-as-zeros here"]
+    (finding,) = unused(report)
+    assert finding.fix is None
+    assert dict(finding.args)["what"] == "less than it names"
+    source = report.sources[finding.span.path]
+    assert isinstance(source, Source) and source.slice(finding.span) == NOQA
+
+
+@pytest.mark.parametrize("comment", ["# noqa", "# noqa: E501", "# noqa: F401 unused-import", "# noqa: W0611, C0415"])
+def test_a_noqa_of_other_linters_is_not_judged(comment: str, tmp_path: Path) -> None:
+    assert unused(lint(tmp_path, "train.py", f"x = 1  {comment}\n")) == []
+
+
+def test_a_noqa_that_silences_something_is_not_told(tmp_path: Path) -> None:
+    report = lint(tmp_path, "train.py", f"{LOADER}  # noqa: E7104\n")
+    assert [one.rule for one in report.findings if one.rule in (RULE, BROKEN)] == []

@@ -20,7 +20,7 @@ HELP = """y  apply this fix
 n  leave it out; it is not asked about again in this run
 a  apply it and all further fixes of this rule, unsafe ones too
 s  leave out this fix and all further ones of this rule
-q  ask no more, and apply what was accepted so far; so does the end of the input
+q  stop, and apply the fixes that were accepted (EOF does the same)
 ?  this help
 Ctrl-C leaves every file as it is.
 """

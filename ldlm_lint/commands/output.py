@@ -83,6 +83,24 @@ def print_evidence(report: Report, base: Path) -> None:
         print(f"note: {clean(note)}", file=sys.stderr)
 
 
+def print_bare_noqa(report: Report) -> None:
+    """One line on stderr where findings are on lines with a bare ``# noqa``, which silences nothing here."""
+    from ldlm_lint.report.common import source_of
+    from ldlm_lint.suppress import BARE_NOQA, NOQA_MARKS
+
+    codes = []
+    for finding in report.findings:
+        source = source_of(report, finding.span.path)
+        if source is None or not any(mark in source.data for mark in NOQA_MARKS):
+            continue
+        line, _ = source.position(finding.span.start)
+        if BARE_NOQA.search(source.lines[line - 1]):
+            codes.append(finding.code)
+    if codes:
+        count = "1 finding is on a line" if len(codes) == 1 else f"{len(codes)} findings are on lines"
+        print(f"note: {count} with a bare `# noqa`, which is not for ldlm-lint: write `# noqa: {codes[0]}`", file=sys.stderr)
+
+
 def print_problems(report: Report, base: Path, *, everything: bool = False) -> None:
     """One line on stderr for each path that could not be checked; what is shown as a finding is not said twice.
 

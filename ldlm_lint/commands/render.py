@@ -16,6 +16,7 @@ from ldlm_lint.commands.output import (
     STDOUT,
     exit_code,
     fail,
+    print_bare_noqa,
     print_evidence,
     print_notes,
     print_problems,
@@ -133,6 +134,8 @@ def _say_the_rest(arguments: argparse.Namespace, view: View, base: Path, form: F
     sys.stdout.flush()
     print_problems(report, base)
     print_evidence(report, base)
+    if not arguments.quiet:
+        print_bare_noqa(report)
     if not arguments.quiet and form.name in FOR_PEOPLE:
         print_stale(report, base)
     if to_file and not arguments.quiet:

@@ -161,7 +161,7 @@ def _below(rows: Sequence[Row], fixed: str, style: str) -> Iterator[Line]:
                 mark, sign = ">" if row.reported else " ", "-" if changed else " "
                 yield stripped(line((f"  {mark}{sign} {row.before}", _style(row.signs[0], style))))
         if changed:
-            yield from (line((f"   + {row.after}", "green")) for row in block if row.after is not None)
+            yield from (stripped(line((f"   + {row.after}", "green"))) for row in block if row.after is not None)
 
 
 def _style(sign: str, style: str) -> str:

@@ -1,0 +1,90 @@
+"""``ldlm-lint init``: a commented configuration, in the project's pyproject.toml or in a file of its own."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ldlm_lint.arguments import UsageError
+from ldlm_lint.commands.output import FAILURE, OK, fail, write_file
+
+_PYPROJECT = "pyproject.toml"
+_OWN, _HIDDEN = "ldlm-lint.toml", ".ldlm-lint.toml"
+_EPILOG = (
+    "exit codes: 0 written, or printed; 2 wrong usage, the folder has a configuration already, or its pyproject.toml cannot be "
+    "read; 3 the file could not be written"
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``init``."""
+    parser.epilog = _EPILOG
+    parser.add_argument("path", nargs="?", default=".", metavar="PATH", help="the folder of the project (default: .)")
+    parser.add_argument("--stdout", action="store_true", help="print the configuration, and write nothing")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the configuration, say where it is, and return the exit code."""
+    from ldlm_lint.rules import ALL
+    from ldlm_lint.starter import starter
+
+    folder = Path(os.path.abspath(arguments.path))
+    if not folder.is_dir():
+        raise UsageError(f"{arguments.path}: is not a folder")
+    shared = folder / _PYPROJECT
+    place = shared if os.path.lexists(shared) else folder / _OWN
+    text = starter(ALL, header=place == shared)
+    if arguments.stdout:
+        sys.stdout.write(text)
+        return OK
+    shown = os.path.relpath(place)
+    if place.is_symlink():
+        raise UsageError(f"{shown} is a link, and is left as it is; `ldlm-lint init --stdout` prints the configuration")
+    data = _appended(place, text, shown) if place == shared else text.encode()
+    _refuse_second(folder)
+    try:
+        write_file(str(place), data)
+    except OSError as error:
+        return fail(FAILURE, f"{shown}: {error.strerror or error}")
+    what = "Added [tool.ldlm-lint] to" if place == shared else "Wrote"
+    print(f"{what} {shown}: every key with its default, commented out. `ldlm-lint --show-settings` prints what holds.")
+    return OK
+
+
+def _refuse_second(folder: Path) -> None:
+    """Raise UsageError where a file of ours is there already: of two configurations one would be passed over."""
+    for name in (_HIDDEN, _OWN):
+        if os.path.lexists(folder / name):
+            raise UsageError(f"{os.path.relpath(folder / name)} exists already, and is left as it is")
+
+
+def _appended(path: Path, text: str, shown: str) -> bytes:
+    """The bytes of a pyproject.toml with our table behind them; raises UsageError where it has one, or is not TOML."""
+    from ldlm_lint.tomlfile import SECTION, line_of, read_text
+    from ldlm_lint.untrusted_toml import loads
+
+    before = read_text(path)
+    tool, ours = SECTION
+    found = _parsed(before, shown).get(tool, {})
+    if isinstance(found, Mapping) and ours in found:
+        raise UsageError(f"{shown}:{line_of(before, SECTION)} has [tool.ldlm-lint] already, and is left as it is")
+    newline = "\r\n" if "\r\n" in before else "\n"
+    gap = "" if not before else newline if before.endswith("\n") else newline * 2
+    after = before + gap + text.replace("\n", newline)
+    try:
+        loads(after)
+    except ValueError as error:
+        raise UsageError(f"{shown}: a table cannot be added at its end ({error}); `ldlm-lint init --stdout` prints it") from error
+    return path.read_bytes() + (gap + text.replace("\n", newline)).encode()
+
+
+def _parsed(text: str, shown: str) -> Mapping[str, object]:
+    from ldlm_lint.untrusted_toml import loads
+
+    try:
+        return loads(text)
+    except ValueError as error:
+        raise UsageError(f"{shown}: is not valid TOML: {error}") from error

@@ -9,10 +9,9 @@ import contextlib
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from ldlm_lint.config import Config
 
 PARSERS = ("astroid", "pylint", "tree-sitter", "tree-sitter-bash", "bashlex", "PyYAML", "pathspec")
-_PLAIN = "ldlmlint"
 _OURS = "ldlm-lint"
 
 
@@ -42,11 +40,10 @@ class Health(NamedTuple):
     notes: tuple[str, ...]
 
 
-def examined(path: Path, config: Config | None, error: str = "") -> Health:
-    """The facts for a run at a path (absolute); ``config`` is what holds there, None where an ``error`` keeps it from being used."""
+def examined(path: Path, config: Config | None, warnings: Iterable[str] = ()) -> Health:
+    """The facts for a run at a path (absolute); ``config`` is what holds there, ``warnings`` what is wrong with it."""
     facts = (*_programs(), *_project(path, config), *_places(path), *_terminal())
-    warnings = [error] if error else []
-    return Health(tuple(facts), (*warnings, *_near_misses(path), *_wrong()), tuple(_optional()))
+    return Health(tuple(facts), (*warnings, *_wrong()), tuple(_optional()))
 
 
 def _version(package: str) -> str:
@@ -94,13 +91,10 @@ def _project(path: Path, config: Config | None) -> Iterator[Fact]:
 
 def _torch(config: Config) -> str:
     """The range of torch versions that rules reckon with, and where it comes from."""
-    from ldlm_lint.tomlfile import Table, read_table
-
     ends = [".".join(map(str, one)) if one else "any" for one in (config.target_torch.oldest, config.target_torch.newest)]
-    table = read_table(Path(config.path)) if config.path else Table()
     if ends == ["any", "any"]:
         return "any (no requirement of the project bounds it, and `target-torch` is not set)"
-    origin = "`target-torch`" if "target-torch" in table.values else "the project's requirements"
+    origin = "`target-torch`" if config.names_torch else "the project's requirements"
     return f"{' to '.join(dict.fromkeys(ends))} ({origin})"
 
 
@@ -169,21 +163,3 @@ def _optional() -> Iterator[str]:
     for extra, command in (("server", "server"), ("plot", "bench --plot")):
         if not _version(NEEDS[extra]):
             yield f"`ldlm-lint {command}` needs {NEEDS[extra]}: {install(extra)}"
-
-
-def _near_misses(path: Path) -> Iterator[str]:
-    """Tables of the pyproject.toml files above a path whose name is nearly that of ours: nobody reads them."""
-    from ldlm_lint.tomlfile import ConfigError, read_text
-    from ldlm_lint.untrusted_toml import loads
-
-    for folder in (path, *path.parents):
-        file = folder / "pyproject.toml"
-        if not file.is_file():
-            continue
-        with contextlib.suppress(ConfigError, ValueError):
-            values = loads(read_text(file))
-            tool = values.get("tool")
-            names = [(name,) for name in values] + [("tool", name) for name in (tool if isinstance(tool, Mapping) else ())]
-            for name in names:
-                if re.sub(r"[\W_]", "", name[-1]).lower() == _PLAIN and name != ("tool", _OURS):
-                    yield f"{file}: [{'.'.join(name)}] is not read; the table is called [tool.{_OURS}]"

@@ -41,15 +41,18 @@ def run(arguments: argparse.Namespace) -> int:
     return FINDINGS if health.warnings else OK
 
 
-def _configuration(folder: Path) -> tuple[Config | None, str]:
-    """The configuration of a folder, or the error that keeps it from being used."""
-    from ldlm_lint.config import Config
+def _configuration(folder: Path) -> tuple[Config | None, list[str]]:
+    """The configuration of a folder, None where it cannot be used, and what is wrong with the files that may hold it."""
+    from ldlm_lint.configurations import Configurations
     from ldlm_lint.tomlfile import ConfigError
 
+    configurations = Configurations(folder)
     try:
-        return Config.load(folder), ""
+        config, errors = configurations.run, []
     except ConfigError as error:
-        return None, str(error)
+        config, errors = None, [str(error)]
+    warnings = configurations.warnings(folder.as_posix())
+    return config, [*errors, *(f"{one.path}:{one.line}: {one.message}" for one in warnings)]
 
 
 def _text(health: Health) -> str:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FAILURE, OK, fail, write_file
+from ldlm_lint.config_files import OWN_NAMES, PYPROJECT
 
-_PYPROJECT = "pyproject.toml"
-_OWN, _HIDDEN = "ldlm-lint.toml", ".ldlm-lint.toml"
 _EPILOG = (
     "exit codes: 0 written, or printed; 2 wrong usage, the folder has a configuration already, or its pyproject.toml cannot be "
     "read; 3 the file could not be written"
@@ -34,8 +33,8 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(os.path.abspath(arguments.path))
     if not folder.is_dir():
         raise UsageError(f"{arguments.path}: is not a folder")
-    shared = folder / _PYPROJECT
-    place = shared if os.path.lexists(shared) else folder / _OWN
+    shared = folder / PYPROJECT
+    place = shared if os.path.lexists(shared) else folder / OWN_NAMES[-1]
     text = starter(ALL, header=place == shared)
     if arguments.stdout:
         sys.stdout.write(text)
@@ -56,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _refuse_second(folder: Path) -> None:
     """Raise UsageError where a file of ours is there already: of two configurations one would be passed over."""
-    for name in (_HIDDEN, _OWN):
+    for name in OWN_NAMES:
         if os.path.lexists(folder / name):
             raise UsageError(f"{os.path.relpath(folder / name)} exists already, and is left as it is")
 

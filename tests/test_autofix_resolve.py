@@ -74,7 +74,7 @@ def test_a_fix_is_left_out_only_for_one_that_is_in(candidates: list[Fix]) -> Non
         same = any(set(other.edits) == set(one.edits) for other in chosen)
         blocked = any(conflict(mine, theirs) for mine in one.edits for theirs in taken)
         waits = one.isolation and any(other.isolation == one.isolation for other in chosen)
-        assert same or blocked or waits or not well_formed(one)
+        assert same or blocked or waits or one.trade or not well_formed(one)
 
 
 @settings(deadline=None)

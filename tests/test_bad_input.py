@@ -78,8 +78,7 @@ def test_nothing_in_it_is_no_problem(project: Path, run: Run, name: str, data: b
 def test_json_in_another_encoding_is_data(project: Path, run: Run, encoding: str) -> None:
     (project / "vocabulary.json").write_bytes('{"0": "\\n", "1": "a"}\n'.encode(encoding))
     (project / "nul.json").write_bytes(b'{"a": "\0"}\n')
-    code, out, err = run("vocabulary.json")
-    assert (code, err) == (0, "")
+    assert run("vocabulary.json")[0::2] == (0, "note: vocabulary.json: not checked: it configures another tool or holds its data\n")
     code, out, err = run("nul.json")
     assert code == 3
     assert "NUL bytes" in out + err

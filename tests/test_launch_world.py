@@ -48,11 +48,11 @@ def shown(folder: Path, settings: str, launch: str) -> tuple[str, str]:
 )
 def test_each_process_counts_once(tmp_path: Path, settings: str, launch: str, total: str) -> None:
     title, reason = shown(tmp_path, settings, launch)
-    assert title == f"compute it: $((TARGET_BATCH / (BATCH_PER_GPU * {total})))"
+    assert title == f"compute it as $((TARGET_BATCH / (BATCH_PER_GPU * {total})))"
     assert "WORLD_SIZE" not in reason
 
 
 def test_a_number_that_the_launch_does_not_tell_has_a_placeholder(tmp_path: Path) -> None:
     title, reason = shown(tmp_path, "", "torchrun --nproc_per_node gpu train.py")
-    assert title == "compute it: $((TARGET_BATCH / (BATCH_PER_GPU * WORLD_SIZE)))"
+    assert title == "compute it as $((TARGET_BATCH / (BATCH_PER_GPU * WORLD_SIZE)))"
     assert "WORLD_SIZE" in reason

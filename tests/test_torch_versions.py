@@ -32,7 +32,7 @@ def fix_of(root: Path, files: dict[str, str], rule: str = "deprecated-amp-api") 
 @pytest.mark.parametrize(
     "files, level, reason",
     [
-        pytest.param({}, Applicability.UNSAFE, "target-torch does not say", id="nothing-is-known"),
+        pytest.param({}, Applicability.UNSAFE, "set `target-torch`", id="nothing-is-known"),
         pytest.param({"requirements.txt": "torch>=2.4\n"}, Applicability.SAFE, "", id="new-enough"),
         pytest.param(
             {"requirements.txt": "torch>=2.1.0\n"},

@@ -20,7 +20,7 @@ RULE = "missing-activation-checkpointing"
 CODE = "R7502"
 MODEL = strip((FIXTURES / RULE / "bad.py").read_bytes())
 FIXED = strip((FIXTURES / RULE / "bad.fixed.py").read_bytes())
-NOTE = f"it trades speed for memory: applied by --interactive, or with --unsafe-fixes and --select {RULE}"
+NOTE = f"this fix trades speed for memory: --interactive offers it, --unsafe-fixes --select {RULE} applies it"
 
 
 @pytest.fixture
@@ -90,7 +90,8 @@ def test_reports_count_no_trade_as_fixable(project: Path, run: Run) -> None:
     out = run("--unsafe-fixes", ".")[1]
     assert NOTE in out
     assert "[*]" not in out
-    assert "1 fix trades speed for memory: --fix --interactive offers it." in out
+    assert "1 trading speed for memory (--fix --interactive)." in out
+    assert "decide on each fix (1 finding)" in out
     asked = run("--unsafe-fixes", "--select", RULE, ".")[1]
     assert NOTE not in asked
     assert "[*] 1 fixable with --fix --unsafe-fixes." in asked

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ldlm_lint.model import Applicability
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.common import fixable, is_open, settling
+from ldlm_lint.report.common import fixable, is_open, settling, trades
 from ldlm_lint.report.ranking import CONSEQUENCE, ordered
 from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
@@ -47,8 +47,9 @@ def _fixing(view: View) -> Iterator[Step]:
     if direct and view.fixed is None:
         what = "all fixes" if view.unsafe else "the safe fixes"
         yield _step(view, f"apply {what} ({count(direct, 'finding')})", f"--fix{unsafe}")
-    if decision:
-        yield _step(view, f"decide on each fix ({count(safe + decision, 'finding')})", "--fix --interactive")
+    asked = decision + trades(findings).total()
+    if asked:
+        yield _step(view, f"decide on each fix ({count(safe + asked, 'finding')})", "--fix --interactive")
     if (safe or decision) and view.fixed is None:
         yield _step(view, "see the changes without writing them", f"--diff{unsafe}")
 

@@ -30,6 +30,8 @@ TORCH_VERSIONS: tuple[TorchVersion, ...] = tuple((2, minor) for minor in range(1
 _BEFORE_KNOWN = "1.13.1"
 _MICRO_VERSIONS = 4
 _LARGEST = 8_000_000
+# A requirement is quoted in the reason of a fix.
+_SHOWN = 60
 # No version has such a part, and Python refuses to convert it.
 _LONG_NUMBER = lazily(r"\d{300,}")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
@@ -99,7 +101,7 @@ def floors(folder: Path, root: Path) -> Iterator[Floor]:
     for path, text, bounds in _bounds(folder, root):
         version = _oldest(bounds)
         if version is not None:
-            yield Floor(version, path.as_posix(), " ".join(text.split()))
+            yield Floor(version, path.as_posix(), " ".join(text.split())[:_SHOWN])
 
 
 def bounding_files(folder: Path, names: Collection[str]) -> list[str]:

@@ -84,3 +84,35 @@ def test_a_timeout_is_not_lowered_below_a_wait(tmp_path: Path, body: str) -> Non
 )
 def test_a_timeout_that_nothing_long_waits_for_is_lowered(tmp_path: Path, body: str) -> None:
     assert level(tmp_path, body)[0] is Applicability.UNSAFE
+
+
+CONFIGURED = """import datetime
+import os
+
+import torch.distributed as dist
+import yaml
+from huggingface_hub import snapshot_download
+
+
+def main():
+    with open("conf.yaml") as file:
+        config = yaml.safe_load(file)
+    dist.init_process_group("nccl", timeout=datetime.timedelta(minutes=config["group"]["timeout"]))
+    if int(os.environ["RANK"]) == 0:
+        snapshot_download("model")
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_timeout_of_a_configuration_names_the_wait(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "train.py").write_text(CONFIGURED)
+    (tmp_path / "conf.yaml").write_text("group:\n  timeout: 6000\n")
+    report = engine.run([tmp_path], Config.load(tmp_path), base=tmp_path)
+    (found,) = [one for one in report.findings if one.rule == "excessive-collective-timeout"]
+    assert found.fix is None
+    assert [one.message for one in found.related][-2:] == ["the other ranks wait here", "while one rank runs snapshot_download"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Iterator
 
 from astroid import nodes
 
@@ -11,7 +12,7 @@ from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.autofix.imports import ensure_import
 from ldlm_lint.checkers.base import LdlmChecker, span_of
-from ldlm_lint.model import Applicability, Claim, Fix
+from ldlm_lint.model import Applicability, Claim, Fix, Interface
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.assigned_uses import taker_of, uses_behind
 from ldlm_lint.python.calls import Arguments
@@ -157,19 +158,30 @@ def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None)
         return None
     obstacle = _obstacle(call, oldest)
     level = Applicability.DISPLAY if obstacle else Applicability.UNSAFE
-    needs = tuple(tables.fused(name.rpartition(".")[2]) for name in sorted(meant(call.func)))
-    return Fix(f"set fused={value}", tuple(sorted(filter(None, (needed, edit)))), level, obstacle or _REASON, needs=needs)
+    edits = tuple(sorted(filter(None, (needed, edit))))
+    return Fix(f"set fused={value}", edits, level, obstacle or _REASON, needs=tuple(_needs(call)))
+
+
+def _needs(call: nodes.Call) -> Iterator[Interface]:
+    """The versions that make the constructor work: also where only a part of the project's requirements allows older ones."""
+    for name in sorted(meant(call.func)):
+        fused = tables.fused(name.rpartition(".")[2])
+        yield fused
+        # torch 2.0.0 took wrong steps (pytorch#95781).
+        yield Interface(f"{fused.name} with right steps under a GradScaler", max(fused.since, _RIGHT_UNDER_SCALERS))
+        if _is_moved_later(call):
+            yield Interface(f"{fused.name} of parameters that are moved to the GPU later", max(fused.since, _ON_CPU))
 
 
 def _obstacle(call: nodes.Call, oldest: tuple[int, ...] | None) -> str:
-    """Why the constructor may raise on a torch that the project may run on; empty where it does not."""
-    if oldest is not None and oldest < _RIGHT_UNDER_SCALERS:
-        return "in torch 2.0.0 a fused optimizer takes wrong steps under a GradScaler (fixed in 2.0.1)"
+    """Why the constructor may raise where the project says nothing of torch; what it says is held against the needs of the fix."""
+    if oldest is not None:
+        return ""
     for name in sorted(meant(call.func)):
         since = tables.fused_since(name.rpartition(".")[2])
-        if since is None or (oldest is None and since > _SUPPORTED):
+        if since is None or since > _SUPPORTED:
             return f"torch before {'.'.join(map(str, since or ()))} has no fused {name.rpartition('.')[2]}: set target-torch"
-    if (oldest is None or oldest < _ON_CPU) and _is_moved_later(call):
+    if _is_moved_later(call):
         return "torch before 2.4 raises for parameters that are not on the GPU yet: move the model first, or set target-torch"
     return ""
 

@@ -217,7 +217,8 @@ def _timeout(entry: Entry, options: Mapping[str, object]) -> Finding:
     """The unit stands in the Python that reads the number, which answers with the length."""
     limit = _number(options, COLLECTIVE_LIMIT.name, COLLECTIVE_LIMIT.default)
     args = (("length", entry.text), ("limit", str(limit)))
-    return _finding(EXCESSIVE_COLLECTIVE_TIMEOUT, entry, args, Claim("configured-timeout-is-excessive", str(limit)))
+    found = _finding(EXCESSIVE_COLLECTIVE_TIMEOUT, entry, args, Claim("configured-timeout-is-excessive", str(limit)))
+    return found._replace(claims=(*found.claims, Claim("timeout-may-be-lowered")))
 
 
 def _finding(rule: Rule, entry: Entry, args: tuple[tuple[str, object], ...], claim: Claim, fix: Fix | None = None) -> Finding:

@@ -44,7 +44,10 @@ def strategy(section: Section, options: Mapping[str, object]) -> Iterator[Findin
     seconds, limit = _timeout(section), integer(options, COLLECTIVE_LIMIT)
     if seconds is not None and seconds > limit:
         yield section.report(
-            EXCESSIVE_COLLECTIVE_TIMEOUT, section.settings["timeout"], compared(seconds, limit)
+            EXCESSIVE_COLLECTIVE_TIMEOUT,
+            section.settings["timeout"],
+            compared(seconds, limit),
+            claims=(Claim("timeout-may-be-lowered"),),
         )
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
-    from ldlm_lint.config import Config
+    from ldlm_lint.config import Config, Overrides
+    from ldlm_lint.configurations import Configurations
     from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
 
@@ -58,21 +59,51 @@ def seconds(text: str) -> float:
     return found
 
 
+def patterns(text: str) -> list[str]:
+    """The gitignore patterns of a comma-separated list, for argparse."""
+    from ldlm_lint.config import spec_of
+
+    found = names(text)
+    for pattern in found:
+        try:
+            spec_of(pattern)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f'"{pattern}" is not a gitignore pattern') from error
+    return found
+
+
 def configuration(
     arguments: argparse.Namespace, base: Path, session: Session | None = None
-) -> tuple[list[Path], Config]:
-    """The paths to lint, absolute, and the configuration that serves them all; raises what `Config.load` raises."""
-    from ldlm_lint.config import LEVELS as SEVERITIES
-    from ldlm_lint.config import Config, Overrides, common_directory
-    from ldlm_lint.select import Layer
+) -> tuple[list[Path], Configurations]:
+    """The paths to lint, absolute, and the configurations of their files; raises what that of the run raises."""
+    from ldlm_lint.config import common_directory
+    from ldlm_lint.configurations import Configurations
 
     if arguments.config and arguments.isolated:
         raise UsageError("--config and --isolated exclude each other")
     # Not resolved: a link that the user names keeps its name in the report.
     paths = list(dict.fromkeys(Path(os.path.abspath(base / path)) for path in arguments.paths))
-    fail_level = getattr(arguments, "fail_level", None)
+    explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
+    start = common_directory(paths)
+    known: dict[str, Any] = {} if session is None else {"torch_of": session.torch_range, "note": session.note}
+    overrides = _overrides(arguments, base, start)
+    configured = Configurations(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides, **known)
+    # What is wrong with that of the run is told before anything else is done.
+    assert configured.run is not None
+    return paths, configured
+
+
+def _overrides(arguments: argparse.Namespace, base: Path, start: Path) -> Overrides:
+    """What the command line sets; its patterns are relative to where the command runs, elsewhere to the project."""
+    from ldlm_lint.config import LEVELS as SEVERITIES
+    from ldlm_lint.config import NO_PATTERNS, Overrides, Patterns, project_root
+    from ldlm_lint.select import Layer
+
     select, level = getattr(arguments, "select", None), getattr(arguments, "level", None)
-    overrides = Overrides(
+    fail_level = getattr(arguments, "fail_level", None)
+    exclude, more = getattr(arguments, "exclude", None), getattr(arguments, "extend_exclude", None)
+    root = base if base == start or base in start.parents else project_root(start)
+    return Overrides(
         Layer(
             tuple(select) if select is not None else None,
             tuple(getattr(arguments, "extend_select", None) or ()),
@@ -81,11 +112,9 @@ def configuration(
         SEVERITIES[level] if level else None,
         SEVERITIES[fail_level] if fail_level else None,
         getattr(arguments, "pedantic", False),
+        Patterns(root.as_posix(), (*(exclude or ()), *(more or ()))) if exclude or more else NO_PATTERNS,
+        replace=exclude is not None,
     )
-    explicit = Path(os.path.abspath(base / arguments.config)) if arguments.config else None
-    start = common_directory(paths)
-    known: dict[str, Any] = {} if session is None else {"torch_of": session.torch_range}
-    return paths, Config.load(start, explicit=explicit, isolated=arguments.isolated, overrides=overrides, **known)
 
 
 def baseline_file(arguments: argparse.Namespace, config: Config, base: Path) -> tuple[Path, Path | None]:

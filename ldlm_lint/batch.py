@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ldlm_lint.config import Config
+from ldlm_lint.config import Config, Configured
 from ldlm_lint.linting import Overlay, idle_rules, lint_file
 from ldlm_lint.model import FileResult
 from ldlm_lint.rules import linter
@@ -28,7 +29,7 @@ _PASSING = frozenset({linter.INTERNAL_ERROR.symbol, linter.UNREADABLE_FILE.symbo
 
 def lint_files(
     files: Sequence[tuple[Path, Kind]],
-    config: Config,
+    configured: Configured,
     overlay: Overlay,
     projects: Projects,
     *,
@@ -38,17 +39,18 @@ def lint_files(
 ) -> list[FileResult]:
     """The results of files (absolute), in their order; ``jobs`` processes do the work, for 0 as many as pay.
 
+    ``configured`` tells the configuration of each file.
     ``projects`` tell which rules have a chance at which files, and take over where values go in them: the results say
     nothing of it.
     """
-    known = {path: result for path, result in _remembered(files, config, overlay, session) if _holds(result, projects)}
+    known = {path: result for path, result in _remembered(files, configured, overlay, session) if _holds(result, projects)}
     missing = [(path, kind) for path, kind in files if path not in known]
-    for done, (path, kind, result) in enumerate(_linted(missing, config, overlay, projects, jobs), start=len(known) + 1):
+    for done, (path, kind, result) in enumerate(_linted(missing, configured, overlay, projects, jobs), start=len(known) + 1):
         known[path] = result._replace(flow=None)
         if result.flow is not None:
             projects.learn(result.flow)
         if session is not None and path.as_posix() not in overlay and may_be_kept(result):
-            session.keep(kind, config_key(config), result)
+            session.keep(kind, config_key(configured.of(path.as_posix())), result)
         if progress is not None:
             progress(done, len(files))
     return [known[path] for path, _ in files]
@@ -64,36 +66,36 @@ def _holds(result: FileResult, projects: Projects) -> bool:
     return not any(projects.may_hold(symbol, result.path, functions) for symbol, functions in result.ruled_out)
 
 
+@functools.lru_cache
 def config_key(config: Config) -> str:
     """What of the configuration the result of a file rests on."""
     return repr((config.root, sorted(config.facts.items()), sorted(idle_rules(config))))
 
 
 def _remembered(
-    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Overlay, session: Cache | None
+    files: Sequence[tuple[Path, Kind]], configured: Configured, overlay: Overlay, session: Cache | None
 ) -> Iterator[tuple[Path, FileResult]]:
     if session is None:
         return
-    key = config_key(config)
     for path, kind in files:
         name = path.as_posix()
-        result = session.result(name, kind, key) if name not in overlay else None
+        result = session.result(name, kind, config_key(configured.of(name))) if name not in overlay else None
         if result is not None:
             yield path, result
 
 
 def _linted(
-    files: Sequence[tuple[Path, Kind]], config: Config, overlay: Mapping[str, bytes], projects: Projects, jobs: int
+    files: Sequence[tuple[Path, Kind]], configured: Configured, overlay: Mapping[str, bytes], projects: Projects, jobs: int
 ) -> Iterator[tuple[Path, Kind, FileResult]]:
     count = jobs if jobs == 1 else _count(jobs, files)
     if count == 1:
         holds = projects.may_hold if len(files) > MOST_UNASKED else None
         for path, kind in files:
-            yield path, kind, lint_file(path, kind, config, overlay, {}, holds)
+            yield path, kind, lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, holds)
         return
     from ldlm_lint.workers import linted
 
-    for (path, kind), result in zip(files, linted(files, config, overlay, projects, count), strict=True):
+    for (path, kind), result in zip(files, linted(files, configured, overlay, projects, count), strict=True):
         yield path, kind, result
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ldlm_lint import engine
 from ldlm_lint.autofix.apply import fix_files
 from ldlm_lint.autofix.diff import patch_base, unified_diff
-from ldlm_lint.config import Config
+from ldlm_lint.config import Configured
 from ldlm_lint.fixing import Outcome, notes_of
 from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.linting import Overlay
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def lint_buffer(
     path: str,
     data: bytes,
-    config: Config,
+    configured: Configured,
     base: Path,
     gate: Gate = EVERYTHING,
     others: Overlay | None = None,
@@ -36,13 +36,13 @@ def lint_buffer(
     ``others`` are further contents that take the place of those on disk, ``session`` is what earlier runs remember.
     """
     overlay = {**(others or {}), path: data}
-    return engine.run([Path(path)], config, base=base, overlay=overlay, gate=gate, session=session)
+    return engine.run([Path(path)], configured, base=base, overlay=overlay, gate=gate, session=session)
 
 
 def fix_buffer(
     path: str,
     data: bytes,
-    config: Config,
+    configured: Configured,
     base: Path,
     limit: Applicability = Applicability.SAFE,
     gate: Gate = EVERYTHING,
@@ -57,7 +57,7 @@ def fix_buffer(
     before = {path: text}
 
     def run(changed: Mapping[str, bytes]) -> Report:
-        return lint_buffer(path, changed.get(path, text), config, base, gate.after(before, changed), others, session)
+        return lint_buffer(path, changed.get(path, text), configured, base, gate.after(before, changed), others, session)
 
     result = fix_files(lambda changed: run(changed).findings, before, limit)
     after = _stored(path, data, result.changed[path]) if result.changed else data

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import Clock, OverBudgetError
-from ldlm_lint.config import Config
+from ldlm_lint.config import Configured
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
@@ -18,18 +18,17 @@ if TYPE_CHECKING:
     from ldlm_lint.project.questions import Context
 
 
-def decide_all(results: Sequence[FileResult], config: Config, projects: Projects) -> Iterator[Finding]:
+def decide_all(results: Sequence[FileResult], configured: Configured, projects: Projects) -> Iterator[Finding]:
     """The findings that stand on their own, and those whose claims the project confirms."""
-    selected = selected_rules(config)
-    for finding in (finding for result in results for finding in result.findings):
-        if finding.rule not in selected and not (finding.fix and finding.fix.group):
+    for path, finding in ((result.path, finding) for result in results for finding in result.findings):
+        if finding.rule not in selected_rules(configured.of(path)) and not (finding.fix and finding.fix.group):
             # Nobody sees it, and no other finding's fix hangs on it: the project need not be asked.
             continue
         if not finding.claims:
             yield finding
             continue
-        path = finding.span.path
-        decided = _decided(finding, projects.of(path), projects.clock(path))
+        place = finding.span.path
+        decided = _decided(finding, projects.of(place), projects.clock(place))
         if decided is not None:
             yield decided
 

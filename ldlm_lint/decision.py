@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.batch import Progress, lint_files
-from ldlm_lint.config import Config
+from ldlm_lint.config import Configured
 from ldlm_lint.deciding import decide_all, once
 from ldlm_lint.discover import Discovery, discover
 from ldlm_lint.linting import Overlay
@@ -28,7 +28,7 @@ _GAVE_UP = "gave up"
 class Decision(NamedTuple):
     """The files that were linted, what kept others from it, and the findings that the project confirms.
 
-    ``unseen`` and ``excluded`` are those of the report. ``launches`` are the only scripts that launch a file with a
+    ``unseen``, ``excluded`` and ``warnings`` are those of the report. ``launches`` are the only scripts that launch a file with a
     finding, by the file, ``scopes`` the functions and classes of such files where they are known.
     """
 
@@ -39,11 +39,12 @@ class Decision(NamedTuple):
     excluded: int
     launches: tuple[tuple[str, str], ...]
     scopes: tuple[tuple[str, tuple[Scope, ...]], ...]
+    warnings: tuple[Problem, ...] = ()
 
 
 def decision_of(
     paths: Sequence[Path],
-    config: Config,
+    configured: Configured,
     base: Path,
     overlay: Overlay,
     *,
@@ -53,14 +54,14 @@ def decision_of(
 ) -> Decision:
     """Find the files below ``paths``, lint each by itself and ask the project; arguments as for `ldlm_lint.engine.run`."""
     if session is None or overlay:
-        return _decided(paths, config, base, overlay, session, jobs, progress)
+        return _decided(paths, configured, base, overlay, session, jobs, progress)
     from ldlm_lint.cache import decisions
 
-    key = decisions.key(paths, config, base)
+    key = decisions.key(paths, configured, base)
     remembered = decisions.recall(session, key)
     if remembered is not None:
         return remembered
-    decision = _decided(paths, config, base, overlay, session, jobs, progress)
+    decision = _decided(paths, configured, base, overlay, session, jobs, progress)
     session.lasting = all(map(_lasts, decision.findings))
     if session.lasting:
         decisions.remember(session, key, decision)
@@ -76,17 +77,17 @@ def _lasts(finding: Finding) -> bool:
 
 def _decided(
     paths: Sequence[Path],
-    config: Config,
+    configured: Configured,
     base: Path,
     overlay: Overlay,
     session: Cache | None,
     jobs: int,
     progress: Progress | None,
 ) -> Decision:
-    found = discovered(paths, config, Path(config.root) if config.root else base, overlay, session)
-    projects = Projects([path.as_posix() for path, _ in found.files], config, overlay, session, paths)
-    results = lint_files(found.files, config, overlay, projects, session=session, jobs=jobs, progress=progress)
-    findings = tuple(once(decide_all(results, config, projects)))
+    found = discovered(paths, configured, Path(configured.run.root or base), overlay, session)
+    projects = Projects([path.as_posix() for path, _ in found.files], configured, overlay, session, paths)
+    results = lint_files(found.files, configured, overlay, projects, session=session, jobs=jobs, progress=progress)
+    findings = tuple(once(decide_all(results, configured, projects)))
     found_in = {finding.span.path for finding in findings}
     launches = tuple(sorted(_launches(projects.known, found_in)))
     projects.forget()
@@ -98,16 +99,17 @@ def _decided(
         excluded=found.excluded,
         launches=launches,
         scopes=tuple((one.path, one.scopes) for one in results if one.scopes is not None and one.path in found_in),
+        warnings=found.warnings,
     )
 
 
 def discovered(
-    paths: Sequence[Path], config: Config, root: Path, overlay: Overlay, session: Cache | None
+    paths: Sequence[Path], configured: Configured, root: Path, overlay: Overlay, session: Cache | None
 ) -> Discovery:
     """The files below paths, as `ldlm_lint.discover.discover` finds them, or as a session remembers them."""
     if session is None or any(path.as_posix() in overlay for path in paths):
-        return discover(paths, config, root, overlay)
-    return session.discover(paths, config, root)
+        return discover(paths, configured, root, overlay)
+    return session.discover(paths, configured, root)
 
 
 def _launches(contexts: Iterable[Context], paths: Collection[str]) -> Iterable[tuple[str, str]]:

@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ldlm_lint.config import JOURNAL, Config, marked_root, may_be_project, project_root
+from ldlm_lint.config import JOURNAL, Config, Configured, marked_root, may_be_project, project_root
+from ldlm_lint.config_files import NAMES
 from ldlm_lint.configs.detect import MAX_BYTES, config_kind, is_of_tools
-from ldlm_lint.ignores import FILE_NAME, Level, Note, excluder, ignored, level, levels_above, note_nothing
+from ldlm_lint.ignores import FILE_NAME, Level, Note, ignored, level, levels_above, note_nothing
 from ldlm_lint.model import Problem
 from ldlm_lint.patterns import lazily
 from ldlm_lint.shell.detect import is_shell
 from ldlm_lint.source import Kind
+from ldlm_lint.tomlfile import ConfigError
 from ldlm_lint.tracked import Tracked
 
 TOOL_DIRECTORIES = frozenset(
@@ -43,13 +46,15 @@ NOTHING_OVERLAID: Mapping[str, bytes] = MappingProxyType({})
 class Discovery(NamedTuple):
     """The files to lint, sorted by path, each once.
 
-    ``problems`` are the named paths that could not be walked or held nothing to lint; ``excluded`` counts the named
-    paths that ``exclude`` takes out, and those that configure another tool or hold data.
+    ``problems`` are the named paths that could not be walked or held nothing to lint, and the errors of configurations,
+    whose files are left out; ``excluded`` counts the named paths that ``exclude`` takes out, and those that configure
+    another tool or hold data. ``warnings`` are those of the configurations.
     """
 
     files: tuple[tuple[Path, Kind], ...] = ()
     problems: tuple[Problem, ...] = ()
     excluded: int = 0
+    warnings: tuple[Problem, ...] = ()
 
 
 class _Spread(Enum):
@@ -64,13 +69,14 @@ class _Spread(Enum):
 class _Walk:
     """What one call of `discover` has gathered so far; links wait until every real file is known."""
 
-    exclude: Callable[[str, bool], bool]
+    configured: Configured
     note: Note
     spread: _Spread = _Spread.ALL
     files: dict[str, tuple[Path, Kind]] = field(default_factory=dict)
     links: list[tuple[Path, tuple[Level, ...], Path]] = field(default_factory=list)
     directories: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
     tracked: Tracked = field(init=False)
 
     def __post_init__(self) -> None:
@@ -80,6 +86,22 @@ class _Walk:
         """Take a file, unless the same file is known under another path; ``real`` is where it lies, if that is known."""
         self.files.setdefault(real or os.path.realpath(path), (path, kind))
 
+    def excludes(self, path: str, is_directory: bool) -> bool:
+        """Whether a path (absolute, forward slashes) is excluded, wherever its configuration is."""
+        folder = path if is_directory else path.rpartition("/")[0]
+        if folder not in self.asked:
+            self.asked.add(folder)
+            for kind, place in self.configured.looks(folder):
+                self.note(kind, place)
+        return self.configured.excludes(path, is_directory)
+
+    def config_of(self, directory: str) -> Config:
+        """The configuration of the files in a directory; without patterns where that cannot be used."""
+        try:
+            return self.configured.of_folder(directory)
+        except ConfigError:
+            return Config()
+
     def problem(self, path: Path, message: str) -> None:
         """Note what kept a path from being looked at."""
         self.problems.append(Problem(path.as_posix(), 1, message))
@@ -87,24 +109,62 @@ class _Walk:
 
 def discover(
     paths: Sequence[Path],
-    config: Config,
+    configured: Configured,
     root: Path,
     overlay: Mapping[str, bytes] = NOTHING_OVERLAID,
     note: Note = note_nothing,
-    spread: _Spread = _Spread.ALL,
 ) -> Discovery:
-    """The files below ``paths`` (absolute) that can be linted.
+    """The files below ``paths`` (absolute) that can be linted, each under its own configuration.
 
     A link is followed only where it stays inside ``root``, for a path outside of it inside that path's own project.
     A named path with contents in ``overlay`` (by path with forward slashes) need not exist. ``note`` is told of every
     look at the file system: as long as each would show the same, so would the whole.
     """
+    return _usable(_walked(paths, configured, root, overlay, note), configured)
+
+
+def _usable(found: Discovery, configured: Configured) -> Discovery:
+    """What was found without the files whose configuration cannot be used; its errors are told once."""
+    folders = dict.fromkeys(path.parent.as_posix() for path, _ in found.files)
+    errors: dict[str, ConfigError] = {}
+    for folder in folders:
+        try:
+            configured.of_folder(folder)
+        except ConfigError as error:
+            errors[folder] = error
+    broken = {error.path: error for error in errors.values()}
+    left_out = Counter(errors[folder].path for path, _ in found.files if (folder := path.parent.as_posix()) in errors)
+    warnings = (warning for folder in folders for warning in configured.warnings(folder))
+    return found._replace(
+        files=tuple((path, kind) for path, kind in found.files if path.parent.as_posix() not in errors) if errors else found.files,
+        problems=(*found.problems, *(one for path in sorted(broken) for one in _told(broken[path], left_out[path]))),
+        warnings=tuple(sorted(dict.fromkeys(warnings))),
+    )
+
+
+def _told(error: ConfigError, count: int) -> Iterator[Problem]:
+    """The errors of a configuration as problems, and how many files are not checked for them."""
+    for one in error.errors:
+        yield Problem(one.path, one.line, one.what, usage=True)
+    files = "1 file is" if count == 1 else f"{count} files are"
+    yield Problem(error.path, 0, f"{files} not checked, since this configuration cannot be used", usage=True)
+
+
+def _walked(
+    paths: Sequence[Path],
+    configured: Configured,
+    root: Path,
+    overlay: Mapping[str, bytes] = NOTHING_OVERLAID,
+    note: Note = note_nothing,
+    spread: _Spread = _Spread.ALL,
+) -> Discovery:
+    """As `discover`, with the files whose configuration cannot be used."""
     excluded = 0
-    walk = _Walk(excluder(config), note, spread)
+    walk = _Walk(configured, note, spread)
     directories: list[Path] = []
     for path in dict.fromkeys(paths):
         held = overlay.get(path.as_posix())
-        if walk.exclude(path.as_posix(), held is None and path.is_dir()) or set_aside(path, held):
+        if walk.excludes(path.as_posix(), held is None and path.is_dir()) or set_aside(path, held):
             excluded += 1
             continue
         if held is not None:
@@ -126,7 +186,7 @@ def discover(
     return Discovery(tuple(files), tuple(walk.problems), excluded)
 
 
-def project_files(root: Path, config: Config, note: Note = note_nothing) -> Discovery:
+def project_files(root: Path, configured: Configured, note: Note = note_nothing) -> Discovery:
     """The files of the project at a root (absolute), on which answers about one of them rest; ``note`` as for `discover`.
 
     A directory that nothing marks as a project is one with all below it, but for the checkouts among that. Of all that a
@@ -135,7 +195,7 @@ def project_files(root: Path, config: Config, note: Note = note_nothing) -> Disc
     spread = _Spread.ALL
     if marked_root(root, note) is None:
         spread = _Spread.OWN if may_be_project(root) else _Spread.FLAT
-    return discover([root], config, root, note=note, spread=spread)
+    return _walked([root], configured, root, note=note, spread=spread)
 
 
 def set_aside(path: Path, held: bytes | None) -> str:
@@ -260,16 +320,23 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
             continue
         if directory != named and walk.spread is _Spread.OWN and any(entry.name == ".git" for entry in entries):
             continue
+        prefix = f"{directory.rstrip('/')}/"
         here = above
         if any(entry.name == FILE_NAME for entry in entries):
-            walk.note("file", f"{directory.rstrip('/')}/{FILE_NAME}")
+            walk.note("file", prefix + FILE_NAME)
             here = (*above, *level(directory))
         for entry in entries:
-            name = f"{directory.rstrip('/')}/{entry.name}"
+            if entry.name in NAMES:
+                walk.note("file", prefix + entry.name)
+        config = walk.config_of(directory)
+        for entry in entries:
+            name = prefix + entry.name
             is_directory = entry.is_dir(follow_symlinks=False)
-            if _skipped(walk, name, is_directory, here):
+            if _is_of_no_project(config, name, is_directory):
+                continue
+            if ignored(name, is_directory, here):
                 if not entry.is_symlink():
-                    _take_tracked(walk, name, is_directory, os.path.join(real, entry.name))
+                    _take_tracked(walk, name, os.path.join(real, entry.name))
                 continue
             if entry.is_symlink():
                 walk.links.append((Path(name), here, boundary))
@@ -279,14 +346,13 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
                 _take_found_file(walk, Path(name), os.path.join(real, entry.name))
 
 
-def _take_tracked(walk: _Walk, name: str, is_directory: bool, real: str) -> None:
+def _take_tracked(walk: _Walk, name: str, real: str) -> None:
     """Take what git tracks at or below an ignored path; what else lies there, be it millions of files, is not looked at."""
-    if walk.spread is _Spread.FLAT or _is_of_no_project(walk, name, is_directory):
+    if walk.spread is _Spread.FLAT:
         return
     for path in walk.tracked.at(name):
         inner = path[len(name) :]
-        above = [name + inner[:at] for at in range(len(inner)) if inner[at] == "/"]
-        if any(_is_of_no_project(walk, one, True) for one in above) or walk.exclude(path, False):
+        if not TOOL_DIRECTORIES.isdisjoint(inner.split("/")[:-1]) or walk.excludes(path, False):
             continue
         walk.note("exists", path)
         walk.note("target", path)
@@ -324,7 +390,7 @@ def _take_link(walk: _Walk, link: Path, levels: tuple[Level, ...], boundary: Pat
     if target.is_dir():
         if walk.spread is _Spread.FLAT or (walk.spread is _Spread.OWN and (target / ".git").exists()):
             return
-        if not _skipped(walk, link.as_posix(), True, levels):
+        if not _skipped(walk.config_of(link.parent.as_posix()), link.as_posix(), True, levels):
             _take_directory(walk, link, levels, boundary)
     elif target.is_file():
         _take_found_file(walk, link)
@@ -335,13 +401,13 @@ def _inside(path: Path, boundary: Path) -> bool:
     return real == boundary or boundary in real.parents
 
 
-def _skipped(walk: _Walk, path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
-    return _is_of_no_project(walk, path, is_directory) or ignored(path, is_directory, levels)
+def _skipped(config: Config, path: str, is_directory: bool, levels: Sequence[Level]) -> bool:
+    return _is_of_no_project(config, path, is_directory) or ignored(path, is_directory, levels)
 
 
-def _is_of_no_project(walk: _Walk, path: str, is_directory: bool) -> bool:
+def _is_of_no_project(config: Config, path: str, is_directory: bool) -> bool:
     """Whether a path is a tool's, or one that the configuration takes out."""
-    return (is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES) or walk.exclude(path, is_directory)
+    return (is_directory and path.rpartition("/")[2] in TOOL_DIRECTORIES) or config.excludes(path, is_directory)
 
 
 def _holds_any(walk: _Walk, path: Path) -> bool:

@@ -9,10 +9,9 @@ import contextlib
 import importlib.metadata
 import os
 import platform
-import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from ldlm_lint.config import Config
 
 PARSERS = ("astroid", "pylint", "tree-sitter", "tree-sitter-bash", "bashlex", "PyYAML", "pathspec")
-_PLAIN = "ldlmlint"
-_OURS = "ldlm-lint"
 
 
 class Fact(NamedTuple):
@@ -42,11 +39,20 @@ class Health(NamedTuple):
     notes: tuple[str, ...]
 
 
-def examined(path: Path, config: Config | None, error: str = "") -> Health:
-    """The facts for a run at a path (absolute); ``config`` is what holds there, None where an ``error`` keeps it from being used."""
+def examined(path: Path) -> Health:
+    """The facts for a run in a folder (absolute)."""
+    from ldlm_lint.configurations import Configurations
+    from ldlm_lint.tomlfile import ConfigError
+
+    configured = Configurations(path)
+    config, errors = None, []
+    try:
+        config = configured.run
+    except ConfigError as error:
+        errors = str(error).splitlines()
+    near = [f"{one.path}:{one.line}: {one.message}" for one in configured.warnings(path.as_posix())]
     facts = (*_programs(), *_project(path, config), *_places(path), *_terminal())
-    warnings = [error] if error else []
-    return Health(tuple(facts), (*warnings, *_near_misses(path), *_wrong()), tuple(_optional()))
+    return Health(tuple(facts), (*errors, *near, *_wrong()), tuple(_optional()))
 
 
 def _version(package: str) -> str:
@@ -57,7 +63,7 @@ def _version(package: str) -> str:
 
 
 def _programs() -> Iterator[Fact]:
-    yield Fact(_OURS, f"{__version__} in {Path(__file__).parent}")
+    yield Fact("ldlm-lint", f"{__version__} in {Path(__file__).parent}")
     yield Fact("Python", f"{platform.python_version()} at {sys.executable}, {platform.system()} {platform.machine()}")
     torch = _version("torch")
     yield Fact("torch", f"{torch} (never imported by a check)" if torch else "not installed (only `ldlm-lint probe` needs it)")
@@ -94,14 +100,14 @@ def _project(path: Path, config: Config | None) -> Iterator[Fact]:
 
 def _torch(config: Config) -> str:
     """The range of torch versions that rules reckon with, and where it comes from."""
-    from ldlm_lint.tomlfile import Table, read_table
+    import argparse
 
-    ends = [".".join(map(str, one)) if one else "any" for one in (config.target_torch.oldest, config.target_torch.newest)]
-    table = read_table(Path(config.path)) if config.path else Table()
-    if ends == ["any", "any"]:
+    from ldlm_lint.origins import settings_of
+
+    row = next(one for one in settings_of(argparse.Namespace(), config) if one.key == "target-torch")
+    if row.value is None:
         return "any (no requirement of the project bounds it, and `target-torch` is not set)"
-    origin = "`target-torch`" if "target-torch" in table.values else "the project's requirements"
-    return f"{' to '.join(dict.fromkeys(ends))} ({origin})"
+    return f"{row.value} ({row.origin})"
 
 
 def _places(path: Path) -> Iterator[Fact]:
@@ -169,21 +175,3 @@ def _optional() -> Iterator[str]:
     for extra, command in (("server", "server"), ("plot", "bench --plot")):
         if not _version(NEEDS[extra]):
             yield f"`ldlm-lint {command}` needs {NEEDS[extra]}: {install(extra)}"
-
-
-def _near_misses(path: Path) -> Iterator[str]:
-    """Tables of the pyproject.toml files above a path whose name is nearly that of ours: nobody reads them."""
-    from ldlm_lint.tomlfile import ConfigError, read_text
-    from ldlm_lint.untrusted_toml import loads
-
-    for folder in (path, *path.parents):
-        file = folder / "pyproject.toml"
-        if not file.is_file():
-            continue
-        with contextlib.suppress(ConfigError, ValueError):
-            values = loads(read_text(file))
-            tool = values.get("tool")
-            names = [(name,) for name in values] + [("tool", name) for name in (tool if isinstance(tool, Mapping) else ())]
-            for name in names:
-                if re.sub(r"[\W_]", "", name[-1]).lower() == _PLAIN and name != ("tool", _OURS):
-                    yield f"{file}: [{'.'.join(name)}] is not read; the table is called [tool.{_OURS}]"

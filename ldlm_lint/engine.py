@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.autofix.groups import merge_groups
-from ldlm_lint.config import Config
+from ldlm_lint.config import Config, Configured
 from ldlm_lint.decision import Decision, decision_of
 from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.linting import Overlay, selected_rules, source_of
@@ -22,6 +22,7 @@ from ldlm_lint.rules import ALL, by_symbol, linter
 from ldlm_lint.source import Source
 from ldlm_lint.sources import Sources
 from ldlm_lint.suppress import suppressions
+from ldlm_lint.tomlfile import ConfigError
 
 if TYPE_CHECKING:
     from ldlm_lint.batch import Progress
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 def run(
     paths: Sequence[Path],
-    config: Config,
+    configured: Configured,
     *,
     base: Path,
     overlay: Overlay | None = None,
@@ -43,6 +44,7 @@ def run(
 ) -> Report:
     """Lint the files below ``paths`` (absolute) and return what was found, decided, selected and sorted.
 
+    ``configured`` tells the configuration of each file, one `Config` holds for all. Raises ConfigError for that of the run.
     ``base`` is the directory that bounds symbolic links where a path has no project of its own. ``overlay`` gives
     contents (by absolute path with forward slashes) that take the place of what is on disk. What ``gate`` holds back
     is counted, and for fixes it is as good as suppressed. ``evidence`` is what probes saw of the findings.
@@ -50,7 +52,8 @@ def run(
     told of every file that is done.
     """
     overlay = overlay or {}
-    decision = decision_of(paths, config, base, overlay, session=session, jobs=jobs, progress=progress)
+    root = configured.run.root
+    decision = decision_of(paths, configured, base, overlay, session=session, jobs=jobs, progress=progress)
     sources = Sources({path.as_posix(): kind for path, kind in decision.files}, overlay, dict(decision.scopes))
     decided = list(decision.findings)
     if any(is_notebook(finding.span.path) for finding in decided):
@@ -62,12 +65,12 @@ def run(
         from ldlm_lint.evidence.applied import applied
 
         joined = applied(
-            decided, evidence, dict(decision.files), config, functools.partial(source_of, overlay=overlay), sources
+            decided, evidence, dict(decision.files), configured, functools.partial(source_of, overlay=overlay), sources
         )
         decided = list(joined.findings)
-    kept, withdrawn, suppressed = _select(decided, config, sources)
-    kept += _unused(decided, decision, config, sources)
-    sifted = gate.sift(kept, sources, config.root)
+    kept, withdrawn, suppressed = _select(decided, configured, sources)
+    kept += _unused(decided, decision, configured, sources)
+    sifted = gate.sift(kept, sources, root)
     shown = merge_groups(kept, [*withdrawn, *sifted.held])
     _add_related(shown, sources)
     if any(map(is_notebook, sources)):
@@ -86,23 +89,27 @@ def run(
         excluded=decision.excluded,
         requested=len(paths),
         sources=sources,
-        root=config.root,
+        root=root,
         baselined=sifted.baselined,
         unchanged=len(sifted.held) - sifted.baselined,
-        stale=stale(sifted.gone, config.root, paths, checked, functools.partial(_applies, config)),
+        stale=stale(sifted.gone, root, paths, checked, functools.partial(_applies, configured)),
         evidence=joined,
         launches={path: script for path, script in decision.launches if path in shown_in},
+        warnings=decision.warnings,
     )
 
 
-def _unused(decided: list[Finding], decision: Decision, config: Config, sources: Sources) -> Iterator[Finding]:
-    """The comments that silence none of the findings, where somebody asks for them."""
-    selected = selected_rules(config)
-    if linter.UNUSED_SUPPRESSION.symbol in selected:
+def _unused(decided: list[Finding], decision: Decision, configured: Configured, sources: Sources) -> Iterator[Finding]:
+    """The comments that silence none of the findings, in the files for which somebody asks for them."""
+    paths = [name for path, _ in decision.files if _asks_for_unused(configured.of(name := path.as_posix()))]
+    if paths:
         from ldlm_lint.unused import in_files
 
-        paths = [path.as_posix() for path, _ in decision.files]
-        yield from in_files(decided, paths, sources, lambda path: selected - config.ignored_at(path, ALL))
+        yield from in_files(decided, paths, sources, lambda path: applied_rules(configured.of(path), path))
+
+
+def _asks_for_unused(config: Config) -> bool:
+    return linter.UNUSED_SUPPRESSION.symbol in selected_rules(config)
 
 
 def _problems(findings: Iterable[Finding], sources: Mapping[str, Source]) -> Iterator[Problem]:
@@ -122,17 +129,16 @@ def _add_related(findings: Iterable[Finding], sources: Sources) -> None:
 
 
 def _select(
-    findings: list[Finding], config: Config, sources: dict[str, Source]
+    findings: list[Finding], configured: Configured, sources: dict[str, Source]
 ) -> tuple[list[Finding], list[Finding], int]:
     """The findings that are selected and not silenced, the others, and how many of those a comment silences."""
     kept: list[Finding] = []
     withdrawn: list[Finding] = []
     silenced = 0
     pragmas = {}
-    selected = selected_rules(config)
     for finding in findings:
         path = finding.span.path
-        if finding.rule not in selected or finding.rule in config.ignored_at(path, ALL):
+        if not _applies(configured, finding.rule, path):
             withdrawn.append(finding)
             continue
         if path not in pragmas:
@@ -143,6 +149,15 @@ def _select(
     return kept, withdrawn, silenced
 
 
-def _applies(config: Config, symbol: str, path: str) -> bool:
+def applied_rules(config: Config, path: str) -> frozenset[str]:
+    """The symbols of the rules that a configuration applies to a file."""
+    return selected_rules(config) - config.ignored_at(path, ALL)
+
+
+def _applies(configured: Configured, symbol: str, path: str) -> bool:
     """Whether a rule speaks in this run about a path; one that no longer exists has spoken for the last time."""
-    return symbol not in by_symbol or (symbol in selected_rules(config) and symbol not in config.ignored_at(path, ALL))
+    try:
+        return symbol not in by_symbol or symbol in applied_rules(configured.of(path), path)
+    except ConfigError:
+        # The project is not checked, and a finding that another one has there is none of this run.
+        return False

@@ -13,7 +13,7 @@ from ldlm_lint.autofix.apply import FixResult, fix_files
 from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.autofix.journal import JournalError
 from ldlm_lint.autofix.undo import journal_for
-from ldlm_lint.config import Config
+from ldlm_lint.config import Configured
 from ldlm_lint.discover import discover
 from ldlm_lint.gate import EVERYTHING, Gate
 from ldlm_lint.model import Applicability, Edit, Finding, Problem, Report
@@ -52,7 +52,7 @@ class Outcome:
 
 def apply_fixes(
     paths: Sequence[Path],
-    config: Config,
+    configured: Configured,
     base: Path,
     limit: Applicability,
     write: bool,
@@ -73,14 +73,14 @@ def apply_fixes(
     try:
         interrupted = finish_interrupted(journal) if write else ()
     except JournalError as error:
-        return _nothing(lint(paths, config, base=base, gate=gate, evidence=evidence), f"{NOT_FIXED}: {error}")
-    contents = _contents(paths, config, base)
+        return _nothing(lint(paths, configured, base=base, gate=gate, evidence=evidence), f"{NOT_FIXED}: {error}")
+    contents = _contents(paths, configured, base)
     faults = blocked(contents, journal) if write else {}
     known = _Known(evidence.before(contents)) if evidence is not None else None
 
     def run(overlay: engine.Overlay, evidence: Dossier | None) -> Report:
         after = gate.after(contents, overlay)
-        return lint(paths, config, base=base, overlay=overlay, gate=after, evidence=evidence)
+        return lint(paths, configured, base=base, overlay=overlay, gate=after, evidence=evidence)
 
     def report_of(overlay: engine.Overlay) -> Report:
         return run(overlay, None) if known is None else known.reported(run(overlay, known.evidence))
@@ -135,15 +135,15 @@ class _Known:
         self.evidence = self.evidence.after(before, edits)
 
 
-def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = EVERYTHING, lint: Lint = engine.run) -> Outcome:
+def ignore_all(paths: Sequence[Path], configured: Configured, base: Path, gate: Gate = EVERYTHING, lint: Lint = engine.run) -> Outcome:
     """Write an ignore comment for everything below ``paths`` that would be shown, as ``lint`` reports it."""
     failure = "no comment written"
     journal = journal_for(paths, base)
     try:
         interrupted = finish_interrupted(journal)
     except JournalError as error:
-        return _nothing(lint(paths, config, base=base, gate=gate), f"{failure}: {error}")
-    before = lint(paths, config, base=base, gate=gate)
+        return _nothing(lint(paths, configured, base=base, gate=gate), f"{failure}: {error}")
+    before = lint(paths, configured, base=base, gate=gate)
     ignored = add_ignores(before.findings, before.sources, by_symbol)
     faults = blocked(ignored.contents, journal)
     contents = {path: before.sources[path].data for path in ignored.contents}
@@ -151,7 +151,7 @@ def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = E
     failed = write_changed(journal, contents, changed, failure, ("--add-ignores",))
     changed = {} if failed else changed
     problems = (*(Problem(path, 1, f"{failure}: {fault}") for path, fault in sorted(faults.items())), *failed)
-    after = lint(paths, config, base=base, overlay=changed, gate=gate.after(contents, changed))
+    after = lint(paths, configured, base=base, overlay=changed, gate=gate.after(contents, changed))
     return Outcome(
         _with_problems(after, problems),
         max(len(before.findings) - len(after.findings), 0),
@@ -161,10 +161,10 @@ def ignore_all(paths: Sequence[Path], config: Config, base: Path, gate: Gate = E
     )
 
 
-def _contents(paths: Sequence[Path], config: Config, base: Path) -> dict[str, bytes]:
+def _contents(paths: Sequence[Path], configured: Configured, base: Path) -> dict[str, bytes]:
     """The bytes of all files that a fix may change: those that are linted, since a later round may reach any of them."""
     contents = {}
-    for path, kind in discover(paths, config, Path(config.root) if config.root else base).files:
+    for path, kind in discover(paths, configured, Path(configured.run.root or base)).files:
         try:
             contents[path.as_posix()] = Source.read(path, kind).data
         except UnreadableError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ldlm_lint.config import Config, project_root
+from ldlm_lint.config import Configured, project_root
 from ldlm_lint.discover import discover, project_files
 from ldlm_lint.model import Problem, Span
 from ldlm_lint.patterns import lazily
@@ -76,6 +76,7 @@ class Graph(NamedTuple):
     launches: tuple[Launch, ...]
     problems: tuple[Problem, ...]
     scripts: int
+    warnings: tuple[Problem, ...] = ()
 
 
 def is_spoken_of(name: str) -> bool:
@@ -84,27 +85,27 @@ def is_spoken_of(name: str) -> bool:
     return _SPOKEN_OF.fullmatch(plain) is not None or is_batch_size(plain) or is_accumulation(plain)
 
 
-def build(paths: Sequence[Path], config: Config, base: Path) -> Graph:
+def build(paths: Sequence[Path], configured: Configured, base: Path) -> Graph:
     """The launches that stand below ``paths`` (absolute); their projects are read whole, as a check reads them."""
-    found = discover(paths, config, Path(config.root) if config.root else base)
+    found = discover(paths, configured, Path(configured.run.root or base))
     wanted = {path.as_posix(): kind for path, kind in found.files}
     roots = sorted({project_root(path).as_posix() for path in paths if path.exists()})
     launches: dict[tuple[Span, tuple[Span, ...]], list[Launch]] = {}
     for root in roots:
-        project = _project(root, config, wanted)
+        project = _project(root, configured, wanted)
         launched = Launches(project)
         for program in launched.programs:
             if program.path in wanted:
                 launches.setdefault((program.span, program.via), []).append(_launch(project, launched, program))
     scripts = sum(kind is Kind.SHELL for kind in wanted.values())
     ordered = (one for key in sorted(launches) for one in launches[key])
-    return Graph(tuple(dict.fromkeys(ordered)), tuple(found.problems), scripts)
+    return Graph(tuple(dict.fromkeys(ordered)), found.problems, scripts, found.warnings)
 
 
-def _project(root: str, config: Config, wanted: dict[str, Kind]) -> Project:
+def _project(root: str, configured: Configured, wanted: dict[str, Kind]) -> Project:
     below = root.rstrip("/") + "/"
     kinds = {path: kind for path, kind in wanted.items() if path.startswith(below)}
-    kinds |= {path.as_posix(): kind for path, kind in project_files(Path(root), config).files}
+    kinds |= {path.as_posix(): kind for path, kind in project_files(Path(root), configured).files}
     others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
     return Project(root, (path for path, kind in kinds.items() if kind is Kind.PYTHON), others=others)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ldlm_lint.autofix import disk
-from ldlm_lint.config import Config, project_root, relative_to
+from ldlm_lint.config import project_root, relative_to
 from ldlm_lint.patterns import lazily
 
 if TYPE_CHECKING:
@@ -99,18 +99,3 @@ def levels_above(path: Path, note: Note = note_nothing) -> tuple[Level, ...]:
         note("file", (directory / FILE_NAME).as_posix())
         levels += level(directory.as_posix(), below=path.as_posix())
     return tuple(levels)
-
-
-def excluder(config: Config) -> Callable[[str, bool], bool]:
-    """Whether ``exclude`` takes out a path (absolute, forward slashes), given whether it is a directory."""
-    if not config.exclude:
-        return lambda path, is_directory: False
-    from pathspec import GitIgnoreSpec
-
-    spec = GitIgnoreSpec.from_lines(config.exclude)
-
-    def excluded(path: str, is_directory: bool) -> bool:
-        relative = relative_to(path, config.root)
-        return relative is not None and spec.match_file(relative + "/" if is_directory else relative)
-
-    return excluded

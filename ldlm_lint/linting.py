@@ -83,6 +83,7 @@ def _looked_at(source: Source, config: Config, at_risk: frozenset[str], holds: H
     return result._replace(ruled_out=tuple(ruled_out)) if ruled_out else result
 
 
+@functools.lru_cache
 def selected_rules(config: Config) -> frozenset[str]:
     """The symbols of the rules that are shown, those about the linter itself among them."""
     return config.selected(ALL) | {rule.symbol for rule in linter.RULES if rule.default}

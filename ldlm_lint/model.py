@@ -193,13 +193,26 @@ class Finding(NamedTuple):
 class Option(NamedTuple):
     """A threshold or value that a user may set under its name in ``[tool.ldlm-lint]``.
 
-    ``kind`` is the type a value must have (int, float, str, bool or list, a list of strings).
+    ``kind`` is the type a value must have (int, float, str, bool or list, a list of strings). A number lies between
+    ``minimum`` and ``maximum``, which are allowed themselves; None: no bound. ``at_most`` and ``below`` name the option
+    that the value must not exceed, or stay below: a fix would write what its rule reports.
     """
 
     name: str
     default: object
     help: str
     kind: type = int
+    minimum: int | None = None
+    maximum: int | None = None
+    at_most: str = ""
+    below: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The range of a number in words; empty where it has no bounds."""
+        if self.minimum is not None and self.maximum is not None:
+            return f"from {self.minimum} to {self.maximum}"
+        return f"{self.minimum} or more" if self.minimum is not None else f"{self.maximum} or less" if self.maximum is not None else ""
 
 
 class Reference(NamedTuple):
@@ -300,11 +313,15 @@ class Rule(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something that kept a file or a path from being checked; it makes the run end with exit code 3."""
+    """Something that kept a file or a path from being checked; it makes the run end with exit code 3.
+
+    One that a configuration is at fault for is marked ``usage``: the run ends with exit code 2, and the line is shown.
+    """
 
     path: str
     line: int
     message: str
+    usage: bool = False
 
 
 RuledOut = tuple[str, tuple[str, ...]]
@@ -348,7 +365,8 @@ class Report:
     ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
     knows, ``unchanged`` those on lines that did not change; ``unseen`` are the files and lines that were not understood; ``stale`` are the baseline's defects that are gone, with
     how many of each. ``evidence`` is what became of the judgements of probes, None where none were given.
-    ``launches`` are the scripts that are known to launch a file, by its path.
+    ``launches`` are the scripts that are known to launch a file, by its path. ``warnings`` are what configurations
+    of the checked files probably mean and do not say.
     """
 
     findings: tuple[Finding, ...]
@@ -365,3 +383,4 @@ class Report:
     stale: tuple[tuple[Identity, int], ...] = ()
     evidence: Joined | None = None
     launches: Mapping[str, str] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()

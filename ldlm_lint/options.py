@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ldlm_lint.arguments import jobs, names
+from ldlm_lint.arguments import jobs, names, patterns
 from ldlm_lint.settings import LEVELS, formats
 
 _Options = Mapping[str, Mapping[str, Any]]
@@ -41,8 +41,22 @@ exit codes: 0 also where no launch is found; 2 and 3 as for check"""
 _ALIASES = {"--quiet": ("-q",), "--output": ("-o", "--output-file"), "--jobs": ("-j",), "--watch": ("-w",)}
 _FLAG = {"action": "store_true"}
 _NAMES = {"action": "extend", "type": names, "metavar": "NAMES"}
+_PATTERNS = {"action": "extend", "type": patterns, "metavar": "PATTERNS"}
 _LEVEL = {"choices": LEVELS, "metavar": "LEVEL"}
-_CONFIG = {"--config": {"type": Path, "metavar": "FILE", "help": "read [tool.ldlm-lint] from this TOML file"}}
+_CONFIG = {
+    "--config": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "read this TOML file instead of the nearest ones: a table [tool.ldlm-lint], or the keys at its top",
+    }
+}
+_EXCLUDE = {
+    "--exclude": {
+        **_PATTERNS,
+        "help": "leave out files and directories by gitignore patterns, with commas, instead of those of the configuration",
+    },
+    "--extend-exclude": {**_PATTERNS, "help": "leave these out besides those of the configuration"},
+}
 _BASELINE = {
     "--baseline": {
         "type": Path,
@@ -75,6 +89,7 @@ _WHAT = _Group(
             **_LEVEL,
             "help": "error, warning, refactor or info: lowest severity that is shown and fixed (default: info)",
         },
+        **_EXCLUDE,
         **_CONFIG,
         "--isolated": {**_FLAG, "help": "read no configuration file and no default baseline"},
     },
@@ -215,7 +230,7 @@ def configure_graph(parser: argparse.ArgumentParser) -> None:
     parser.epilog = GRAPH_EPILOG
     _add(parser, {"paths": {**_PATHS["paths"], "help": "scripts and directories (default: .)"}})
     _add(parser, {"--format": {"choices": ("text", "json"), "default": "text", "help": "default: text, a tree"}})
-    _add(parser, {**_CONFIG, "--isolated": {**_FLAG, "help": "read no configuration file"}})
+    _add(parser, {**_EXCLUDE, **_CONFIG, "--isolated": {**_FLAG, "help": "read no configuration file"}})
 
 
 def configure_what(parser: argparse.ArgumentParser) -> None:

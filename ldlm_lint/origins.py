@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ldlm_lint.config import Config
+from ldlm_lint.config_files import read_settings
 from ldlm_lint.rules import ALL
 from ldlm_lint.settings import SETTINGS
-from ldlm_lint.tomlfile import Table, line_of, read_table
+from ldlm_lint.tomlfile import Table
 
 DEFAULT = "default"
 COMMAND_LINE = "command line"
@@ -19,6 +20,7 @@ _OPTIONS = {
     "extend-select": "extend_select",
     "ignore": "ignore",
     "pedantic": "pedantic",
+    "exclude": "exclude",
     "level": "level",
     "fail-level": "fail_level",
     "output-format": "format",
@@ -36,7 +38,7 @@ class Origin(NamedTuple):
 
 def settings_of(arguments: argparse.Namespace, config: Config) -> list[Origin]:
     """Every setting with its value; selectors of the command line follow those of the file, on which they act."""
-    table = read_table(Path(config.path)) if config.path else Table()
+    table = (read_settings(Path(config.path), named=True).table if config.path else None) or Table()
     rows: list[Origin] = []
     for one in SETTINGS:
         given = getattr(arguments, _OPTIONS[one.name], None) if one.name in _OPTIONS else None
@@ -44,14 +46,15 @@ def settings_of(arguments: argparse.Namespace, config: Config) -> list[Origin]:
             rows.append(_of_file(one.name, one.default, table, config))
         if given:
             rows.append(Origin(one.name, given if isinstance(given, (list, bool)) else str(given), COMMAND_LINE))
+        if one.name == "exclude" and getattr(arguments, "extend_exclude", None):
+            rows.append(Origin("exclude", arguments.extend_exclude, COMMAND_LINE))
     options = {option.name: option for rule in ALL for option in rule.options}
-    return rows + [_of_file(name, option.default, table, config) for name, option in sorted(options.items())]
+    return rows + [_of_file(name, config.option(option), table, config) for name, option in sorted(options.items())]
 
 
 def _of_file(key: str, default: object, table: Table, config: Config) -> Origin:
     if key in table.values:
-        line = line_of(table.text, (*table.section, key))
-        return Origin(key, table.values[key], f"{Path(table.path).name}:{line}")
+        return Origin(key, table.values[key], f"{Path(table.path).name}:{table.line(key)}")
     if key == "target-torch":
         return Origin(key, *_torch(config))
     return Origin(key, list(default) if isinstance(default, tuple) else default, DEFAULT)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.budget import Clock, apart
-from ldlm_lint.config import Config, may_be_project, root_among
+from ldlm_lint.config import Configured, may_be_project, root_among
 from ldlm_lint.discover import kind_of_name, project_files
 from ldlm_lint.source import Kind
 
@@ -25,19 +25,19 @@ class Projects:
     """What a run knows of the projects that its files belong to.
 
     ``linted`` are the paths of the files of the run (absolute, forward slashes), ``overlay`` contents that are not on disk
-    yet, ``session`` what earlier runs remember, ``named`` the files and directories that the run was asked for.
+    yet, ``configured`` tells which files belong to a project, ``session`` what earlier runs remember, ``named`` the files and directories that the run was asked for.
     """
 
     def __init__(
         self,
         linted: Sequence[str],
-        config: Config,
+        configured: Configured,
         overlay: Mapping[str, bytes],
         session: Cache | None = None,
         named: Sequence[Path] = (),
     ) -> None:
         self._linted = linted
-        self._config = config
+        self._configured = configured
         self._overlay = overlay
         self._session = session
         self._named = named
@@ -46,9 +46,9 @@ class Projects:
         self._flows: Flows | None = None
         self._contexts: dict[str, Context] = {}
 
-    def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Config, Mapping[str, bytes], None, Sequence[Path]]]:
+    def __reduce__(self) -> tuple[type[Projects], tuple[Sequence[str], Configured, Mapping[str, bytes], None, Sequence[Path]]]:
         """Another process makes its own, and learns nothing of the session."""
-        return Projects, (self._linted, self._config, self._overlay, None, self._named)
+        return Projects, (self._linted, self._configured, self._overlay, None, self._named)
 
     @property
     def known(self) -> Iterable[Context]:
@@ -113,7 +113,7 @@ class Projects:
     def _bases(self) -> list[Path]:
         """What stands for a project where none is marked: the directories that were named, else what holds all that was."""
         folders = [path for path in self._named if path.is_dir()]
-        return folders or [base for base in (Path(self._config.root),) if may_be_project(base)]
+        return folders or [base for base in (Path(self._configured.run.root),) if may_be_project(base)]
 
     def _root_of(self, path: str) -> str:
         folder = path.rpartition("/")[0]
@@ -146,4 +146,4 @@ class Projects:
 
     def _below(self, root: str) -> tuple[tuple[Path, Kind], ...]:
         find = project_files if self._session is None else self._session.project_files
-        return find(Path(root), self._config).files
+        return find(Path(root), self._configured).files

@@ -99,12 +99,13 @@ def config_schema(rules: Iterable[Rule]) -> dict[str, Any]:
         properties[name] = {
             "description": f"{option.help} ({', '.join(speaking[name])})",
             **_typed(option.kind),
+            **{word: bound for word, bound in (("minimum", option.minimum), ("maximum", option.maximum)) if bound is not None},
             "default": shown,
         }
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "https://github.com/ldlm-lint/ldlm-lint/blob/main/docs/config.schema.json",
-        "title": "[tool.ldlm-lint] in pyproject.toml",
+        "title": "[tool.ldlm-lint] in pyproject.toml, or ldlm-lint.toml",
         "description": "The configuration of ldlm-lint; an unknown key is an error.",
         "type": "object",
         "additionalProperties": False,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +19,10 @@ _ERROR_LINE = lazily(r"\s*\(at line (\d+), column \d+\)")
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used, at a line (1-based) of a file and, where one is at fault, a key of it."""
+    """A configuration that cannot be used, at a line (1-based) of a file and, where one is at fault, a key of it.
+
+    ``errors`` are all that was found in the file, this one first.
+    """
 
     def __init__(self, path: str, line: int, key: str, message: str) -> None:
         super().__init__(path, line, key, message)
@@ -26,32 +30,62 @@ class ConfigError(Exception):
         self.line = line
         self.key = key
         self.message = message
+        self.errors: tuple[ConfigError, ...] = (self,)
+
+    @classmethod
+    def of(cls, errors: Iterable[ConfigError], last: Iterable[ConfigError] = ()) -> ConfigError:
+        """One error that stands for several of a file, of which there is at least one, in the order of their lines.
+
+        ``last`` come behind these.
+        """
+        found = sorted(errors, key=lambda error: error.line)
+        first = cls(found[0].path, found[0].line, found[0].key, found[0].message)
+        first.errors = (first, *found[1:], *last)
+        return first
+
+    @property
+    def what(self) -> str:
+        """The key and what is wrong with it."""
+        return f"{self.key}: {self.message}" if self.key else self.message
 
     def __str__(self) -> str:
-        """One line: the place, the key and what is wrong."""
-        place = f"{self.path}:{self.line}" if self.line else self.path
-        return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
+        """One line for each error: the place, the key and what is wrong."""
+        return "\n".join(error._line() for error in self.errors)
+
+    def _line(self) -> str:
+        from ldlm_lint.report.cells import clean
+
+        return clean(f"{self.path}:{self.line}: {self.what}" if self.line else f"{self.path}: {self.what}")
 
 
 @dataclass(frozen=True)
 class Table:
-    """The values of a table, and the text they stand in."""
+    """The values of a table, and the text they stand in.
+
+    ``section`` is the header of the settings, empty where they stand at the top of the file; ``within`` are the keys of
+    the tables inside it that lead to this one.
+    """
 
     path: str = ""
     text: str = ""
     section: tuple[str, ...] = SECTION
     values: Mapping[str, object] = field(default_factory=dict)
+    within: tuple[str, ...] = ()
 
     def inside(self, key: str, values: Mapping[str, object]) -> Table:
         """The table that is the value of a key."""
-        return replace(self, section=(*self.section, key), values=values)
+        return replace(self, within=(*self.within, key), values=values)
+
+    def line(self, key: str) -> int:
+        """The line of a key."""
+        return line_of(self.text, (*self.section, *self.within, key))
 
     def error(self, key: str, message: str, *, value: str = "") -> ConfigError:
         """The error for a key, at the line where ``value`` stands in it (the key itself where none is given)."""
-        line = line_of(self.text, (*self.section, key))
+        line = self.line(key)
         if value:
             line = _line_of_value(self.text, line, value)
-        shown = [*self.section[len(SECTION) :], key]
+        shown = [*self.within, key]
         return ConfigError(self.path, line, ".".join(f'"{one}"' if "." in one else one for one in shown), message)
 
 
@@ -70,24 +104,13 @@ def read_text(path: Path) -> str:
         raise ConfigError(shown, data.count(b"\n", 0, error.start) + 1, "", "is not valid UTF-8") from error
 
 
-def read_table(path: Path, *, required: bool = False) -> Table:
-    """The section of a TOML file; an empty one where it has none, an error where it is ``required``.
-
-    Raises ConfigError for a file that cannot be read, is not UTF-8 or is not TOML, with the line.
-    """
-    shown = path.as_posix()
+def read_document(path: Path) -> tuple[str, Mapping[str, object]]:
+    """The text of a TOML file and its values; raises ConfigError for a file that cannot be used, with the line."""
     text = read_text(path)
     try:
-        values: object = loads(text)
+        return text, loads(text)
     except ValueError as error:
-        raise _not_toml(shown, text, error) from error
-    for part in SECTION:
-        values = values.get(part) if isinstance(values, dict) else None
-    if values is None and required:
-        raise ConfigError(shown, 0, "", "has no [tool.ldlm-lint] table")
-    if values is not None and not isinstance(values, dict):
-        raise ConfigError(shown, line_of(text, SECTION), ".".join(SECTION), "must be a table")
-    return Table(shown, text, SECTION, values or {})
+        raise _not_toml(path.as_posix(), text, error) from error
 
 
 def _not_toml(path: str, text: str, error: Exception) -> ConfigError:
@@ -102,8 +125,15 @@ def line_of(text: str, key: tuple[str, ...]) -> int:
     A scan by lines: a key inside an inline table is found at the line of the table, and 1 stands for a key whose
     table has no line of its own.
     """
+    lines = _lines(text)
+    return next((lines[key[:size]] for size in range(len(key), 0, -1) if key[:size] in lines), 1)
+
+
+@functools.lru_cache(maxsize=4)
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """The first line of each dotted key and header; read once, however many errors a file has."""
     section: tuple[str, ...] = ()
-    best, depth = 1, 0
+    lines: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         header = _HEADER.match(line)
         if header:
@@ -112,9 +142,9 @@ def line_of(text: str, key: tuple[str, ...]) -> int:
         else:
             name, equals, _ = line.partition("=")
             full = (*section, *_parts(name)) if equals else ()
-        if len(full) > depth and key[: len(full)] == full:
-            best, depth = number, len(full)
-    return best
+        if full:
+            lines.setdefault(full, number)
+    return lines
 
 
 def _parts(text: str) -> tuple[str, ...]:

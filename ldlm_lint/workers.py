@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from ldlm_lint.config import Config
+from ldlm_lint.config import Configured
 from ldlm_lint.linting import Overlay, internal_error, lint_file
 from ldlm_lint.model import FileResult, Span
 from ldlm_lint.processors import File, forks, size_of
@@ -26,7 +26,7 @@ class WorkerError(Exception):
 
 
 def linted(
-    files: Sequence[File], config: Config, overlay: Overlay, projects: Projects, count: int
+    files: Sequence[File], configured: Configured, overlay: Overlay, projects: Projects, count: int
 ) -> Iterator[FileResult]:
     """The results of files, in order, from ``count`` processes.
 
@@ -37,7 +37,7 @@ def linted(
         projects.warm()
     chunks = _chunks(files, count * _CHUNKS_EACH)
     done: list[list[FileResult] | None] = [None] * len(chunks)
-    with _pool(config, overlay, projects, count) as pool:
+    with _pool(configured, overlay, projects, count) as pool:
         futures = [pool.submit(_lint, chunk) for chunk in chunks]
         for place, future in enumerate(futures):
             try:
@@ -47,11 +47,11 @@ def linted(
             if None not in done[: place + 1]:
                 yield from done[place] or ()
                 done[place] = []
-    yield from _one_by_one(zip(chunks, done, strict=True), config, overlay, projects)
+    yield from _one_by_one(zip(chunks, done, strict=True), configured, overlay, projects)
 
 
 def _one_by_one(
-    chunks: Iterable[tuple[list[File], list[FileResult] | None]], config: Config, overlay: Overlay, projects: Projects
+    chunks: Iterable[tuple[list[File], list[FileResult] | None]], configured: Configured, overlay: Overlay, projects: Projects
 ) -> Iterator[FileResult]:
     """The results that are there, and those of the other files from one process at a time."""
     waiting: deque[tuple[File, FileResult | None]] = deque()
@@ -62,7 +62,7 @@ def _one_by_one(
             # None are left of those that were handed on already.
             waiting.extend(zip(chunk, results, strict=False))
     while waiting:
-        with _pool(config, overlay, projects, 1) as pool:
+        with _pool(configured, overlay, projects, 1) as pool:
             yield from _until_death(waiting, pool)
 
 
@@ -86,10 +86,10 @@ def _can_fork() -> bool:
 
 
 @contextlib.contextmanager
-def _pool(config: Config, overlay: Overlay, projects: Projects, count: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(configured: Configured, overlay: Overlay, projects: Projects, count: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that are ended when they are not needed any more, in the midst of a file too."""
     context = multiprocessing.get_context("fork" if _can_fork() else "spawn")
-    pool = ProcessPoolExecutor(count, context, _begin, (config, dict(overlay), projects))
+    pool = ProcessPoolExecutor(count, context, _begin, (configured, dict(overlay), projects))
     try:
         yield pool
     finally:
@@ -98,20 +98,20 @@ def _pool(config: Config, overlay: Overlay, projects: Projects, count: int) -> I
         pool.shutdown(cancel_futures=True)
 
 
-_work: tuple[Config, Overlay, Projects] | None = None
+_work: tuple[Configured, Overlay, Projects] | None = None
 
 
-def _begin(config: Config, overlay: Overlay, projects: Projects) -> None:
+def _begin(configured: Configured, overlay: Overlay, projects: Projects) -> None:
     """Make a process ready; that the user wants to stop is told by the one that started it."""
     global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _work = config, overlay, projects
+    _work = configured, overlay, projects
 
 
 def _lint(chunk: Sequence[File]) -> list[FileResult]:
     assert _work is not None
-    config, overlay, projects = _work
-    return [lint_file(path, kind, config, overlay, {}, projects.may_hold) for path, kind in chunk]
+    configured, overlay, projects = _work
+    return [lint_file(path, kind, configured.of(path.as_posix()), overlay, {}, projects.may_hold) for path, kind in chunk]
 
 
 def _chunks(files: Sequence[File], count: int) -> list[list[File]]:

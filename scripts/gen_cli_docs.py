@@ -9,8 +9,9 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -95,11 +96,19 @@ def keys() -> str:
         *(name for name in schema if name not in {one.name for one in SETTINGS}),
     ]:
         said = schema[name]
-        kind = ", ".join(f"`{word}`" for word in said["enum"]) if "enum" in said else said["type"]
+        kind = ", ".join(f"`{word}`" for word in said["enum"]) if "enum" in said else _ranged(said)
         default = json.dumps(said["default"]) if "default" in said else ""
         cells: Iterable[str] = (f"`{name}`", kind, f"`{default}`" if default else "", said["description"])
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
+
+
+def _ranged(said: Mapping[str, Any]) -> str:
+    """The type of a value, with the range of a number."""
+    ends = (said.get("minimum"), said.get("maximum"))
+    if None not in ends:
+        return f"{said['type']}, {ends[0]} to {ends[1]}"
+    return f"{said['type']}, {ends[0]} or more" if ends[0] is not None else str(said["type"])
 
 
 def main(arguments: list[str] | None = None) -> int:

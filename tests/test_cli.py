@@ -13,6 +13,7 @@ from calling import Enter, Run
 
 from ldlm_lint import __version__, cli, engine
 from ldlm_lint.commands.output import exit_code
+from ldlm_lint.config import Config
 from ldlm_lint.model import Finding, Problem, Report, Severity, Span
 
 BEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\n"
@@ -50,10 +51,17 @@ def finding(code: str) -> Finding:
             3,
             id="problem",
         ),
+        pytest.param(
+            Report((), (Problem("/p", 1, "gone"), Problem("/q", 3, "unknown key", usage=True)), files=1, requested=2),
+            Severity.ERROR,
+            True,
+            2,
+            id="a-configuration-is-above-a-problem",
+        ),
     ],
 )
 def test_exit_code(report: Report, fail_level: Severity, exit_zero: bool, expected: int) -> None:
-    assert exit_code(report, fail_level, exit_zero=exit_zero) == expected
+    assert exit_code(report, Config(fail_level=fail_level), exit_zero=exit_zero) == expected
 
 
 def test_findings_in_text(project: Path, run: Run) -> None:

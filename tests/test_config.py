@@ -155,7 +155,9 @@ def test_nearest_file_wins_and_is_the_root_of_patterns(tmp_path: Path) -> None:
     load(tmp_path, "[tool.ldlm-lint]\nlevel = 'error'\n")
     assert load(inner / "b").level is Severity.ERROR
     assert load(inner / "b").root == tmp_path.as_posix()
-    (inner / "pyproject.toml").write_text("")
+    (inner / "pyproject.toml").write_text("[tool.other]\n")
+    assert load(inner / "b").root == tmp_path.as_posix()
+    (inner / "pyproject.toml").write_text("[tool.ldlm-lint]\n")
     assert load(inner / "b").level is Severity.INFO
     assert load(inner / "b").root == inner.as_posix()
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from ldlm_lint.config import Config
+from ldlm_lint.config import Overrides
+from ldlm_lint.configurations import Configurations
 from ldlm_lint.fixing import apply_fixes
 from ldlm_lint.model import Applicability
 from ldlm_lint.probe import copies
+from ldlm_lint.select import Layer
 
 BEFORE, AGAIN, AFTER = "before", "before again", "after"
 
@@ -52,11 +54,9 @@ def fixed(
     """The project and its copy with all fixes of a level; raises BenchError where nothing is fixed."""
     before = _copied(project, scratch / "before", links)
     after = _copied(project, scratch / "after", links)
-    config = Config.load(after.root)
-    if select:
-        config = replace(config, select=tuple(select))
+    configured = Configurations(after.root, overrides=Overrides(Layer(tuple(select) if select else None)))
     limit = Applicability.UNSAFE if unsafe else Applicability.SAFE
-    outcome = apply_fixes([after.root], config, after.root, limit, write=True)
+    outcome = apply_fixes([after.root], configured, after.root, limit, write=True)
     if not outcome.applied:
         more = "" if unsafe else "; --unsafe-fixes applies those that change behaviour, too"
         raise BenchError(f"no fix to apply in {project}, so there is nothing to compare{more}")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from ldlm_lint.cache.memo import Looks
-from ldlm_lint.config import Config
+from ldlm_lint.config import Configured
 from ldlm_lint.discover import Discovery
 from ldlm_lint.model import FileResult
 from ldlm_lint.source import Kind
@@ -23,10 +23,10 @@ class Cache(Protocol):
     def note(self, kind: str, path: str) -> None:
         """Take down a look at the file system that the run rests on."""
 
-    def discover(self, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+    def discover(self, paths: Sequence[Path], configured: Configured, root: Path) -> Discovery:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
 
-    def project_files(self, root: Path, config: Config) -> Discovery:
+    def project_files(self, root: Path, configured: Configured) -> Discovery:
         """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
 
     def of(self, what: str, path: str, compute: Callable[[], T]) -> T:

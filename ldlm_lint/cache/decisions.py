@@ -13,14 +13,15 @@ from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.contract import Cache
-    from ldlm_lint.config import Config
+    from ldlm_lint.config import Configured
     from ldlm_lint.decision import Decision
 
 
-def key(paths: Sequence[Path], config: Config, base: Path) -> str:
+def key(paths: Sequence[Path], configured: Configured, base: Path) -> str:
     """The name of the decision about paths (absolute) under a configuration."""
-    settings = (config.root, config.exclude, sorted(selected_rules(config)), sorted(config.facts.items()))
-    return key_of("decision", base.as_posix(), repr(settings), *(path.as_posix() for path in paths))
+    config = configured.run
+    settings = (config.root, sorted(selected_rules(config)), sorted(config.facts.items()))
+    return key_of("decision", base.as_posix(), configured.key, repr(settings), *(path.as_posix() for path in paths))
 
 
 def recall(session: Cache, name: str) -> Decision | None:
@@ -40,5 +41,5 @@ def recall(session: Cache, name: str) -> Decision | None:
 def remember(session: Cache, name: str, decision: Decision) -> None:
     """Keep a decision with all that the run has looked at."""
     files = tuple((path.as_posix(), kind.value) for path, kind in decision.files)
-    rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches, decision.scopes)
+    rest = (decision.problems, decision.findings, decision.unseen, decision.excluded, decision.launches, decision.scopes, decision.warnings)
     session.remember(name, encode((files, *rest)))

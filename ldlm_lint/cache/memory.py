@@ -16,7 +16,7 @@ from ldlm_lint.discover import Discovery, discover, project_files
 from ldlm_lint.ignores import Note
 
 if TYPE_CHECKING:
-    from ldlm_lint.config import Config
+    from ldlm_lint.config import Configured
     from ldlm_lint.model import FileResult
     from ldlm_lint.source import Kind
 
@@ -41,13 +41,13 @@ class Memory:
     def note(self, kind: str, path: str) -> None:
         """What a run rests on matters to nobody here: it is looked at again for the next one."""
 
-    def discover(self, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+    def discover(self, paths: Sequence[Path], configured: Configured, root: Path) -> Discovery:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
-        return self._found((tuple(paths), config.root, config.exclude, root), lambda note: discover(paths, config, root, note=note))
+        return self._found((tuple(paths), configured.key, root), lambda note: discover(paths, configured, root, note=note))
 
-    def project_files(self, root: Path, config: Config) -> Discovery:
+    def project_files(self, root: Path, configured: Configured) -> Discovery:
         """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
-        return self._found((root, config.root, config.exclude), lambda note: project_files(root, config, note))
+        return self._found((root, configured.key), lambda note: project_files(root, configured, note))
 
     def _found(self, key: tuple[object, ...], find: Callable[[Note], Discovery]) -> Discovery:
         known = self._discovered.get(key)

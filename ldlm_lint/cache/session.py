@@ -17,7 +17,7 @@ from ldlm_lint.model import FileResult, Problem
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
-    from ldlm_lint.config import Config
+    from ldlm_lint.config import Configured
     from ldlm_lint.discover import Discovery
     from ldlm_lint.ignores import Note
     from ldlm_lint.requirements import TorchRange
@@ -52,26 +52,26 @@ class Session:
         """Take down a look at the file system that this run rests on."""
         self.looks.note(kind, path)
 
-    def discover(self, paths: Sequence[Path], config: Config, root: Path) -> Discovery:
+    def discover(self, paths: Sequence[Path], configured: Configured, root: Path) -> Discovery:
         """The files below paths, as `ldlm_lint.discover.discover` finds them."""
-        parts = [root.as_posix(), config.root, *config.exclude, "", *(path.as_posix() for path in paths)]
+        parts = [root.as_posix(), configured.key, *(path.as_posix() for path in paths)]
         key = key_of("discovery", *parts)
 
         def find(note: Note) -> Discovery:
             from ldlm_lint.discover import discover
 
-            return discover(paths, config, root, note=note)
+            return discover(paths, configured, root, note=note)
 
         return self._found(key, find)
 
-    def project_files(self, root: Path, config: Config) -> Discovery:
+    def project_files(self, root: Path, configured: Configured) -> Discovery:
         """The files of the project at a root, as `ldlm_lint.discover.project_files` finds them."""
-        key = key_of("project-files", os.path.expanduser("~"), root.as_posix(), config.root, *config.exclude)
+        key = key_of("project-files", os.path.expanduser("~"), root.as_posix(), configured.key)
 
         def find(note: Note) -> Discovery:
             from ldlm_lint.discover import project_files
 
-            return project_files(root, config, note)
+            return project_files(root, configured, note)
 
         return self._found(key, find)
 
@@ -202,8 +202,9 @@ def _decoded(data: bytes | None) -> Any:
 def _plain(found: Discovery) -> Mapping[str, object]:
     return {
         "files": [(path.as_posix(), kind.value) for path, kind in found.files],
-        "problems": [(one.path, one.line, one.message) for one in found.problems],
+        "problems": found.problems,
         "excluded": found.excluded,
+        "warnings": found.warnings,
     }
 
 
@@ -215,4 +216,5 @@ def _discovery(plain: Mapping[str, Any]) -> Discovery:
         tuple((Path(path), kinds[kind]) for path, kind in plain["files"]),
         tuple(Problem(*one) for one in plain["problems"]),
         plain["excluded"],
+        tuple(Problem(*one) for one in plain["warnings"]),
     )

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from ldlm_lint import arguments as arguments_of
-from ldlm_lint.commands.output import FAILURE, exit_code, fail, print_problems
+from ldlm_lint.commands.output import FAILURE, exit_code, fail, print_notes, print_problems
 from ldlm_lint.commands.progress import watched
 from ldlm_lint.options import configure_baseline
 
@@ -22,14 +22,15 @@ def run(arguments: argparse.Namespace) -> int:
     from ldlm_lint.report.common import shown_path
 
     base = Path.cwd()
-    paths, config = arguments_of.configuration(arguments, base)
-    place, root = arguments_of.baseline_file(arguments, config, base)
+    paths, configured = arguments_of.configuration(arguments, base)
+    place, root = arguments_of.baseline_file(arguments, configured.run, base)
     # Read in any case: what is no baseline must not be overwritten by one.
     before = baseline.read(place) if os.path.lexists(place) else {}
     lint = watched(quiet=False)
-    report = lint(paths, config, base=base, gate=Gate(before if arguments.update else {}))
+    report = lint(paths, configured, base=base, gate=Gate(before if arguments.update else {}))
+    print_notes(report.warnings, base)
     print_problems(report, base, everything=True)
-    code = exit_code(report, config.fail_level, exit_zero=True)
+    code = exit_code(report, configured, exit_zero=True)
     if not report.files:
         return code
     after = baseline.updated(before if arguments.update else {}, report)

@@ -34,7 +34,7 @@ from ldlm_lint.options import configure_check
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
-    from ldlm_lint.config import Config
+    from ldlm_lint.config import Configured
     from ldlm_lint.evidence.dossier import Dossier
     from ldlm_lint.gate import Gate
     from ldlm_lint.model import Finding, Report
@@ -57,25 +57,25 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> int:
     evidence = arguments_of.evidence(arguments, base)
-    paths, config = arguments_of.configuration(arguments, base, session)
+    paths, configured = arguments_of.configuration(arguments, base, session)
     if arguments.show_files or arguments.show_settings:
         from ldlm_lint.commands import questions
 
-        return questions.answer(arguments, paths, config, base)
-    chosen(arguments, config)
-    print_deprecated(config)
+        return questions.answer(arguments, paths, configured, base)
+    chosen(arguments, configured.run)
+    print_deprecated(configured.run)
     if session is not None:
-        session.note("file", arguments_of.baseline_file(arguments, config, base)[0].as_posix())
-    gate = arguments_of.gate(arguments, paths, config, base)
+        session.note("file", arguments_of.baseline_file(arguments, configured.run, base)[0].as_posix())
+    gate = arguments_of.gate(arguments, paths, configured.run, base)
     if arguments.diff or not (arguments.fix or arguments.add_ignores):
         _warn_of_interrupted(paths, base)
     if arguments.fix or arguments.diff:
-        return _fixed(arguments, paths, config, gate, base, evidence)
+        return _fixed(arguments, paths, configured, gate, base, evidence)
     if arguments.add_ignores:
-        return _ignored(arguments, paths, config, gate, base)
+        return _ignored(arguments, paths, configured, gate, base)
     lint = watched(quiet=arguments.quiet)
-    report = lint(paths, config, base=base, gate=gate, evidence=evidence, session=session, jobs=arguments.jobs)
-    return show(arguments, report, base, config)
+    report = lint(paths, configured, base=base, gate=gate, evidence=evidence, session=session, jobs=arguments.jobs)
+    return show(arguments, report, base, configured)
 
 
 def _reject_conflicts(arguments: argparse.Namespace) -> None:
@@ -98,7 +98,7 @@ def _reject_conflicts(arguments: argparse.Namespace) -> None:
 def _fixed(
     arguments: argparse.Namespace,
     paths: Sequence[Path],
-    config: Config,
+    configured: Configured,
     gate: Gate,
     base: Path,
     evidence: Dossier | None,
@@ -110,7 +110,7 @@ def _fixed(
     limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
     choose = _asking(base) if arguments.interactive else None
     outcome = apply_fixes(
-        *(paths, config, base, limit),
+        *(paths, configured, base, limit),
         write=not arguments.diff,
         gate=gate,
         choose=choose,
@@ -119,14 +119,15 @@ def _fixed(
     )
     print_notes(outcome.notes, base)
     if not arguments.diff:
-        return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files)))
-    code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
+        return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files)))
+    code = exit_code(outcome.report, configured, exit_zero=arguments.exit_zero)
     try:
         _write_patch(outcome.diff, arguments.output)
     except OSError as error:
         if arguments.output in (None, STDOUT) or isinstance(error, BrokenPipeError):
             raise
         return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
+    print_notes(outcome.report.warnings, base)
     print_problems(outcome.report, base)
     print_evidence(outcome.report, base)
     return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
@@ -160,10 +161,10 @@ def _warn_of_interrupted(paths: Sequence[Path], base: Path) -> None:
         print_notes(interrupted_note(Journal(root)), base)
 
 
-def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], config: Config, gate: Gate, base: Path) -> int:
+def _ignored(arguments: argparse.Namespace, paths: Sequence[Path], configured: Configured, gate: Gate, base: Path) -> int:
     from ldlm_lint.fixing import ignore_all
     from ldlm_lint.report.view import Fixed
 
-    outcome = ignore_all(paths, config, base, gate, lint=watched(quiet=arguments.quiet))
+    outcome = ignore_all(paths, configured, base, gate, lint=watched(quiet=arguments.quiet))
     print_notes(outcome.notes, base)
-    return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files), "Silenced"))
+    return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files), "Silenced"))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from ldlm_lint import arguments as arguments_of
-from ldlm_lint.commands.output import FAILURE, OK, place
+from ldlm_lint.commands.output import code_of, print_lines_of, print_notes
 from ldlm_lint.options import configure_graph
 
 configure = configure_graph
@@ -19,13 +19,13 @@ def run(arguments: argparse.Namespace) -> int:
     from ldlm_lint.report import graph as shown
 
     base = Path.cwd()
-    paths, config = arguments_of.configuration(arguments, base)
-    found = graph.build(paths, config, base)
+    paths, configured = arguments_of.configuration(arguments, base)
+    found = graph.build(paths, configured, base)
     if arguments.format == "json":
         sys.stdout.write(shown.render(found, base=base))
     else:
         shown.write(found, sys.stdout, base=base)
         sys.stdout.flush()
-        for problem in found.problems:
-            print(f"error: {place(problem, base)}{problem.message}", file=sys.stderr)
-    return FAILURE if found.problems else OK
+        print_lines_of(found.problems, base)
+    print_notes(found.warnings, base)
+    return code_of(found.problems)

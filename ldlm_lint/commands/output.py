@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.arguments import UsageError
 
 if TYPE_CHECKING:
-    from ldlm_lint.config import Config
-    from ldlm_lint.model import Problem, Report, Severity
+    from ldlm_lint.config import Config, Configured
+    from ldlm_lint.model import Problem, Report
 
 PROGRAM = "ldlm-lint"
 STDOUT = "-"
@@ -23,18 +23,33 @@ MOST_STALE = 10
 
 
 def fail(code: int, message: str) -> int:
-    """Print an error as one line on stderr and return ``code``."""
-    print(f"{PROGRAM}: error: {message}", file=sys.stderr)
+    """Print an error on stderr, each line of it as one of its own, and return ``code``."""
+    for line in message.splitlines() or [""]:
+        print(f"{PROGRAM}: error: {line}", file=sys.stderr)
     return code
 
 
-def exit_code(report: Report, fail_level: Severity, *, exit_zero: bool = False) -> int:
-    """The exit code that a report stands for; ``exit_zero`` forgives findings, and nothing else."""
-    if report.problems or (report.files == 0 and report.excluded < report.requested):
+def exit_code(report: Report, configured: Configured, *, exit_zero: bool = False) -> int:
+    """The exit code that a report stands for; ``exit_zero`` forgives findings, and nothing else.
+
+    Each finding counts by the fail level of its own file.
+    """
+    if report.problems:
+        return code_of(report.problems)
+    if report.files == 0 and report.excluded < report.requested:
         return FAILURE
-    if not exit_zero and any(finding.weight >= fail_level for finding in report.findings):
+    if not exit_zero and any(
+        finding.weight >= configured.of(finding.span.path).fail_level for finding in report.findings
+    ):
         return FINDINGS
     return OK
+
+
+def code_of(problems: Sequence[Problem]) -> int:
+    """The exit code of a question about files, given what kept some of them from being looked at."""
+    if any(problem.usage for problem in problems):
+        return USAGE
+    return FAILURE if problems else OK
 
 
 def print_stale(report: Report, base: Path) -> None:
@@ -98,14 +113,18 @@ def print_problems(report: Report, base: Path, *, everything: bool = False) -> N
 
 def print_lines_of(problems: Iterable[Problem], base: Path) -> None:
     """One line on stderr for each problem."""
+    from ldlm_lint.report.cells import clean
+
     for problem in problems:
-        print(f"error: {place(problem, base)}{problem.message}", file=sys.stderr)
+        print(f"error: {place(problem, base)}{clean(problem.message)}", file=sys.stderr)
 
 
 def print_notes(notes: tuple[Problem, ...], base: Path) -> None:
     """One line on stderr for each thing that was left out of what was asked for."""
+    from ldlm_lint.report.cells import clean
+
     for note in notes:
-        print(f"warning: {place(note, base)}{note.message}", file=sys.stderr)
+        print(f"warning: {place(note, base)}{clean(note.message)}", file=sys.stderr)
 
 
 def print_deprecated(config: Config) -> None:
@@ -174,4 +193,5 @@ def place(problem: Problem, base: Path) -> str:
     if not problem.path:
         return ""
     path = clean(shown_path(problem.path, base))
-    return f"{path}:{problem.line}: " if problem.line > 1 else f"{path}: "
+    # What is about a file as a whole stands at its first line.
+    return f"{path}:{problem.line}: " if problem.line > (not problem.usage) else f"{path}: "

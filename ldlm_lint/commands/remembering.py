@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _HARMLESS = frozenset(
     (
         *("paths", "select", "extend_select", "ignore", "level", "config", "isolated", "pedantic", "fail_level"),
+        *("exclude", "extend_exclude"),
         *("format", "statistics", "quiet", "color", "exit_zero", "baseline", "no_baseline", "jobs", "unsafe_fixes"),
         *("command", "argv", "no_cache"),
     )

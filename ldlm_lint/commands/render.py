@@ -17,6 +17,7 @@ from ldlm_lint.commands.output import (
     fail,
     print_bare_noqa,
     print_evidence,
+    print_notes,
     print_problems,
     print_stale,
     write_file,
@@ -24,20 +25,20 @@ from ldlm_lint.commands.output import (
 from ldlm_lint.report.formats import DEFAULT, FORMATS
 
 if TYPE_CHECKING:
-    from ldlm_lint.config import Config
+    from ldlm_lint.config import Config, Configured
     from ldlm_lint.model import Report
     from ldlm_lint.report.formats import Format
     from ldlm_lint.report.view import Fixed
 
 
-def show(arguments: argparse.Namespace, report: Report, base: Path, config: Config, fixed: Fixed | None = None) -> int:
+def show(arguments: argparse.Namespace, report: Report, base: Path, configured: Configured, fixed: Fixed | None = None) -> int:
     """Show a report as the arguments say and return the exit code that it stands for."""
     from ldlm_lint.report.console import wants_colour
     from ldlm_lint.report.view import View
     from ldlm_lint.rules import by_symbol
 
-    form = chosen(arguments, config)
-    code = exit_code(report, config.fail_level, exit_zero=arguments.exit_zero)
+    form = chosen(arguments, configured.run)
+    code = exit_code(report, configured, exit_zero=arguments.exit_zero)
     to_file = arguments.output not in (None, STDOUT)
     written = io.StringIO() if to_file else None
     stream = sys.stdout if written is None else written
@@ -52,6 +53,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, config: Conf
         colour=wants_colour(stream, arguments.color),
         fixed=fixed,
     )
+    print_notes(report.warnings, base)
     form.write(view, stream)
     if written is not None:
         try:
@@ -65,7 +67,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, config: Conf
         from ldlm_lint.commands.skipped import print_skipped
 
         sys.stdout.flush()
-        print_skipped([Path(os.path.abspath(base / path)) for path in arguments.paths], config, base)
+        print_skipped([Path(os.path.abspath(base / path)) for path in arguments.paths], configured, base)
     return code
 
 

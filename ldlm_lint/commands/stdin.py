@@ -15,7 +15,7 @@ from ldlm_lint.commands.output import FINDINGS, OK, exit_code, print_notes, prin
 from ldlm_lint.commands.render import chosen, show
 
 if TYPE_CHECKING:
-    from ldlm_lint.config import Config
+    from ldlm_lint.config import Configured
     from ldlm_lint.gate import Gate
 
 STDIN = "-"
@@ -43,16 +43,16 @@ def run(arguments: argparse.Namespace) -> int:
     _reject_conflicts(arguments)
     data = sys.stdin.buffer.read()
     arguments.paths = [arguments.stdin_filename or _name_for(data)]
-    paths, config = arguments_of.configuration(arguments, base)
-    chosen(arguments, config)
-    gate = arguments_of.gate(arguments, paths, config, base)
+    paths, configured = arguments_of.configuration(arguments, base)
+    chosen(arguments, configured.run)
+    gate = arguments_of.gate(arguments, paths, configured.run, base)
     if arguments.fix or arguments.diff:
-        return _fixed(arguments, paths[0].as_posix(), data, config, gate, base)
+        return _fixed(arguments, paths[0].as_posix(), data, configured, gate, base)
     from ldlm_lint import engine
 
     evidence = arguments_of.evidence(arguments, base)
-    report = engine.run(paths, config, base=base, overlay={paths[0].as_posix(): data}, gate=gate, evidence=evidence)
-    return show(arguments, report, base, config)
+    report = engine.run(paths, configured, base=base, overlay={paths[0].as_posix(): data}, gate=gate, evidence=evidence)
+    return show(arguments, report, base, configured)
 
 
 def _reject_conflicts(arguments: argparse.Namespace) -> None:
@@ -76,22 +76,23 @@ def _name_for(data: bytes) -> str:
     return "stdin.sh" if is_shell(Path("stdin"), data[:256]) else "stdin.py"
 
 
-def _fixed(arguments: argparse.Namespace, path: str, data: bytes, config: Config, gate: Gate, base: Path) -> int:
+def _fixed(arguments: argparse.Namespace, path: str, data: bytes, configured: Configured, gate: Gate, base: Path) -> int:
     from ldlm_lint.buffers import fix_buffer
     from ldlm_lint.model import Applicability
     from ldlm_lint.report.view import Fixed
 
     limit = Applicability.UNSAFE if arguments.unsafe_fixes else Applicability.SAFE
-    after, outcome = fix_buffer(path, data, config, base, limit, gate)
+    after, outcome = fix_buffer(path, data, configured, base, limit, gate)
     print_notes(outcome.notes, base)
     if not arguments.diff:
         _write(after)
         # Whatever the report is made with, stdout holds the text and nothing else.
         with contextlib.redirect_stdout(sys.stderr):
-            return show(arguments, outcome.report, base, config, Fixed(outcome.applied, len(outcome.files)))
+            return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files)))
     _write(outcome.diff)
+    print_notes(outcome.report.warnings, base)
     print_problems(outcome.report, base)
-    code = exit_code(outcome.report, config.fail_level, exit_zero=arguments.exit_zero)
+    code = exit_code(outcome.report, configured, exit_zero=arguments.exit_zero)
     return FINDINGS if outcome.diff and code == OK and not arguments.exit_zero else code
 
 

@@ -102,22 +102,24 @@ def _once(arguments: argparse.Namespace, check: Callable[[argparse.Namespace], i
 
 def _inputs(arguments: argparse.Namespace, index: Index) -> Inputs:
     """What a check rests on: its files, those of their projects, the directories, and the configuration."""
-    from ldlm_lint.config import FILE_NAME, Config, project_root
+    from ldlm_lint.config import Config, Configured, project_root
+    from ldlm_lint.config_files import NAMES
     from ldlm_lint.discover import discover
     from ldlm_lint.requirements import looked_at
 
     looks = Looks(index)
     try:
-        paths, config = arguments_of.configuration(arguments, Path.cwd())
-        looks.note("file", arguments_of.baseline_file(arguments, config, Path.cwd())[0].as_posix())
+        paths, found = arguments_of.configuration(arguments, Path.cwd())
+        configured: Configured = found
+        looks.note("file", arguments_of.baseline_file(arguments, found.run, Path.cwd())[0].as_posix())
     except _USAGE:
-        paths, config = [Path.cwd() / path for path in arguments.paths], Config()
+        paths, configured = [Path.cwd() / path for path in arguments.paths], Config()
     roots = {project_root(path) for path in paths}
-    root = Path(config.root) if config.root else Path.cwd()
+    root = Path(configured.run.root or Path.cwd())
     for named, bound in ((paths, root), *(([one], one) for one in sorted(roots.difference(paths)))):
-        for path, _ in discover(named, config, bound, note=looks.note).files:
+        for path, _ in discover(named, configured, bound, note=looks.note).files:
             looks.note("file", path.as_posix())
-    settings = {folder / FILE_NAME for path in paths for folder in (path, *path.parents)}
+    settings = {folder / name for path in paths for folder in (path, *path.parents) for name in NAMES}
     for place in (*settings, *([arguments.config] if arguments.config else ())):
         looks.note("file", Path(place).absolute().as_posix())
     for kind, place in (one for root in roots for one in looked_at(root)):

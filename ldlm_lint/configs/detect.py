@@ -13,7 +13,7 @@ MAX_BYTES = 1_000_000
 SUFFIXES = {".yaml": Kind.YAML, ".yml": Kind.YAML, ".json": Kind.JSON, ".toml": Kind.TOML}
 # Files of other tools, which say nothing about a training.
 _OF_TOOLS = lazily(
-    r"pyproject\.toml|cargo\.toml|package(?:-lock)?\.json|tsconfig.*\.json|\.ldlm-lint.*|\.pre-commit-.*\.yaml|mkdocs\.ya?ml"
+    r"pyproject\.toml|ldlm-lint\.toml|cargo\.toml|package(?:-lock)?\.json|tsconfig.*\.json|\.ldlm-lint.*|\.pre-commit-.*\.yaml|mkdocs\.ya?ml"
     r"|\.?readthedocs\.ya?ml|\.?codecov\.ya?ml|\.travis\.yml|.*\.ipynb\.json|tokenizer.*\.json|vocab.*\.json",
     re.I,
 )

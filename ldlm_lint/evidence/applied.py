@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from ldlm_lint.config import Config
+from ldlm_lint.config import Config, Configured
 from ldlm_lint.discover import kind_of_name
 from ldlm_lint.evidence.dossier import Dossier
 from ldlm_lint.evidence.join import Joined, join
@@ -23,7 +23,7 @@ def applied(
     findings: Sequence[Finding],
     dossier: Dossier,
     files: Mapping[Path, Kind],
-    config: Config,
+    configured: Configured,
     read: Callable[[str, Kind], Source],
     sources: dict[str, Source],
 ) -> Joined:
@@ -44,12 +44,20 @@ def applied(
         except UnreadableError:
             return None
 
-    linted = Linted(config.root, kinds.keys() | pointed, source_of, dossier.started, dossier.moves)
-    joined = join(findings, dossier, linted, by_symbol, limits_of(config))
+    linted = Linted(configured.run.root, kinds.keys() | pointed, source_of, dossier.started, dossier.moves)
+    joined = join(findings, dossier, linted, by_symbol, _limits(configured, files))
     for path in {finding.span.path for finding in joined.findings} - sources.keys():
         if (source := source_of(path)) is not None:
             sources[path] = source
     return joined
+
+
+def _limits(configured: Configured, files: Iterable[Path]) -> dict[str, str]:
+    """As `limits_of`, for all projects that the files belong to: evidence is not asked which of them it is about."""
+    limits: dict[str, str] = {}
+    for config in {id(config): config for path in files if (config := configured.of(path.as_posix()))}.values():
+        limits |= limits_of(config)
+    return limits
 
 
 def limits_of(config: Config) -> dict[str, str]:

@@ -6,7 +6,7 @@ from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference
 from ldlm_lint.tables.training_arguments import WORDS
 
 CHECKPOINTS_TO_KEEP = Option(
-    "checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps"
+    "checkpoints-to-keep", 3, "number of checkpoints that the fix of unbounded-checkpoints keeps", minimum=1
 )
 
 UNBOUNDED_CHECKPOINTS = Rule(

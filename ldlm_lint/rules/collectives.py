@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
 
-COLLECTIVE_LIMIT = Option("collective-limit", 7200, "longest collective timeout that is not reported, in seconds")
-COLLECTIVE_TIMEOUT = Option("collective-timeout", 1800, "collective timeout that the fix writes, in seconds (whole minutes)")
+COLLECTIVE_LIMIT = Option("collective-limit", 7200, "longest collective timeout that is not reported, in seconds", minimum=1)
+COLLECTIVE_TIMEOUT = Option(
+    "collective-timeout", 1800, "collective timeout that the fix writes, in seconds (whole minutes)", minimum=1, at_most="collective-limit"
+)
 
 EXCESSIVE_COLLECTIVE_TIMEOUT = Rule(
     code="W7202",

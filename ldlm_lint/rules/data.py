@@ -18,9 +18,23 @@ _SOURCE = Reference(
     "torch/utils/data/dataloader.py, the checks of the constructor",
     "https://github.com/pytorch/pytorch/blob/v2.10.0/torch/utils/data/dataloader.py",
 )
-NUM_WORKERS = Option("num-workers", 4, "num_workers that the fix of dataloader-in-main-process writes, in workers per rank")
-WORKERS_LIMIT = Option("workers-limit", 16, "smallest number of loader workers per rank that is too many; the fix writes half of it")
-PREFETCH_FACTOR = Option("prefetch-factor", 4, "prefetch_factor that the fix of dataloader-without-prefetch writes, in batches per worker")
+NUM_WORKERS = Option(
+    "num-workers",
+    4,
+    "num_workers that the fix of dataloader-in-main-process writes, in workers per rank",
+    minimum=1,
+    below="workers-limit",
+)
+# Half of it is at least one worker.
+WORKERS_LIMIT = Option(
+    "workers-limit", 16, "smallest number of loader workers per rank that is too many; the fix writes half of it", minimum=2
+)
+PREFETCH_FACTOR = Option(
+    "prefetch-factor",
+    4,
+    "prefetch_factor that the fix of dataloader-without-prefetch writes, in batches per worker",
+    minimum=1,
+)
 
 PERSISTENT_WORKERS = Rule(
     code="R7101",

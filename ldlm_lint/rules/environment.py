@@ -9,6 +9,11 @@ from __future__ import annotations
 from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
 from ldlm_lint.rules import environment_names
 
+# In seconds; torch counts milliseconds in 32 bits.
+LARGEST_SAFE_HEARTBEAT = (2**31 - 1) // 1000
+# Below this a healthy process is ended by a pause such as a checkpoint; `1e6` reads as 1.
+SHORTEST_SAFE_HEARTBEAT = 30
+
 _PROCESS_GROUP = Reference(
     "ProcessGroupNCCL environment variables",
     "https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html",
@@ -53,8 +58,21 @@ EXCESSIVE_HEARTBEAT_TIMEOUT = Rule(
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: a heartbeat that was out of reach becomes one that can end a process. " + _UNIT,
     options=(
-        Option("heartbeat-limit", 7200, "longest TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC that is not reported, in seconds"),
-        Option("heartbeat-timeout", 1800, "heartbeat timeout that the fix writes, in seconds"),
+        Option(
+            "heartbeat-limit",
+            7200,
+            "longest TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC that is not reported, in seconds",
+            minimum=SHORTEST_SAFE_HEARTBEAT,
+            maximum=LARGEST_SAFE_HEARTBEAT,
+        ),
+        Option(
+            "heartbeat-timeout",
+            1800,
+            "heartbeat timeout that the fix writes, in seconds",
+            minimum=SHORTEST_SAFE_HEARTBEAT,
+            maximum=LARGEST_SAFE_HEARTBEAT,
+            at_most="heartbeat-limit",
+        ),
     ),
     probe=Probe(
         "group-environment",

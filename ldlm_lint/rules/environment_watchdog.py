@@ -14,8 +14,10 @@ from ldlm_lint.numerals import whole
 from ldlm_lint.rules.environment import (
     EXCESSIVE_HEARTBEAT_TIMEOUT,
     INEFFECTIVE_HEARTBEAT_TIMEOUT,
+    LARGEST_SAFE_HEARTBEAT,
     NCCL_BLOCKING_WAIT,
     NCCL_MONITORING_DISABLED,
+    SHORTEST_SAFE_HEARTBEAT,
 )
 from ldlm_lint.rules.environment_view import View, is_false, is_true, members, number, rewrites
 from ldlm_lint.rules.settings import Removal, Setting, Value
@@ -24,9 +26,6 @@ HEARTBEAT = "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC"
 MONITORING = "TORCH_NCCL_ENABLE_MONITORING"
 BLOCKING_WAIT = ("TORCH_NCCL_BLOCKING_WAIT", "NCCL_BLOCKING_WAIT")
 NAMES = (HEARTBEAT, MONITORING, *BLOCKING_WAIT)
-LARGEST_SAFE_HEARTBEAT = (2**31 - 1) // 1000
-# Below this a healthy process is ended by a pause such as a checkpoint; `1e6` reads as 1.
-SHORTEST_SAFE_HEARTBEAT = 30
 
 _REASON = "the NCCL watchdog, its monitor and the heartbeat come into force together"
 _NO_WATCHDOG = (2, 6)

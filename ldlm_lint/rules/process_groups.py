@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
 
-COLLECTIVE_MINIMUM = Option("collective-minimum", 30, "shortest collective timeout that is not reported, in seconds")
+COLLECTIVE_MINIMUM = Option(
+    "collective-minimum", 30, "shortest collective timeout that is not reported, in seconds", minimum=1, at_most="collective-timeout"
+)
 
 _PROCESS_GROUPS = Reference(
     "torch.distributed.init_process_group",

@@ -13,7 +13,8 @@ from ldlm_lint import baseline
 from ldlm_lint.add_ignores import add_ignores
 from ldlm_lint.buffers import fix_buffer, lint_buffer
 from ldlm_lint.cache.memory import Memory
-from ldlm_lint.config import Config, project_root
+from ldlm_lint.config import project_root
+from ldlm_lint.configurations import Configurations
 from ldlm_lint.discover import TOOL_DIRECTORIES, kind_of_name
 from ldlm_lint.gate import Gate
 from ldlm_lint.linting import source_of
@@ -56,10 +57,10 @@ class Analyst:
             return {"diagnostics": [], "fixes": [], "problems": []}
         if len(self.buffers[path]) > MAX_BYTES:
             return {"diagnostics": [], "fixes": [], "problems": [f"larger than {MAX_BYTES:,} bytes, not checked"]}
-        config, gate = self._configured(path)
+        configured, gate = self._configured(path)
         base, data = project_root(Path(path)), self.buffers[path]
         self.memory.begin()
-        report = lint_buffer(path, data, config, base, gate, self._others(path), self.memory)
+        report = lint_buffer(path, data, configured, base, gate, self._others(path), self.memory)
         self.reports[path] = report
         return diagnosis(report, path, by_symbol, self.encoding, self._source)
 
@@ -78,19 +79,20 @@ class Analyst:
         """The edits of all safe fixes of a buffer."""
         if path not in self.buffers or is_foreign(path):
             return {"edits": [], "reason": ""}
-        config, gate = self._configured(path)
+        configured, gate = self._configured(path)
         base, data, others = project_root(Path(path)), self.buffers[path], self._others(path)
         self.memory.begin()
-        after, outcome = fix_buffer(path, data, config, base, gate=gate, others=others, session=self.memory)
+        after, outcome = fix_buffer(path, data, configured, base, gate=gate, others=others, session=self.memory)
         reason = "; ".join(note.message for note in outcome.notes)
         return {"edits": self._edits(path, after) if after != data else [], "reason": reason}
 
-    def _configured(self, path: str) -> tuple[Config, Gate]:
-        config = self.settings.load(Path(path))
+    def _configured(self, path: str) -> tuple[Configurations, Gate]:
+        configured = self.settings.load(Path(path))
+        config = configured.run
         place = Path(config.root, config.baseline or baseline.FILE_NAME)
         named = bool(config.baseline)
         known = baseline.read(place) if named or (not self.settings.isolated and os.path.lexists(place)) else {}
-        return config, Gate(known)
+        return configured, Gate(known)
 
     def _others(self, path: str) -> dict[str, bytes]:
         return {other: data for other, data in self.buffers.items() if other != path}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ldlm_lint.config import LEVELS
 
 if TYPE_CHECKING:
-    from ldlm_lint.config import Config
+    from ldlm_lint.configurations import Configurations
 
 SECTION = "ldlm-lint"
 _LIST = "a list of names"
@@ -44,15 +44,18 @@ class Settings:
         }
         return cls(**known)
 
-    def load(self, path: Path) -> Config:
-        """The configuration for a file; raises what `Config.load` raises."""
-        from ldlm_lint.config import Config, Overrides
+    def load(self, path: Path) -> Configurations:
+        """The configurations of a run about a file; raises what that of the run raises."""
+        from ldlm_lint.config import Overrides
+        from ldlm_lint.configurations import Configurations
         from ldlm_lint.select import Layer
 
         level = LEVELS[self.level] if self.level else None
         overrides = Overrides(Layer(self.select, self.extend_select, self.ignore), level, pedantic=self.pedantic)
         explicit = Path(self.config) if self.config else None
-        return Config.load(path, explicit=explicit, isolated=self.isolated, overrides=overrides)
+        configured = Configurations(path, explicit=explicit, isolated=self.isolated, overrides=overrides)
+        assert configured.run is not None
+        return configured
 
 
 def merged(settings: Settings, given: object) -> tuple[Settings, list[str]]:

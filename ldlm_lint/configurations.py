@@ -1,0 +1,242 @@
+"""Which configuration holds for each file: that of the nearest folder upwards which has one.
+
+Going upwards, the first folder with ``.ldlm-lint.toml``, ``ldlm-lint.toml`` or a ``pyproject.toml`` with our table decides
+alone: nothing is inherited. A file that the user names stands for all of them, and the command line above whatever was found.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ldlm_lint.config import Config, Overrides, marked_root, project_root
+from ldlm_lint.config_files import NAMES, PYPROJECT, candidates, read_settings, refuse_stray_link
+from ldlm_lint.config_reader import config_of
+from ldlm_lint.requirements import ANY_TORCH, TorchRange, torch_range
+from ldlm_lint.tomlfile import ConfigError, Table
+
+if TYPE_CHECKING:
+    from ldlm_lint.model import Problem, Rule
+
+Note = Callable[[str, str], object]
+
+
+class _Found(NamedTuple):
+    """What holds in a folder: a configuration, or the error that keeps it from being one; neither where no file was found.
+
+    ``folder`` is that of the file, ``warnings`` are those of the files on the way to it.
+    """
+
+    config: Config | None = None
+    error: ConfigError | None = None
+    folder: str = ""
+    warnings: tuple[Problem, ...] = ()
+
+
+def _note_nothing(kind: str, path: str) -> None:
+    """For who does not want to know."""
+
+
+class Configurations:
+    """The configurations of a run, each read when somebody first asks about a file that it holds for.
+
+    ``start`` (absolute) is what the run is about: a file, or the directory that holds all that was named. ``explicit`` is
+    read instead of what is found; its patterns are relative to the project that it lies in, or to that of ``start`` where it
+    lies elsewhere. ``isolated`` reads no file. ``rules`` are `ldlm_lint.rules.ALL` unless given; ``torch_of`` tells which
+    torch the project at a root runs on. ``note`` is told of the looks at the file system, see `ldlm_lint.ignores.Note`.
+    """
+
+    def __init__(
+        self,
+        start: Path,
+        *,
+        explicit: Path | None = None,
+        isolated: bool = False,
+        overrides: Overrides | None = None,
+        rules: Sequence[Rule] | None = None,
+        torch_of: Callable[[Path], TorchRange] = torch_range,
+        note: Note = _note_nothing,
+    ) -> None:
+        self._start = start if start.is_dir() else start.parent
+        self._explicit = explicit
+        self._isolated = isolated
+        self._overrides = overrides or Overrides()
+        self._given = rules
+        self._torch_of = torch_of
+        self._note = note
+        self._found: dict[str, _Found] = {}
+        self._roots: dict[str, tuple[str, ...]] = {}
+        self._torch: dict[tuple[str, ...], TorchRange] = {}
+        self._unfiled: dict[str, Config] = {}
+        self._configs: dict[str, Config] = {}
+        self._equal: dict[tuple[int, TorchRange], Config] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Another process asks for itself, and learns nothing of the session."""
+        return {**self.__dict__, "_torch_of": torch_range, "_note": _note_nothing, "_equal": {}}
+
+    @cached_property
+    def run(self) -> Config:
+        """The configuration of the run itself, nearest to its start: output format, baseline and root are taken from it alone.
+
+        Raises ConfigError for a file that cannot be used, SelectorError for an unknown rule of the command line.
+        """
+        config = self.of_folder(self._folder(self._start))
+        config.selected(self._rules)
+        return config
+
+    @property
+    def key(self) -> str:
+        """What tells which files are found, and from where settings come, for entries of the cache."""
+        if self._explicit is not None or self._isolated:
+            return repr((self.run.key, self._overrides))
+        return repr(("nearest", self._overrides))
+
+    def of(self, path: str) -> Config:
+        """The configuration of a file (absolute, forward slashes), which need not exist; raises ConfigError."""
+        return self.of_folder(path.rpartition("/")[0])
+
+    def of_folder(self, folder: str) -> Config:
+        """The configuration of the files in a directory (absolute, forward slashes); raises ConfigError."""
+        folder = folder.rstrip("/")
+        if folder not in self._configs:
+            found = self._find(folder)
+            if found.error is not None:
+                raise found.error
+            config = found.config or self._without_file(folder)
+            torch = self._torch_at(folder, config)
+            self._configs[folder] = self._equal.setdefault((id(config), torch), replace(config, target_torch=torch))
+        return self._configs[folder]
+
+    def excludes(self, path: str, is_directory: bool) -> bool:
+        """Whether a path is excluded: by its configuration, or since the folder of that is by the one above it."""
+        folder = path.rstrip("/") if is_directory else path.rpartition("/")[0]
+        found = self._find(folder)
+        while True:
+            config = found.config if found.config or found.error else self._without_file(folder)
+            if config is not None and config.excludes(path, is_directory):
+                return True
+            if not found.folder or "/" not in found.folder:
+                return False
+            path, is_directory = found.folder, True
+            folder = path.rpartition("/")[0]
+            found = self._find(folder)
+
+    def warnings(self, folder: str) -> tuple[Problem, ...]:
+        """What the files above a directory probably mean to set and do not, those in it among them."""
+        return self._find(folder.rstrip("/")).warnings
+
+    def looks(self, folder: str) -> Iterator[tuple[str, str]]:
+        """The looks at the file system that tell the configuration of a directory, as kinds of `ldlm_lint.cache.index.LOOKS`."""
+        if self._explicit is not None or self._isolated:
+            return
+        folder = folder.rstrip("/")
+        while True:
+            yield from (("file", f"{folder}/{name}") for name in NAMES)
+            if "/" not in folder:
+                return
+            folder = folder.rpartition("/")[0]
+
+    @property
+    def _rules(self) -> Sequence[Rule]:
+        if self._given is None:
+            from ldlm_lint.rules import ALL
+
+            self._given = ALL
+        return self._given
+
+    @cached_property
+    def _only(self) -> _Found | None:
+        """What holds for every file, where the user has said so."""
+        if self._isolated:
+            root = project_root(self._start).as_posix()
+            return _Found(config_of(Table(), self._rules, root=root, overrides=self._overrides))
+        if self._explicit is None:
+            return None
+        around = marked_root(self._explicit)
+        holds = around is not None and around in (self._start, *self._start.parents)
+        of_patterns = around if around is not None and holds else project_root(self._start)
+        settings = read_settings(self._explicit, named=True)
+        assert settings.table is not None
+        config = config_of(settings.table, self._rules, root=of_patterns.as_posix(), overrides=self._overrides)
+        return _Found(config, warnings=settings.warnings)
+
+    def _find(self, folder: str) -> _Found:
+        """What holds in a directory (without a slash at its end); every directory on the way is looked into once."""
+        if self._only is not None:
+            return self._only
+        unknown = []
+        while folder not in self._found:
+            unknown.append(folder)
+            if "/" not in folder:
+                break
+            folder = folder.rpartition("/")[0]
+        above = self._found.get(folder, _Found())
+        for one in reversed(unknown):
+            above = self._found[one] = self._in(one, above)
+        return above
+
+    def _in(self, folder: str, above: _Found) -> _Found:
+        """What the files of a directory say, or what holds above it."""
+        warnings: tuple[Problem, ...] = ()
+        for path in map(Path, candidates(folder)):
+            try:
+                refuse_stray_link(path)
+                settings = read_settings(path)
+                warnings += settings.warnings
+                if settings.table is not None:
+                    config = config_of(settings.table, self._rules, root=folder or "/", overrides=self._overrides)
+                    return _Found(config, None, folder, warnings)
+            except ConfigError as error:
+                return _Found(None, error, folder, warnings)
+        return above._replace(warnings=(*warnings, *above.warnings)) if warnings else above
+
+    def _without_file(self, folder: str) -> Config:
+        """The defaults, for a directory above which there is no file with settings."""
+        roots = self._roots_of(folder.rstrip("/"))
+        root = roots[0] if roots else self._unmarked(folder)
+        if root not in self._unfiled:
+            self._unfiled[root] = config_of(Table(), self._rules, root=root or "/", overrides=self._overrides)
+        return self._unfiled[root]
+
+    def _unmarked(self, folder: str) -> str:
+        """What stands for the project of a directory where none is marked: all that the run is about."""
+        start = self._folder(self._start)
+        return start if f"{folder}/".startswith(f"{start}/") else folder
+
+    def _torch_at(self, folder: str, config: Config) -> TorchRange:
+        """The torch that a project runs on: what it names, else what the nearest requirements that bound torch allow."""
+        if config.target_torch != ANY_TORCH or self._isolated:
+            return config.target_torch
+        roots = tuple(dict.fromkeys((*self._roots_of(folder), config.root.rstrip("/"))))
+        if roots not in self._torch:
+            ranges = (self._torch_of(Path(root or "/")) for root in roots)
+            self._torch[roots] = next((one for one in ranges if one != ANY_TORCH), ANY_TORCH)
+        return self._torch[roots]
+
+    def _roots_of(self, folder: str) -> tuple[str, ...]:
+        """The roots of projects around a directory, the nearest first, up to that of its repository."""
+        unknown = []
+        while folder not in self._roots:
+            unknown.append(folder)
+            if "/" not in folder:
+                break
+            folder = folder.rpartition("/")[0]
+        roots = self._roots.get(folder, ())
+        for one in reversed(unknown):
+            self._note("file", f"{one}/{PYPROJECT}")
+            self._note("exists", f"{one}/.git")
+            if os.path.exists(f"{one}/.git"):
+                roots = (one,)
+            elif os.path.isfile(f"{one}/{PYPROJECT}"):
+                roots = (one, *roots)
+            self._roots[one] = roots
+        return roots
+
+    @staticmethod
+    def _folder(path: Path) -> str:
+        return path.as_posix().rstrip("/")

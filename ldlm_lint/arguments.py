@@ -146,13 +146,15 @@ def gate(arguments: argparse.Namespace, paths: list[Path], config: Config, base:
     from ldlm_lint import baseline
     from ldlm_lint.config import common_directory
     from ldlm_lint.gate import Gate
+    from ldlm_lint.model import Confidence
 
     place, _ = baseline_file(arguments, config, base)
     named = bool(arguments.baseline or config.baseline)
     found = named or (not arguments.isolated and os.path.lexists(place))
     known = baseline.read(place) if found and not arguments.no_baseline else {}
+    confidence = Confidence[arguments.min_confidence.upper()]
     if arguments.since is None:
-        return Gate(known)
+        return Gate(known, confidence=confidence)
     from ldlm_lint.gitdiff import changes_since
 
-    return Gate(known, changes_since(common_directory(paths), arguments.since))
+    return Gate(known, changes_since(common_directory(paths), arguments.since), confidence=confidence)

@@ -69,6 +69,7 @@ def fix_buffer(
         notes_of(result, {}),
         result.applied,
         result.rounds,
+        result.places,
     )
     return after, outcome
 

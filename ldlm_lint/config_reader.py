@@ -50,11 +50,18 @@ def config_of(table: Table, rules: Sequence[Rule], *, root: str = "", overrides:
         baseline=reader.baseline(),
         required_version=reader.typed("required-version", str, ""),
         pedantic=reader.typed("pedantic", bool, False) or overrides.pedantic,
-        output_format=reader.word("output-format", "", formats()),
+        output_format=_format(reader.word("output-format", "", formats())),
         options=reader.options(options),
     )
     reader.raise_errors()
     return config
+
+
+def _format(word: str) -> str:
+    """The name of a format as the command line has it."""
+    from ldlm_lint.report.formats import canonical
+
+    return canonical(word)
 
 
 class _Reader:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint import engine
 from ldlm_lint.add_ignores import add_ignores
-from ldlm_lint.autofix.apply import FixResult, fix_files
+from ldlm_lint.autofix.apply import Applied, FixResult, fix_files
 from ldlm_lint.autofix.diff import patch_base, unified_diff
 from ldlm_lint.autofix.journal import JournalError
 from ldlm_lint.autofix.undo import journal_for
@@ -38,7 +38,8 @@ class Outcome:
     ``report`` is what remains afterwards, ``applied`` the number of fixed findings, ``files`` the changed files
     (absolute, forward slashes), ``diff`` the change as one patch that ``git apply`` takes from the base directory.
     ``notes`` are fixes that were left out, with the reason; what could not be written is in the report's problems.
-    ``by_rule`` is ``applied`` by rule symbol, for all that was to be written; ``rounds`` is how many rounds it took.
+    ``by_rule`` is ``applied`` by rule symbol, for all that was to be written, ``places`` are the fixed findings;
+    ``rounds`` is how many rounds it took. ``found`` is how many findings there were before, None where nobody counted.
     """
 
     report: Report
@@ -48,6 +49,8 @@ class Outcome:
     notes: tuple[Problem, ...]
     by_rule: Mapping[str, int] = field(default_factory=dict)
     rounds: int = 0
+    places: tuple[Applied, ...] = ()
+    found: int | None = None
 
 
 def apply_fixes(
@@ -82,8 +85,12 @@ def apply_fixes(
         after = gate.after(contents, overlay)
         return lint(paths, configured, base=base, overlay=overlay, gate=after, evidence=evidence)
 
+    found: list[int] = []
+
     def report_of(overlay: engine.Overlay) -> Report:
-        return run(overlay, None) if known is None else known.reported(run(overlay, known.evidence))
+        report = run(overlay, None) if known is None else known.reported(run(overlay, known.evidence))
+        found.append(len(report.findings))
+        return report
 
     free = {path: data for path, data in contents.items() if path not in faults}
     follow = known.follow if known is not None else lambda _before, _edits: None
@@ -105,6 +112,8 @@ def apply_fixes(
         (*interrupted, *notes_of(result, faults)),
         result.applied,
         result.rounds,
+        result.places if not failed else (),
+        found[0],
     )
 
 

@@ -1,4 +1,4 @@
-"""The gate: which of the findings are held back because the baseline knows them or their lines did not change."""
+"""The gate: which findings are held back: those that the baseline knows, on unchanged lines, or too unsure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.changes import UNCHANGED, Changes
-from ldlm_lint.model import Finding, Identity
+from ldlm_lint.model import Confidence, Finding, Identity
 from ldlm_lint.rules.linter import INTERNAL_ERROR, UNPARSABLE_FILE, UNREADABLE_FILE
 from ldlm_lint.source import Source
 
@@ -23,11 +23,13 @@ NEVER_HELD = frozenset({INTERNAL_ERROR.symbol, UNREADABLE_FILE.symbol})
 class Sifted(NamedTuple):
     """What a gate held back: the findings, those that the baseline knows first, and how many of them it knows.
 
-    ``gone`` are the known defects that nobody found, with how many of each.
+    ``unsure`` is how many were held back for their confidence alone. ``gone`` are the known defects that nobody found,
+    with how many of each.
     """
 
     held: list[Finding]
     baselined: int
+    unsure: int
     gone: Counter[Identity]
 
 
@@ -41,11 +43,13 @@ class Gate:
 
     ``known`` says how many findings of each identity the baseline holds, ``changes`` which lines changed. ``edited``
     are files (absolute) that fixes have rewritten since: there a known defect stays known although its code differs.
+    Findings below ``confidence`` are held back too.
     """
 
     known: Mapping[Identity, int] = field(default_factory=dict)
     changes: Changes | None = None
     edited: frozenset[str] = frozenset()
+    confidence: Confidence = Confidence.LOW
 
     def after(self, before: Mapping[str, bytes], after: Mapping[str, bytes]) -> Gate:
         """The gate for contents that fixes made of those before."""
@@ -66,7 +70,9 @@ class Gate:
 
             judged.sort(key=lambda one: (one[0], one[1].order))
             known, judged = self._subtract(judged, Identifier(sources, root), gone)
-        return Sifted([*known, *(one for changed, one in judged if not changed)], len(known), +gone)
+        unchanged = [one for changed, one in judged if not changed]
+        unsure = [one for changed, one in judged if changed and one.confidence < self.confidence]
+        return Sifted([*known, *unchanged, *unsure], len(known), len(unsure), +gone)
 
     def _changed(self, finding: Finding, sources: Mapping[str, Source]) -> bool:
         if self.changes is None:

@@ -73,6 +73,19 @@ class Consequence(enum.Enum):
 _RANKS = {consequence: rank for rank, consequence in enumerate(Consequence)}
 
 
+class Frequency(enum.IntEnum):
+    """How often in a training a defect has its consequence, ordered: reports show first what happens more often."""
+
+    RUN = 0
+    EPOCH = 1
+    STEP = 2
+
+    @property
+    def label(self) -> str:
+        """The word used in JSON: ``run``, ``epoch`` (also what happens at each save or evaluation), ``step``."""
+        return self.name.lower()
+
+
 class Confidence(enum.IntEnum):
     """How sure the analysis is: HIGH where names and literals decide, MEDIUM where a value was inferred."""
 
@@ -249,7 +262,7 @@ class Rule(NamedTuple):
     """A defect, declared once: the only place where its texts, thresholds and levels are written.
 
     ``code`` is a pylint message id whose letter is the severity and whose first two digits are the family;
-    ``consequence`` is the worst thing that the defect usually leads to;
+    ``consequence`` is the worst thing that the defect usually leads to, ``frequency`` how often it then happens;
     ``message`` is a %-template with named fields, filled from `Finding.args`; ``applicability`` is the best
     level its fix may have (None: no fix); ``triggers`` are byte strings of which a file must contain at least
     one to hold the defect, one of each group in
@@ -276,6 +289,7 @@ class Rule(NamedTuple):
     setting_triggers: tuple[bytes, ...] = ()
     confidence: Confidence = Confidence.HIGH
     default: bool = True
+    frequency: Frequency = Frequency.RUN
     applicability: Applicability | None = None
     fix_safety: str = ""
     options: tuple[Option, ...] = ()
@@ -363,7 +377,7 @@ class Report:
     """What every formatter receives: decided, selected and sorted findings, and the counts of the summary.
 
     ``root`` is the directory that identities are relative to. ``baselined`` counts the findings that the baseline
-    knows, ``unchanged`` those on lines that did not change; ``unseen`` are the files and lines that were not understood; ``stale`` are the baseline's defects that are gone, with
+    knows, ``unchanged`` those on lines that did not change, ``unsure`` those below the wanted confidence; ``unseen`` are the files and lines that were not understood; ``stale`` are the baseline's defects that are gone, with
     how many of each. ``evidence`` is what became of the judgements of probes, None where none were given.
     ``launches`` are the scripts that are known to launch a file, by its path. ``warnings`` are what configurations
     of the checked files probably mean and do not say.
@@ -380,6 +394,7 @@ class Report:
     root: str = ""
     baselined: int = 0
     unchanged: int = 0
+    unsure: int = 0
     stale: tuple[tuple[Identity, int], ...] = ()
     evidence: Joined | None = None
     launches: Mapping[str, str] = field(default_factory=dict)

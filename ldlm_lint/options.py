@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ldlm_lint.arguments import jobs, names, patterns
+from ldlm_lint.report.formats import FORMATS, canonical
+from ldlm_lint.report.ranking import GROUPS, ORDERS
 from ldlm_lint.settings import LEVELS, formats
 
+CONFIDENCES = ("high", "medium", "low")
 _Options = Mapping[str, Mapping[str, Any]]
 """Options by their names, with what argparse is told of each."""
 
@@ -38,7 +41,13 @@ what it prints:
 exit codes: 0 also where no launch is found; 2 and 3 as for check"""
 
 # Short forms, and the names that users of other linters write by habit.
-_ALIASES = {"--quiet": ("-q",), "--output": ("-o", "--output-file"), "--jobs": ("-j",), "--watch": ("-w",)}
+_ALIASES = {
+    "--format": ("--output-format",),
+    "--quiet": ("-q",),
+    "--output": ("-o", "--output-file"),
+    "--jobs": ("-j",),
+    "--watch": ("-w",),
+}
 _FLAG = {"action": "store_true"}
 _NAMES = {"action": "extend", "type": names, "metavar": "NAMES"}
 _PATTERNS = {"action": "extend", "type": patterns, "metavar": "PATTERNS"}
@@ -79,8 +88,8 @@ _WHAT = _Group(
     {
         "--select": {
             **_NAMES,
-            "help": "apply these rules instead of the default set: names, codes, families (72) or ALL, with commas; "
-            "may be repeated",
+            "help": "apply these rules instead of the default set: names, codes, families (72), "
+            "consequences (hang) or ALL, with commas; may be repeated",
         },
         "--extend-select": {**_NAMES, "help": "apply these rules too, opt-in ones included"},
         "--ignore": {**_NAMES, "help": "leave these rules out"},
@@ -102,10 +111,29 @@ _CHECK = (
         {
             "--format": {
                 "choices": formats(),
+                "type": canonical,
                 "metavar": "FORMAT",
-                "help": f"{', '.join(formats()[:-1])} or {formats()[-1]} (default: text)",
+                "help": f"{', '.join(FORMATS)} (default: text, also called grouped)",
             },
             "--output": {"metavar": "FILE", "help": "write the report to a file (- is stdout)"},
+            "--sort": {
+                "choices": tuple(ORDERS),
+                "metavar": "ORDER",
+                "help": "consequence, severity, rule or path, for text, full, concise, github and markdown (default: path for "
+                "full and concise, else consequence: the worst, most frequent and surest first)",
+            },
+            "--group-by": {
+                "choices": GROUPS,
+                "metavar": "WHAT",
+                "help": "rule, file or none: what gets a block of the format text (default: rule)",
+            },
+            "--min-confidence": {
+                "choices": CONFIDENCES,
+                "default": CONFIDENCES[-1],
+                "metavar": "LEVEL",
+                "help": "high, medium or low: lowest confidence that is shown, fixed and counted for the exit code, in every "
+                "format (default: low)",
+            },
             "--statistics": {**_FLAG, "help": "count the findings of each rule"},
             "--quiet": {**_FLAG, "help": "findings only, no footer"},
             "--color": {

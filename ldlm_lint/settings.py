@@ -37,9 +37,9 @@ class Setting:
 @functools.cache
 def formats() -> tuple[str, ...]:
     """The names that ``output-format`` may have."""
-    from ldlm_lint.report.formats import FORMATS
+    from ldlm_lint.report.formats import ALIASES, FORMATS
 
-    return tuple(FORMATS)
+    return (*FORMATS, *ALIASES)
 
 
 def _torch() -> Iterator[str]:
@@ -134,7 +134,9 @@ def _selector(rules: list[Rule]) -> dict[str, Any]:
     codes = sorted(rule.code for rule in rules)
     prefixes = sorted({code[:length] for code in codes for length in range(1, 5)} | {code[1:] for code in codes})
     families = sorted({rule.family for rule in rules})
+    leading_to = {rule.consequence for rule in rules}
+    consequences = [one.value for one in sorted(leading_to, key=lambda one: one.rank)]
     return {
-        "description": "A rule's name or code, the beginning of a code, a family such as 72, or ALL.",
-        "enum": ["ALL", *names, *codes, *prefixes, *families],
+        "description": "A rule's name or code, the beginning of a code, a family such as 72, a consequence such as hang, or ALL.",
+        "enum": ["ALL", *consequences, *names, *codes, *prefixes, *families],
     }

@@ -34,7 +34,9 @@ INTRODUCTION = """\
 <!-- Written by scripts/gen_docs.py from ldlm_lint/rules and tests/fixtures; do not edit. -->
 
 The letter of a code is the severity: **E** crashes, hangs, corrupts or trains wrongly, **W** is a real risk or a large
-waste, **R** leaves speed or memory unused, **I** is worth knowing and never fails a gate. A fix is *safe* where it
+waste, **R** leaves speed or memory unused, **I** is worth knowing and never fails a gate. The consequence is what the defect
+leads to: `hang`, `crash`, `wrong-result`, `data-loss`, `security`, `slow`, `memory`, `disk`, `deprecated` or `config`, the worst
+first, as reports are ordered; `--select hang,crash` names these rules. A fix is *safe* where it
 cannot change behaviour (`--fix`), *unsafe* where it may (`--fix --unsafe-fixes`), or *display*: shown, never written.
 `ldlm-lint explain NAME` prints a rule's page, `# ldlm-lint: ignore[NAME] reason` silences it on a line.
 """
@@ -59,10 +61,11 @@ def page(rule: Rule, bad: Case | None, good: Case | None) -> str:
 def _index(rules: list[Rule]) -> Iterator[str]:
     for family in sorted({rule.family for rule in rules}, key=list(FAMILIES).index):
         yield f"### {FAMILIES[family]}\n"
-        yield "| code | name | severity | default | fix | what it finds |"
-        yield "|---|---|---|---|---|---|"
+        yield "| consequence | code | name | severity | default | fix | what it finds |"
+        yield "|---|---|---|---|---|---|---|"
         for rule in (one for one in rules if one.family == family):
             cells = (
+                rule.consequence.value,
                 rule.code,
                 f"[{rule.symbol}](#{rule.symbol})",
                 rule.severity.label,
@@ -76,6 +79,7 @@ def _index(rules: list[Rule]) -> Iterator[str]:
 
 def _facts(rule: Rule) -> Iterator[str]:
     rows = {
+        "Consequence": rule.consequence.value,
         "Code": rule.code,
         "Severity": rule.severity.label,
         "Default": default(rule),

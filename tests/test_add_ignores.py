@@ -244,7 +244,7 @@ def test_the_command(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "run.sh").write_text(BEAT)
     (project / "run.sh").chmod(0o755)
     assert main(["check", "--add-ignores"]) == 0
-    out = "Silenced 1 finding in 1 file.\nNo findings remain.\n1 file read, 1 finding suppressed.\n"
+    out = "Silenced 1 finding in 1 file.\nNo findings remain.\n1 file read, 1 finding suppressed.\nNext: take this back  ldlm-lint undo\n"
     assert capsys.readouterr() == (out, "")
     written = (project / "run.sh").read_text()
     assert written == f"{BEAT.strip()}  # ldlm-lint: ignore[excessive-heartbeat-timeout] {REASON}\n"
@@ -285,7 +285,7 @@ def test_an_unreadable_file_stays_a_finding(project: Path, capsys: pytest.Captur
     (project / "bad.sh").write_bytes(b"# caf\xe9\n")
     assert main(["--add-ignores"]) == 3
     assert (project / "bad.sh").read_bytes() == b"# caf\xe9\n"
-    assert "E6803 unreadable-file" in capsys.readouterr().out
+    assert "unreadable-file (E6803)" in capsys.readouterr().out
 
 
 def test_a_comment_that_a_string_swallows_does_not_count() -> None:

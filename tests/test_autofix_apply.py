@@ -43,7 +43,7 @@ def test_nested_fixes_reach_the_fixed_point_and_stay_there() -> None:
     result = run(files, rule)
     assert result.changed == {"/a.py": b"+++1\n"}
     assert (result.applied, result.rounds, result.converged) == ({"inner": 3}, 3, True)
-    assert run({**files, **result.changed}, rule) == FixResult({}, {})
+    assert run({**files, **result.changed}, rule) == FixResult({})
 
 
 def test_only_fixes_of_the_limit_are_applied() -> None:
@@ -54,7 +54,7 @@ def test_only_fixes_of_the_limit_are_applied() -> None:
         fix = Fix("t", (edit,), UNSAFE, "why")
         return [] if overlay else [Finding("r", "W1", edit.span, fix=fix), Finding("s", "W2", edit.span)]
 
-    assert fix_files(report, files, SAFE) == FixResult({}, {})
+    assert fix_files(report, files, SAFE) == FixResult({})
     assert fix_files(report, files, UNSAFE).changed == {"/a.py": b"x = 2\n"}
 
 
@@ -153,7 +153,7 @@ def test_rules_that_undo_each_other_end_and_are_named() -> None:
 
 
 def test_a_fix_that_changes_nothing_ends_the_rounds() -> None:
-    assert run({"/a.py": b"x = 1\n"}, ("same", "1", "1")) == FixResult({}, {})
+    assert run({"/a.py": b"x = 1\n"}, ("same", "1", "1")) == FixResult({})
 
 
 def test_a_file_that_was_broken_before_can_still_be_fixed() -> None:

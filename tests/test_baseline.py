@@ -174,7 +174,7 @@ def test_known_and_fixed_together(project: Path, run: Run) -> None:
     run("baseline", "--select", "W7201")
     code, out, _ = run("check", "run.sh", "--fix", "--unsafe-fixes")
     assert code == 0
-    assert "Fixed 1 finding in 1 file.\n" in out
+    assert "Fixed 1 finding in 1 file:\n" in out
     assert (project / "run.sh").read_text() == text.replace("export NCCL_TIMEOUT=7200\n", "")
 
 

@@ -68,15 +68,16 @@ def test_findings_in_text(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT)
     code, out, err = run("check", "run.sh")
     assert (code, err) == (1, "")
-    assert out.startswith("W7201 excessive-heartbeat-timeout: ")
+    assert out.startswith("hang: excessive-heartbeat-timeout (W7201), 1 place\n")
     assert "\n --> run.sh:1:8\n" in out
-    assert "Found 1 finding (1 warning).\n" in out
+    assert "Found 1 finding: 1 hang.\n" in out
     assert "1 file read.\n" in out
 
 
 def test_paths_alone_are_a_check_and_no_path_is_here(project: Path, run: Run) -> None:
     (project / "run.sh").write_text(BEAT)
-    assert run("run.sh") == run("check", "run.sh") == run()
+    assert run("run.sh") == run("check", "run.sh")
+    assert run("run.sh", "--quiet") == run("--quiet")
     assert run("--quiet", "--format", "text")[0] == 1
 
 
@@ -141,7 +142,7 @@ def test_levels_of_failure(project: Path, run: Run) -> None:
         (("--ignore", "W7299"), 'unknown rule "W7299"'),
         (("--select", ","), "argument --select: needs at least one name"),
         (("--level", "note"), "argument --level: invalid choice: 'note'"),
-        (("--format", "xml"), "argument --format: invalid choice: 'xml'"),
+        (("--format", "xml"), "argument --format/--output-format: invalid choice: 'xml'"),
         (("--colour",), "unrecognized arguments: --colour"),
         (("--sel", "ALL"), "unrecognized arguments: --sel"),
         (("--config", "missing.toml"), "missing.toml: cannot be read: "),
@@ -221,14 +222,14 @@ def test_bad_input_is_one_line_and_the_rest_goes_on(
     # A file that exists is a finding at its line; a path that does not is one line on stderr. Neither is said twice.
     assert (out + err).count(words) == 1 or not words
     assert err.count("\n") == err.startswith("error: ")
-    assert "W7201 excessive-heartbeat-timeout" in out
+    assert "hang: excessive-heartbeat-timeout (W7201)" in out
 
 
 def test_syntax_error_is_a_finding(project: Path, run: Run) -> None:
     (project / "broken.py").write_text("import torch\nx = (\n")
     code, out, err = run("broken.py")
     assert (code, err) == (1, "")
-    assert out.startswith("E6802 unparsable-file: ")
+    assert out.startswith("config: unparsable-file (E6802), 1 place\n")
 
 
 def test_directory_without_anything_to_check(project: Path, run: Run) -> None:
@@ -287,9 +288,13 @@ def test_fix_writes_safe_ones_and_tells_what_remains(project: Path, run: Run) ->
     code, out, err = run("run.sh", "--fix")
     assert (code, err) == (1, "")
     assert (project / "run.sh").read_text() == BEAT + LAUNCH
-    assert "Fixed 1 finding in 1 file.\n1 finding remains (1 warning).\n" in out
+    assert "Fixed 1 finding in 1 file:\n  1 ineffective-environment-variable: run.sh:2\n1 finding remains: 1 hang.\n" in out
     code, out, _ = run("run.sh", "--fix", "--unsafe-fixes")
-    assert (code, out) == (0, "Fixed 1 finding in 1 file.\nNo findings remain.\n1 file read.\n")
+    assert (code, out) == (
+        0,
+        "Fixed 1 finding in 1 file:\n  1 excessive-heartbeat-timeout: run.sh:1\nNo findings remain.\n1 file read.\n"
+        "Next: take this back  ldlm-lint undo\n",
+    )
     assert (project / "run.sh").read_text() == BEAT.replace("12000000", "1800") + LAUNCH
 
 
@@ -301,7 +306,7 @@ def test_file_that_cannot_be_written_is_named(project: Path, run: Run) -> None:
     path.chmod(0o644)
     assert code == 3
     assert err.startswith("error: run.sh: not fixed: ")
-    assert "Fixed 0 findings in 0 files.\n1 finding remains (1 warning).\n" in out
+    assert "Nothing was fixed.\n1 finding remains: 1 config.\n" in out
     assert path.read_text() == IGNORED + LAUNCH
 
 
@@ -329,11 +334,11 @@ def test_diff_is_what_the_same_flags_write(
 def test_closed_pipe_is_no_traceback(project: Path) -> None:
     for number in range(400):
         (project / f"run{number}.sh").write_text(BEAT)
-    command = [sys.executable, "-m", "ldlm_lint", "."]
+    command = [sys.executable, "-m", "ldlm_lint", "--format", "full", "."]
     environment = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True)
     assert process.stdout and process.stderr
-    assert process.stdout.readline().startswith("W7201")
+    assert process.stdout.readline().startswith("hang W7201")
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait(60) == 141

@@ -30,7 +30,7 @@ def test_a_report_in_a_file_is_what_stdout_would_get(project: Path, run: Run) ->
     for form in FORMATS:
         code, out, err = run("--format", form, "--output", "report")
         assert (code, out) == (1, ""), form
-        assert err == "Found 1 finding (1 warning). Written to report.\n"
+        assert err == "Found 1 finding: 1 hang. Written to report.\n"
         assert (project / "report").read_text(encoding="utf-8") == run("--format", form)[1]
     assert run("--quiet", "--output", "report")[1:] == ("", "")
     assert run("--output", "-", "--format", "concise") == run("--format", "concise")
@@ -67,7 +67,7 @@ def test_a_full_disk_leaves_the_old_report(project: Path, run: Run, monkeypatch:
 def test_a_report_for_a_pipe_goes_into_the_pipe(project: Path) -> None:
     command = f"{sys.executable} -m ldlm_lint --quiet --format concise --output >(cat) run.sh; wait"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=project)
-    assert done.stdout.startswith("run.sh:1:8: W7201 ")
+    assert done.stdout.startswith("run.sh:1:8: hang W7201 ")
     assert done.stderr == ""
 
 
@@ -79,7 +79,7 @@ def test_a_report_keeps_link_and_mode(project: Path, run: Run) -> None:
     (project / "report").symlink_to(real)
     run("--output", "report", "--format", "concise")
     assert (project / "report").is_symlink()
-    assert real.read_text().startswith("run.sh:1:8: W7201 ")
+    assert real.read_text().startswith("run.sh:1:8: hang W7201 ")
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
 
 
@@ -114,7 +114,7 @@ def test_who_decides_about_colours(choice: str, environ: dict[str, str], termina
 
 def test_colours_of_the_report(project: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in run()[1]
-    assert "\x1b[1;33mW7201\x1b[0m" in run("--color", "always")[1]
+    assert "\x1b[1;31mhang\x1b[0m: " in run("--color", "always")[1]
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert "\x1b" in run()[1]
     assert "\x1b" not in run("--color", "never")[1]

@@ -50,7 +50,7 @@ def test_the_lifted_fix_is_applied_when_unsafe_fixes_are_and_taken_back(project,
     code, out, err = run("check", "--evidence", unused, "--fix", "--unsafe-fixes", "--select", UNUSED, ".")
     fixed = TRAIN.replace("find_unused_parameters=True", "find_unused_parameters=False")
     assert (project / "train.py").read_text() == fixed, err
-    assert "Fixed 1 finding in 1 file." in out
+    assert "Fixed 1 finding in 1 file:" in out
     assert code == 0
     run("undo")
     assert (project / "train.py").read_text() == TRAIN
@@ -83,7 +83,7 @@ def test_what_remains_after_fixes_is_judged_by_what_is_there_now(project, run, t
     code, out, err = run("check", "--evidence", unused, "--fix", "--unsafe-fixes", ".")
     assert "train.py has changed since the probe saw it" in err
     assert "seen at run time" not in out
-    assert (code, f"{SYNC}: " in out) == (1, True)
+    assert (code, f": {SYNC} (" in out) == (1, True)
     assert run("check", "--evidence", unused, ".")[0] == 1
 
 

@@ -47,10 +47,10 @@ def verdict(finding: dict) -> str:
     return finding["evidence"]["verdict"] if finding["evidence"] else ""
 
 
-def test_without_evidence_each_finding_names_the_probe_that_settles_it(project, run):
+def test_without_evidence_the_summary_names_the_probe_that_settles_findings(project, run):
     _, out, _ = run("check", ".")
-    assert out.count("probe: settle it with ldlm-lint probe run -- <your launch command>") == 3
-    assert "settle it" not in run("check", "--quiet", ".")[1]
+    assert out.endswith("confirm or refute 3 findings in a run        ldlm-lint probe run -- <your launch command>\n")
+    assert out.count("probe") == 1 and "probe" not in run("check", "--quiet", ".")[1]
 
 
 def test_a_verified_finding_is_sure_and_says_why(project, run, check, tmp_path):
@@ -61,7 +61,7 @@ def test_a_verified_finding_is_sure_and_says_why(project, run, check, tmp_path):
     assert found["evidence"]["judgements"][0]["measured"]["ci95"] == [4.33, 4.47]
     _, out, _ = run("check", "--evidence", folder, ".")
     assert "probe: verified: called 20 times\n" in out
-    assert out.count("settle it with") == 2
+    assert "confirm or refute 2 findings in a run " in out
     assert "probe: 1 verified" in out
 
 
@@ -255,7 +255,7 @@ def test_a_defect_that_only_the_probe_saw_is_a_finding_of_its_own(project, run, 
         None,
         "high",
     )
-    assert f"W7226 {UNUSED}: seen at run time: the claim of {UNUSED}" in run("check", "--evidence", folder, ".")[1]
+    assert f"slow W7226 {UNUSED}: seen at run time: the claim of {UNUSED}" in run("check", "--format", "full", "--evidence", folder, ".")[1]
     assert check("--evidence", folder, "--ignore", UNUSED)["summary"]["findings"] == 2
     lines = quiet.splitlines(keepends=True)
     lines[WRAP - 1] = lines[WRAP - 1].rstrip("\n") + f"  # ldlm-lint: ignore[{UNUSED}] the caller knows\n"
@@ -363,7 +363,7 @@ def test_the_script_that_launches_a_file_is_named_where_it_is_known(run, tmp_pat
     shutil.copytree(Path(__file__).parent.parent / "examples" / "latent-captions", tmp_path / "captions")
     monkeypatch.chdir(tmp_path)
     _, out, _ = run("check", "captions")
-    settling = set(re.findall(r"^probe: settle it with (.*)$", out, re.M))
+    settling = set(re.findall(r"^      confirm or refute \d+ findings in a run +(.*)$", out, re.M))
     assert settling == {"ldlm-lint probe run -- bash captions/scripts/train.sh"}
     _, out, _ = run("check", "--format", "json", "captions")
     assert {one["probe"] for one in json.loads(out)["findings"] if "probe" in one} == settling

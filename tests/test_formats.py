@@ -57,12 +57,17 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of_text(out: str) -> Found:
-    found = re.findall(r"^([EWRI]\d{4})(?:\[\*\])? [\w-]+: .*\n +--> (.*):(\d+):(\d+)$", out, re.M)
+    found = re.findall(r"^[a-z-]+: [\w-]+ \(([EWRI]\d{4})\), \d+ places?(?: \[[*-]\])?\n.*\n +--> (.*):(\d+):(\d+)$", out, re.M)
+    return {(path, int(line), int(column), code) for code, path, line, column in found}
+
+
+def of_full(out: str) -> Found:
+    found = re.findall(r"^[a-z-]+ ([EWRI]\d{4})(?:\[\*\])? [\w-]+: .*\n +--> (.*):(\d+):(\d+)$", out, re.M)
     return {(path, int(line), int(column), code) for code, path, line, column in found}
 
 
 def of_concise(out: str) -> Found:
-    found = re.findall(r"^(.*):(\d+):(\d+): ([EWRI]\d{4}) [\w-]+: .", out, re.M)
+    found = re.findall(r"^(.*):(\d+):(\d+): [a-z-]+ ([EWRI]\d{4}) [\w-]+: .", out, re.M)
     return {(path, int(line), int(column), code) for path, line, column, code in found}
 
 
@@ -99,7 +104,7 @@ def of_gitlab(out: str) -> Found:
     assert len({one["fingerprint"] for one in issues}) == len(issues)
     assert {one["severity"] for one in issues} <= {"info", "minor", "major", "critical", "blocker"}
     return {
-        (one["location"]["path"], begin["line"], begin["column"], one["description"].split()[0])
+        (one["location"]["path"], begin["line"], begin["column"], one["description"].split()[1])
         for one in issues
         for begin in [one["location"]["positions"]["begin"]]
         if one["location"]["lines"]["begin"] == begin["line"]
@@ -115,7 +120,7 @@ def of_junit(out: str) -> Found:
 
 def of_markdown(out: str) -> Found:
     found = set()
-    for place, code in re.findall(r"^\| (.*?:\d+:\d+) \| ([EWRI]\d{4}) \[", out, re.M):
+    for place, code in re.findall(r"^\| (.*?:\d+:\d+) \| [a-z-]+ ([EWRI]\d{4}) \[", out, re.M):
         path, line, column = re.sub(r"\\(.)", r"\1", place).rsplit(":", 2)
         found.add((path, int(line), int(column), code))
     return found
@@ -123,6 +128,7 @@ def of_markdown(out: str) -> Found:
 
 READERS = {
     "text": of_text,
+    "full": of_full,
     "concise": of_concise,
     "json": of_json,
     "sarif": of_sarif,
@@ -221,8 +227,8 @@ def test_hostile_names_and_messages_stay_text(form: str) -> None:
 
 def test_hostile_text_in_the_structure_of_each_format() -> None:
     github = written("github", hostile_view()).splitlines()
-    assert [line.split(" ")[0] for line in github] == ["::warning", "::warning", "::error"]
-    assert "file=a%0A%3A%3Aerror%3A%3Ax%25%2C%3A|<b>" in github[0]
+    assert [line.split(" ")[0] for line in github] == ["::error", "::warning", "::warning"]
+    assert "file=a%0A%3A%3Aerror%3A%3Ax%25%2C%3A|<b>" in github[1]
     junit = ElementTree.fromstring(written("junit", hostile_view()).encode("utf-8", "replace"))
     assert len(junit.findall("testsuite/testcase/failure")) == 2
     assert len(junit.findall("testsuite/testcase/error")) == 1
@@ -230,7 +236,7 @@ def test_hostile_text_in_the_structure_of_each_format() -> None:
     markdown = written("markdown", hostile_view())
     assert len(re.findall(r"(?m)^\| a", markdown)) == 2
     assert "<script>" not in re.sub(r"\\.", "", markdown)
-    assert len(written("concise", hostile_view()).splitlines()[:2][0].split(": W7201 heart-beat: ")) == 2
+    assert len(written("concise", hostile_view()).splitlines()[:2][0].split(": hang W7201 heart-beat: ")) == 2
 
 
 def test_equal_defects_have_fingerprints_of_their_own() -> None:
@@ -258,10 +264,22 @@ def test_sarif_tells_rules_fixes_and_how_the_run_ended(project: Path, run: Run) 
         assert rule["id"] == one["ruleId"]
         assert rule["helpUri"].endswith(f"#{rule['name']}")
         assert rule["help"]["text"] and rule["properties"]["problem.severity"] in ("error", "warning", "recommendation")
+    by_code = {rule["id"]: rule["properties"] for rule in driver["rules"]}
+    assert by_code["W7201"]["tags"][0] == by_code["W7201"]["consequence"] == "hang"
+    assert {one["ruleId"]: one["properties"]["consequence"] for one in results}["R7301"] == "slow"
+    assert not any("security-severity" in one or "security" in one["tags"] for one in by_code.values())
     loader = next(one for one in results if one["ruleId"] == "R7101")
     assert loader["relatedLocations"][0]["message"]["text"]
     (fix,) = loader["fixes"]
     assert fix["properties"]["applicability"] == "unsafe" and fix["properties"]["reason"]
+
+
+def test_sarif_grades_what_a_loaded_file_can_run(project: Path, run: Run) -> None:
+    (project / "load.py").write_text('import torch\n\nstate = torch.load("model.pt")\n')
+    (rule,) = sarif_of(project, run, "load.py")["tool"]["driver"]["rules"]
+    assert "security" in rule["properties"]["tags"]
+    # GitHub: above 4.0 medium, from 7.0 high.
+    assert 4.0 <= float(rule["properties"]["security-severity"]) < 7.0
 
 
 def test_fixes_of_sarif_are_those_of_fix(project: Path, run: Run) -> None:
@@ -307,7 +325,7 @@ def test_a_notebook_s_cell_is_part_of_every_place() -> None:
     fix = Fix("set y", (Edit(span, "y"),), Applicability.SAFE)
     finding = Finding("heart-beat", "W7201", span, (("what", "slow"),), fix=fix)
     view = View(Report((finding,), sources={path: Source(path, b"x=1\n", Kind.PYTHON)}), view.base, view.rules)
-    assert written("concise", view).startswith("train.ipynb:cell 3:1:1: W7201 heart-beat: slow [*]\n")
+    assert written("concise", view).startswith("train.ipynb:cell 3:1:1: hang W7201 heart-beat: slow [*]\n")
     result = json.loads(written("sarif", view))["runs"][0]["results"][0]
     (cell,) = result["locations"][0]["logicalLocations"]
     assert cell == {"name": "cell 3", "fullyQualifiedName": "cell 3:1:1", "kind": "notebookCell"}
@@ -344,8 +362,8 @@ def test_statistics_count_rules_in_the_formats_that_have_a_place_for_it(project:
     code, out, _ = run("--statistics", "--quiet")
     assert code == 1
     rows = [line.split() for line in out.splitlines()]
-    assert ["1", "W7201", "excessive-heartbeat-timeout"] in rows
-    assert ["1", "W7204", "[*]", "ineffective-environment-variable"] in rows
+    assert ["1", "hang", "W7201", "excessive-heartbeat-timeout"] in rows
+    assert ["1", "config", "W7204", "[*]", "ineffective-environment-variable"] in rows
     assert run("--statistics", "--quiet", "--format", "concise")[1] == out
     document = json.loads(run("--statistics", "--format", "json")[1])
     Draft202012Validator(FINDINGS).validate(document)
@@ -365,7 +383,7 @@ def test_the_format_of_the_configuration_holds_unless_the_command_line_names_one
     (project / "pyproject.toml").write_text('[tool.ldlm-lint]\noutput-format = "xml"\n')
     code, _, err = run()
     assert code == 2
-    assert "pyproject.toml:2: output-format: must be one of text, concise, json" in err
+    assert "pyproject.toml:2: output-format: must be one of text, full, concise, json" in err
 
 
 def test_what_fails_is_what_the_format_marks(project: Path, run: Run) -> None:

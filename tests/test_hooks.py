@@ -28,6 +28,7 @@ CI = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BEAT = "export TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=12000000\n"
 IGNORED = "export NCCL_TIMEOUT=7200\n"
+OF_GH = ("--body-file", "--edit-last", "--create-if-none")
 LAUNCH = "torchrun train.py\n"
 SETTINGS = '[tool.ldlm-lint]\nselect = ["72"]\n'
 
@@ -112,6 +113,17 @@ def test_the_workflow_pins_its_actions_and_grants_nothing_it_does_not_need() -> 
     assert checkout == {"fetch-depth": 0, "persist-credentials": False}
 
 
+def test_the_comment_on_a_pull_request_needs_two_permissions_and_runs_no_expression() -> None:
+    (job,) = [one for one in documented() if isinstance(one, dict) and "steps" in one]
+    assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
+    own, post = job["steps"]
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    assert own["with"].keys() <= inputs.keys() and own["with"]["comment-file"] in post["run"]
+    assert "${{" not in post["run"] and post["env"].keys() == {"GH_TOKEN", "GH_REPO", "NUMBER"}
+    # The token of a fork's pull request may not comment, and its code must not run with one that may.
+    assert "head.repo.full_name == github.repository" in post["if"] and "pull_request_target" not in yaml.safe_dump(documented())
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="the workflow's shell is bash")
 def test_the_workflow_s_command_fails_for_what_a_change_adds(repository: Path, tmp_path: Path) -> None:
     (step,) = [step for step in steps() if step.get("run", "").startswith("ldlm-lint ")]
@@ -167,7 +179,7 @@ def test_every_option_of_docs_ci_exists(capsys: pytest.CaptureFixture[str]) -> N
     for command in ("check", "baseline"):
         assert main([command, "--help"]) == 0
         texts += capsys.readouterr().out
-    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", CI)) - {"--load-plugins", "--enable"}:
+    for option in set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", CI)) - {"--load-plugins", "--enable", *OF_GH}:
         assert option in texts, option
 
 

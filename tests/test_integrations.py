@@ -70,11 +70,12 @@ def checked(project: Path, programs: Path, **inputs: str) -> tuple[int, str, dic
 
 @bash_only
 def test_the_action_annotates_counts_and_fails(project: Path, programs: Path) -> None:
-    code, out, outputs, summary = checked(project, programs, **{"sarif-file": "found.sarif"})
+    code, out, outputs, summary = checked(project, programs, **{"sarif-file": "found.sarif", "comment-file": "comment.md"})
 
     assert (code, outputs) == (1, {"findings": "2", "exit-code": "1"})
     assert [line.partition(" ")[0] for line in out.splitlines()].count("::warning") == 2
     assert "file=run.sh" in out and "excessive-heartbeat-timeout" in summary
+    assert (project / "comment.md").read_text().startswith("## ldlm-lint: 2 findings\n")
     assert len(json.loads((project / "found.sarif").read_text())["runs"][0]["results"]) == 2
     assert not (project / "owned").exists()
 

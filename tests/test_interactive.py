@@ -88,7 +88,7 @@ def test_a_question_shows_finding_reason_and_diff(
     assert "unsafe fix: target-torch does not say" in first
     assert "--- a/train.py\n+++ b/train.py\n@@ -1,5 +1,5 @@\n" in first
     assert '\n-scaler = torch.cuda.amp.GradScaler()\n+scaler = torch.amp.GradScaler("cuda")\n other = ' in first
-    assert "Fixed 1 finding in 1 file." in rest
+    assert "Fixed 1 finding in 1 file:" in rest
 
 
 def test_what_is_only_shown_is_not_asked_about(

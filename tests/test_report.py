@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
+from ldlm_lint.autofix.apply import Applied
 from ldlm_lint.model import (
     Applicability,
     Confidence,
@@ -25,7 +28,7 @@ from ldlm_lint.model import (
     Rule,
     Span,
 )
-from ldlm_lint.report import text
+from ldlm_lint.report import full, summary
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.console import wants_colour
 from ldlm_lint.report.excerpt import excerpt
@@ -40,12 +43,12 @@ BASE = Path("/p")
 SCHEMA = json.loads((Path(__file__).parents[1] / "docs" / "findings.schema.json").read_text(encoding="utf-8"))
 
 
-def make_rule(code: str, symbol: str, message: str) -> Rule:
+def make_rule(code: str, symbol: str, message: str, consequence: Consequence = Consequence.SLOW) -> Rule:
     texts = dict.fromkeys(("summary", "rationale", "cost", "exceptions", "versions", "verification"), "Some text.")
     return Rule(
         code=code,
         symbol=symbol,
-        consequence=Consequence.SLOW,
+        consequence=consequence,
         message=message,
         references=(Reference("NCCL", "https://example.org/nccl"),),
         reads=("sh",),
@@ -60,7 +63,7 @@ RULES = {
         make_rule("W7201", "heartbeat", "%(name)s waits %(days).1f days"),
         make_rule("W7206", "monitoring-off", "monitoring is off"),
         make_rule("R7301", "not-fused", "fused is not set"),
-        make_rule("E7104", "no-workers", "no workers"),
+        make_rule("E7104", "no-workers", "no workers", Consequence.CRASH),
     )
 }
 SCRIPT = Source("/p/run.sh", b"# launch\nexport BEAT=12000000\nexport MON=0\n\ntorchrun train.py\n", Kind.SHELL)
@@ -118,12 +121,12 @@ def sample() -> Report:
 
 def written(report: Report, **arguments: object) -> str:
     stream = io.StringIO()
-    text.write(View(report, BASE, RULES, colour=wants_colour(stream), **arguments), stream)
+    full.write(View(report, BASE, RULES, colour=wants_colour(stream), **arguments), stream)
     return stream.getvalue()
 
 
 EXPECTED = """\
-W7201 heartbeat: BEAT waits 138.9 days
+slow W7201 heartbeat: BEAT waits 138.9 days
  --> run.sh:2:8
   |
 1 | # launch
@@ -139,16 +142,16 @@ help: set BEAT to 1800; set MON to 1
 3 + export MON=1
 note: unsafe fix: the watchdog comes into force
 
-W7206 monitoring-off: monitoring is off
+slow W7206 monitoring-off: monitoring is off
  --> run.sh:3:8
   |
 2 | export BEAT=12000000
 3 | export MON=0
   |        ^^^^^
   |
-help: one fix with W7201 at run.sh:2:8, shown there
+help: W7201 at run.sh:2:8 has the same fix, shown above
 
-R7301[*] not-fused: fused is not set
+slow R7301[*] not-fused: fused is not set
  --> src/train.py:2:8
   |
 1 |   ü = 1
@@ -162,7 +165,7 @@ R7301[*] not-fused: fused is not set
 help: set fused
 4 +         fused=True,
 
-E7104 no-workers: no workers
+crash E7104 no-workers: no workers
  --> src/train.py:5:1
   |
 4 |     )
@@ -172,15 +175,19 @@ E7104 no-workers: no workers
 help: think about it
 note: not applied by --fix: it depends
 
-Found 4 findings (1 error, 2 warnings, 1 refactor).
-[*] 1 fixable with --fix, 2 more with --fix --unsafe-fixes.
+Found 4 findings: 1 crash, 3 slow.
+[*] 1 fixable with --fix, 2 fixable after a decision (--fix --interactive), 1 to fix by hand.
 3 files read, 1 finding suppressed, 2 stretches of scripts and configurations not understood, 1 named path excluded, 1 problem.
 Not understood: run.sh:7, run.sh:9.
-Why it matters and when not to follow: ldlm-lint explain no-workers
+Next: apply the safe fixes (1 finding)             ldlm-lint --fix
+      decide on each fix (3 findings)              ldlm-lint --fix --interactive
+      see the changes without writing them         ldlm-lint --diff
+      accept these findings, report only new ones  ldlm-lint baseline
+      read why it matters, and when it does not    ldlm-lint explain no-workers
 """
 
 
-def test_text() -> None:
+def test_full_text() -> None:
     assert written(sample()) == EXPECTED
 
 
@@ -191,17 +198,50 @@ def test_quiet_leaves_the_footer_out() -> None:
 
 def test_unsafe_marks_what_the_flags_would_fix() -> None:
     got = written(sample(), unsafe=True)
-    assert "W7201[*] heartbeat" in got
-    assert "E7104 no-workers" in got
-    assert "[*] 3 fixable with --fix --unsafe-fixes.\n" in got
+    assert "slow W7201[*] heartbeat" in got
+    assert "crash E7104 no-workers" in got
+    assert "[*] 3 fixable with --fix --unsafe-fixes, 1 to fix by hand.\n" in got
 
 
 def test_footer_without_findings_and_after_fixing() -> None:
     assert written(Report((), files=1)) == "No findings.\n1 file read.\n"
-    after = written(Report((), files=2), fixed=Fixed(3, 1))
-    assert after == "Fixed 3 findings in 1 file.\nNo findings remain.\n2 files read.\n"
-    remaining = written(sample(), fixed=Fixed(1, 1))
-    assert "4 findings remain (1 error, 2 warnings, 1 refactor).\n" in remaining
+    places = tuple(Applied("heartbeat", f"/p/{name}.sh", line) for line, name in enumerate("abcd", 1))
+    places = (Applied("not-fused", "/p/tune.ipynb", 7, cell=3), *places)
+    after = written(Report((), files=2), fixed=Fixed(5, 5, places=places))
+    assert after == (
+        "Fixed 5 findings in 5 files:\n  4 heartbeat: a.sh:1, b.sh:2, c.sh:3 and 1 more\n  1 not-fused: tune.ipynb:cell 3\n"
+        "No findings remain.\n2 files read.\nNext: take this back  ldlm-lint undo\n"
+    )
+    assert written(Report((), files=2), fixed=Fixed(0, 0)) == "No findings.\n2 files read.\n"
+    remaining = written(sample(), fixed=Fixed(1, 1, "Silenced"))
+    assert "Silenced 1 finding in 1 file.\n4 findings remain: 1 crash, 3 slow.\n" in remaining
+    assert "ldlm-lint baseline" not in remaining
+
+
+@pytest.mark.parametrize(
+    "found, line",
+    [(None, ""), (6, ""), (7, "  1 more finding gone with them\n"), (3, "  3 new findings, which the fixes bring to light\n")],
+)
+def test_what_was_found_is_what_was_fixed_what_is_gone_and_what_remains(found: int | None, line: str) -> None:
+    places = (Applied("not-fused", "/p/a.py", 1), Applied("not-fused", "/p/a.py", 2))
+    got = written(sample(), fixed=Fixed(2, 1, places=places, found=found))
+    assert f"Fixed 2 findings in 1 file:\n  2 not-fused: a.py:1, a.py:2\n{line}4 findings remain: " in got
+
+
+def test_where_no_fix_is_safe_that_is_said() -> None:
+    report = replace(sample(), findings=sample().findings[:2])
+    got = written(report, fixed=Fixed(0, 0))
+    assert "\nNothing was fixed.\n2 findings remain: 2 slow.\nNone has a safe fix, 2 fixable after a decision" in got
+    assert "ldlm-lint --fix --interactive\n" in got and "ldlm-lint --fix\n" not in got and "undo" not in got
+    assert "None has a safe fix, 1 to fix by hand.\n" in written(replace(report, findings=sample().findings[3:]))
+
+
+def test_the_numbers_of_the_summary_add_up() -> None:
+    for first, last in ((0, 1), (1, 3), (0, 4)):
+        for unsafe in (False, True):
+            view = View(replace(sample(), findings=sample().findings[first:last]), BASE, RULES, unsafe=unsafe)
+            for text in (summary.found(view).partition(":")[2], summary.fixes(view)):
+                assert sum(map(int, re.findall(r"\d+", text))) == last - first
 
 
 def test_what_the_gate_holds_back_is_counted() -> None:
@@ -225,7 +265,7 @@ def test_colours_only_where_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> 
     assert "\x1b" not in written(sample())
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    assert "\x1b[1;33mW7201\x1b[0m" in written(sample())
+    assert "\x1b[1;33mslow\x1b[0m W7201" in written(sample())
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in written(sample())
 
@@ -237,7 +277,7 @@ def block(data: bytes, piece: bytes, message: str = "no workers") -> str:
     rules = {"no-workers": make_rule("E7104", "no-workers", message)}
     stream = io.StringIO()
     report = Report((finding,), sources={source.path: source})
-    text.write(View(report, BASE, rules, quiet=True), stream)
+    full.write(View(report, BASE, rules, quiet=True), stream)
     return stream.getvalue()
 
 
@@ -362,6 +402,7 @@ def test_json_values() -> None:
     assert first == {
         "rule": "heartbeat",
         "code": "W7201",
+        "consequence": "slow",
         "severity": "warning",
         "confidence": "high",
         "path": "run.sh",
@@ -398,6 +439,7 @@ def test_json_values() -> None:
         "suppressed": 1,
         "baselined": 0,
         "unchanged": 0,
+        "unsure": 0,
         "unseen": 2,
         "unseen_places": [{"path": "run.sh", "line": 7}, {"path": "run.sh", "line": 9}],
         "excluded": 1,

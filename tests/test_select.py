@@ -8,12 +8,12 @@ from ldlm_lint.model import Consequence, Rule, Severity
 from ldlm_lint.select import Layer, SelectorError, at_level, deprecated, find, named, selected, selected_by_layers
 
 
-def rule(code: str, symbol: str, *, default: bool = True, old_names: tuple[str, ...] = ()) -> Rule:
+def rule(code: str, symbol: str, consequence: Consequence = Consequence.SLOW, *, default: bool = True, old_names: tuple[str, ...] = ()) -> Rule:
     texts = dict.fromkeys(("message", "summary", "rationale", "cost", "exceptions", "versions", "verification"), "x")
     return Rule(
         code=code,
         symbol=symbol,
-        consequence=Consequence.SLOW,
+        consequence=consequence,
         references=(),
         reads=("py",),
         triggers=(),
@@ -24,9 +24,9 @@ def rule(code: str, symbol: str, *, default: bool = True, old_names: tuple[str, 
 
 
 RULES = (
-    rule("E6802", "unparsable-file"),
-    rule("W7201", "heartbeat", old_names=("old-heartbeat",)),
-    rule("I7209", "redundant", default=False),
+    rule("E6802", "unparsable-file", Consequence.CONFIG),
+    rule("W7201", "heartbeat", Consequence.HANG, old_names=("old-heartbeat",)),
+    rule("I7209", "redundant", Consequence.CONFIG, default=False),
     rule("R7301", "not-fused"),
     rule("I7304", "lost-on-resume", default=False),
 )
@@ -54,6 +54,14 @@ EVERY = {one.symbol for one in RULES}
             ["heartbeat"], ["I73"], [], {"heartbeat", "lost-on-resume", "unparsable-file"}, id="extend-select"
         ),
         pytest.param(None, [], ["72"], {"unparsable-file", "not-fused"}, id="ignore-family"),
+        pytest.param(["slow"], [], [], {"not-fused", "unparsable-file"}, id="consequence-without-opt-in"),
+        pytest.param(["SLOW"], [], [], {"not-fused", "unparsable-file"}, id="consequence-in-capitals"),
+        pytest.param(None, ["slow"], [], DEFAULT | {"lost-on-resume"}, id="extend-by-consequence-with-opt-in"),
+        pytest.param(None, [], ["hang"], {"unparsable-file", "not-fused"}, id="ignore-consequence"),
+        pytest.param(["W7201"], [], ["hang"], {"heartbeat", "unparsable-file"}, id="a-name-beats-a-consequence"),
+        pytest.param(["hang"], [], ["72"], {"unparsable-file"}, id="a-consequence-is-as-specific-as-a-family"),
+        pytest.param(["72"], [], ["hang"], {"unparsable-file"}, id="of-two-equal-ones-the-ignoring-wins"),
+        pytest.param(["hang"], [], ["W"], {"heartbeat", "unparsable-file"}, id="a-consequence-beats-a-letter"),
         pytest.param(None, [], ["ALL"], set(), id="ignore-all"),
         pytest.param(["72"], [], ["W7201"], {"unparsable-file"}, id="specific-ignore-wins"),
         pytest.param(["W7201"], [], ["72"], {"heartbeat", "unparsable-file"}, id="specific-select-wins"),

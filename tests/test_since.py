@@ -298,7 +298,7 @@ def test_only_changed_lines_are_fixed(project: Path, capsys: pytest.CaptureFixtu
     (project / "run.sh").write_text(IGNORED + "a=1\nb=2\n" + IGNORED + "torchrun train.py\n")
     assert main(["check", "--since", "HEAD", "--fix", "run.sh"]) == 0
     assert (project / "run.sh").read_text() == IGNORED + "a=1\nb=2\n" + "torchrun train.py\n"
-    assert "Fixed 1 finding in 1 file.\n" in capsys.readouterr().out
+    assert "Fixed 1 finding in 1 file:\n" in capsys.readouterr().out
 
 
 def test_with_a_baseline_the_defect_on_the_changed_line_is_the_new_one(

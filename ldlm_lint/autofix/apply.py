@@ -31,20 +31,34 @@ class Rejection(NamedTuple):
     reason: str
 
 
+class Applied(NamedTuple):
+    """A fixed finding: its rule, and where it was in the text that its round began with (in a notebook: in which cell)."""
+
+    rule: str
+    path: str
+    line: int
+    cell: int | None = None
+
+
 class FixResult(NamedTuple):
     """What fixing would change; nothing is written yet.
 
-    ``changed`` holds the new bytes of the files that differ, ``applied`` the number of fixed findings by rule
-    symbol, ``rounds`` how many rounds changed something. Without ``converged`` the rules in ``unsettled`` were
+    ``changed`` holds the new bytes of the files that differ, ``places`` the fixed findings in the order of rounds and files,
+    ``rounds`` how many rounds changed something. Without ``converged`` the rules in ``unsettled`` were
     still proposing fixes after the last round.
     """
 
     changed: Contents
-    applied: Mapping[str, int]
+    places: tuple[Applied, ...] = ()
     rejected: tuple[Rejection, ...] = ()
     rounds: int = 0
     converged: bool = True
     unsettled: tuple[str, ...] = ()
+
+    @property
+    def applied(self) -> Mapping[str, int]:
+        """The number of fixed findings by rule symbol."""
+        return dict(Counter(place.rule for place in self.places))
 
 
 def fix_files(
@@ -67,7 +81,7 @@ def fix_files(
     """
     kinds = _Kinds(validators, kind_of)
     current = dict(files)
-    applied: Counter[str] = Counter()
+    places: list[Applied] = []
     rejected: dict[FixIdentity, Rejection] = {}
     rounds = 0
     step = _Step()
@@ -76,14 +90,14 @@ def fix_files(
         step = _step(report_of(changed), current, limit, rejected.keys(), kinds)
         rejected.update(step.rejected)
         if not step.new and not step.rejected:
-            return FixResult(changed, dict(applied), _unique(rejected.values()), rounds)
+            return FixResult(changed, tuple(places), _unique(rejected.values()), rounds)
         if attempt < max_rounds:
             applied_to(current, step.edits)
             current.update(step.new)
-            applied.update(step.applied)
+            places += step.applied
             rounds += bool(step.new)
-    unsettled = tuple(sorted({*step.applied, *(rule for r in step.rejected.values() for rule in r.rules)}))
-    return FixResult(changed, dict(applied), _unique(rejected.values()), rounds, False, unsettled)
+    unsettled = tuple(sorted({*(place.rule for place in step.applied), *(rule for r in step.rejected.values() for rule in r.rules)}))
+    return FixResult(changed, tuple(places), _unique(rejected.values()), rounds, False, unsettled)
 
 
 class _Kinds(NamedTuple):
@@ -117,11 +131,11 @@ class _Kinds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What one round yields: new bytes and the edits behind them, findings fixed by rule, fixes never to be tried again."""
+    """What one round yields: new bytes and the edits behind them, the fixed findings, fixes never to be tried again."""
 
     new: Contents = field(default_factory=dict)
     edits: frozenset[Edit] = frozenset()
-    applied: Mapping[str, int] = field(default_factory=dict)
+    applied: tuple[Applied, ...] = ()
     rejected: Mapping[FixIdentity, Rejection] = field(default_factory=dict)
 
 
@@ -133,17 +147,17 @@ def _step(
     kinds: _Kinds,
 ) -> _Step:
     """One round: the usable fixes, of those the disjoint ones, of those the ones that break nothing."""
-    rules: dict[frozenset[Edit], list[str]] = defaultdict(list)
+    fixed: dict[frozenset[Edit], list[Finding]] = defaultdict(list)
     fixes: list[Fix] = []
     for finding in findings:
         if finding.fix and finding.fix.edits and finding.fix.applicability >= limit:
-            rules[frozenset(finding.fix.edits)].append(finding.rule)
+            fixed[frozenset(finding.fix.edits)].append(finding)
             fixes.append(finding.fix)
     usable: list[Fix] = []
     rejected: dict[FixIdentity, Rejection] = {}
 
     def reject(fix: Fix, path: str, reason: str) -> None:
-        names = tuple(sorted(set(rules[frozenset(fix.edits)])))
+        names = tuple(sorted({finding.rule for finding in fixed[frozenset(fix.edits)]}))
         rejected[identity_of(fix, current)] = Rejection(names, path, fix.title, reason)
 
     for fix in fixes:
@@ -157,9 +171,16 @@ def _step(
     accepted, broken = _sift(choose(usable, limit), current, kinds)
     for fix, path, reason in broken:
         reject(fix, path, reason)
-    applied = Counter(rule for fix in accepted for rule in rules[frozenset(fix.edits)])
+    found = (_applied(finding, current) for fix in accepted for finding in fixed[frozenset(fix.edits)])
+    applied = sorted(found, key=lambda one: (one.path, one.line, one.rule))
     edits = frozenset(edit for fix in accepted for edit in fix.edits)
-    return _Step(kinds.contents(accepted, current), edits, applied, rejected)
+    return _Step(kinds.contents(accepted, current), edits, tuple(applied), rejected)
+
+
+def _applied(finding: Finding, current: Contents) -> Applied:
+    """Where a finding is that is being fixed."""
+    path, start, _, cell = finding.span
+    return Applied(finding.rule, path, current.get(path, b"").count(b"\n", 0, start) + 1, cell)
 
 
 def _defect(fix: Fix, current: Contents, kinds: _Kinds) -> tuple[str, str] | None:

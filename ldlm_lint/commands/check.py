@@ -31,6 +31,7 @@ from ldlm_lint.commands.progress import watched
 from ldlm_lint.commands.remembering import remembered
 from ldlm_lint.commands.render import chosen, show
 from ldlm_lint.options import configure_check
+from ldlm_lint.report.formats import FOR_PEOPLE
 
 if TYPE_CHECKING:
     from ldlm_lint.cache.session import Session
@@ -80,7 +81,7 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
 
 def _reject_conflicts(arguments: argparse.Namespace) -> None:
     """Raise UsageError for arguments that contradict each other, or name a file that cannot be written."""
-    other_format = arguments.format not in (None, "text")
+    other_format = arguments.format not in (None, *FOR_PEOPLE)
     if arguments.diff and (other_format or arguments.statistics):
         raise UsageError("--diff prints a patch and cannot be combined with --format or --statistics")
     if arguments.add_ignores and (arguments.fix or arguments.diff):
@@ -119,7 +120,8 @@ def _fixed(
     )
     print_notes(outcome.notes, base)
     if not arguments.diff:
-        return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files)))
+        fixed = Fixed(outcome.applied, len(outcome.files), places=outcome.places, found=outcome.found)
+        return show(arguments, outcome.report, base, configured, fixed)
     code = exit_code(outcome.report, configured, exit_zero=arguments.exit_zero)
     try:
         _write_patch(outcome.diff, arguments.output)

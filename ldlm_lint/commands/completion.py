@@ -45,8 +45,9 @@ def described() -> argparse.ArgumentParser:
     from ldlm_lint.cli import COMMANDS, parser_of
     from ldlm_lint.options import configure_options
     from ldlm_lint.rules import ALL
+    from ldlm_lint.select import CONSEQUENCES
 
-    names = [rule.symbol for rule in ALL]
+    names = [*(rule.symbol for rule in ALL), *CONSEQUENCES]
     parser = parser_of([command.name for command in COMMANDS])
     configure_options(parser)
     for one in _all(parser):

@@ -19,7 +19,7 @@ _HARMLESS = frozenset(
     (
         *("paths", "select", "extend_select", "ignore", "level", "config", "isolated", "pedantic", "fail_level"),
         *("exclude", "extend_exclude"),
-        *("format", "statistics", "quiet", "color", "exit_zero", "baseline", "no_baseline", "jobs", "unsafe_fixes"),
+        *("format", "sort", "group_by", "min_confidence", "statistics", "quiet", "color", "exit_zero", "baseline", "no_baseline", "jobs", "unsafe_fixes"),
         *("command", "argv", "no_cache"),
     )
 )

@@ -6,6 +6,7 @@ import argparse
 import io
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,21 @@ from ldlm_lint.commands.output import (
     print_stale,
     write_file,
 )
-from ldlm_lint.report.formats import DEFAULT, FORMATS
+from ldlm_lint.report.formats import DEFAULT, FOR_PEOPLE, FORMATS
 
 if TYPE_CHECKING:
     from ldlm_lint.config import Config, Configured
     from ldlm_lint.model import Report
     from ldlm_lint.report.formats import Format
-    from ldlm_lint.report.view import Fixed
+    from ldlm_lint.report.view import Fixed, View
+
+CHOOSING = {
+    **dict.fromkeys(("select", "extend_select", "ignore", "exclude", "extend_exclude", "level", "config", "since", "baseline")),
+    **dict.fromkeys(("pedantic", "isolated", "no_baseline"), False),
+    "min_confidence": "low",
+}
+"""The options that choose what a run looks at, and what they are where nobody chose."""
+_MOST_PATHS = 3
 
 
 def show(arguments: argparse.Namespace, report: Report, base: Path, configured: Configured, fixed: Fixed | None = None) -> int:
@@ -46,6 +55,10 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
         report,
         _root_of_paths(form, base),
         by_symbol,
+        sort=arguments.sort or "",
+        group_by=arguments.group_by or "",
+        since=arguments.since or "",
+        again=again(arguments),
         exit_code=code,
         unsafe=arguments.unsafe_fixes,
         quiet=arguments.quiet,
@@ -62,7 +75,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
             raise
         except OSError as error:
             return fail(FAILURE, f"--output {arguments.output}: {error.strerror or error}")
-    _say_the_rest(arguments, report, base, form, to_file)
+    _say_the_rest(arguments, view, base, form, to_file)
     if report.excluded and not arguments.quiet:
         from ldlm_lint.commands.skipped import print_skipped
 
@@ -74,10 +87,37 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
 def chosen(arguments: argparse.Namespace, config: Config) -> Format:
     """The format of the command line, else of the configuration; raises UsageError for what it cannot show."""
     form = FORMATS[arguments.format or config.output_format or DEFAULT]
-    if arguments.statistics and not form.counts:
-        able = ", ".join(one.name for one in FORMATS.values() if one.counts)
-        raise UsageError(f"--statistics has no place in the format {form.name}; it is for {able}")
+    _check_place(form, "--statistics", arguments.statistics, lambda one: one.counts)
+    _check_place(form, "--sort", arguments.sort, lambda one: one.sorts)
+    _check_place(form, "--group-by", arguments.group_by, lambda one: one.groups)
     return form
+
+
+def _check_place(form: Format, option: str, value: object, takes: Callable[[Format], bool]) -> None:
+    """Raise UsageError for an option with a value that a format does not follow."""
+    if value and not takes(form):
+        able = ", ".join(one.name for one in FORMATS.values() if takes(one))
+        raise UsageError(f"{option} has no place in the format {form.name}; it is for {able}")
+
+
+def again(arguments: argparse.Namespace) -> tuple[str, ...] | None:
+    """The words that chose what a run looked at, for the commands that its report proposes; None for a text from stdin."""
+    if arguments.stdin_filename is not None:
+        return None
+    import shlex
+
+    words: list[str] = []
+    for name, usual in CHOOSING.items():
+        value = getattr(arguments, name)
+        if value is not usual and value != usual:
+            words.append(f"--{name.replace('_', '-')}")
+            words += [] if value is True else [shlex.quote(",".join(map(str, value)) if isinstance(value, list) else str(value))]
+    for place in arguments.evidence or ():
+        words += ["--evidence", shlex.quote(str(place))]
+    paths = [str(path) for path in arguments.paths]
+    if paths != ["."]:
+        words += [shlex.quote(path) for path in paths[:_MOST_PATHS]] + ["..."] * (len(paths) > _MOST_PATHS)
+    return tuple(words)
 
 
 def _root_of_paths(form: Format, base: Path) -> Path:
@@ -86,8 +126,9 @@ def _root_of_paths(form: Format, base: Path) -> Path:
     return Path(named) if named and base.is_relative_to(named) else base
 
 
-def _say_the_rest(arguments: argparse.Namespace, report: Report, base: Path, form: Format, to_file: bool) -> None:
+def _say_the_rest(arguments: argparse.Namespace, view: View, base: Path, form: Format, to_file: bool) -> None:
     """On stderr what stdout does not say: problems and, of a report that is in a file, what was found."""
+    report = view.report
     if form.complete and not to_file:
         return
     sys.stdout.flush()
@@ -95,9 +136,9 @@ def _say_the_rest(arguments: argparse.Namespace, report: Report, base: Path, for
     print_evidence(report, base)
     if not arguments.quiet:
         print_bare_noqa(report)
-    if not arguments.quiet and form.name == DEFAULT:
+    if not arguments.quiet and form.name in FOR_PEOPLE:
         print_stale(report, base)
     if to_file and not arguments.quiet:
         from ldlm_lint.report.summary import found
 
-        print(f"{found(report)} Written to {arguments.output}.", file=sys.stderr)
+        print(f"{found(view)} Written to {arguments.output}.", file=sys.stderr)

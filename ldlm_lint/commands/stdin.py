@@ -42,7 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     base = Path.cwd()
     _reject_conflicts(arguments)
     data = sys.stdin.buffer.read()
-    arguments.paths = [arguments.stdin_filename or _name_for(data)]
+    arguments.stdin_filename = arguments.stdin_filename or _name_for(data)
+    arguments.paths = [arguments.stdin_filename]
     paths, configured = arguments_of.configuration(arguments, base)
     chosen(arguments, configured.run)
     gate = arguments_of.gate(arguments, paths, configured.run, base)
@@ -88,7 +89,7 @@ def _fixed(arguments: argparse.Namespace, path: str, data: bytes, configured: Co
         _write(after)
         # Whatever the report is made with, stdout holds the text and nothing else.
         with contextlib.redirect_stdout(sys.stderr):
-            return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files)))
+            return show(arguments, outcome.report, base, configured, Fixed(outcome.applied, len(outcome.files), places=outcome.places))
     _write(outcome.diff)
     print_notes(outcome.report.warnings, base)
     print_problems(outcome.report, base)

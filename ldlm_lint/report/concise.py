@@ -1,4 +1,4 @@
-"""One line for each finding, ``path:line:column: code rule: message``, as compilers write and editors read."""
+"""One line for each finding, ``path:line:column: consequence code rule: message``, as compilers write and editors read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TextIO
 from ldlm_lint.model import Finding
 from ldlm_lint.report import summary
 from ldlm_lint.report.cells import clean
+from ldlm_lint.report.ranking import PATH
 from ldlm_lint.report.statistics import table
 from ldlm_lint.report.view import View
 
@@ -19,8 +20,7 @@ def write(view: View, stream: TextIO) -> None:
 
 def render(view: View) -> str:
     """The whole text; ``[*]`` at the end of a line says that the flags at hand would fix it."""
-    findings = view.report.findings
-    shown = table(findings, unsafe=view.unsafe) if view.statistics else "".join(f"{one}\n" for one in _lines(view))
+    shown = table(view) if view.statistics else "".join(f"{one}\n" for one in _lines(view))
     return shown if view.quiet else shown + "".join(f"{line}\n" for line in summary.lines(view))
 
 
@@ -29,9 +29,9 @@ def line(view: View, finding: Finding) -> str:
     place = clean(str(view.place(finding.span)))
     # In the log of a GitHub workflow two colons begin a command, and a name may begin with them.
     place = f"./{place}" if place.startswith(":") else place
-    return f"{place}: {finding.code} {finding.rule}: {clean(view.message(finding))}"
+    return f"{place}: {view.label(finding)}: {clean(view.message(finding))}"
 
 
 def _lines(view: View) -> Iterator[str]:
-    for finding in view.report.findings:
+    for finding in view.ordered(PATH):
         yield line(view, finding) + (f" {summary.FIXABLE}" if view.applies(finding.fix) else "")

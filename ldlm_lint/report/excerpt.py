@@ -8,9 +8,18 @@ from ldlm_lint.model import Span
 from ldlm_lint.report.cells import clean, cut, width
 from ldlm_lint.source import Source
 
-MOST_LINES = 6
 LONGEST = 160
 _BEFORE_SPAN = 40
+
+
+class Extent(NamedTuple):
+    """How much of a file an excerpt shows: lines around the span, and lines at each end of the inside of a long one."""
+
+    around: int
+    ends: int
+
+
+WHOLE, BRIEF = Extent(1, 2), Extent(0, 0)
 
 
 class Row(NamedTuple):
@@ -21,8 +30,8 @@ class Row(NamedTuple):
     marks: bool = False
 
 
-def excerpt(source: Source, span: Span) -> list[Row]:
-    """The lines of a span with one line around it; at most `MOST_LINES` of a long one."""
+def excerpt(source: Source, span: Span, extent: Extent = WHOLE) -> list[Row]:
+    """The lines of a span with those around it, the middle of a long one left out."""
     first, column = source.position(span.start)
     # A span that ends with a line break ends, for a reader, on the line before.
     text = source.slice(span).rstrip("\r\n")
@@ -33,11 +42,11 @@ def excerpt(source: Source, span: Span) -> list[Row]:
         marked = _one_line(first, lines[first - 1], column - 1, end - 1)
         indent = ""
     else:
-        marked = _block(lines, first, column - 1, last, end - 1)
+        marked = _block(lines, first, column - 1, last, end - 1, extent.ends)
         indent = "  "
-    before = [Row(first - 1, indent + _cut(lines[first - 2]))] if first > top and lines[first - 2].strip() else []
-    after = [Row(last + 1, indent + _cut(lines[last]))] if last < bottom and lines[last].strip() else []
-    rows = [*before, *marked, *after]
+    before, after = range(max(first - extent.around, top), first), range(last + 1, min(last + extent.around, bottom) + 1)
+    around = {number: Row(number, indent + _cut(lines[number - 1])) for number in (*before, *after) if lines[number - 1].strip()}
+    rows = [*(around[one] for one in before if one in around), *marked, *(around[one] for one in after if one in around)]
     return [row._replace(number=row.number - top + 1) if row.number is not None else row for row in rows]
 
 
@@ -47,20 +56,22 @@ def _one_line(number: int, line: str, start: int, end: int) -> list[Row]:
     return [Row(number, clean(line)), Row(None, marks, True)]
 
 
-def _block(lines: tuple[str, ...], first: int, start: int, last: int, end: int) -> list[Row]:
-    """Several lines, tied together on their left as ruff and rustc do."""
+def _block(lines: tuple[str, ...], first: int, start: int, last: int, end: int, ends: int) -> list[Row]:
+    """Several lines, tied together on their left as ruff and rustc do; of many inner ones ``ends`` at each end."""
     opening = lines[first - 1]
     if opening[:start].strip():
         rows = [Row(first, "  " + _cut(opening)), Row(None, " " + "_" * (width(opening[:start]) + 1) + "^", True)]
     else:
         rows = [Row(first, "/ " + _cut(opening))]
     inner = list(range(first + 1, last + 1))
-    hidden = inner[2:-2] if len(inner) >= MOST_LINES else []
+    hidden = inner[ends : len(inner) - ends] if len(inner) >= 2 * ends + 2 else []
     for number in inner:
         if number not in hidden:
             rows.append(Row(number, ("| " + _cut(lines[number - 1])).rstrip()))
         elif number == hidden[0]:
             rows.append(Row(None, f"| ... {len(hidden)} more lines", True))
+    if last in hidden:
+        return rows
     rows.append(Row(None, "|" + "_" * max(min(width(lines[last - 1][:end]), LONGEST), 1) + "^", True))
     return rows
 

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 class Format(NamedTuple):
     """One way to show a report.
 
-    Its module in `ldlm_lint.report` has ``write(view, stream)``. ``complete``: what could not be checked stands in it
+    Its module in `ldlm_lint.report` has ``write(view, stream)``; ``sorts`` and ``groups`` say that it follows ``--sort``
+    and ``--group-by``. ``complete``: what could not be checked stands in it
     too, so that stderr needs not say it. ``counts``: ``--statistics`` has a place in it. ``workspace`` names the
     variable of a CI system with the directory that its paths must be relative to.
     """
@@ -21,6 +22,8 @@ class Format(NamedTuple):
     help: str
     complete: bool = True
     counts: bool = False
+    sorts: bool = False
+    groups: bool = False
     workspace: str = ""
 
     def write(self, view: View, stream: TextIO) -> None:
@@ -31,14 +34,27 @@ class Format(NamedTuple):
 FORMATS = {
     one.name: one
     for one in (
-        Format("text", "blocks with source lines and fixes, for people", complete=False, counts=True),
-        Format("concise", "one line for each finding, for editors and grep", complete=False, counts=True),
+        Format("text", "ranked, one block for each rule, for people", complete=False, counts=True, sorts=True, groups=True),
+        Format("full", "every finding with source lines and fix, for people", complete=False, counts=True, sorts=True),
+        Format("concise", "one line for each finding, for editors and grep", complete=False, counts=True, sorts=True),
         Format("json", "everything, for programs", counts=True),
         Format("sarif", "SARIF 2.1.0, for code scanning", workspace="GITHUB_WORKSPACE"),
-        Format("github", "annotations of a GitHub workflow", workspace="GITHUB_WORKSPACE"),
+        Format("github", "annotations of a GitHub workflow", sorts=True, workspace="GITHUB_WORKSPACE"),
         Format("gitlab", "a code quality report of GitLab", complete=False, workspace="CI_PROJECT_DIR"),
         Format("junit", "JUnit XML, for test reports of CI systems"),
-        Format("markdown", "a summary for the page of a CI job", counts=True),
+        Format("markdown", "a summary for the page of a CI job or a pull request", counts=True, sorts=True),
     )
 }
 DEFAULT = "text"
+FOR_PEOPLE = ("text", "full")
+ALIASES = {"grouped": "text"}
+"""Other names of formats, as ruff has them."""
+
+
+def canonical(name: str) -> str:
+    """The name of a format as `FORMATS` has it.
+
+    >>> canonical("grouped"), canonical("json")
+    ('text', 'json')
+    """
+    return ALIASES.get(name, name)

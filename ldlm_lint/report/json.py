@@ -29,7 +29,7 @@ def render(view: View) -> str:
     """One JSON document, ASCII only, so that it survives every console encoding; paths relative to the base."""
     found = document(view.report, base=view.base, rules=view.rules)
     if view.statistics:
-        found["statistics"] = [_counted(one) for one in by_rule(view.report.findings)]
+        found["statistics"] = [_counted(one, view.rules) for one in by_rule(view.report.findings)]
     return json.dumps(found, indent=2) + "\n"
 
 
@@ -49,6 +49,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
     return {
         "rule": finding.rule,
         "code": finding.code,
+        "consequence": rule.consequence.value,
         "severity": finding.severity.label,
         "confidence": finding.confidence.label,
         "path": shown_path(finding.span.path, base),
@@ -67,9 +68,10 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
     }
 
 
-def _counted(one: RuleCount) -> dict[str, object]:
+def _counted(one: RuleCount, rules: Mapping[str, Rule]) -> dict[str, object]:
     fixable = {"safe": one.safe, "unsafe": one.unsafe}
-    return {"rule": one.rule, "code": one.code, "findings": one.findings, "fixable": fixable}
+    word = rules[one.rule].consequence.value
+    return {"rule": one.rule, "code": one.code, "consequence": word, "findings": one.findings, "fixable": fixable}
 
 
 def _related(report: Report, related: Related, base: Path) -> dict[str, object]:
@@ -116,6 +118,7 @@ def _summary(report: Report, base: Path) -> dict[str, object]:
         "suppressed": report.suppressed,
         "baselined": report.baselined,
         "unchanged": report.unchanged,
+        "unsure": report.unsure,
         "unseen": len(report.unseen),
         "unseen_places": [{"path": shown_path(path, base), "line": line} for path, line in report.unseen],
         "excluded": report.excluded,

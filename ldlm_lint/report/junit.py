@@ -50,7 +50,7 @@ def _suite(view: View, path: str, findings: list[Finding]) -> ElementTree.Elemen
         place, message = view.place(finding.span), view.message(finding)
         at = f"{place.line}:{place.column}" if place.cell is None else f"cell {place.cell}:{place.line}:{place.column}"
         case = _element("testcase", name=f"{finding.rule} at {at}", classname=path, file=path, line=str(place.line))
-        failure = _element("failure", type=finding.severity.label, message=f"{finding.code} {finding.rule}: {message}")
+        failure = _element("failure", type=finding.severity.label, message=f"{view.label(finding)}: {message}")
         failure.text = _text(f"{line(view, finding)}\n{rule_url(finding.rule)}")
         case.append(failure)
         suite.append(case)

@@ -33,6 +33,8 @@ def _described(rule: Rule) -> dict[str, object]:
         "name": rule.symbol,
         "code": rule.code,
         "family": rule.family,
+        "consequence": rule.consequence.value,
+        "frequency": rule.frequency.label,
         "severity": rule.severity.label,
         "confidence": rule.confidence.label,
         "default": rule.default,
@@ -84,6 +86,7 @@ def probe(probe: Probe) -> str:
 def _facts(rule: Rule) -> Iterator[str]:
     reads = ", ".join(_ARTEFACTS[one] for one in rule.reads)
     yield ""
+    yield f"  consequence {rule.consequence.value}"
     yield f"  severity    {rule.severity.label}"
     yield f"  confidence  {rule.confidence.label}"
     yield f"  default     {default(rule)}"

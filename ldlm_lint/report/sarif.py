@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ldlm_lint import __version__
 from ldlm_lint.identity import Fingerprints, Identifier
-from ldlm_lint.model import Confidence, Edit, Finding, Fix, Problem, Rule, Severity, Span
+from ldlm_lint.model import Confidence, Consequence, Edit, Finding, Fix, Problem, Rule, Severity, Span
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.region import Region
 from ldlm_lint.report.common import HOME, has_edits, rule_url, settling, source_of, unsaid
@@ -44,6 +44,8 @@ _TAGS = {
     "76": "checkpoint-files",
     "78": "precision",
 }
+# Of 10, as GitHub's code scanning sorts alerts about security; medium, since the attacker must control a file that is loaded.
+_SECURITY = "5.0"
 _RANKS = {Confidence.HIGH: 90.0, Confidence.MEDIUM: 60.0, Confidence.LOW: 30.0}
 _ENDS = {
     0: "nothing at or above the fail level",
@@ -108,13 +110,20 @@ def _rule(rule: Rule) -> dict[str, Any]:
         "helpUri": rule_url(rule.symbol),
         "defaultConfiguration": {"enabled": rule.default, "level": _LEVELS[rule.severity]},
         "properties": {
-            "tags": [_TAGS[rule.family], rule.status],
+            "tags": _tags(rule),
+            "consequence": rule.consequence.value,
             "precision": rule.confidence.label,
             "problem.severity": _PROBLEMS[rule.severity],
+            **({"security-severity": _SECURITY} if rule.consequence is Consequence.SECURITY else {}),
             "severity": rule.severity.label,
             "since": rule.since,
         },
     }
+
+
+def _tags(rule: Rule) -> list[str]:
+    """What a viewer can filter by; GitHub takes a rule for one about security where it has the tag ``security``."""
+    return [rule.consequence.value, _TAGS[rule.family], rule.status]
 
 
 def _invocation(view: View) -> dict[str, Any]:
@@ -163,6 +172,7 @@ def _properties(view: View, finding: Finding) -> dict[str, Any]:
     probe = settling(view.report, finding, view.rules[finding.rule], view.base)
     evidence = finding.evidence
     return {
+        "consequence": view.rules[finding.rule].consequence.value,
         "confidence": finding.confidence.label,
         **({"cell": finding.span.cell} if finding.span.cell is not None else {}),
         **({"probe": probe} if probe is not None else {}),

@@ -1,4 +1,4 @@
-"""How often each rule speaks, and how much of that a flag would fix."""
+"""How many findings each rule has, and how many of them a flag would fix."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ldlm_lint.model import Applicability, Finding
 from ldlm_lint.report.common import fixable
+from ldlm_lint.report.view import View
 
 
 class RuleCount(NamedTuple):
@@ -21,7 +22,7 @@ class RuleCount(NamedTuple):
 
 
 def by_rule(findings: Iterable[Finding]) -> list[RuleCount]:
-    """The counts of all rules that speak, the most frequent first."""
+    """The counts of all rules with findings, the most frequent first."""
     groups: dict[tuple[str, str], list[Finding]] = defaultdict(list)
     for finding in findings:
         groups[finding.rule, finding.code].append(finding)
@@ -32,13 +33,22 @@ def by_rule(findings: Iterable[Finding]) -> list[RuleCount]:
     return sorted(counts, key=lambda one: (-one.findings, one.code))
 
 
-def table(findings: Iterable[Finding], *, unsafe: bool) -> str:
-    """One line for each rule: how many findings, the code, ``[*]`` where the flags at hand fix some, and the name."""
-    counts = by_rule(findings)
+def table(view: View) -> str:
+    """One line for each rule: how many findings, what they lead to, the code, whether flags fix them, and the name."""
+    counts = by_rule(view.report.findings)
     width = max((len(str(one.findings)) for one in counts), default=0)
-    return "".join(f"{one.findings:>{width}}  {one.code}  {_mark(one, unsafe)}  {one.rule}\n" for one in counts)
+    words = [view.rules[one.rule].consequence.value for one in counts]
+    widest = max(map(len, words), default=0)
+    return "".join(
+        f"{one.findings:>{width}}  {word:<{widest}}  {one.code}  {_mark(one, view.unsafe)}  {one.rule}\n"
+        for one, word in zip(counts, words, strict=True)
+    )
+
+
+def mark(fixed: int, findings: int) -> str:
+    """Whether the flags at hand fix all of some findings, a part of them, or none."""
+    return "[*]" if fixed == findings else "[-]" if fixed else "   "
 
 
 def _mark(one: RuleCount, unsafe: bool) -> str:
-    fixed = one.safe + (one.unsafe if unsafe else 0)
-    return "[*]" if fixed == one.findings else "[-]" if fixed else "   "
+    return mark(one.safe + (one.unsafe if unsafe else 0), one.findings)

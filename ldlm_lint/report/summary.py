@@ -1,28 +1,28 @@
-"""The closing lines of a report in plain words: what was found, what a flag would fix, and what was held back."""
+"""The closing lines of a report in plain words: what was fixed, what was found, what can be fixed, what was held back."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ldlm_lint.model import Applicability, Report, Severity
+from ldlm_lint.model import Applicability, Report
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.common import fixable, severities, shown_path, verdicts
-from ldlm_lint.report.view import View
+from ldlm_lint.report.common import fixable, shown_path, verdicts
+from ldlm_lint.report.view import Fixed, View
 
 FIXABLE = "[*]"
 _NAMED = 3
 
 
 def lines(view: View) -> Iterator[str]:
-    """The lines below the findings; the one that begins with `FIXABLE` says what the flags would fix."""
-    report, fixed = view.report, view.fixed
-    if fixed is not None:
-        yield f"{fixed.done} {count(fixed.findings, 'finding')} in {count(fixed.files, 'file')}."
-    yield found(report, remaining=fixed is not None)
-    hint = fixable_hint(report, view.unsafe)
-    if hint:
-        yield f"{FIXABLE} {hint}"
+    """The lines below the findings."""
+    report = view.report
+    if view.fixed is not None and (view.fixed.findings or report.findings):
+        yield from _fixed(view, view.fixed)
+    yield found(view)
+    if report.findings:
+        yield fixes(view)
     yield ", ".join(_counts(report)) + "."
     if report.unseen:
         yield f"Not understood: {_places(report.unseen, view.base)}."
@@ -31,20 +31,16 @@ def lines(view: View) -> Iterator[str]:
         yield f"{count(gone, 'known finding')} of the baseline gone, see ldlm-lint baseline --update"
 
 
-def found(report: Report, *, remaining: bool = False) -> str:
-    """How many findings there are, by severity; ``remaining`` says that others were fixed."""
-    total = len(report.findings)
+def found(view: View) -> str:
+    """How many findings there are, by consequence; after fixes, how many remain."""
+    total, remaining = len(view.report.findings), view.fixed is not None
     if not total:
-        return unchecked(report) or ("No findings remain." if remaining else "No findings.")
-    words = (
-        (number, severity.label if severity is Severity.INFO else severity.label + ("s" if number != 1 else ""))
-        for severity, number in severities(report.findings).items()
-    )
-    listed = ", ".join(f"{number} {word}" for number, word in words if number)
-    verb = "remain" if total > 1 else "remains"
-    return (
-        f"{count(total, 'finding')} {verb} ({listed})." if remaining else f"Found {count(total, 'finding')} ({listed})."
-    )
+        done = remaining and view.fixed and view.fixed.findings
+        return unchecked(view.report) or ("No findings remain." if done else "No findings.")
+    listed = ", ".join(f"{number} {word}" for word, number in consequences(view).items())
+    if remaining:
+        return f"{count(total, 'finding')} {'remain' if total > 1 else 'remains'}: {listed}."
+    return f"Found {count(total, 'finding')}: {listed}."
 
 
 def unchecked(report: Report) -> str:
@@ -56,15 +52,47 @@ def unchecked(report: Report) -> str:
     return f"No findings in {count(report.files, 'file')}, but not everything could be checked."
 
 
-def fixable_hint(report: Report, unsafe: bool) -> str:
-    """What flags would fix, empty where none would."""
-    safe = fixable(report.findings, Applicability.SAFE)
-    more = fixable(report.findings, Applicability.UNSAFE)
-    if unsafe:
-        return f"{safe + more} fixable with --fix --unsafe-fixes." if safe + more else ""
-    parts = [f"{safe} fixable with --fix"] if safe else []
-    parts += [f"{more} {'more' if safe else 'fixable'} with --fix --unsafe-fixes"] if more else []
-    return f"{', '.join(parts)}." if parts else ""
+def consequences(view: View) -> dict[str, int]:
+    """How many findings lead to what, the worst first, without zeros."""
+    counts = Counter(view.rules[finding.rule].consequence for finding in view.report.findings)
+    return {one.value: counts[one] for one in sorted(counts, key=lambda one: one.rank)}
+
+
+def fixes(view: View) -> str:
+    """How many of the findings the flags at hand would fix, how many wait for a decision, and how many have no fix."""
+    findings = view.report.findings
+    safe, decision = fixable(findings, Applicability.SAFE), fixable(findings, Applicability.UNSAFE)
+    parts = []
+    if view.unsafe:
+        parts += [f"{FIXABLE} {safe + decision} fixable with --fix --unsafe-fixes"] if safe + decision else []
+    else:
+        parts += [f"{FIXABLE} {safe} fixable with --fix"] if safe else ["None has a safe fix"]
+        parts += [f"{decision} fixable after a decision (--fix --interactive)"] if decision else []
+    left = len(findings) - safe - decision
+    parts += [f"{left} to fix by hand"] if left else []
+    return f"{', '.join(parts)}."
+
+
+def _fixed(view: View, fixed: Fixed) -> Iterator[str]:
+    """What was done: by rule, with the places."""
+    if not fixed.findings:
+        yield f"Nothing was {fixed.done.lower()}."
+        return
+    done = f"{fixed.done} {count(fixed.findings, 'finding')} in {count(fixed.files, 'file')}"
+    yield f"{done}{':' if fixed.places else '.'}"
+    by_rule: dict[str, list[str]] = defaultdict(list)
+    for place in fixed.places:
+        where = f"{place.line}" if place.cell is None else f"cell {place.cell}"
+        by_rule[place.rule].append(clean(f"{shown_path(place.path, view.base)}:{where}"))
+    for rule, places in sorted(by_rule.items(), key=lambda one: (-len(one[1]), one[0])):
+        named = ", ".join(places[:_NAMED])
+        more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+        yield f"  {len(places)} {rule}: {named}{more}"
+    others = 0 if fixed.found is None else fixed.found - fixed.findings - len(view.report.findings)
+    if others > 0:
+        yield f"  {count(others, 'more finding')} gone with {'it' if fixed.findings == 1 else 'them'}"
+    if others < 0:
+        yield f"  {count(-others, 'new finding')}, which the fixes bring to light"
 
 
 def _counts(report: Report) -> Iterator[str]:
@@ -75,6 +103,8 @@ def _counts(report: Report) -> Iterator[str]:
         yield f"{count(report.baselined, 'finding')} known from the baseline"
     if report.unchanged:
         yield f"{count(report.unchanged, 'finding')} on unchanged lines"
+    if report.unsure:
+        yield f"{count(report.unsure, 'finding')} below --min-confidence"
     if report.unseen:
         yield f"{count(len(report.unseen), 'stretch', 'stretches')} of scripts and configurations not understood"
     if report.excluded:

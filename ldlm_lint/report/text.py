@@ -1,155 +1,141 @@
-"""The text format: one block for each finding in the manner of ruff, and a footer with the counts."""
+"""The text format: the worst first, one block for each rule with its first place in full, and the summary."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from ldlm_lint.model import Applicability, Edit, Finding, Fix, Report, Rule, Severity, Span
-from ldlm_lint.report import summary
+from ldlm_lint.model import Finding
+from ldlm_lint.patterns import lazily
+from ldlm_lint.report import closing
+from ldlm_lint.report.blocks import Blocks
 from ldlm_lint.report.cells import clean
-from ldlm_lint.report.common import has_edits, is_open, positions, settling, shown_path, source_of
-from ldlm_lint.report.excerpt import excerpt
-from ldlm_lint.report.lines import Line, line, stripped
+from ldlm_lint.report.lines import Line, line
 from ldlm_lint.report.lines import write as write_lines
-from ldlm_lint.report.patch import Change, patch
-from ldlm_lint.report.statistics import table
+from ldlm_lint.report.ranking import CONSEQUENCE, FILE, NONE, RULE, Group, grouped
+from ldlm_lint.report.statistics import mark
+from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
 
-MOST_CHANGES = 24
-_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
-_FRAME = "blue"
+MOST_OTHERS = 3
+LONGEST = 90
+_KNOWN = 30
+_LEAD = 3
+# How messages refer to another place; two that differ in that alone say the same.
+_REFERENCE = lazily(r"[\w.-]+\.\w+:\d+|\bline \d+")
 
 
 def write(view: View, stream: TextIO) -> None:
-    """Write a report to a stream, styled where the view has colour.
-
-    Lines are never wrapped: what is long the terminal breaks by itself, and a pipe gets whole lines.
-    """
-    write_lines(_shown(view), stream, colour=view.colour)
+    """Write a report to a stream, styled where the view has colour; lines are never wrapped."""
+    write_lines(closing.closed(view, _shown(view)), stream, colour=view.colour)
 
 
 def _shown(view: View) -> Iterator[Iterable[Line]]:
-    """The blocks of the findings, each with an empty line behind it, or their counts; then the footer."""
-    if view.statistics:
-        yield map(line, table(view.report.findings, unsafe=view.unsafe).splitlines())
-    else:
-        blocks = _Blocks(view)
-        for finding in view.report.findings:
-            yield (*blocks.lines(finding), ())
-    if not view.quiet:
-        yield _footer(view)
+    """The blocks of the groups, each with an empty line behind it."""
+    by = view.group_by or RULE
+    blocks = Blocks(view, brief=by != NONE)
+    for group in grouped(view.ordered(CONSEQUENCE), by):
+        yield (*_HEADS[by](blocks, group), *blocks.lines(group.first), *_others(blocks, group, by), ())
 
 
-def finding_lines(report: Report, finding: Finding, *, base: Path, rules: Mapping[str, Rule]) -> Iterator[Line]:
-    """The lines of one finding as the report shows them, without its fix."""
-    yield from _Blocks(View(report, base, rules, unsafe=True)).finding(finding)
+def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
+    """What a rule's findings lead to, its name and how many they are, then what the first one says."""
+    first, view = group.first, blocks.view
+    fixed = mark(sum(view.applies(one.fix) for one in group.findings), len(group.findings))
+    yield line(
+        blocks.word(first),
+        ": ",
+        (first.rule, "bold"),
+        f" ({first.code}), {count(len(group.findings), 'place')}",
+        (f" {fixed}" if fixed.strip() else "", "cyan"),
+    )
+    yield line(clean(view.message(first)))
 
 
-@dataclass(frozen=True)
-class _Blocks:
-    """The blocks of one report; ``shown`` remembers the fixes that a block has spelt out already."""
-
-    view: View
-    shown: dict[tuple[Edit, ...], str] = field(default_factory=dict)
-
-    def lines(self, finding: Finding) -> Iterator[Line]:
-        """The lines of one finding and its fix."""
-        yield from self.finding(finding)
-        if finding.fix is not None:
-            yield from self._help(finding, finding.fix, self._gutter(finding))
-        yield from self._settling(finding)
-
-    def finding(self, finding: Finding) -> Iterator[Line]:
-        """The lines of one finding without its fix."""
-        gutter = self._gutter(finding)
-        yield self._head(finding)
-        yield line(" " * gutter, ("--> ", _FRAME), self._place(finding.span))
-        yield from self._excerpt(finding, gutter)
-        for related in finding.related:
-            place = self._place(related.span, column=False)
-            yield line(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
-        if finding.evidence is not None:
-            yield line(("probe: ", "bold magenta"), clean(finding.evidence.words))
-
-    def _settling(self, finding: Finding) -> Iterator[Line]:
-        """The command that would settle the finding, until one has."""
-        command = settling(self.view.report, finding, self.view.rules[finding.rule], self.view.base)
-        if command is not None and is_open(finding) and not self.view.quiet:
-            yield line(("probe: ", "bold magenta"), f"settle it with {clean(command)}")
-
-    def _head(self, finding: Finding) -> Line:
-        style = f"bold {_STYLES[finding.severity]}"
-        mark = ("[*]", "cyan") if self.view.applies(finding.fix) else ""
-        message = clean(self.view.message(finding))
-        return line((finding.code, style), mark, " ", (finding.rule, "bold"), f": {message}")
-
-    def _place(self, span: Span, *, column: bool = True) -> str:
-        place = self.view.place(span)
-        return clean(str(place) if column else f"{place.file}:{place.line}")
-
-    def _gutter(self, finding: Finding) -> int:
-        """The width of the widest line number of the block."""
-        source = source_of(self.view.report, finding.span.path)
-        _, (last, _) = positions(self.view.report, finding.span)
-        return len(str(min(last + 1, len(source.lines)))) if source else 1
-
-    def _excerpt(self, finding: Finding, gutter: int) -> Iterator[Line]:
-        source = source_of(self.view.report, finding.span.path)
-        if source is None or not source.data:
-            return
-        bar = line((f"{'':{gutter}} |", _FRAME))
-        yield bar
-        for row in excerpt(source, finding.span):
-            number = "" if row.number is None else str(row.number)
-            style = _STYLES[finding.severity] if row.marks else ""
-            yield stripped(line((f"{number:>{gutter}} |", _FRAME), " ", (row.text, style)))
-        yield bar
-
-    def _help(self, finding: Finding, fix: Fix, gutter: int) -> Iterator[Line]:
-        earlier = self.shown.get(fix.edits) if has_edits(fix) else None
-        if earlier:
-            yield line(("help: ", "bold cyan"), f"one fix with {earlier}, shown there")
-            return
-        yield line(("help: ", "bold cyan"), clean(fix.title))
-        if has_edits(fix):
-            self.shown[fix.edits] = f"{finding.code} at {self._place(finding.span)}"
-            yield from self._changes(finding, fix, gutter)
-        if fix.applicability is not Applicability.SAFE:
-            label = "unsafe fix" if fix.applicability is Applicability.UNSAFE else "not applied by --fix"
-            reason = f": {clean(fix.reason)}" if fix.reason else ""
-            yield line(("note: ", "bold"), label, reason)
-
-    def _changes(self, finding: Finding, fix: Fix, gutter: int) -> Iterator[Line]:
-        lines = 0
-        for path in sorted({edit.span.path for edit in fix.edits}, key=lambda path: (path != finding.span.path, path)):
-            source = source_of(self.view.report, path)
-            if path != finding.span.path:
-                yield line(" " * gutter, ("--> ", _FRAME), clean(shown_path(path, self.view.base)))
-            changes = patch(source, [edit for edit in fix.edits if edit.span.path == path]) if source else []
-            yield from (_change(change, gutter) for change in changes[: max(MOST_CHANGES - lines, 0)])
-            lines += len(changes)
-        if lines > MOST_CHANGES:
-            yield line((f"{'':{gutter}} ... {lines - MOST_CHANGES} more lines, see --diff", "dim"))
+def _file_head(blocks: Blocks, group: Group) -> Iterator[Line]:
+    """A file and how many findings it has, then the headline of the first one."""
+    file = clean(blocks.view.place(group.first.span).path)
+    yield line((file, "bold"), f", {count(len(group.findings), 'finding')}")
+    yield blocks.headline(group.first)
 
 
-def _change(change: Change, gutter: int) -> Line:
-    if not change.sign:
-        return line((f"{'':{gutter}} ...", "dim"))
-    number = "" if change.number is None else str(change.number)
-    style = "red" if change.sign == "-" else "green"
-    return stripped(line(f"{number:>{gutter}} ", (f"{change.sign} {clean(change.text)}", style)))
+def _plain_head(blocks: Blocks, group: Group) -> Iterator[Line]:
+    yield blocks.headline(group.first)
 
 
-def _footer(view: View) -> Iterator[Line]:
-    found = summary.found(view.report, remaining=view.fixed is not None)
-    for text in summary.lines(view):
-        if text.startswith(summary.FIXABLE):
-            yield line((summary.FIXABLE, "cyan"), text.removeprefix(summary.FIXABLE))
-        else:
-            yield line((text, "bold" if text == found else ""))
-    if view.report.findings:
-        gravest = max(view.report.findings, key=lambda finding: finding.severity)
-        yield line(f"Why it matters and when not to follow: ldlm-lint explain {gravest.rule}")
+_HEADS = {RULE: _rule_head, FILE: _file_head, NONE: _plain_head}
+
+
+def _others(blocks: Blocks, group: Group, by: str) -> Iterator[Line]:
+    """One line for each of the other findings of a group, and how the rest can be seen."""
+    others = _various(blocks.view, group)
+    # A line that says that there is one more takes as much room as the one itself.
+    shown = others if len(others) <= MOST_OTHERS + 1 else others[:MOST_OTHERS]
+    for finding in shown:
+        words = _said(blocks.view, finding, group.first) if by == RULE else _told(blocks.view, finding)
+        yield line(("also: ", "bold"), blocks.place(finding.span), (f"  {words}" if words else "", "dim"))
+    more = len(others) - len(shown)
+    if more:
+        yield line(f"… {more} more: {_choosing(blocks.view, group, by)} --format full")
+
+
+def _choosing(view: View, group: Group, by: str) -> str:
+    """The words of a command line that choose the findings of a group."""
+    if by == RULE:
+        return f"--select {group.first.rule}"
+    import shlex
+
+    return clean(shlex.quote(view.place(group.first.span).path))
+
+
+def _various(view: View, group: Group) -> Sequence[Finding]:
+    """The other findings of a group, those first that say something which none before them said."""
+    said = {_gist(view.message(group.first))}
+    new: list[Finding] = []
+    again: list[Finding] = []
+    for finding in group.others:
+        message = _gist(view.message(finding))
+        (again if message in said else new).append(finding)
+        said.add(message)
+    return [*new, *again]
+
+
+def _told(view: View, finding: Finding) -> str:
+    return _cut(f"{view.label(finding)}: {clean(view.message(finding))}")
+
+
+def _said(view: View, finding: Finding, first: Finding) -> str:
+    """What a message says that the first one of its rule does not; empty where they are the same.
+
+    Of many words that both begin with only the last ones are kept, for the sense of what follows.
+    """
+    message, other = clean(view.message(finding)), clean(view.message(first))
+    words, others = _gist(message).split(" "), _gist(other).split(" ")
+    if words == others:
+        return ""
+    same = _common(words, others)
+    end = len(words) - min(_common(words[::-1], others[::-1]), len(words) - same, len(others) - same)
+    words = message.split(" ")
+    begin = max(same - _LEAD, 0) if len(" ".join(words[:same])) > _KNOWN else 0
+    shown = words[begin : max(end, same) + _LEAD]
+    head, tail = "… " * (begin > 0), " …" * (begin + len(shown) < len(words))
+    return _cut(f"{head}{' '.join(shown)}{tail}", (": ", "; "))
+
+
+def _gist(message: str) -> str:
+    """A message without the numbers of the places that it refers to; it has as many words as before."""
+    return _REFERENCE.sub(lambda found: "line" if " " not in found[0] else "line N", message)
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words both begin with."""
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+def _cut(text: str, clauses: tuple[str, ...] = ()) -> str:
+    """A text of at most `LONGEST` characters; one that is too long ends where one of the ``clauses`` begins, else a word."""
+    if len(text) <= LONGEST:
+        return text
+    short = text[: LONGEST - 2]
+    end = max((short.rfind(clause, _KNOWN) for clause in clauses), default=-1)
+    return f"{short[: end if end > 0 else short.rfind(' ')].rstrip(' …')} …"

@@ -9,18 +9,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint.model import Applicability, Finding, Fix, Report, Rule, Severity, Span
 from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
+from ldlm_lint.report.ranking import ordered
 
 if TYPE_CHECKING:
+    from ldlm_lint.autofix.apply import Applied
     from ldlm_lint.notebooks.stored import Stored
     from ldlm_lint.region import Region
 
 
 class Fixed(NamedTuple):
-    """What a run did before the report was made: how many findings it fixed or silenced, in how many files."""
+    """What a run did before the report was made: how many findings it fixed or silenced, in how many files, and where.
+
+    ``found`` is how many there were before, None where nobody counted.
+    """
 
     findings: int
     files: int
     done: str = "Fixed"
+    places: tuple[Applied, ...] = ()
+    found: int | None = None
 
 
 class Place(NamedTuple):
@@ -52,7 +59,9 @@ class View:
 
     Paths are relative to ``base``, ``rules`` are by symbol. ``exit_code`` is how the run will end. ``unsafe`` says that
     ``--unsafe-fixes`` was given, ``quiet`` that only findings are wanted, ``statistics`` that rules are to be counted,
-    ``colour`` whether styles may be written.
+    ``colour`` whether styles may be written. ``sort`` is one of `ldlm_lint.report.ranking.ORDERS` and ``group_by`` one of its
+    `GROUPS`, empty where nobody chose. ``since`` is the revision that a report is about the changes since. ``again`` are
+    the words of the command line that chose files and rules, None where they stand for no files on disk.
     """
 
     report: Report
@@ -65,7 +74,19 @@ class View:
     statistics: bool = False
     colour: bool = False
     fixed: Fixed | None = None
+    sort: str = ""
+    group_by: str = ""
+    since: str = ""
+    again: tuple[str, ...] | None = ()
     _notebooks: dict[str, Stored | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def ordered(self, usual: str) -> list[Finding]:
+        """The findings in the order that was asked for, else in the ``usual`` one of a format."""
+        return ordered(self.report.findings, self.rules, self.sort or usual)
+
+    def label(self, finding: Finding) -> str:
+        """What a finding leads to, its code and its name: what every line about it begins with."""
+        return f"{self.rules[finding.rule].consequence.value} {finding.code} {finding.rule}"
 
     def place(self, span: Span) -> Place:
         """The place of a span."""

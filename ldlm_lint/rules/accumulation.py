@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     code="W7236",
     symbol="accumulation-without-no-sync",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="DDP all-reduces the gradients of every micro-batch here, although the optimizer steps only after %(steps)s of them: "
     "run forward and backward of the others under no_sync()",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
 DEPRECATED_AMP_API = Rule(
     code="W7801",
@@ -43,6 +43,7 @@ DEPRECATED_AMP_API = Rule(
 GRAD_SCALER_WITH_BFLOAT16 = Rule(
     code="R7802",
     symbol="grad-scaler-with-bfloat16",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="the GradScaler scales gradients of a bfloat16 autocast (%(where)s), which has the range of float32: it only "
     "adds a check for infinities and a wait for the device to every step",

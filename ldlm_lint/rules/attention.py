@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 UNFUSED_ATTENTION = Rule(
     code="I7807",
     symbol="unfused-attention",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(what)s computes attention without a fused kernel: every head's matrix of scores is written to memory and "
     "kept for the backward pass",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
 _MECHANICS = Reference("Autograd mechanics", "https://docs.pytorch.org/docs/stable/notes/autograd.html")
 
 LOSS_GRAPH_ACCUMULATION = Rule(
     code="W7510",
     symbol="loss-graph-accumulation",
+    frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
     message="%(into)s collects %(loss)s with its graph: the autograd nodes of every step stay alive",
     summary="A running sum or a list of losses that keeps the graph of each one.",
@@ -43,6 +44,7 @@ LOSS_GRAPH_ACCUMULATION = Rule(
 GRAPH_RETAINED_ON_BACKWARD = Rule(
     code="W7511",
     symbol="graph-retained-on-backward",
+    frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
     message="retain_graph=True keeps the tensors saved for this backward pass, and the step has no second one",
     summary="A step with a single backward pass that retains the graph.",
@@ -72,6 +74,7 @@ GRAPH_RETAINED_ON_BACKWARD = Rule(
 ANOMALY_DETECTION_LEFT_ON = Rule(
     code="W7513",
     symbol="anomaly-detection-left-on",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(switch)s records a stack trace for each operation and checks each gradient for NaN: it is for debugging",
     summary="The detection of anomalies of autograd is on for a whole training.",

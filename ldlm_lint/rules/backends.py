@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _CUDA_NOTES = Reference("CUDA semantics: TensorFloat-32", "https://docs.pytorch.org/docs/stable/notes/cuda.html")
 _BACKENDS = Reference("torch.backends", "https://docs.pytorch.org/docs/stable/backends.html")
@@ -10,6 +10,7 @@ _BACKENDS = Reference("torch.backends", "https://docs.pytorch.org/docs/stable/ba
 TF32_DISABLED = Rule(
     code="R7803",
     symbol="tf32-disabled",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="this training multiplies float32 matrices on CUDA without TF32: torch leaves it off unless "
     "`torch.set_float32_matmul_precision` or `allow_tf32` turns it on, which nothing here does",
@@ -79,6 +80,7 @@ MIXED_TF32_APIS = Rule(
 NONDETERMINISM_GUARD_LEFT_ON = Rule(
     code="I7805",
     symbol="nondeterminism-guard-left-on",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(setting)s holds for the whole training: operations that have only deterministic slow kernels "
     "use them, and some raise",
@@ -116,6 +118,7 @@ NONDETERMINISM_GUARD_LEFT_ON = Rule(
 CONVOLUTION_AUTOTUNER_OFF = Rule(
     code="R7806",
     symbol="convolution-autotuner-off",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(problem)s: cuDNN picks the convolution algorithms of this training by a rule of thumb, although its "
     "images have one size",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Option, Probe, Reference, Rule
 from ldlm_lint.tables.training_arguments import WORDS
 
 CHECKPOINTS_TO_KEEP = Option(
@@ -12,6 +12,7 @@ CHECKPOINTS_TO_KEEP = Option(
 UNBOUNDED_CHECKPOINTS = Rule(
     code="W7601",
     symbol="unbounded-checkpoints",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.DISK,
     message="%(what)s, and nothing removes old ones: the disk fills until a save fails",
     summary="Numbered checkpoints that nothing prunes.",

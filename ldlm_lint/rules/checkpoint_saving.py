@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _SAVE = Reference("torch.save", "https://docs.pytorch.org/docs/stable/generated/torch.save.html")
 _DDP_TUTORIAL = Reference(
@@ -12,6 +12,7 @@ _DDP_TUTORIAL = Reference(
 CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
     code="E7602",
     symbol="checkpoint-saved-by-every-rank",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.DATA_LOSS,
     message="no test of the rank on the way here: all processes that %(where)s trains with write this file at once",
     summary="A checkpoint that all ranks of a distributed training write to the same path.",
@@ -38,6 +39,7 @@ CHECKPOINT_SAVED_BY_EVERY_RANK = Rule(
 NON_ATOMIC_CHECKPOINT = Rule(
     code="W7603",
     symbol="non-atomic-checkpoint",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.DATA_LOSS,
     message="torch.save() writes over the last checkpoint in place: a run that ends meanwhile leaves neither the old "
     "one nor the new one",
@@ -64,6 +66,7 @@ NON_ATOMIC_CHECKPOINT = Rule(
 CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
     code="E7606",
     symbol="checkpoint-removed-before-replacement",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.DATA_LOSS,
     message="the last checkpoint is deleted here, before the one that replaces it is written",
     summary="The only checkpoint is deleted, then the new one is written.",
@@ -88,6 +91,7 @@ CHECKPOINT_REMOVED_BEFORE_REPLACEMENT = Rule(
 CHECKPOINT_SAVES_LIVE_STATE = Rule(
     code="E7607",
     symbol="checkpoint-saves-live-state",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
     message="state_dict() holds the live tensors, not a copy, and %(how)s",
     summary="A state that goes on changing while it waits to be saved.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _PINNED = Reference(
     "CUDA semantics: pinned memory buffers", "https://docs.pytorch.org/docs/stable/notes/cuda.html#use-pinned-memory-buffers"
@@ -15,6 +15,7 @@ _GUIDE = Reference(
 BLOCKING_COPY = Rule(
     code="R7109",
     symbol="blocking-host-to-device-copy",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="the loader pins its batches (%(loader)s), but %(copies)s to the GPU blocks the host in every step: "
     "non_blocking=True is not set",
@@ -48,6 +49,7 @@ BLOCKING_COPY = Rule(
 UNSYNCHRONIZED_COPY = Rule(
     code="E7110",
     symbol="unsynchronized-copy-to-host",
+    frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
     message="%(read)s reads a copy to the host that may not have arrived: non_blocking=True returns before the GPU has written it",
     summary="A copy to the CPU with `non_blocking=True` whose values are read without a synchronisation.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Option, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Option, Probe, Reference, Rule
 
 _DATALOADER = Reference("torch.utils.data.DataLoader", "https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader")
 _MULTIPROCESS = Reference(
@@ -39,6 +39,7 @@ PREFETCH_FACTOR = Option(
 PERSISTENT_WORKERS = Rule(
     code="R7101",
     symbol="dataloader-without-persistent-workers",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.SLOW,
     message="this DataLoader is iterated again and again (%(where)s), and each time it starts its workers anew: "
     "persistent_workers is %(how)s",
@@ -78,6 +79,7 @@ PERSISTENT_WORKERS = Rule(
 PREFETCH = Rule(
     code="I7102",
     symbol="dataloader-without-prefetch",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="this training DataLoader has workers but keeps the default of 2 prefetched batches per worker: "
     "prefetch_factor is not set",
@@ -106,6 +108,7 @@ PREFETCH = Rule(
 IN_MAIN_PROCESS = Rule(
     code="W7103",
     symbol="dataloader-in-main-process",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="this training DataLoader has no workers%(why)s: the training process reads and prepares each batch itself while the GPU waits",
     summary="A training loader with `num_workers=0` or none given, over a dataset that works for each item.",
@@ -214,6 +217,7 @@ DATALOADER_TOO_MANY_WORKERS = Rule(
 WITHOUT_PIN_MEMORY = Rule(
     code="R7107",
     symbol="dataloader-without-pin-memory",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="this training DataLoader hands out pageable memory, from which copies to the GPU cannot overlap with computing: "
     "pin_memory is %(how)s",

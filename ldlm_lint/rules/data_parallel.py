@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Reference, Rule
 
 DATA_PARALLEL = Rule(
     code="W7235",
     symbol="data-parallel",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="nn.DataParallel drives all GPUs from one process and copies the model to them in every step: use DistributedDataParallel with "
     "one process per GPU",

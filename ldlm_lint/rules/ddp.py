@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _DDP = Reference(
     "DistributedDataParallel",
@@ -12,6 +12,7 @@ _DDP = Reference(
 FIND_UNUSED_PARAMETERS = Rule(
     code="W7226",
     symbol="ddp-find-unused-parameters",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="find_unused_parameters=True walks the autograd graph in every step and keeps gradient buckets from being rebuilt; "
     "do not just drop it: find out first whether a parameter is ever unused",

@@ -6,7 +6,7 @@ own (`environment_*`). `environment_decisions` joins them, the tables of names a
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Option, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Option, Probe, Reference, Rule
 from ldlm_lint.rules import environment_names
 
 # In seconds; torch counts milliseconds in 32 bits.
@@ -164,6 +164,7 @@ NCCL_MONITORING_DISABLED = Rule(
 NCCL_BLOCKING_WAIT = Rule(
     code="W7207",
     symbol="nccl-blocking-wait",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(name)s=%(value)s makes the host wait for every collective and switches NCCL's asynchronous error handling off",
     summary="Blocking wait is on, under either of its names.",

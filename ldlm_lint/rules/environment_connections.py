@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Reference, Rule
+from ldlm_lint.model import Applicability, Claim, Confidence, Consequence, Frequency, Reference, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import Draft, View, drop, members
 from ldlm_lint.rules.settings import Value
@@ -26,6 +26,7 @@ _TORCHTITAN = Reference("torchtitan#1147", "https://github.com/pytorch/torchtita
 MAX_CONNECTIONS_WITH_FSDP = Rule(
     code="W7222",
     symbol="max-connections-with-fsdp",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(name)s=%(value)s puts all CUDA streams into one queue: FSDP's communication waits for computation",
     summary="`CUDA_DEVICE_MAX_CONNECTIONS=1` in a run that shards its model with FSDP.",

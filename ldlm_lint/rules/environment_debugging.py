@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ldlm_lint.model import Applicability, Consequence, Edit, Probe, Reference, Rule, Span
+from ldlm_lint.model import Applicability, Consequence, Edit, Frequency, Probe, Reference, Rule, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, Plan, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
@@ -43,6 +43,7 @@ _LEVELS = Reference(
 DEBUG_ENVIRONMENT_LEFT_ON = Rule(
     code="W7215",
     symbol="debug-environment-left-on",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(name)s=%(value)s is for debugging: %(effect)s",
     summary="NCCL_DEBUG at INFO or TRACE, CUDA_LAUNCH_BLOCKING, or TORCH_DISTRIBUTED_DEBUG=DETAIL outside of debugging.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.environment_view import OUTSIDE_TESTS, Draft, View, drop, members, rewrite
 from ldlm_lint.rules.settings import Setting, Value
@@ -51,6 +51,7 @@ _ACCELERATE = Reference(
 NCCL_TRANSPORT_DISABLED = Rule(
     code="W7217",
     symbol="nccl-transport-disabled",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(name)s=%(value)s: %(effect)s",
     summary="A fast transport of NCCL is switched off without a word why.",
@@ -81,6 +82,7 @@ NCCL_TRANSPORT_DISABLED = Rule(
 NCCL_DEBUGGING_TUNABLE = Rule(
     code="I7218",
     symbol="nccl-debugging-tunable",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(name)s pins what NCCL chooses by itself, for every machine and every NCCL to come",
     summary="One of NCCL's tuning variables that its documentation lists under debugging.",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
 EVALUATION_WITH_GRADIENTS = Rule(
     code="W7512",
     symbol="evaluation-with-gradients",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.MEMORY,
     message="%(model)s is evaluated while autograd records: each forward pass keeps its activations for a backward "
     "pass that never comes",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint import tables
-from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
 # Constructors of torch.optim that know no ``fused`` argument, as of torch 2.13; scripts that read the installed wheel find the same.
 WITHOUT_FUSED = frozenset(
@@ -80,6 +80,7 @@ FUSED_FALLBACK_INEFFECTIVE = Rule(
 FUSED_LOST_ON_RESUME = Rule(
     code="I7304",
     symbol="fused-lost-on-resume",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(optimizer)s(fused=True) loses the flag when it loads a checkpoint that was written without it",
     summary="A fused optimizer whose state is restored from a checkpoint that may have been written without `fused`.",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _AMP = Reference("Automatic mixed precision examples", "https://docs.pytorch.org/docs/stable/notes/amp_examples.html")
 
 CLIP_BEFORE_UNSCALE = Rule(
     code="E7305",
     symbol="clip-before-unscale",
+    frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
     message="%(function)s clips gradients that still carry the loss scale: call %(scaler)s.unscale_(%(optimizer)s) before it",
     summary="Gradient clipping between `scaler.scale(loss).backward()` and `scaler.step(optimizer)` without `scaler.unscale_`.",
@@ -38,6 +39,7 @@ CLIP_BEFORE_UNSCALE = Rule(
 ACCUMULATION_LOSS_NOT_SCALED = Rule(
     code="W7308",
     symbol="accumulation-loss-not-scaled",
+    frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
     message="gradients of %(count)s micro-batches are added up, and nothing divides the loss by their number",
     summary="Gradient accumulation whose loss is not divided by the number of micro-batches.",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
 GRADIENTS_KEPT_AS_ZEROS = Rule(
     code="R7311",
     symbol="gradients-kept-as-zeros",
+    frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
     message="set_to_none=False keeps all gradients allocated, fills them with zeros and adds to them",
     summary="`zero_grad(set_to_none=False)`, which torch does not do by default any more.",

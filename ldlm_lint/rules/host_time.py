@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _TUNING = Reference(
     "Performance tuning guide: avoid unnecessary CPU-GPU synchronization",
@@ -19,6 +19,7 @@ _CACHE = Reference(
 HOST_SYNC_IN_TRAINING_LOOP = Rule(
     code="W7507",
     symbol="host-sync-in-training-loop",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(what)s makes the host wait for the device in every training step (%(where)s): %(advice)s",
     summary="A value is read from the device, or decides a branch on the host, in every training step.",
@@ -63,6 +64,7 @@ HOST_SYNC_IN_TRAINING_LOOP = Rule(
 CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
     code="W7508",
     symbol="cache-emptied-in-training-loop",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(call)s() in every training step (%(where)s) gives memory back that the next step has to ask the driver "
     "for again",
@@ -97,6 +99,7 @@ CACHE_EMPTIED_IN_TRAINING_LOOP = Rule(
 DEVICE_SYNCHRONIZED_IN_TRAINING_LOOP = Rule(
     code="W7509",
     symbol="device-synchronized-in-training-loop",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(call)s() in every training step (%(where)s) makes the host wait until the device has nothing left to do",
     summary="The host waits for the whole device in every training step.",

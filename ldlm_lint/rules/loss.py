@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Reference, Rule
 
 MSE_ON_UNIT_VECTORS = Rule(
     code="W7809",
     symbol="mse-on-unit-vectors",
+    frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
     message="the mean squared error of the unit vectors %(left)s and %(right)s is 2 (1 - cos) / D: its scale and its "
     "gradient shrink with the width D",
@@ -45,6 +46,7 @@ MSE_ON_UNIT_VECTORS = Rule(
 CLAMPED_LOSS = Rule(
     code="W7810",
     symbol="clamped-loss",
+    frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
     message="%(loss)s has no gradient above %(bound)s: the clamp stops training where the loss is large, and hides an "
     "infinite one",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 MISSING_ACTIVATION_CHECKPOINTING = Rule(
     code="R7502",
     symbol="missing-activation-checkpointing",
+    frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
     message="%(model)s trains %(blocks)s and keeps all their activations: there is no activation checkpointing to switch on anywhere",
     summary="A transformer-like model that trains, in a project that has no activation checkpointing for it at all.",
@@ -85,6 +86,7 @@ CHECKPOINT_WITHOUT_USE_REENTRANT = Rule(
 REQUIRES_GRAD_TOGGLED_PER_STEP = Rule(
     code="W7501",
     symbol="requires-grad-toggled-per-step",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="requires_grad of %(target)s is set in every step (%(where)s): DDP fixed which gradients it reduces when "
     "it wrapped the model",

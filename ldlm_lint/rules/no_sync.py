@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Reference, Rule
 
 NO_SYNC_OUTSIDE_FORWARD = Rule(
     code="E7237",
     symbol="no-sync-outside-forward",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="no_sync() around the backward pass alone has no effect: DDP decides in the forward pass, which runs outside of it",
     summary="`no_sync()` that covers the backward pass but not the forward pass.",

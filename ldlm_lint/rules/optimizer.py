@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
 OPTIMIZER_NOT_FUSED = Rule(
     code="R7301",
     symbol="optimizer-not-fused",
+    frequency=Frequency.STEP,
     consequence=Consequence.SLOW,
     message="%(optimizer)s runs without its fused kernels on CUDA, which torch never chooses by itself: `fused` is not on",
     summary="`torch.optim` Adam, AdamW or SGD that trains on CUDA without choosing `fused`.",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Reference, Rule
 
 RANK_LOCAL_SKIP = Rule(
     code="E7234",
     symbol="rank-local-skip",
+    frequency=Frequency.STEP,
     consequence=Consequence.HANG,
     message="%(cause)s makes one rank skip its backward pass while the others wait in theirs: decide it over all ranks",
     summary="A training step that one rank leaves between forward and backward, by itself.",

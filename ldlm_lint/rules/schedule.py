@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _ADJUSTING = Reference("torch.optim: how to adjust the learning rate", "https://docs.pytorch.org/docs/stable/optim.html")
 
 SCHEDULER_BEFORE_OPTIMIZER = Rule(
     code="E7309",
     symbol="scheduler-before-optimizer",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
     message="%(scheduler)s runs before %(optimizer)s in each pass: the first learning rate of the schedule is never used",
     summary="A scheduler of the learning rate that steps before its optimizer.",
@@ -40,6 +41,7 @@ SCHEDULER_BEFORE_OPTIMIZER = Rule(
 SCHEDULER_PER_MICRO_BATCH = Rule(
     code="W7310",
     symbol="scheduler-per-micro-batch",
+    frequency=Frequency.STEP,
     consequence=Consequence.WRONG_RESULT,
     message="%(scheduler)s.step() runs for every micro-batch, the optimizer only after %(count)s of them: "
     "the learning rate runs ahead of the training",

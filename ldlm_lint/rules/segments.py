@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _CHECKPOINT = Reference("torch.utils.checkpoint", "https://docs.pytorch.org/docs/stable/checkpoint.html")
 _TECHNIQUES = Reference(
@@ -38,6 +38,7 @@ REENTRANT_CHECKPOINT_MISUSE = Rule(
 WHOLE_MODEL_CHECKPOINT = Rule(
     code="W7505",
     symbol="whole-model-checkpoint",
+    frequency=Frequency.STEP,
     consequence=Consequence.MEMORY,
     message="one segment for all of self.%(model)s (%(blocks)s) saves no peak memory: its backward computes every activation again at once",
     summary="A whole stack of blocks checkpointed as one segment.",

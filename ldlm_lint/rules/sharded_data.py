@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Applicability, Confidence, Consequence, Probe, Reference, Rule
+from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 _SAMPLER = Reference(
     "torch.utils.data.distributed.DistributedSampler",
@@ -18,6 +18,7 @@ _DDP = Reference(
 SAMPLER_WITHOUT_SET_EPOCH = Rule(
     code="W7111",
     symbol="sampler-without-set-epoch",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
     message="every epoch goes through the data in the same order: %(sampler)s shuffles by its epoch, and no set_epoch() "
     "is called for the training at %(where)s",
@@ -48,6 +49,7 @@ SAMPLER_WITHOUT_SET_EPOCH = Rule(
 UNSHARDED_DATA = Rule(
     code="W7112",
     symbol="unsharded-distributed-data",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
     message="each rank of this DDP training goes through the whole dataset: the loader shuffles by itself and has no "
     "DistributedSampler",
@@ -71,6 +73,7 @@ UNSHARDED_DATA = Rule(
 UNSHARDED_ITERABLE = Rule(
     code="W7113",
     symbol="unsharded-iterable-dataset",
+    frequency=Frequency.EPOCH,
     consequence=Consequence.WRONG_RESULT,
     message="%(dataset)s yields the same samples in each of the workers that its loader starts (%(where)s): its __iter__ does "
     "not ask get_worker_info()",

@@ -209,7 +209,7 @@ def set_aside(path: Path, held: bytes | None) -> str:
     if held is None and not path.is_file():
         return ""
     if is_of_tools(path):
-        return "it configures another tool"
+        return "it is a file of another tool"
     kind = config_kind(path)
     is_data = _is_data(path, kind) if held is None else kind is not None and len(held) > MAX_BYTES
     return f"it is larger than {MAX_BYTES // 1_000_000} MB, so it holds data" if is_data else ""

@@ -26,7 +26,7 @@ def files(enter: Enter) -> Path:
     [
         ("generated", '"generated/" of `exclude` in pyproject.toml matches it'),
         ("old_train.py", '"old_*.py" of `exclude` in pyproject.toml matches it'),
-        ("pyproject.toml", "it configures another tool"),
+        ("pyproject.toml", "it is a file of another tool"),
         ("data.json", "it is larger than 1 MB, so it holds data"),
         (".ldlm-lint/old.py", "it belongs to the journal of `ldlm-lint undo`"),
     ],

@@ -11,7 +11,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ldlm_lint.config import Config
 
 PARSERS = ("astroid", "pylint", "tree-sitter", "tree-sitter-bash", "bashlex", "PyYAML", "pathspec")
-_OURS = "ldlm-lint"
 
 
 class Fact(NamedTuple):
@@ -40,10 +39,20 @@ class Health(NamedTuple):
     notes: tuple[str, ...]
 
 
-def examined(path: Path, config: Config | None, warnings: Iterable[str] = ()) -> Health:
-    """The facts for a run at a path (absolute); ``config`` is what holds there, ``warnings`` what is wrong with it."""
+def examined(path: Path) -> Health:
+    """The facts for a run in a folder (absolute)."""
+    from ldlm_lint.configurations import Configurations
+    from ldlm_lint.tomlfile import ConfigError
+
+    configured = Configurations(path)
+    config, errors = None, []
+    try:
+        config = configured.run
+    except ConfigError as error:
+        errors = str(error).splitlines()
+    near = [f"{one.path}:{one.line}: {one.message}" for one in configured.warnings(path.as_posix())]
     facts = (*_programs(), *_project(path, config), *_places(path), *_terminal())
-    return Health(tuple(facts), (*warnings, *_wrong()), tuple(_optional()))
+    return Health(tuple(facts), (*errors, *near, *_wrong()), tuple(_optional()))
 
 
 def _version(package: str) -> str:
@@ -54,7 +63,7 @@ def _version(package: str) -> str:
 
 
 def _programs() -> Iterator[Fact]:
-    yield Fact(_OURS, f"{__version__} in {Path(__file__).parent}")
+    yield Fact("ldlm-lint", f"{__version__} in {Path(__file__).parent}")
     yield Fact("Python", f"{platform.python_version()} at {sys.executable}, {platform.system()} {platform.machine()}")
     torch = _version("torch")
     yield Fact("torch", f"{torch} (never imported by a check)" if torch else "not installed (only `ldlm-lint probe` needs it)")
@@ -91,11 +100,14 @@ def _project(path: Path, config: Config | None) -> Iterator[Fact]:
 
 def _torch(config: Config) -> str:
     """The range of torch versions that rules reckon with, and where it comes from."""
-    ends = [".".join(map(str, one)) if one else "any" for one in (config.target_torch.oldest, config.target_torch.newest)]
-    if ends == ["any", "any"]:
+    import argparse
+
+    from ldlm_lint.origins import settings_of
+
+    row = next(one for one in settings_of(argparse.Namespace(), config) if one.key == "target-torch")
+    if row.value is None:
         return "any (no requirement of the project bounds it, and `target-torch` is not set)"
-    origin = "`target-torch`" if config.names_torch else "the project's requirements"
-    return f"{' to '.join(dict.fromkeys(ends))} ({origin})"
+    return f"{row.value} ({row.origin})"
 
 
 def _places(path: Path) -> Iterator[Fact]:

@@ -60,11 +60,11 @@ def test_the_document_has_the_same(project: Path, run: Run) -> None:
 
 def test_torch_and_the_baseline_are_told_with_where_they_come_from(project: Path, run: Run) -> None:
     (project / "requirements.txt").write_text("torch>=2.1,<2.5\n")
-    assert told(run)["target torch"] == "2.1 to 2.4 (the project's requirements)"
+    assert told(run)["target torch"] == "2.1 to 2.4 (what the project's requirements allow)"
     (project / "pyproject.toml").write_text('[tool.ldlm-lint]\ntarget-torch = "2.6"\nselect = ["72"]\n')
     (project / ".ldlm-lint-baseline.json").write_text("{}")
     facts = told(run)
-    assert facts["target torch"] == "2.6 (`target-torch`)"
+    assert facts["target torch"] == "2.6 (pyproject.toml:2)"
     assert facts["baseline"].endswith(".ldlm-lint-baseline.json")
     assert not facts["rules"].startswith("96 ")
     (project / "sub").mkdir()

@@ -69,6 +69,7 @@ def test_a_folder_without_pyproject_gets_a_file_of_ours(project: Path, run: Run)
     text = (project / "ldlm-lint.toml").read_text()
     assert text == starter(ALL, header=False) == run("init", "--stdout")[1]
     assert loads(text) == {}
+    assert json.loads(run("--show-settings", "--format", "json")[1])["file"].endswith("/ldlm-lint.toml")
     assert loads(uncommented(text)).keys() == {one.name for one in SETTINGS if one.example is None} | OPTIONS.keys()
 
 

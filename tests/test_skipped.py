@@ -26,7 +26,7 @@ def files(enter: Enter) -> Path:
     [
         ("generated", '"generated/" of `exclude` in pyproject.toml matches it'),
         ("old_train.py", '"old_*.py" of `exclude` in pyproject.toml matches it'),
-        ("pyproject.toml", "it configures another tool or holds its data"),
+        ("pyproject.toml", "it is a file of another tool"),
         ("data.json", "it is larger than 1 MB, so it holds data"),
         (".ldlm-lint/old.py", "it belongs to the journal of `ldlm-lint undo`"),
     ],
@@ -41,6 +41,16 @@ def test_a_named_path_that_is_left_out_is_named_with_the_reason(path, reason, fi
     assert (code, out.splitlines()[0]) == (0, "No findings.")
     assert f"note: {path}: not checked: {reason}\n" in err
     assert run(path, "--quiet")[2] == ""
+
+
+def test_a_pattern_of_the_command_line_and_one_above_a_nested_project_are_named(files: Path, run: Run) -> None:
+    err = run("--extend-exclude", "fine*", "fine.py")[2]
+    assert err == 'note: fine.py: not checked: "fine*" of the command line matches it\n'
+    (files / "generated" / "ldlm-lint.toml").write_text('exclude = ["other.py"]\n')
+    (files / "generated" / "other.py").write_text("x = 1\n")
+    err = run("generated/other.py", "generated/code.py")[2]
+    assert '"other.py" of `exclude` in generated/ldlm-lint.toml matches it' in err
+    assert 'generated/code.py: not checked: "generated/" of `exclude` in pyproject.toml matches it' in err
 
 
 def test_the_same_is_said_when_the_run_is_shown_again(files: Path, run: Run) -> None:

@@ -13,7 +13,6 @@ from ldlm_lint.arguments import UsageError
 from ldlm_lint.commands.output import FINDINGS, OK
 
 if TYPE_CHECKING:
-    from ldlm_lint.config import Config
     from ldlm_lint.doctor import Health
 
 SCHEMA = "ldlm-lint-doctor/1"
@@ -36,23 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not path.exists():
         raise UsageError(f"{arguments.path}: no such file or directory")
     folder = path if path.is_dir() else path.parent
-    health = examined(folder, *_configuration(folder))
+    health = examined(folder)
     sys.stdout.write(_document(health) if arguments.format == "json" else _text(health))
     return FINDINGS if health.warnings else OK
-
-
-def _configuration(folder: Path) -> tuple[Config | None, list[str]]:
-    """The configuration of a folder, None where it cannot be used, and what is wrong with the files that may hold it."""
-    from ldlm_lint.configurations import Configurations
-    from ldlm_lint.tomlfile import ConfigError
-
-    configurations = Configurations(folder)
-    try:
-        config, errors = configurations.run, []
-    except ConfigError as error:
-        config, errors = None, [str(error)]
-    warnings = configurations.warnings(folder.as_posix())
-    return config, [*errors, *(f"{one.path}:{one.line}: {one.message}" for one in warnings)]
 
 
 def _text(health: Health) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ldlm_lint.report.view import Fixed, View
 
 CHOOSING = {
-    **dict.fromkeys(("select", "extend_select", "ignore", "level", "config", "exclude", "extend_exclude", "since", "baseline")),
+    **dict.fromkeys(("select", "extend_select", "ignore", "exclude", "extend_exclude", "level", "config", "since", "baseline")),
     **dict.fromkeys(("pedantic", "isolated", "no_baseline"), False),
     "min_confidence": "low",
 }

@@ -11,6 +11,7 @@ from ldlm_lint.report.common import has_edits, positions, shown_path, source_of
 from ldlm_lint.report.excerpt import BRIEF, WHOLE, excerpt
 from ldlm_lint.report.lines import Line, Piece, line, stripped
 from ldlm_lint.report.patch import Change, patch
+from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
 
 _STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.REFACTOR: "blue", Severity.INFO: "cyan"}
@@ -112,7 +113,7 @@ class Blocks:
             yield from (_change(change, gutter) for change in changes[: max(most - lines, 0)])
             lines += len(changes)
         if lines > most:
-            yield line((f"{'':{gutter}} ... {lines - most} more lines, see --diff", "dim"))
+            yield line((f"{'':{gutter}} ... {count(lines - most, 'more line')}, see --diff", "dim"))
 
 
 def _change(change: Change, gutter: int) -> Line:

@@ -45,7 +45,7 @@ PERSISTENT_WORKERS = Rule(
     frequency=Frequency.EPOCH,
     consequence=Consequence.SLOW,
     message="this DataLoader is iterated again and again (%(where)s) and starts its worker processes anew each time, "
-    "because `persistent_workers` is %(how)s: training waits for the first batch of every pass; set "
+    "because `persistent_workers` is %(how)s: training waits for the first batch of every epoch; set "
     "`persistent_workers=True`",
     summary="A loader with workers that is iterated more than once without `persistent_workers`, or with a configuration that turns it off.",
     rationale="Without `persistent_workers=True` a DataLoader shuts its worker processes down when an iteration ends and starts "

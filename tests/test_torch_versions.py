@@ -132,6 +132,8 @@ def test_every_fix_with_something_new_asks(tmp_path: Path, rule: str, files: dic
         ('if torch.__version__ >= "2.0":\n    fast()\nelse:\n    slow()', (2, 0)),
         ('from packaging import version\nOLD = version.parse(torch.__version__) < version.parse("2.1.0")', (2, 1)),
         ('v = torch.__version__.split(".")\nif int(v[0]) >= 2:\n    fast()', (2, 0)),
+        ('MAJOR = int(torch.__version__.split(".")[0])\nif MAJOR > 1:\n    fast()', (2, 0)),
+        ('MINOR = int(torch.__version__.split(".")[1])\nif MINOR >= 1:\n    fast()', None),
         ('v = tuple(int(x) for x in torch.__version__.split(".")[:2])\nif v <= (1, 12):\n    slow()', (1, 13)),
         ('if hasattr(torch.nn.functional, "scaled_dot_product_attention"):\n    fast()', (2, 0)),
         ("try:\n    from torch.amp import GradScaler\nexcept ImportError:\n    from torch.cuda.amp import GradScaler", (2, 3)),

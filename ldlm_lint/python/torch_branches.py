@@ -44,8 +44,12 @@ def _by_version(module: nodes.Module) -> Iterator[OlderTorch]:
         operator, right = node.ops[0]
         sides = ((node.left, right, operator), (right, node.left, _MIRRORED.get(operator, operator)))
         for version, number, order in sides:
-            if order in _ORDERS and _is_version(version) and (told := _number(number)) is not None:
-                yield OlderTorch(node.lineno or 1, (told[0], told[1] + 1) if order in _INCLUSIVE else told)
+            told = _number(number) if order in _ORDERS and _is_version(version) else None
+            part = _part_of(version) if told is not None else None
+            # The minor number alone says nothing without the major one.
+            if told is not None and part in (None, 0):
+                behind = (told[0], told[1] + 1) if part is None else (told[0] + 1, 0)
+                yield OlderTorch(node.lineno or 1, behind if order in _INCLUSIVE else told)
 
 
 def _by_name(module: nodes.Module) -> Iterator[OlderTorch]:
@@ -80,6 +84,18 @@ def _is_version(node: nodes.NodeNG | None, depth: int = 0) -> bool:
         return any(_is_version(one.iter, depth + 1) for one in node.generators)
     inner = {nodes.Subscript: "value", nodes.Attribute: "expr"}.get(type(node))
     return inner is not None and _is_version(getattr(node, inner), depth + 1)
+
+
+def _part_of(node: nodes.NodeNG | None, depth: int = 0) -> int | None:
+    """Which number of the version an expression is: 0 for ``int(torch.__version__.split(".")[0])``; None for the whole."""
+    if depth > _DEPTH:
+        return None
+    if isinstance(node, nodes.Name):
+        return _part_of(only_binding(node), depth + 1)
+    if isinstance(node, nodes.Call):
+        return _part_of(node.args[0], depth + 1) if isinstance(node.func, nodes.Name) and node.args else None
+    index = node.slice.value if isinstance(node, nodes.Subscript) and isinstance(node.slice, nodes.Const) else None
+    return index if isinstance(index, int) else None
 
 
 def _number(node: nodes.NodeNG) -> tuple[int, int] | None:

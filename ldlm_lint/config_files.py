@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ _OUTER = ("tool", "tools")
 _PLAIN = "ldlmlint"
 _CLOSE = 0.85
 _MOST_APART = 2
+# Tables of a file that are answered.
+_MOST = 10
 
 
 class Settings(NamedTuple):
@@ -43,7 +46,7 @@ def read_settings(path: Path, *, named: bool = False) -> Settings:
     text, values = read_document(path)
     if path.name in OWN_NAMES or (named and path.name != PYPROJECT and SECTION[0] not in values):
         return Settings(_top_level(path.as_posix(), text, values))
-    warnings = tuple(_near_misses(path.as_posix(), text, values))
+    warnings = tuple(islice(_near_misses(path.as_posix(), text, values), _MOST))
     table: object = values
     for part in SECTION:
         table = table.get(part) if isinstance(table, Mapping) else None
@@ -73,8 +76,13 @@ def _top_level(path: str, text: str, values: Mapping[str, object]) -> Table:
     if not headed:
         return Table(path, text, (), values)
     advice = f"write the keys at the top of this file, without {_HEADER}"
-    lines = {name: line_of(text, (name, *(list(inner)[:1] if isinstance(inner, Mapping) else ()))) for name, inner in headed.items()}
-    raise ConfigError.of(ConfigError(path, line, name, advice) for name, line in lines.items())
+    raise ConfigError.of(ConfigError(path, line_of(text, _header(name, inner)), name, advice) for name, inner in islice(headed.items(), _MOST))
+
+
+def _header(name: str, inner: object) -> tuple[str, ...]:
+    """The keys of the header that a table has: its own, or that of the first table inside of it."""
+    tables = [key for key, value in inner.items() if isinstance(value, Mapping)] if isinstance(inner, Mapping) else []
+    return (name, *tables[:1])
 
 
 def _near_misses(path: str, text: str, values: Mapping[str, object]) -> Iterator[Problem]:

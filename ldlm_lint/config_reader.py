@@ -21,6 +21,8 @@ from ldlm_lint.tomlfile import ConfigError, Table
 
 _KINDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", list: "a list of strings"}
 _LONGEST = 60
+MOST_ERRORS = 50
+"""Errors of a file that are told one by one: nobody reads more, and each costs a search for the nearest name."""
 
 
 def config_of(table: Table, rules: Sequence[Rule], *, root: str = "", overrides: Overrides | None = None) -> Config:
@@ -51,8 +53,7 @@ def config_of(table: Table, rules: Sequence[Rule], *, root: str = "", overrides:
         output_format=reader.word("output-format", "", formats()),
         options=reader.options(options),
     )
-    if reader.errors:
-        raise ConfigError.of(reader.errors)
+    reader.raise_errors()
     return config
 
 
@@ -62,16 +63,27 @@ class _Reader:
     def __init__(self, table: Table, rules: Sequence[Rule]) -> None:
         self._table = table
         self._rules = rules
-        self.errors: list[ConfigError] = []
+        self._errors: list[ConfigError] = []
+        self._untold = 0
+
+    def raise_errors(self) -> None:
+        """Raise ConfigError if anything was wrong."""
+        if self._errors:
+            more = [ConfigError(self._table.path, 0, "", f"and {self._untold} more errors")] if self._untold else []
+            raise ConfigError.of(self._errors, more)
 
     def _fault(self, key: str, message: str, *, value: str = "", table: Table | None = None) -> None:
-        self.errors.append((table or self._table).error(key, message, value=value))
+        if len(self._errors) < MOST_ERRORS:
+            self._errors.append((table or self._table).error(key, message, value=value))
+        else:
+            self._untold += 1
 
     def reject_unknown(self, known: Sequence[str]) -> None:
         """An error for each key that is not known."""
         for key in self._table.values:
             if key not in known:
-                self._fault(key, f"unknown key{nearest(key, known)}")
+                hint = nearest(key, known) if len(self._errors) < MOST_ERRORS else ""
+                self._fault(key, f"unknown key{hint}")
 
     def typed(self, key: str, kind: type, default: Any, table: Table | None = None) -> Any:
         """The value of a key, checked against the type it must have; a list becomes a tuple."""
@@ -122,7 +134,7 @@ class _Reader:
     def word(self, key: str, default: str, words: Sequence[str]) -> str:
         """A string that is one of some words."""
         word: str = self.typed(key, str, default)
-        if word == default or word in words:
+        if word in words or not isinstance(self._table.values.get(key), str):
             return word
         self._fault(key, f'must be one of {", ".join(words)}, not {_spelled(word)}')
         return default
@@ -169,8 +181,9 @@ class _Reader:
     def _ranged(self, option: Option) -> object:
         value = self.typed(option.name, option.kind, option.default)
         lowest, highest = option.minimum, option.maximum
-        if (lowest is not None and value < lowest) or (highest is not None and value > highest):
-            self._fault(option.name, f"must be {option.allowed}, not {value}")
+        # Asked in a way that refuses NaN, which TOML has.
+        if not (lowest is None or value >= lowest) or not (highest is None or value <= highest):
+            self._fault(option.name, f"must be {option.allowed}, not {_spelled(value)}")
             return option.default
         return value
 
@@ -183,7 +196,7 @@ class _Reader:
         most = self._bounded(bound, options, values) - bool(option.below)
         if values[name] > most and name in self._table.values:
             words = "less than" if option.below else "at most"
-            self._fault(name, f"must be {words} {bound} ({most + bool(option.below)}), not {values[name]}")
+            self._fault(name, f"must be {words} {bound} ({most + bool(option.below)}), not {_spelled(values[name])}")
         values[name] = min(values[name], most)
         return values[name]
 
@@ -191,7 +204,11 @@ class _Reader:
 def _spelled(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    text = str(value)
+    try:
+        text = str(value)
+    except ValueError:
+        # Python converts no number of so many digits.
+        return "a value that is too long to show"
     text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f'"{text}"' if isinstance(value, str) else text
 

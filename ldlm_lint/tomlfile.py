@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -32,11 +33,14 @@ class ConfigError(Exception):
         self.errors: tuple[ConfigError, ...] = (self,)
 
     @classmethod
-    def of(cls, errors: Iterable[ConfigError]) -> ConfigError:
-        """One error that stands for several of a file, of which there is at least one, in the order of their lines."""
+    def of(cls, errors: Iterable[ConfigError], last: Iterable[ConfigError] = ()) -> ConfigError:
+        """One error that stands for several of a file, of which there is at least one, in the order of their lines.
+
+        ``last`` come behind these.
+        """
         found = sorted(errors, key=lambda error: error.line)
         first = cls(found[0].path, found[0].line, found[0].key, found[0].message)
-        first.errors = (first, *found[1:])
+        first.errors = (first, *found[1:], *last)
         return first
 
     @property
@@ -121,8 +125,15 @@ def line_of(text: str, key: tuple[str, ...]) -> int:
     A scan by lines: a key inside an inline table is found at the line of the table, and 1 stands for a key whose
     table has no line of its own.
     """
+    lines = _lines(text)
+    return next((lines[key[:size]] for size in range(len(key), 0, -1) if key[:size] in lines), 1)
+
+
+@functools.lru_cache(maxsize=4)
+def _lines(text: str) -> dict[tuple[str, ...], int]:
+    """The first line of each dotted key and header; read once, however many errors a file has."""
     section: tuple[str, ...] = ()
-    best, depth = 1, 0
+    lines: dict[tuple[str, ...], int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         header = _HEADER.match(line)
         if header:
@@ -131,9 +142,9 @@ def line_of(text: str, key: tuple[str, ...]) -> int:
         else:
             name, equals, _ = line.partition("=")
             full = (*section, *_parts(name)) if equals else ()
-        if len(full) > depth and key[: len(full)] == full:
-            best, depth = number, len(full)
-    return best
+        if full:
+            lines.setdefault(full, number)
+    return lines
 
 
 def _parts(text: str) -> tuple[str, ...]:

@@ -84,7 +84,8 @@ def test_the_configurations_that_we_show_and_use_are_valid() -> None:
         ]
     assert len(tables) >= 4
     for table in tables:
-        validator.validate(table["tool"]["ldlm-lint"])
+        # A file of ours has no table header.
+        validator.validate(table["tool"]["ldlm-lint"] if "tool" in table else table)
 
 
 def test_every_key_of_the_schema_is_a_setting_and_the_other_way_round() -> None:

@@ -13,6 +13,7 @@ from calling import Enter, Run
 from jsonschema import Draft7Validator
 
 from ldlm_lint.config import Config, Overrides, Patterns
+from ldlm_lint.config_reader import MOST_ERRORS
 from ldlm_lint.configurations import Configurations
 from ldlm_lint.discover import discover
 from ldlm_lint.engine import run as lint
@@ -45,9 +46,9 @@ def errors(root: Path, name: str, text: str) -> list[str]:
         Configurations(root).run.selected(ALL)
     lines = str(caught.value).splitlines()
     assert [str(one) for one in caught.value.errors[1:]] == lines[1:]
-    prefix = (root / name).as_posix() + ":"
-    assert all(line.startswith(prefix) for line in lines)
-    return [line.removeprefix(prefix) for line in lines]
+    place = (root / name).as_posix() + ":"
+    assert all(line.startswith(place) for line in lines)
+    return [line.removeprefix(place) for line in lines]
 
 
 def test_the_nearest_folder_decides_and_nothing_is_inherited(tmp_path: Path) -> None:
@@ -263,6 +264,12 @@ def test_a_default_follows_what_it_must_not_exceed(tmp_path: Path) -> None:
     assert [options[name] for name in names] == [60, 20, 20, 1]
 
 
+def test_the_page_shows_errors_as_they_are_printed(tmp_path: Path) -> None:
+    found = errors(tmp_path, "ldlm-lint.toml", "# Ours.\n\nworkers-limit = -3\nheartbeat-limits = 7200\n")
+    page = (Path(__file__).resolve().parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert "```text\n" + "".join(f"ldlm-lint.toml:{line}\n" for line in found) + "```" in page
+
+
 def test_a_header_in_a_file_of_ours_is_answered(tmp_path: Path) -> None:
     for header in ("tool.ldlm-lint", "ldlm-lint", "tool.other"):
         (found,) = errors(tmp_path, "ldlm-lint.toml", f"# Ours.\n[{header}]\nlevel = 'info'\n")
@@ -273,6 +280,20 @@ def test_an_error_is_one_line_without_control_characters(tmp_path: Path) -> None
     for text in ('level = "a\\u001b[31m\\nb"', '"k\\u001b[31m" = 1', 'select = ["\\u202e"]', 'exclude = ["!\\u0007", "!"]'):
         found = errors(tmp_path, "ldlm-lint.toml", text + "\n")
         assert all(line.isprintable() for line in found), found
+
+
+def test_a_hostile_configuration_costs_no_more_than_its_size(tmp_path: Path) -> None:
+    many = errors(tmp_path, "ldlm-lint.toml", "".join(f"heartbeat-limit{number} = 1\n" for number in range(20_000)))
+    assert len(many) == MOST_ERRORS + 1
+    assert many[-1].endswith("and 19950 more errors")
+    near = errors(tmp_path, "ldlm-lint.toml", "".join(f"[{'_' * (number % 40)}ldlm-lint{'_' * (number // 40)}]\n" for number in range(1_000)))
+    assert len(near) == 10
+    (huge,) = errors(tmp_path, "ldlm-lint.toml", f"workers-limit = -1\nselect = [0x{'F' * 9_000}]\n")[1:]
+    assert "must be a list of strings, not a value that is too long to show" in huge
+    (negative,) = errors(tmp_path, "ldlm-lint.toml", f"heartbeat-limit = 0x{'F' * 9_000}\n")
+    assert "from 30 to 2147483" in negative
+    (nothing,) = errors(tmp_path, "ldlm-lint.toml", 'output-format = ""\n')
+    assert "must be one of text" in nothing
 
 
 @LINKS

@@ -6,7 +6,8 @@ from astroid import nodes
 
 from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.model_runs import ModelRuns, Run, UnknownError
-from ldlm_lint.project.recording import Recording
+from ldlm_lint.project.trees import Trees
+from ldlm_lint.python.gradients import is_surely_unrecorded
 from ldlm_lint.python.names import last_name, qualified
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.scopes import bindings
@@ -18,10 +19,10 @@ _DEPTH = 4
 class Unlearning:
     """Answers which classes make models that nothing is learned with."""
 
-    def __init__(self, calls: Calls, recording: Recording, runs: ModelRuns) -> None:
+    def __init__(self, calls: Calls, trees: Trees, runs: ModelRuns) -> None:
         self._calls = calls
         self._project = calls.project
-        self._recording = recording
+        self._trees = trees
         self._runs = runs
 
     def keeps_nothing(self, path: str, name: str) -> bool:
@@ -36,15 +37,25 @@ class Unlearning:
             return False
 
     def _is_unrecorded(self, run: Run, depth: int) -> bool:
-        """Whether a run happens without gradients: where it stands, in its function, or with the whole model around it."""
-        scope = scope_name(function_of(run.call))
-        if position_of(run.call) in self._project.gradients(run.path).unrecorded or self._recording.is_off(run.path, scope):
+        """Whether a run happens without gradients: where it stands, wherever its function is called, or with the model around it."""
+        if is_surely_unrecorded(run.call) or self._is_called_unrecorded(run.path, run.call, depth):
             return True
         owner = _class_around(run.call)
         if owner is None or depth >= _DEPTH:
             return False
         outer = self._runs.of(run.path, owner.name)
         return bool(outer) and all(self._is_unrecorded(one, depth + 1) for one in outer)
+
+    def _is_called_unrecorded(self, path: str, node: nodes.NodeNG, depth: int) -> bool:
+        """Whether all calls of the function around a node happen without gradients, and there are some."""
+        scope = scope_name(function_of(node))
+        callers = [one for one in self._calls.callers(path, scope) if not self._project.is_test(one[0])] if scope and depth < _DEPTH else []
+        return bool(callers) and all(self._is_unrecorded_call(where, call.position, depth + 1) for where, call in callers)
+
+    def _is_unrecorded_call(self, path: str, position: str, depth: int) -> bool:
+        module = self._trees.of(path)
+        found = [one for one in nodes_of(module, nodes.Call) if position_of(one) == position] if module is not None else []
+        return bool(found) and all(is_surely_unrecorded(one) or self._is_called_unrecorded(path, one, depth) for one in found)
 
     def _is_given_data(self, run: Run, depth: int) -> bool:
         values = [*run.call.args, *(one.value for one in run.call.keywords)]
@@ -54,7 +65,9 @@ class Unlearning:
         """Whether no gradient can flow through an expression: it is made of batches, and of what is not recorded."""
         if depth > _DEPTH:
             return False
-        calls = [one for one in nodes_of(value, nodes.Call) if position_of(one) not in self._project.gradients(path).unrecorded]
+        if is_surely_unrecorded(value):
+            return True
+        calls = list(nodes_of(value, nodes.Call))
         if not all(_keeps_data(one) for one in calls):
             return False
         functions = {id(one.func) for one in calls}

@@ -291,7 +291,7 @@ class Context:
         from ldlm_lint.project.model_runs import ModelRuns
         from ldlm_lint.project.unlearning import Unlearning
 
-        return Unlearning(self.calls, self.recording, ModelRuns(self.calls, self.makers, self.trees))
+        return Unlearning(self.calls, self.trees, ModelRuns(self.calls, self.makers, self.trees))
 
     def reads_variable(self, name: str) -> bool:
         """Whether Python of the project reads an environment variable by its literal name."""

@@ -125,20 +125,22 @@ def discover(
 
 def _usable(found: Discovery, configured: Configured) -> Discovery:
     """What was found without the files whose configuration cannot be used; its errors are told once."""
-    folders = dict.fromkeys(path.parent.as_posix() for path, _ in found.files)
+    folders = [path.as_posix().rpartition("/")[0] for path, _ in found.files]
     errors: dict[str, ConfigError] = {}
-    for folder in folders:
+    for folder in dict.fromkeys(folders):
         try:
             configured.of_folder(folder)
         except ConfigError as error:
             errors[folder] = error
+    warnings = dict.fromkeys(warning for folder in dict.fromkeys(folders) for warning in configured.warnings(folder))
+    found = found._replace(warnings=tuple(sorted(warnings)))
+    if not errors:
+        return found
     broken = {error.path: error for error in errors.values()}
-    left_out = Counter(errors[folder].path for path, _ in found.files if (folder := path.parent.as_posix()) in errors)
-    warnings = (warning for folder in folders for warning in configured.warnings(folder))
+    left_out = Counter(errors[folder].path for folder in folders if folder in errors)
     return found._replace(
-        files=tuple((path, kind) for path, kind in found.files if path.parent.as_posix() not in errors) if errors else found.files,
+        files=tuple(file for file, folder in zip(found.files, folders, strict=True) if folder not in errors),
         problems=(*found.problems, *(one for path in sorted(broken) for one in _told(broken[path], left_out[path]))),
-        warnings=tuple(sorted(dict.fromkeys(warnings))),
     )
 
 

@@ -128,3 +128,15 @@ def test_a_trade_is_an_unsafe_fix_that_says_what_it_gives_up() -> None:
         if rule.trade:
             assert rule.applicability is Applicability.UNSAFE
             assert rule.trade in rule.fix_safety
+
+
+def test_the_configuration_of_each_file_decides_about_its_trades(enter: Enter, run: Run) -> None:
+    root = enter({
+        "pyproject.toml": "[tool.ldlm-lint]\n",
+        "plain/model.py": MODEL,
+        "named/model.py": MODEL,
+        "named/ldlm-lint.toml": f'extend-select = ["{RULE}"]\n',
+    })
+    run("--fix", "--unsafe-fixes", ".")
+    assert (root / "plain" / "model.py").read_bytes() == MODEL
+    assert (root / "named" / "model.py").read_bytes() == FIXED

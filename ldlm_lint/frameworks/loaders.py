@@ -129,7 +129,7 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
         setting,
         {"where": where, "how": "off"},
         fix=unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _KEPT),
-        claims=(in_force(setting),),
+        claims=(in_force(setting), Claim("no-dataset-takes-epochs")),
         confidence=Confidence.MEDIUM,
     )
 

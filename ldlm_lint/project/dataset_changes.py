@@ -56,6 +56,15 @@ class DatasetChanges:
         changes = {(where, id(change.node)): (where, change) for where, change in self._changes(path, position, origins)}
         return any(self._comes_between(where, change.node, passes, made) for where, change in changes.values())
 
+    def some_takes_epochs(self) -> bool:
+        """Whether a dataset of the project has a ``set_epoch``, which the loops of frameworks call."""
+        return any(self._takes_epochs(one) for one in self._project.files if not self._project.is_test(one))
+
+    def _takes_epochs(self, path: str) -> bool:
+        module = self._trees.of(path) if b"def set_epoch" in self._project.data(path) else None
+        owners = [one for one in module.body if isinstance(one, nodes.ClassDef)] if module is not None else []
+        return any(_gives_items(one) and changes_itself(one, "set_epoch") for one in owners if not _is_sampler(one))
+
     def _scopes_at(self, path: str, position: str) -> set[str]:
         return {call.scope for call in self._project.flow(path).calls if call.position == position}
 
@@ -153,7 +162,16 @@ class DatasetChanges:
 def _is_part_of_dataset(use: nodes.Attribute) -> bool:
     """Whether it is an attribute of a dataset: what a method of that changes, somebody changes by calling the method."""
     owner = next((one for one in use.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
-    return owner is not None and use.expr.as_string() == "self" and any(name in owner.locals for name in _GIVES_ITEMS)
+    return owner is not None and use.expr.as_string() == "self" and _gives_items(owner)
+
+
+def _gives_items(owner: nodes.ClassDef) -> bool:
+    return any(name in owner.locals for name in _GIVES_ITEMS)
+
+
+def _is_sampler(owner: nodes.ClassDef) -> bool:
+    """A sampler gives indices, and stays in the main process."""
+    return any("Sampler" in base.as_string() for base in owner.bases)
 
 
 def _between(change: Frame, passes: list[Frame]) -> bool:

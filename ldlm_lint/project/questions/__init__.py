@@ -19,6 +19,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     ),
     "data": (
         *("collates-on-host", "dataset-works-per-item", "loader-feeds-training", "loader-is-reiterated", "loader-may-feed-training"),
+        "no-dataset-takes-epochs",
         *("setting-feeds-loader-workers",),
     ),
     "loader_workers": ("loader-has-few-workers",),

@@ -21,6 +21,12 @@ def _loader_is_reiterated(context: Context, finding: Finding, position: str) -> 
     return _at_site(context, finding, site, "this iterates the DataLoader again and again")
 
 
+def _no_dataset_takes_epochs(context: Context, finding: Finding, _subject: str) -> Verdict:
+    """The loop of a framework changes no dataset of the project: persistent workers would not see that."""
+    known = finding.span.path in context.project.files or finding.span.path in context.project.others
+    return Verdict(known and not context.dataset_changes.some_takes_epochs())
+
+
 def _loader_feeds_training(context: Context, finding: Finding, position: str) -> Verdict:
     if _is_no_training(context, finding.span.path):
         return Verdict(False)
@@ -66,6 +72,7 @@ def _at_site(context: Context, finding: Finding, site: Site | None, note: str) -
 
 QUESTIONS: dict[str, Question] = {
     "loader-is-reiterated": _loader_is_reiterated,
+    "no-dataset-takes-epochs": _no_dataset_takes_epochs,
     "loader-feeds-training": _loader_feeds_training,
     "loader-may-feed-training": _loader_may_feed_training,
     "dataset-works-per-item": _dataset_works_per_item,

@@ -160,7 +160,7 @@ NOQA = "# noqa: E501, R7311"
 
 def test_a_noqa_that_silences_nothing_of_ours_is_told_and_left_to_its_author(tmp_path: Path) -> None:
     report = lint(tmp_path, "train.py", f"x = 1  {NOQA}\n")
-    assert why(report) == ["there is no gradients-kept-as-zeros here"]
+    assert why(report) == ["`gradients-kept-as-zeros` is not reported here"]
     (finding,) = unused(report)
     assert finding.fix is None
     assert dict(finding.args)["what"] == "less than it names"

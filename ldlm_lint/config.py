@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -275,4 +276,8 @@ def spec_of(*patterns: str) -> GitIgnoreSpec:
     # Imported here, so that a run without patterns, such as --version, does not wait for it.
     from pathspec import GitIgnoreSpec
 
-    return GitIgnoreSpec.from_lines(patterns)
+    try:
+        return GitIgnoreSpec.from_lines(patterns)
+    except re.error as error:
+        # pathspec makes a regular expression of a pattern without looking at its ranges, such as [z-a].
+        raise ValueError(str(error)) from error

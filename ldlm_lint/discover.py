@@ -77,6 +77,8 @@ class _Walk:
     directories: set[str] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    left_out: list[str] = field(default_factory=list)
+    """What a configuration excludes, the outermost folders only."""
     tracked: Tracked = field(init=False)
 
     def __post_init__(self) -> None:
@@ -183,7 +185,11 @@ def _walked(
             _take_link(walk, link, levels, boundary)
     for path in directories:
         if not _holds_any(walk, path):
-            walk.problem(path, "no Python file, shell script or configuration file to check here")
+            below = path.as_posix().rstrip("/") + "/"
+            if any(one.startswith(below) for one in walk.left_out):
+                excluded += 1
+            else:
+                walk.problem(path, "no Python file, shell script or configuration file to check here")
     files = sorted(walk.files.values(), key=lambda item: item[0].as_posix())
     return Discovery(tuple(files), tuple(walk.problems), excluded)
 
@@ -335,6 +341,8 @@ def _take_directory(walk: _Walk, top: Path, levels: tuple[Level, ...], boundary:
             name = prefix + entry.name
             is_directory = entry.is_dir(follow_symlinks=False)
             if _is_of_no_project(config, name, is_directory):
+                if entry.name not in TOOL_DIRECTORIES:
+                    walk.left_out.append(name)
                 continue
             if ignored(name, is_directory, here):
                 if not entry.is_symlink():

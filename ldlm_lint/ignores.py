@@ -73,8 +73,8 @@ def level(directory: str, name: str = FILE_NAME, *, below: str = "") -> Iterator
             continue
         try:
             patterns += GitIgnoreSpec.from_lines([line]).patterns
-        except ValueError:
-            # git itself passes over a line that is not a pattern.
+        except (ValueError, re.error):
+            # git itself passes over a line that is not a pattern, and matches nothing with a range such as [z-a].
             continue
     relative = relative_to(below, directory) if below else None
     if relative is not None:

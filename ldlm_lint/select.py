@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ldlm_lint.families import UMBRELLAS
 from ldlm_lint.model import DEPRECATED, Consequence, Rule, Severity
 from ldlm_lint.patterns import lazily
 
@@ -136,6 +137,9 @@ def find(rules: Sequence[Rule], name: str) -> Rule:
     leading = [rule.symbol for rule in rules if rule.consequence.value == name.lower()]
     if leading:
         raise SelectorError(name, f'"{name}" is the consequence of {len(leading)} rules, which `ldlm-lint rules {name}` lists')
+    umbrella = next((one for one, called in UMBRELLAS.items() if called == name), None)
+    if umbrella is not None:
+        raise SelectorError(name, f'"{name}" is what pylint calls the family {umbrella}, which `ldlm-lint rules {umbrella}` lists')
     known = [known for rule in rules for known in (rule.symbol, rule.code)]
     raise SelectorError(name, f'unknown rule "{name}"{nearest(name, known)}')
 

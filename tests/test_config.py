@@ -108,6 +108,7 @@ def test_defaults(tmp_path: Path) -> None:
         pytest.param(
             "[tool.ldlm-lint.per-file-ignores]\n'b/*' = 'W72'", 4, "per-file-ignores.b/*", "list", id="sub-table"
         ),
+        pytest.param("exclude = ['[z-a]']", 3, "exclude", "is not a gitignore pattern", id="range-the-wrong-way-round"),
         pytest.param("exclude = ['/a', '!']", 3, "exclude", "is not a gitignore pattern", id="bad-pattern"),
         pytest.param("level = 'note'", 3, "level", 'one of error, warning, refactor, info, not "note"', id="level"),
         pytest.param("fail-level = 3", 3, "fail-level", "must be a string", id="fail-level-number"),

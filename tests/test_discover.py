@@ -91,6 +91,13 @@ def test_gitignore_of_every_level(tmp_path: Path) -> None:
     assert names(tmp_path, find(tmp_path)) == ["a.py", "pkg/a.py", "pkg/deep/gen.py", "pkg/log.py"]
 
 
+def test_a_range_the_wrong_way_round_matches_nothing_as_in_git(tmp_path: Path) -> None:
+    ignore(tmp_path, "[z-a]", "out.py")
+    for name in ("a.py", "out.py"):
+        (tmp_path / name).write_text("x = 1\n")
+    assert [path.name for path, _ in discover([tmp_path], Config(), tmp_path).files] == ["a.py"]
+
+
 def test_gitignore_above_the_named_directory_holds(tmp_path: Path) -> None:
     make(tmp_path, ".git/HEAD", "pkg/a.py", "pkg/wandb/run.py")
     ignore(tmp_path, "wandb/")

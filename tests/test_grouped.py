@@ -224,6 +224,7 @@ def test_a_consequence_does_not_switch_opt_in_rules_on(project: Path, run: Run) 
     assert optional < set(run("--extend-select", "slow", "--show-settings")[1].splitlines())
     assert {rule["consequence"] for rule in json.loads(run("rules", "hang", "--format", "json")[1])["rules"]} == {"hang"}
     assert "is the consequence of" in run("explain", "hang")[2]
+    assert "which `ldlm-lint rules 71` lists" in run("explain", "ldlm-data")[2]
 
 
 def test_confidence_filters_what_is_shown_fixed_and_failed(project: Path, run: Run) -> None:

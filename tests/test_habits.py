@@ -103,6 +103,8 @@ def test_a_noqa_with_our_code_silences_and_a_bare_one_is_answered(project: Path,
     assert code == 1
     assert err == "note: 1 finding is on a line with a bare `# noqa`, which is not for ldlm-lint: write `# noqa: W7201`\n"
     assert run("--quiet")[2] == run("--format", "json")[2] == ""
+    (project / "run.sh").write_text(f"{beat}  # noqa\nexport NCCL_TIMEOUT=1  # noqa\ntorchrun train.py\n")
+    assert "2 findings are on lines" in (err := run()[2]) and "write `# noqa: W7201, W7204`" in err
     (project / "run.sh").write_text(f"{beat}  # noqa: E501\ntorchrun train.py\n")
     assert run()[::2] == (1, "")
 

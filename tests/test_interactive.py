@@ -173,8 +173,15 @@ def test_a_fix_that_shares_a_skipped_rule_is_still_asked_about() -> None:
     asking = Asking(Path("/"), by_symbol, io.StringIO("s\ny\n"), io.StringIO())
     skipped = proposal("deprecated-amp-api", ("/a.py", 4, 5, "5"))
     both = proposal("deprecated-amp-api", ("/b.py", 4, 5, "6"))
-    shared = Finding("checkpoint-load-unspecified", "W7604", Span("/b.py", 0, 1), fix=both.fix)
+    shared = Finding("ineffective-environment-variable", "W7204", Span("/b.py", 0, 1), fix=both.fix)
     assert asking.accepted(report_of(skipped, both, shared)) == [both, shared]
+
+
+def test_what_leads_to_the_worst_is_asked_about_first() -> None:
+    asking = Asking(Path("/"), by_symbol, io.StringIO("y\nn\n"), io.StringIO())
+    renamed = proposal("deprecated-amp-api", ("/a.py", 4, 5, "5"))
+    hang = proposal("excessive-collective-timeout", ("/b.py", 4, 5, "6"))
+    assert asking.accepted(report_of(renamed, hang)) == [hang]
 
 
 def test_what_cannot_be_applied_is_not_asked_about() -> None:

@@ -53,6 +53,15 @@ def test_a_pattern_of_the_command_line_and_one_above_a_nested_project_are_named(
     assert 'generated/code.py: not checked: "generated/" of `exclude` in pyproject.toml matches it' in err
 
 
+def test_a_folder_all_of_which_is_excluded_is_left_out_like_a_file(files: Path, run: Run) -> None:
+    for words in (("--extend-exclude", "fine.py", "."), ("--exclude", "*.py", ".")):
+        code, out, err = run(*words)
+        assert (code, out.splitlines()[0]) == (0, "Nothing was checked: every named path is left out.")
+        assert err == "note: .: not checked: everything in it is excluded\n"
+    (files / "empty").mkdir()
+    assert run("empty")[0] == 3
+
+
 def test_the_same_is_said_when_the_run_is_shown_again(files: Path, run: Run) -> None:
     assert run("generated", "fine.py") == run("generated", "fine.py")
 

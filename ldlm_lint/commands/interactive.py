@@ -58,12 +58,16 @@ class Asking:
 
     def accepted(self, report: Report) -> list[Finding]:
         """The findings of a report whose fixes are to be applied; raises KeyboardInterrupt at Ctrl-C."""
-        waiting = list(_proposals(report))
+        waiting = sorted(_proposals(report), key=self._rank)
         chosen: list[Finding] = []
         for number, proposal in enumerate(waiting, 1):
             if self._decide(report, proposal, f"fix {number} of {len(waiting)}"):
                 chosen.extend(map(agreed, proposal.findings))
         return chosen
+
+    def _rank(self, proposal: Proposal) -> int:
+        """The place of the worst consequence among the rules of a fix: what hangs is asked about before what is slow."""
+        return min(self.rules[rule].consequence.rank for rule in proposal.rules)
 
     def _decide(self, report: Report, proposal: Proposal, title: str) -> bool:
         known = self._decided.get(proposal.identity)

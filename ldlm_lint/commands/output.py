@@ -98,7 +98,8 @@ def print_bare_noqa(report: Report) -> None:
             codes.append(finding.code)
     if codes:
         count = "1 finding is on a line" if len(codes) == 1 else f"{len(codes)} findings are on lines"
-        print(f"note: {count} with a bare `# noqa`, which is not for ldlm-lint: write `# noqa: {codes[0]}`", file=sys.stderr)
+        advice = f"# noqa: {', '.join(sorted(set(codes)))}"
+        print(f"note: {count} with a bare `# noqa`, which is not for ldlm-lint: write `{advice}`", file=sys.stderr)
 
 
 def print_problems(report: Report, base: Path, *, everything: bool = False) -> None:

@@ -80,7 +80,7 @@ def show(arguments: argparse.Namespace, report: Report, base: Path, configured: 
         from ldlm_lint.commands.skipped import print_skipped
 
         sys.stdout.flush()
-        print_skipped([Path(os.path.abspath(base / path)) for path in arguments.paths], configured, base)
+        print_skipped([Path(os.path.abspath(base / path)) for path in arguments.paths], configured, base, report.files)
     return code
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ldlm_lint.commands.output import place
-from ldlm_lint.config import relative_to
+from ldlm_lint.config import relative_to, spec_of
 from ldlm_lint.discover import set_aside
 from ldlm_lint.model import Problem
 from ldlm_lint.report.cells import clean
@@ -22,20 +22,22 @@ if TYPE_CHECKING:
 MOST = 10
 
 
-def print_skipped(paths: Iterable[Path], configured: Configured, base: Path) -> None:
-    """One line for each of the first named paths (absolute) that are left out: why."""
-    found = list(skipped(paths, configured, base))
+def print_skipped(paths: Iterable[Path], configured: Configured, base: Path, files: int) -> None:
+    """One line for each of the first named paths (absolute) that are left out: why; ``files`` counts those that were read."""
+    found = list(skipped(paths, configured, base, files))
     for one in found[:MOST]:
         print(f"note: {place(one, base)}{one.message}", file=sys.stderr)
     if len(found) > MOST:
         print(f"note: and {len(found) - MOST} more", file=sys.stderr)
 
 
-def skipped(paths: Iterable[Path], configured: Configured, base: Path) -> Iterator[Problem]:
+def skipped(paths: Iterable[Path], configured: Configured, base: Path, files: int) -> Iterator[Problem]:
     """The named paths that are left out, each with the reason."""
     for path in dict.fromkeys(paths):
         excluded = configured.excludes(path.as_posix(), path.is_dir())
         reason = _excluded(path, configured, base) if excluded else set_aside(path, None)
+        if not reason and not files and path.is_dir():
+            reason = "everything in it is excluded"
         if reason:
             yield Problem(path.as_posix(), 1, f"not checked: {reason}")
 
@@ -51,8 +53,6 @@ def _excluded(path: Path, configured: Configured, base: Path) -> str:
 
 
 def _matching(config: Config, path: Path, base: Path) -> str:
-    from pathspec import GitIgnoreSpec
-
     file = clean(shown_path(config.path, base))
     given = config.also_exclude
     for root, patterns, where in (
@@ -62,7 +62,7 @@ def _matching(config: Config, path: Path, base: Path) -> str:
         relative = relative_to(path.as_posix(), root)
         if relative is None or not patterns:
             continue
-        result = GitIgnoreSpec.from_lines(patterns).check_file(f"{relative}/" if path.is_dir() else relative)
+        result = spec_of(*patterns).check_file(f"{relative}/" if path.is_dir() else relative)
         if result.include and result.index is not None:
             return f'"{clean(patterns[result.index])}" of {where} matches it'
     return ""

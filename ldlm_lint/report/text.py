@@ -13,8 +13,7 @@ from ldlm_lint.report.cells import clean
 from ldlm_lint.report.lines import Line, line
 from ldlm_lint.report.lines import write as write_lines
 from ldlm_lint.report.ranking import CONSEQUENCE, FILE, NONE, RULE, Group, grouped
-from ldlm_lint.report.statistics import mark
-from ldlm_lint.report.summary import count
+from ldlm_lint.report.summary import FIXABLE, count
 from ldlm_lint.report.view import View
 
 MOST_OTHERS = 3
@@ -41,13 +40,14 @@ def _shown(view: View) -> Iterator[Iterable[Line]]:
 def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
     """What a rule's findings lead to, its name and how many they are, then what the first one says."""
     first, view = group.first, blocks.view
-    fixed = mark(sum(view.applies(one.fix) for one in group.findings), len(group.findings))
+    fixed, places = sum(view.applies(one.fix) for one in group.findings), len(group.findings)
+    mark = f" {FIXABLE}" + (f" {fixed} of them" if fixed < places else "") if fixed else ""
     yield line(
         blocks.word(first),
         ": ",
         (first.rule, "bold"),
-        f" ({first.code}), {count(len(group.findings), 'place')}",
-        (f" {fixed}" if fixed.strip() else "", "cyan"),
+        f" ({first.code}), {count(places, 'place')}",
+        (mark, "cyan"),
     )
     yield line(clean(view.message(first)))
 

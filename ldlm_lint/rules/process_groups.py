@@ -56,7 +56,7 @@ INVALID_COLLECTIVE_TIMEOUT = Rule(
 SUBGROUP_TIMEOUT_NOT_INHERITED = Rule(
     code="W7233",
     symbol="subgroup-timeout-not-inherited",
-    consequence=Consequence.HANG,
+    consequence=Consequence.CONFIG,
     message="%(groups)s not inherit the timeout of `init_process_group()` (%(timeout)s): their collectives end after the "
     "default of their backend instead; give them a `timeout` too",
     summary="A sub-group or a device mesh without a timeout, where the default group has one.",

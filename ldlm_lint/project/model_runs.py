@@ -51,17 +51,17 @@ class ModelRuns:
         self._makers = makers
         self._trees = trees
 
-    def of_call(self, path: str, position: str) -> list[Run]:
-        """Every run of the model that the innermost call at ``line:column`` makes; raises UnknownError."""
+    def of_call(self, path: str, position: str) -> Iterator[Run]:
+        """Every run of the model that the innermost call at ``line:column`` makes, found as they are asked for; raises UnknownError."""
         module = self._trees.of(path)
         found = [one for one in nodes_of(module, nodes.Call) if position_of(one) == position] if module else []
         inner = [one for one in found if not any(one.parent_of(other) for other in found)]
         if not inner:
             raise UnknownError(path)
-        return list(self._from(path, inner[0], False, 0))
+        yield from self._from(path, inner[0], False, 0)
 
-    def of(self, path: str, name: str) -> list[Run]:
-        """Every run of the models of a class of a file; raises UnknownError."""
+    def of(self, path: str, name: str) -> Iterator[Run]:
+        """Every run of the models of a class of a file, found as they are asked for; raises UnknownError."""
         project = self._project
         if self._makers.holding(name) or project.derivations.derived(name):
             raise UnknownError(name)
@@ -72,7 +72,8 @@ class ModelRuns:
         if not made or any(one not in known and not project.is_test(one) for one in near):
             raise UnknownError(name)
         frozen = freezes_itself(own)
-        return [run for where, call in made for run in self._from(where, self._node(where, call), frozen, 0)]
+        for where, call in made:
+            yield from self._from(where, self._node(where, call), frozen, 0)
 
     def _class(self, path: str, name: str) -> nodes.ClassDef:
         module = self._trees.of(path)

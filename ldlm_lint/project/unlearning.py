@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 from astroid import nodes
 
 from ldlm_lint.project.calls import Calls
@@ -32,7 +34,7 @@ class Unlearning:
         """
         try:
             runs = self._runs.of_call(path, name) if ":" in name else self._runs.of(path, name)
-            return bool(runs) and all(self._is_unrecorded(run, 0) or (run.frozen and self._is_given_data(run, 0)) for run in runs)
+            return _holds_of_all(runs, lambda run: self._is_unrecorded(run, 0) or (run.frozen and self._is_given_data(run, 0)))
         except UnknownError:
             return False
 
@@ -43,8 +45,7 @@ class Unlearning:
         owner = _class_around(run.call)
         if owner is None or depth >= _DEPTH:
             return False
-        outer = self._runs.of(run.path, owner.name)
-        return bool(outer) and all(self._is_unrecorded(one, depth + 1) for one in outer)
+        return _holds_of_all(self._runs.of(run.path, owner.name), lambda one: self._is_unrecorded(one, depth + 1))
 
     def _is_called_unrecorded(self, path: str, node: nodes.NodeNG, depth: int) -> bool:
         """Whether all calls of the function around a node happen without gradients, and there are some."""
@@ -93,8 +94,17 @@ class Unlearning:
         owner = _class_around(function)
         if owner is None or parameter == "self":
             return False
-        outer = self._runs.of(path, owner.name)
-        return bool(outer) and all(self._is_given_data(one, depth + 1) for one in outer)
+        return _holds_of_all(self._runs.of(path, owner.name), lambda one: self._is_given_data(one, depth + 1))
+
+
+def _holds_of_all(runs: Iterator[Run], holds: Callable[[Run], bool]) -> bool:
+    """Whether there are runs and something holds of each; the first that it does not hold of spares the search for the others."""
+    found = False
+    for run in runs:
+        if not holds(run):
+            return False
+        found = True
+    return found
 
 
 def _class_around(node: nodes.NodeNG) -> nodes.ClassDef | None:

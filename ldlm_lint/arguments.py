@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ldlm_lint.baseline import Known
     from ldlm_lint.cache.session import Session
     from ldlm_lint.config import Config, Overrides
     from ldlm_lint.configurations import Configurations
@@ -141,17 +144,32 @@ def evidence(arguments: argparse.Namespace, base: Path) -> Dossier | None:
         raise UsageError(f"--evidence: {error}") from error
 
 
+def baselines(arguments: argparse.Namespace, config: Config, base: Path) -> Iterator[Path]:
+    """The files that may be the baseline of a check: the one that is named, else those that are looked for."""
+    from ldlm_lint import baseline
+
+    if arguments.baseline or config.baseline:
+        yield baseline_file(arguments, config, base)[0]
+    elif not arguments.isolated:
+        yield from baseline.candidates(Path(config.root))
+
+
+def _known(arguments: argparse.Namespace, config: Config, base: Path) -> Known:
+    """The defects that a baseline knows."""
+    from ldlm_lint import baseline
+
+    if arguments.baseline or config.baseline:
+        return baseline.read(baseline_file(arguments, config, base)[0])
+    return {} if arguments.isolated else baseline.nearest(Path(config.root))
+
+
 def gate(arguments: argparse.Namespace, paths: list[Path], config: Config, base: Path) -> Gate:
     """What a check holds back; raises ConfigError for a baseline that cannot be used, GitError for a revision."""
-    from ldlm_lint import baseline
     from ldlm_lint.config import common_directory
     from ldlm_lint.gate import Gate
     from ldlm_lint.model import Confidence
 
-    place, _ = baseline_file(arguments, config, base)
-    named = bool(arguments.baseline or config.baseline)
-    found = named or (not arguments.isolated and os.path.lexists(place))
-    known = baseline.read(place) if found and not arguments.no_baseline else {}
+    known = {} if arguments.no_baseline else _known(arguments, config, base)
     confidence = Confidence[arguments.min_confidence.upper()]
     if arguments.since is None:
         return Gate(known, confidence=confidence)

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +27,26 @@ _BETWEEN = lazily(r"[\s,]*")
 
 Known = Mapping[Identity, int]
 """How many findings of each identity are known."""
+
+
+def candidates(root: Path) -> Iterator[Path]:
+    """Where the default file may be: at the root of a run, and above it up to the root of its repository."""
+    chain = (root, *root.parents)
+    top = next((at for at, folder in enumerate(chain) if (folder / ".git").exists()), 0)
+    return (folder / FILE_NAME for folder in chain[: top + 1])
+
+
+def nearest(root: Path) -> Known:
+    """What the nearest default file knows of the files below ``root``; nothing without one. Raises ConfigError.
+
+    A run over one project of a repository must know what a run over all of it has accepted.
+    """
+    place = next((one for one in candidates(root) if os.path.lexists(one)), None)
+    if place is None:
+        return {}
+    below = root.relative_to(place.parent).as_posix() + "/" if place.parent != root else ""
+    known = read(place)
+    return {one._replace(path=one.path[len(below) :]): count for one, count in known.items() if one.path.startswith(below)}
 
 
 def updated(known: Known, report: Report) -> dict[Identity, int]:

@@ -59,6 +59,25 @@ def test_another_place(project: Path, run: Run, where: str) -> None:
     assert run("check", "--no-baseline")[0] == 1
 
 
+def test_the_nearest_baseline_of_the_repository_holds_for_a_nested_project(enter: Enter, run: Run) -> None:
+    root = enter({"a/ldlm-lint.toml": "", "a/run.sh": BEAT, "run.sh": BEAT})
+    (root / ".git").mkdir()
+    assert run("baseline")[0] == 0
+    for _ in range(2):
+        assert [run(*paths)[0] for paths in ((), ("a",), ("a/run.sh",), ("run.sh", "a/run.sh"))] == [0, 0, 0, 0]
+    assert run("a", "--no-baseline")[0] == run("a", "--isolated")[0] == 1
+    (root / "a" / "new.sh").write_text(BEAT)
+    assert run("a")[0] == run("a/new.sh")[0] == 1
+    # The own one of the nested project stands before it, and without a repository nothing above is looked at.
+    (root / "a" / "new.sh").unlink()
+    assert run("baseline", "a/run.sh")[0] == 0 and (root / "a" / FILE).is_file()
+    (root / FILE).unlink()
+    assert run("a")[0] == 0
+    (root / "a" / FILE).rename(root / FILE)
+    (root / ".git").rmdir()
+    assert run("a")[0] == 1
+
+
 @pytest.mark.parametrize("value", ["/etc/known.json", "../known.json", "a/../../b", "", "."])
 def test_the_configuration_may_not_name_a_file_outside_of_the_project(project: Path, run: Run, value: str) -> None:
     (project / "pyproject.toml").write_text(f'[tool.ldlm-lint]\nbaseline = "{value}"\n')

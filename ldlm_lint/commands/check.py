@@ -66,7 +66,8 @@ def _run(arguments: argparse.Namespace, base: Path, session: Session | None) -> 
     chosen(arguments, configured.run)
     print_deprecated(configured.run)
     if session is not None:
-        session.note("file", arguments_of.baseline_file(arguments, configured.run, base)[0].as_posix())
+        for place in arguments_of.baselines(arguments, configured.run, base):
+            session.note("file", place.as_posix())
     gate = arguments_of.gate(arguments, paths, configured.run, base)
     if arguments.diff or not (arguments.fix or arguments.add_ignores):
         _warn_of_interrupted(paths, base)

@@ -111,7 +111,8 @@ def _inputs(arguments: argparse.Namespace, index: Index) -> Inputs:
     try:
         paths, found = arguments_of.configuration(arguments, Path.cwd())
         configured: Configured = found
-        looks.note("file", arguments_of.baseline_file(arguments, found.run, Path.cwd())[0].as_posix())
+        for known in arguments_of.baselines(arguments, found.run, Path.cwd()):
+            looks.note("file", known.as_posix())
     except _USAGE:
         paths, configured = [Path.cwd() / path for path in arguments.paths], Config()
     roots = {project_root(path) for path in paths}

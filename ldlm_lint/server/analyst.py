@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,10 +88,9 @@ class Analyst:
     def _configured(self, path: str) -> tuple[Configurations, Gate]:
         configured = self.settings.load(Path(path))
         config = configured.run
-        place = Path(config.root, config.baseline or baseline.FILE_NAME)
-        named = bool(config.baseline)
-        known = baseline.read(place) if named or (not self.settings.isolated and os.path.lexists(place)) else {}
-        return configured, Gate(known)
+        if config.baseline:
+            return configured, Gate(baseline.read(Path(config.root, config.baseline)))
+        return configured, Gate({} if self.settings.isolated else baseline.nearest(Path(config.root)))
 
     def _others(self, path: str) -> dict[str, bytes]:
         return {other: data for other, data in self.buffers.items() if other != path}

@@ -1,7 +1,8 @@
 """Which torch a project runs on, by what its own requirements and lock files say.
 
-A lock file decides alone. Otherwise every file that bounds torch is read as a choice of versions, and the project runs
-on what any of them allows: requirements for two machines may differ. A file that names torch without bounds says nothing.
+Every file that bounds torch is read as a choice of versions, and the project runs on what any of them allows:
+requirements for two machines may differ. A file that names torch without bounds says nothing. A lock file says what most
+runs have, so it decides alone what findings rest on; whoever installs by another file does not use it, so a fix asks them all.
 Nothing of the project is run: ``setup.py`` is searched as text.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +28,7 @@ TorchVersion = tuple[int, int]
 TORCH_VERSIONS: tuple[TorchVersion, ...] = tuple((2, minor) for minor in range(14))
 """The versions (major, minor) that the rules know; as of torch 2.13."""
 
+_FIRST_VERSIONS: tuple[TorchVersion, ...] = tuple((1, minor) for minor in range(14))
 _BEFORE_KNOWN = "1.13.1"
 _MICRO_VERSIONS = 4
 _LARGEST = 8_000_000
@@ -59,11 +61,15 @@ ANY_TORCH = TorchRange()
 
 
 class Floor(NamedTuple):
-    """The oldest torch that a file (absolute path) allows, and the requirement that says so, as it is written there."""
+    """A torch that a file (absolute path) allows, and the requirement that says so, as it is written there.
+
+    It is the oldest one that the file allows, or, where the file has no lower bound (``open``), the newest.
+    """
 
     version: TorchVersion
     path: str
     requirement: str
+    open: bool = False
 
 
 class _Requirement(NamedTuple):
@@ -88,20 +94,20 @@ def torch_range(root: Path) -> TorchRange:
     )
 
 
-def floors(folder: Path, root: Path) -> Iterator[Floor]:
-    """The oldest torch that each file of a folder allows which bounds it from below; ``root`` is that of the project.
+def floors(folder: Path, root: Path, environments: Iterable[str] = ()) -> Iterator[Floor]:
+    """A `Floor` for each requirement of torch in the files of a folder; ``root`` is that of the project.
 
+    ``environments`` are the absolute paths of conda environment files in it, beside those with a usual name.
     Versions before those that the rules know count too: a torch 1 that a file allows lacks what they know to be newer.
     """
-    locked = sorted(_all_locked(folder, root))
-    if locked:
-        (major, minor), path = locked[0]
+    for (major, minor), path in _all_locked(folder, root):
         yield Floor((major, minor), path.as_posix(), f"torch {major}.{minor}")
-        return
-    for path, text, bounds in _bounds(folder, root):
-        version = _oldest(bounds)
+    for path, text, bounds in _bounds(folder, root, environments):
+        shown = " ".join(text.split())[:_SHOWN]
+        oldest = _oldest(bounds)
+        version = oldest or _newest(bounds)
         if version is not None:
-            yield Floor(version, path.as_posix(), " ".join(text.split())[:_SHOWN])
+            yield Floor(version, path.as_posix(), shown, open=oldest is None)
 
 
 def bounding_files(folder: Path, names: Collection[str]) -> list[str]:
@@ -127,9 +133,7 @@ def _listed(root: Path) -> list[Path]:
 
 def _range(bounds: SpecifierSet) -> TorchRange | None:
     """The known versions that a specifier allows; None where it allows none of them."""
-    allowed = [
-        one for one in TORCH_VERSIONS if any(bounds.contains(f"{one[0]}.{one[1]}.{micro}") for micro in range(_MICRO_VERSIONS))
-    ]
+    allowed = [one for one in TORCH_VERSIONS if _allows(bounds, one)]
     if not allowed:
         return None
     return TorchRange(
@@ -145,12 +149,22 @@ def _oldest(bounds: SpecifierSet) -> TorchVersion | None:
     return max(((*release, 0)[0], (*release, 0)[1]) for release in lower) if lower else None
 
 
-def _bounds(folder: Path, root: Path) -> Iterator[_Requirement]:
+def _newest(bounds: SpecifierSet) -> TorchVersion | None:
+    """The newest version that a specifier allows; None where nothing bounds it from above."""
+    allowed = [one for one in (*_FIRST_VERSIONS, *TORCH_VERSIONS) if _allows(bounds, one)]
+    return allowed[-1] if allowed and allowed[-1] != TORCH_VERSIONS[-1] else None
+
+
+def _allows(bounds: SpecifierSet, version: TorchVersion) -> bool:
+    return any(bounds.contains(f"{version[0]}.{version[1]}.{micro}") for micro in range(_MICRO_VERSIONS))
+
+
+def _bounds(folder: Path, root: Path, environments: Iterable[str] = ()) -> Iterator[_Requirement]:
     """What each requirement of torch in the files of a folder allows; those that exclude each other are kept apart."""
     for path, requirement in _requirements(folder, root):
         if _BOUNDED.match(requirement):
             yield from (_Requirement(path, requirement, bounds) for bounds in _specifier(requirement))
-    for path in (folder / name for name in _CONDA_FILES):
+    for path in (*(folder / name for name in _CONDA_FILES), *map(Path, environments)):
         for requirement, found in _CONDA.findall(_text(path, root)):
             yield from (_Requirement(path, requirement, bounds) for bounds in _conda_specifier(found))
 

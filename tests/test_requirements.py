@@ -121,7 +121,6 @@ def test_rules_are_told_what_the_requirements_allow(tmp_path: Path) -> None:
         ("requirements.txt", "torch>=2.1.0\n", ((2, 1), "torch>=2.1.0")),
         ("requirements.txt", "torch >= 1.13, != 2.0\n", ((1, 13), "torch >= 1.13, != 2.0")),
         ("requirements.txt", "torch==1.13.1\n", ((1, 13), "torch==1.13.1")),
-        ("requirements.txt", "torch<2.6\n", None),
         ("requirements.txt", "torch\n", None),
         ("requirements/gpu.txt", "torch~=2.2\n", ((2, 2), "torch~=2.2")),
         ("pyproject.toml", '[project]\ndependencies = ["torch>=2"]\n', ((2, 0), "torch>=2")),
@@ -137,6 +136,30 @@ def test_the_oldest_torch_of_a_file(tmp_path: Path, name: str, text: str, expect
     assert found == ([expected] if expected else [])
 
 
-def test_a_lock_file_decides_alone_about_the_oldest_torch(tmp_path: Path) -> None:
-    write(tmp_path, {"uv.lock": '[[package]]\nname = "torch"\nversion = "2.6.0"\n', "requirements.txt": "torch>=1.9\n"})
-    assert [one.version for one in floors(tmp_path, tmp_path)] == [(2, 6)]
+LOCK = '[[package]]\nname = "torch"\nversion = "2.6.0"\n'
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        ({"requirements.txt": "torch>=1.9\n"}, [(1, 9), (2, 6)]),
+        ({"requirements.txt": "torch\n"}, [(2, 6)]),
+        ({"pyproject.toml": '[project]\ndependencies = ["torch>=2.4"]\n'}, [(2, 4), (2, 6)]),
+        ({}, [(2, 6)]),
+    ],
+)
+def test_whoever_installs_without_the_lock_file_may_have_an_older_torch(
+    tmp_path: Path, files: dict[str, str], expected: list[tuple[int, int]]
+) -> None:
+    write(tmp_path, {"uv.lock": LOCK} | files)
+    assert sorted(one.version for one in floors(tmp_path, tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    "requirement, newest",
+    [("<2.3", (2, 2)), ("<=2.2", (2, 2)), ("!=2.3.*,<2.4", (2, 2)), ("<2", (1, 13)), ("<2.6", (2, 5)), ("<3", None), ("!=2.3", None)],
+)
+def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requirement: str, newest: tuple[int, int] | None) -> None:
+    write(tmp_path, {"requirements.txt": f"torch{requirement}\n"})
+    found = [(one.version, one.open) for one in floors(tmp_path, tmp_path)]
+    assert found == ([(newest, True)] if newest else [])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -38,9 +38,12 @@ _SHOWN = 60
 _LONG_NUMBER = lazily(r"\d{300,}")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
-_NAMED = (*_LOCKS, "Pipfile.lock", "pyproject.toml", "setup.py", "setup.cfg", *_CONDA_FILES)
-_REQUIREMENTS = ("requirements*.txt", "requirements/*.txt")
-_LINE = lazily(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
+_NAMED = (*_LOCKS, "Pipfile.lock", "Pipfile", "pyproject.toml", "setup.py", "setup.cfg", *_CONDA_FILES)
+_REQUIREMENTS = ("requirements*.txt", "requirements*.in", "constraints*.txt")
+_IN_FOLDER = ("requirements/*.txt", "requirements/*.in")
+_LINE = lazily(r"^[ \t]*(torch(?![\w.-])[^#\n]*)", re.M | re.I)
+# ``torch-2.1.0%2Bcu118-cp310-cp310-linux_x86_64.whl``
+_WHEEL = lazily(r"/torch-(\d{1,9}(?:\.\d{1,9}){1,3})(?![\d.])[^/]*$")
 # One that names torch alone allows whatever there is.
 _BOUNDED = lazily(r"\s*torch(?![\w.-]).*[=<>~!@]", re.I | re.S)
 _CONDA = lazily(r"^\s*-\s*[\"']?(?:[\w./-]+::)?((?:pytorch|torch)[ \t]*([=<>!~][=~]?[ \t]*[^#\s\"']*))", re.M)
@@ -112,9 +115,9 @@ def floors(folder: Path, root: Path, environments: Iterable[str] = ()) -> Iterat
 
 def bounding_files(folder: Path, names: Collection[str]) -> list[str]:
     """Those files of a folder, by the names in it, from which `floors` may learn something."""
-    found = [name for name in names if name in _NAMED or fnmatchcase(name, _REQUIREMENTS[0])]
-    paths = [(folder / name).as_posix() for name in found]
-    return paths + [path.as_posix() for path in folder.glob(_REQUIREMENTS[1])] if "requirements" in names else paths
+    found = [name for name in names if name in _NAMED or any(fnmatchcase(name, pattern) for pattern in _REQUIREMENTS)]
+    patterns = _IN_FOLDER if "requirements" in names else ()
+    return [path.as_posix() for path in (*(folder / name for name in found), *(path for one in patterns for path in folder.glob(one)))]
 
 
 def looked_at(root: Path) -> Iterator[tuple[str, str]]:
@@ -128,7 +131,7 @@ def looked_at(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _listed(root: Path) -> list[Path]:
-    return sorted(path for pattern in _REQUIREMENTS for path in root.glob(pattern))
+    return sorted(path for pattern in (*_REQUIREMENTS, *_IN_FOLDER) for path in root.glob(pattern))
 
 
 def _range(bounds: SpecifierSet) -> TorchRange | None:
@@ -172,18 +175,24 @@ def _bounds(folder: Path, root: Path, environments: Iterable[str] = ()) -> Itera
 def _specifier(requirement: str) -> Iterator[SpecifierSet]:
     # Imported where a version is to be read: most runs over a project without torch need not wait for it.
     from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.specifiers import SpecifierSet
 
     try:
         parsed = Requirement(_BUILD.sub("", requirement).strip().rstrip("\\").strip())
     except InvalidRequirement:
         return
-    if parsed.name.lower() == "torch" and parsed.url is None:
+    if parsed.name.lower() != "torch":
+        return
+    wheel = _WHEEL.search(parsed.url) if parsed.url else None
+    if wheel is not None:
+        yield SpecifierSet(f"=={wheel[1]}")
+    elif parsed.url is None:
         yield parsed.specifier
 
 
 def _requirements(folder: Path, root: Path) -> Iterator[tuple[Path, str]]:
     """The requirements of torch in the files of a folder, with the files."""
-    for name, read in (("pyproject.toml", _of_pyproject), ("setup.py", _QUOTED.findall), ("setup.cfg", _of_setup_cfg)):
+    for name, read in _READERS:
         path = folder / name
         yield from ((path, one) for one in read(_text(path, root)))
     for path in _listed(folder):
@@ -194,8 +203,10 @@ def _of_lines(text: str) -> Iterator[str]:
     return (line.partition(";")[0].partition(" --")[0] for line in _LINE.findall(text))
 
 
-def _of_setup_cfg(text: str) -> Iterator[str]:
-    return (line.partition(";")[0] for line in _LINE.findall(re.sub(r"(?m)^[ \t]+", "", text)))
+def _of_setup(text: str) -> Iterator[str]:
+    """A list of strings, or one string with a requirement on each line."""
+    yield from _QUOTED.findall(text)
+    yield from _of_lines(text)
 
 
 def _conda_specifier(text: str) -> Iterator[SpecifierSet]:
@@ -218,18 +229,33 @@ def _of_pyproject(text: str) -> Iterator[str]:
     yield from _strings(project.get("dependency-groups"))
     tool = project.get("tool")
     poetry = tool.get("poetry") if isinstance(tool, Mapping) else None
-    dependencies = poetry.get("dependencies") if isinstance(poetry, Mapping) else None
-    wanted = dependencies.get("torch") if isinstance(dependencies, Mapping) else None
-    version = wanted.get("version") if isinstance(wanted, Mapping) else wanted
-    if isinstance(version, str):
-        yield _poetry_requirement(version)
+    if isinstance(poetry, Mapping):
+        groups = poetry.get("group")
+        for one in (poetry, *(groups.values() if isinstance(groups, Mapping) else ())):
+            yield from _of_tables(one, ("dependencies", "dev-dependencies"))
+
+
+def _of_pipfile(text: str) -> Iterator[str]:
+    return _of_tables(_toml(text), ("packages", "dev-packages"))
+
+
+def _of_tables(holder: object, names: Iterable[str]) -> Iterator[str]:
+    """The torch of tables with a version or more for each package, as Poetry and Pipenv write them."""
+    tables = [holder.get(name) for name in names] if isinstance(holder, Mapping) else []
+    for wanted in (table.get("torch") for table in tables if isinstance(table, Mapping)):
+        for one in wanted if isinstance(wanted, list) else (wanted,):
+            version = one.get("version") if isinstance(one, Mapping) else one
+            if isinstance(version, str):
+                yield _poetry_requirement(version.strip())
 
 
 def _poetry_requirement(version: str) -> str:
-    """``^2.1`` is ``>=2.1,<3`` in Poetry."""
+    """``^2.1`` is ``>=2.1,<3`` in Poetry, ``~2.1`` is ``==2.1.*``."""
     if version.startswith("^"):
         major = re.match(r"\d{1,9}(?![^.])", version[1:], re.ASCII)
         return f"torch>={version[1:]},<{int(major[0]) + 1}" if major else "torch"
+    if version.startswith("~") and not version.startswith("~="):
+        return f"torch~={version[1:]}" if version.count(".") > 1 else f"torch=={version[1:].strip()}.*"
     return f"torch=={version}" if version[:1].isdigit() else f"torch{version}"
 
 
@@ -242,6 +268,14 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping):
         for one in value.values():
             yield from _strings(one)
+
+
+_READERS: tuple[tuple[str, Callable[[str], Iterable[str]]], ...] = (
+    ("pyproject.toml", _of_pyproject),
+    ("Pipfile", _of_pipfile),
+    ("setup.py", _of_setup),
+    ("setup.cfg", _of_lines),
+)
 
 
 def _all_locked(folder: Path, root: Path) -> Iterator[tuple[TorchVersion, Path]]:

@@ -1,7 +1,8 @@
 """Which torch a project runs on, by what its own requirements and lock files say.
 
-A lock file decides alone. Otherwise every file that bounds torch is read as a choice of versions, and the project runs
-on what any of them allows: requirements for two machines may differ. A file that names torch without bounds says nothing.
+Every file that bounds torch is read as a choice of versions, and the project runs on what any of them allows:
+requirements for two machines may differ. A file that names torch without bounds says nothing. A lock file says what most
+runs have, so it decides alone what findings rest on; whoever installs by another file does not use it, so a fix asks them all.
 Nothing of the project is run: ``setup.py`` is searched as text.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +28,7 @@ TorchVersion = tuple[int, int]
 TORCH_VERSIONS: tuple[TorchVersion, ...] = tuple((2, minor) for minor in range(14))
 """The versions (major, minor) that the rules know; as of torch 2.13."""
 
+_FIRST_VERSIONS: tuple[TorchVersion, ...] = tuple((1, minor) for minor in range(14))
 _BEFORE_KNOWN = "1.13.1"
 _MICRO_VERSIONS = 4
 _LARGEST = 8_000_000
@@ -36,9 +38,12 @@ _SHOWN = 60
 _LONG_NUMBER = lazily(r"\d{300,}")
 _LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
 _CONDA_FILES = ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml")
-_NAMED = (*_LOCKS, "Pipfile.lock", "pyproject.toml", "setup.py", "setup.cfg", *_CONDA_FILES)
-_REQUIREMENTS = ("requirements*.txt", "requirements/*.txt")
-_LINE = lazily(r"^torch(?![\w.-])[^#\n]*", re.M | re.I)
+_NAMED = (*_LOCKS, "Pipfile.lock", "Pipfile", "pyproject.toml", "setup.py", "setup.cfg", *_CONDA_FILES)
+_REQUIREMENTS = ("requirements*.txt", "requirements*.in", "constraints*.txt")
+_IN_FOLDER = ("requirements/*.txt", "requirements/*.in")
+_LINE = lazily(r"^[ \t]*(torch(?![\w.-])[^#\n]*)", re.M | re.I)
+# ``torch-2.1.0%2Bcu118-cp310-cp310-linux_x86_64.whl``
+_WHEEL = lazily(r"/torch-(\d{1,9}(?:\.\d{1,9}){1,3})(?![\d.])[^/]*$")
 # One that names torch alone allows whatever there is.
 _BOUNDED = lazily(r"\s*torch(?![\w.-]).*[=<>~!@]", re.I | re.S)
 _CONDA = lazily(r"^\s*-\s*[\"']?(?:[\w./-]+::)?((?:pytorch|torch)[ \t]*([=<>!~][=~]?[ \t]*[^#\s\"']*))", re.M)
@@ -59,11 +64,15 @@ ANY_TORCH = TorchRange()
 
 
 class Floor(NamedTuple):
-    """The oldest torch that a file (absolute path) allows, and the requirement that says so, as it is written there."""
+    """A torch that a file (absolute path) allows, and the requirement that says so, as it is written there.
+
+    It is the oldest one that the file allows, or, where the file has no lower bound (``open``), the newest.
+    """
 
     version: TorchVersion
     path: str
     requirement: str
+    open: bool = False
 
 
 class _Requirement(NamedTuple):
@@ -88,27 +97,27 @@ def torch_range(root: Path) -> TorchRange:
     )
 
 
-def floors(folder: Path, root: Path) -> Iterator[Floor]:
-    """The oldest torch that each file of a folder allows which bounds it from below; ``root`` is that of the project.
+def floors(folder: Path, root: Path, environments: Iterable[str] = ()) -> Iterator[Floor]:
+    """A `Floor` for each requirement of torch in the files of a folder; ``root`` is that of the project.
 
+    ``environments`` are the absolute paths of conda environment files in it, beside those with a usual name.
     Versions before those that the rules know count too: a torch 1 that a file allows lacks what they know to be newer.
     """
-    locked = sorted(_all_locked(folder, root))
-    if locked:
-        (major, minor), path = locked[0]
+    for (major, minor), path in _all_locked(folder, root):
         yield Floor((major, minor), path.as_posix(), f"torch {major}.{minor}")
-        return
-    for path, text, bounds in _bounds(folder, root):
-        version = _oldest(bounds)
+    for path, text, bounds in _bounds(folder, root, environments):
+        shown = " ".join(text.split())[:_SHOWN]
+        oldest = _oldest(bounds)
+        version = oldest or _newest(bounds)
         if version is not None:
-            yield Floor(version, path.as_posix(), " ".join(text.split())[:_SHOWN])
+            yield Floor(version, path.as_posix(), shown, open=oldest is None)
 
 
 def bounding_files(folder: Path, names: Collection[str]) -> list[str]:
     """Those files of a folder, by the names in it, from which `floors` may learn something."""
-    found = [name for name in names if name in _NAMED or fnmatchcase(name, _REQUIREMENTS[0])]
-    paths = [(folder / name).as_posix() for name in found]
-    return paths + [path.as_posix() for path in folder.glob(_REQUIREMENTS[1])] if "requirements" in names else paths
+    found = [name for name in names if name in _NAMED or any(fnmatchcase(name, pattern) for pattern in _REQUIREMENTS)]
+    patterns = _IN_FOLDER if "requirements" in names else ()
+    return [path.as_posix() for path in (*(folder / name for name in found), *(path for one in patterns for path in folder.glob(one)))]
 
 
 def looked_at(root: Path) -> Iterator[tuple[str, str]]:
@@ -122,14 +131,12 @@ def looked_at(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _listed(root: Path) -> list[Path]:
-    return sorted(path for pattern in _REQUIREMENTS for path in root.glob(pattern))
+    return sorted(path for pattern in (*_REQUIREMENTS, *_IN_FOLDER) for path in root.glob(pattern))
 
 
 def _range(bounds: SpecifierSet) -> TorchRange | None:
     """The known versions that a specifier allows; None where it allows none of them."""
-    allowed = [
-        one for one in TORCH_VERSIONS if any(bounds.contains(f"{one[0]}.{one[1]}.{micro}") for micro in range(_MICRO_VERSIONS))
-    ]
+    allowed = [one for one in TORCH_VERSIONS if _allows(bounds, one)]
     if not allowed:
         return None
     return TorchRange(
@@ -145,12 +152,22 @@ def _oldest(bounds: SpecifierSet) -> TorchVersion | None:
     return max(((*release, 0)[0], (*release, 0)[1]) for release in lower) if lower else None
 
 
-def _bounds(folder: Path, root: Path) -> Iterator[_Requirement]:
+def _newest(bounds: SpecifierSet) -> TorchVersion | None:
+    """The newest version that a specifier allows; None where nothing bounds it from above."""
+    allowed = [one for one in (*_FIRST_VERSIONS, *TORCH_VERSIONS) if _allows(bounds, one)]
+    return allowed[-1] if allowed and allowed[-1] != TORCH_VERSIONS[-1] else None
+
+
+def _allows(bounds: SpecifierSet, version: TorchVersion) -> bool:
+    return any(bounds.contains(f"{version[0]}.{version[1]}.{micro}") for micro in range(_MICRO_VERSIONS))
+
+
+def _bounds(folder: Path, root: Path, environments: Iterable[str] = ()) -> Iterator[_Requirement]:
     """What each requirement of torch in the files of a folder allows; those that exclude each other are kept apart."""
     for path, requirement in _requirements(folder, root):
         if _BOUNDED.match(requirement):
             yield from (_Requirement(path, requirement, bounds) for bounds in _specifier(requirement))
-    for path in (folder / name for name in _CONDA_FILES):
+    for path in (*(folder / name for name in _CONDA_FILES), *map(Path, environments)):
         for requirement, found in _CONDA.findall(_text(path, root)):
             yield from (_Requirement(path, requirement, bounds) for bounds in _conda_specifier(found))
 
@@ -158,18 +175,24 @@ def _bounds(folder: Path, root: Path) -> Iterator[_Requirement]:
 def _specifier(requirement: str) -> Iterator[SpecifierSet]:
     # Imported where a version is to be read: most runs over a project without torch need not wait for it.
     from packaging.requirements import InvalidRequirement, Requirement
+    from packaging.specifiers import SpecifierSet
 
     try:
         parsed = Requirement(_BUILD.sub("", requirement).strip().rstrip("\\").strip())
     except InvalidRequirement:
         return
-    if parsed.name.lower() == "torch" and parsed.url is None:
+    if parsed.name.lower() != "torch":
+        return
+    wheel = _WHEEL.search(parsed.url) if parsed.url else None
+    if wheel is not None:
+        yield SpecifierSet(f"=={wheel[1]}")
+    elif parsed.url is None:
         yield parsed.specifier
 
 
 def _requirements(folder: Path, root: Path) -> Iterator[tuple[Path, str]]:
     """The requirements of torch in the files of a folder, with the files."""
-    for name, read in (("pyproject.toml", _of_pyproject), ("setup.py", _QUOTED.findall), ("setup.cfg", _of_setup_cfg)):
+    for name, read in _READERS:
         path = folder / name
         yield from ((path, one) for one in read(_text(path, root)))
     for path in _listed(folder):
@@ -180,8 +203,10 @@ def _of_lines(text: str) -> Iterator[str]:
     return (line.partition(";")[0].partition(" --")[0] for line in _LINE.findall(text))
 
 
-def _of_setup_cfg(text: str) -> Iterator[str]:
-    return (line.partition(";")[0] for line in _LINE.findall(re.sub(r"(?m)^[ \t]+", "", text)))
+def _of_setup(text: str) -> Iterator[str]:
+    """A list of strings, or one string with a requirement on each line."""
+    yield from _QUOTED.findall(text)
+    yield from _of_lines(text)
 
 
 def _conda_specifier(text: str) -> Iterator[SpecifierSet]:
@@ -204,18 +229,33 @@ def _of_pyproject(text: str) -> Iterator[str]:
     yield from _strings(project.get("dependency-groups"))
     tool = project.get("tool")
     poetry = tool.get("poetry") if isinstance(tool, Mapping) else None
-    dependencies = poetry.get("dependencies") if isinstance(poetry, Mapping) else None
-    wanted = dependencies.get("torch") if isinstance(dependencies, Mapping) else None
-    version = wanted.get("version") if isinstance(wanted, Mapping) else wanted
-    if isinstance(version, str):
-        yield _poetry_requirement(version)
+    if isinstance(poetry, Mapping):
+        groups = poetry.get("group")
+        for one in (poetry, *(groups.values() if isinstance(groups, Mapping) else ())):
+            yield from _of_tables(one, ("dependencies", "dev-dependencies"))
+
+
+def _of_pipfile(text: str) -> Iterator[str]:
+    return _of_tables(_toml(text), ("packages", "dev-packages"))
+
+
+def _of_tables(holder: object, names: Iterable[str]) -> Iterator[str]:
+    """The torch of tables with a version or more for each package, as Poetry and Pipenv write them."""
+    tables = [holder.get(name) for name in names] if isinstance(holder, Mapping) else []
+    for wanted in (table.get("torch") for table in tables if isinstance(table, Mapping)):
+        for one in wanted if isinstance(wanted, list) else (wanted,):
+            version = one.get("version") if isinstance(one, Mapping) else one
+            if isinstance(version, str):
+                yield _poetry_requirement(version.strip())
 
 
 def _poetry_requirement(version: str) -> str:
-    """``^2.1`` is ``>=2.1,<3`` in Poetry."""
+    """``^2.1`` is ``>=2.1,<3`` in Poetry, ``~2.1`` is ``==2.1.*``."""
     if version.startswith("^"):
         major = re.match(r"\d{1,9}(?![^.])", version[1:], re.ASCII)
         return f"torch>={version[1:]},<{int(major[0]) + 1}" if major else "torch"
+    if version.startswith("~") and not version.startswith("~="):
+        return f"torch~={version[1:]}" if version.count(".") > 1 else f"torch=={version[1:].strip()}.*"
     return f"torch=={version}" if version[:1].isdigit() else f"torch{version}"
 
 
@@ -228,6 +268,14 @@ def _strings(value: object) -> Iterator[str]:
     elif isinstance(value, Mapping):
         for one in value.values():
             yield from _strings(one)
+
+
+_READERS: tuple[tuple[str, Callable[[str], Iterable[str]]], ...] = (
+    ("pyproject.toml", _of_pyproject),
+    ("Pipfile", _of_pipfile),
+    ("setup.py", _of_setup),
+    ("setup.cfg", _of_lines),
+)
 
 
 def _all_locked(folder: Path, root: Path) -> Iterator[tuple[TorchVersion, Path]]:

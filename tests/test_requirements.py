@@ -39,6 +39,10 @@ def write(root: Path, files: dict[str, str]) -> Path:
         pytest.param("torch==1.13.1", UNKNOWN, id="too-old"),
         pytest.param("torchvision==0.15\ntorch-geometric==2.4\ntorch_optimizer==2.3", UNKNOWN, id="other-packages"),
         pytest.param("torch @ https://example.org/torch.whl", UNKNOWN, id="address"),
+        pytest.param(
+            "torch @ https://example.org/torch-2.2.0%2Bcu118-cp310-cp310-linux_x86_64.whl", TorchRange((2, 2), (2, 2)), id="wheel"
+        ),
+        pytest.param("  torch>=2.2", TorchRange((2, 2), None), id="indented"),
         pytest.param("torch>=oops", UNKNOWN, id="malformed"),
         pytest.param("# torch==2.4", UNKNOWN, id="commented-out"),
     ],
@@ -55,6 +59,16 @@ def test_requirements_file(tmp_path: Path, requirement: str, expected: TorchRang
         ("pyproject.toml", '[dependency-groups]\ntrain = ["torch==2.4.0", {include-group = "x"}]\n'),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "2.4.0"\n'),
         ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = {version = "==2.4.0", source = "cpu"}\n'),
+        ("pyproject.toml", '[tool.poetry.group.gpu.dependencies]\ntorch = "2.4.0"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "~2.4"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = "~2.4.1"\n'),
+        ("pyproject.toml", '[tool.poetry.dependencies]\ntorch = [{version = "2.4.0", platform = "linux"}, {version = "2.4.1"}]\n'),
+        ("Pipfile", '[packages]\ntorch = "==2.4.0"\n'),
+        ("Pipfile", '[dev-packages]\ntorch = {version = "==2.4.0", index = "cpu"}\n'),
+        ("requirements.in", "torch==2.4.0\n"),
+        ("requirements/gpu.in", "torch==2.4.0\n"),
+        ("constraints.txt", "torch==2.4.0\n"),
+        ("setup.py", 'NEEDED = """\n    numpy\n    torch==2.4.0\n""".split()\n'),
         ("requirements/gpu.txt", "torch==2.4.0\n"),
         ("requirements-dev.txt", "torch==2.4.0\n"),
         ("setup.py", 'setup(install_requires=["numpy", "torch==2.4.0"])\n'),
@@ -86,7 +100,7 @@ def test_files_for_different_machines_are_all_allowed(tmp_path: Path) -> None:
     assert torch_range(write(tmp_path, files)) == TorchRange((2, 2), (2, 5))
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock", "Pipfile.lock", "setup.py", "environment.yml"])
+@pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock", "Pipfile.lock", "Pipfile", "setup.py", "environment.yml"])
 def test_a_file_that_is_broken_says_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"\xff[[{ torch==2.4 = [")
     assert torch_range(tmp_path) == UNKNOWN
@@ -121,7 +135,6 @@ def test_rules_are_told_what_the_requirements_allow(tmp_path: Path) -> None:
         ("requirements.txt", "torch>=2.1.0\n", ((2, 1), "torch>=2.1.0")),
         ("requirements.txt", "torch >= 1.13, != 2.0\n", ((1, 13), "torch >= 1.13, != 2.0")),
         ("requirements.txt", "torch==1.13.1\n", ((1, 13), "torch==1.13.1")),
-        ("requirements.txt", "torch<2.6\n", None),
         ("requirements.txt", "torch\n", None),
         ("requirements/gpu.txt", "torch~=2.2\n", ((2, 2), "torch~=2.2")),
         ("pyproject.toml", '[project]\ndependencies = ["torch>=2"]\n', ((2, 0), "torch>=2")),
@@ -137,6 +150,30 @@ def test_the_oldest_torch_of_a_file(tmp_path: Path, name: str, text: str, expect
     assert found == ([expected] if expected else [])
 
 
-def test_a_lock_file_decides_alone_about_the_oldest_torch(tmp_path: Path) -> None:
-    write(tmp_path, {"uv.lock": '[[package]]\nname = "torch"\nversion = "2.6.0"\n', "requirements.txt": "torch>=1.9\n"})
-    assert [one.version for one in floors(tmp_path, tmp_path)] == [(2, 6)]
+LOCK = '[[package]]\nname = "torch"\nversion = "2.6.0"\n'
+
+
+@pytest.mark.parametrize(
+    "files, expected",
+    [
+        ({"requirements.txt": "torch>=1.9\n"}, [(1, 9), (2, 6)]),
+        ({"requirements.txt": "torch\n"}, [(2, 6)]),
+        ({"pyproject.toml": '[project]\ndependencies = ["torch>=2.4"]\n'}, [(2, 4), (2, 6)]),
+        ({}, [(2, 6)]),
+    ],
+)
+def test_whoever_installs_without_the_lock_file_may_have_an_older_torch(
+    tmp_path: Path, files: dict[str, str], expected: list[tuple[int, int]]
+) -> None:
+    write(tmp_path, {"uv.lock": LOCK} | files)
+    assert sorted(one.version for one in floors(tmp_path, tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    "requirement, newest",
+    [("<2.3", (2, 2)), ("<=2.2", (2, 2)), ("!=2.3.*,<2.4", (2, 2)), ("<2", (1, 13)), ("<2.6", (2, 5)), ("<3", None), ("!=2.3", None)],
+)
+def test_without_a_lower_bound_the_newest_torch_counts(tmp_path: Path, requirement: str, newest: tuple[int, int] | None) -> None:
+    write(tmp_path, {"requirements.txt": f"torch{requirement}\n"})
+    found = [(one.version, one.open) for one in floors(tmp_path, tmp_path)]
+    assert found == ([(newest, True)] if newest else [])

@@ -14,6 +14,7 @@ from ldlm_lint.python.tree import parse
 from ldlm_lint.source import Kind, Source
 
 TRAIN = "import torch\n\n\ndef main(model):\n    scaler = torch.cuda.amp.GradScaler()\n    scaler.update()\n"
+LOCK = '[[package]]\nname = "torch"\nversion = "2.6.0"\n'
 COMPILES = 'import torch\n\nFAST = hasattr(torch, "compile")\n'
 
 
@@ -64,6 +65,33 @@ def fix_of(root: Path, files: dict[str, str], rule: str = "deprecated-amp-api") 
             Applicability.DISPLAY,
             "demo/requirements.txt allows torch 2.2",
             id="a-program-that-uses-it",
+        ),
+        pytest.param(
+            {"uv.lock": LOCK, "pyproject.toml": '[project]\ndependencies = ["torch>=1.13"]\n'},
+            Applicability.DISPLAY,
+            "pyproject.toml allows torch 1.13 (torch>=1.13)",
+            id="a-lock-file-beside-an-older-requirement",
+        ),
+        pytest.param({"uv.lock": LOCK, "requirements.txt": "torch>=2.4\n"}, Applicability.SAFE, "", id="a-lock-file-beside-a-new-one"),
+        pytest.param({"uv.lock": LOCK, "requirements.txt": "torch\n"}, Applicability.SAFE, "", id="a-lock-file-beside-no-bound"),
+        pytest.param(
+            {"requirements.txt": "torch>=2.4\n", "envs/train.yml": "name: a\ndependencies:\n  - pytorch=1.13\n"},
+            Applicability.DISPLAY,
+            "envs/train.yml allows torch 1.13 (pytorch=1.13)",
+            id="a-conda-environment-of-any-name",
+        ),
+        pytest.param(
+            {"requirements.txt": "torch>=2.4\n", "configs/train.yml": "packages:\n  - pytorch=1.13\n"},
+            Applicability.SAFE,
+            "",
+            id="a-list-that-is-no-environment",
+        ),
+        pytest.param({"docker/requirements.txt": "torch<2.3\n"}, Applicability.DISPLAY, "allows torch 2.2 (torch<2.3)", id="only-older"),
+        pytest.param(
+            {"train.py": f"import other\n{TRAIN}", "other.py": COMPILES, "requirements.txt": "torch<2.6\n"},
+            Applicability.DISPLAY,
+            "other.py:3 has a branch for torch before 2.0",
+            id="an-upper-bound-does-not-rule-the-branch-out",
         ),
         pytest.param({"other.py": COMPILES}, Applicability.UNSAFE, "target-torch", id="a-branch-of-another-program"),
         pytest.param(

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ldlm_lint import tables
 from ldlm_lint.model import Interface
+from ldlm_lint.patterns import lazily
 from ldlm_lint.project.traits import Trait
 from ldlm_lint.requirements import Floor, TorchVersion, bounding_files, floors
+from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
     from ldlm_lint.project.index import Project
@@ -29,12 +31,13 @@ _ASKS = Trait(
     ),
     (b"__version__", b"hasattr(", b"from torch"),
 )
+_ENVIRONMENT = Trait(lazily(rb"^[ \t]*-[^#\n]*torch", re.M), (b"torch",), beside=lazily(rb"^dependencies[ \t]*:", re.M))
 # What a folder holds that only lists packages: such a folder has no code that would make it known.
 _LISTS = ("requirements.txt", "environment.yml", "environment.yaml")
 
 
 class _Bound(NamedTuple):
-    """A lower bound of torch, and the folder whose code it governs."""
+    """A bound of torch, and the folder whose code it governs."""
 
     folder: str
     floor: Floor
@@ -58,15 +61,16 @@ class TorchVersions:
         if told is not None:
             return f"target-torch is {_words(told)}, {missing}" if told < newest.since else ""
         bounds = list(self._bounds_of(path))
-        if bounds:
-            oldest = min(bounds)
-            where = f"{self._relative(oldest.path)} allows torch {_words(oldest.version)} ({oldest.requirement})"
-            return f"{where}, {missing}" if oldest.version < newest.since else ""
+        oldest = min(bounds, default=None)
+        if oldest is not None and oldest.version < newest.since:
+            return f"{self._relative(oldest.path)} allows torch {_words(oldest.version)} ({oldest.requirement}), {missing}"
+        if not all(one.open for one in bounds):
+            return ""
         place = self._branch(path, newest.since)
         return f"{place[0]}:{place[1].line} has a branch for torch before {_words(place[1].before)}, {missing}" if place else ""
 
     def _bounds_of(self, path: str) -> Iterator[Floor]:
-        """The lower bounds that hold for a file: those of the folders around it, and of those that its program takes code from."""
+        """The bounds that hold for a file: those of the folders around it, and of those that its program takes code from."""
         programs = self._programs(path)
         for folder, floor in self._bounds:
             below = folder.rstrip("/") + "/"
@@ -81,8 +85,19 @@ class TorchVersions:
 
     @cached_property
     def _bounds(self) -> list[_Bound]:
-        found = [(folder, floor) for folder in self._folders() for floor in floors(Path(folder), Path(self._project.root))]
-        return [_Bound(self._governed(folder), floor) for folder, floor in found]
+        root = Path(self._project.root)
+        found = [(folder, floors(Path(folder), root, self._environments.get(folder, ()))) for folder in self._folders()]
+        return [_Bound(self._governed(folder), floor) for folder, allowed in found for floor in allowed]
+
+    @cached_property
+    def _environments(self) -> dict[str, list[str]]:
+        """The conda environments of the project that hold torch, whatever their names, by folder."""
+        found: dict[str, list[str]] = {}
+        for path in self._project.of_kind(Kind.YAML):
+            if _ENVIRONMENT.shows(self._project.data(path)):
+                self._project.note("file", path)
+                found.setdefault(posixpath.dirname(path), []).append(path)
+        return found
 
     def _folders(self) -> Iterator[str]:
         """The folders of the project that may bound torch."""
@@ -96,7 +111,7 @@ class TorchVersions:
             files = bounding_files(Path(folder), kinds)
             for path in files:
                 self._project.note("file", path)
-            if files:
+            if files or folder in self._environments:
                 yield folder
             others = (posixpath.join(folder, name) for name, is_folder in kinds.items() if is_folder and not name.startswith("."))
             yield from (one for one in others if one not in self._known and self._lists_packages(one))

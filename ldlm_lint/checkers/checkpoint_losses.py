@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from astroid import nodes
 
@@ -28,10 +29,14 @@ def words_of(name: Numbered) -> tuple[str, ...]:
     return tuple(text for text in texts if re.search("[a-z]{3}", text, re.I) and not text.startswith("."))
 
 
-def unsaved_best(modules: Sequence[nodes.Module]) -> str:
-    """What is said of a best value that a training keeps track of without a checkpoint for it; empty where there is none."""
+def unsaved_best(modules: Iterable[nodes.Module], training: Iterable[nodes.Module] = ()) -> str:
+    """What is said of a best value that one of some modules keeps track of without a checkpoint for it; empty where there is none.
+
+    ``training`` are the other modules of the same training, which may save it; they are asked for only then.
+    """
+    modules = list(modules)
     found = next((one for module in modules for one in _best_values(module)), None)
-    if found is None or any(_keeps_best(module) for module in modules):
+    if found is None or any(_keeps_best(module) for module in itertools.chain(modules, training)):
         return ""
     node, name = found
     place = f"{node.root().file.replace(chr(92), '/').rpartition('/')[2]}:{node.lineno}" if node.root().file else f"line {node.lineno}"
@@ -56,16 +61,21 @@ def chosen_by_number(module: nodes.Module, words: Sequence[str], own: Sequence[n
 def _best_values(module: nodes.Module) -> Iterator[tuple[nodes.NodeNG, str]]:
     """Where a best value so far is kept: ``best = max(best, score)``, ``if loss < best: best = loss``."""
     for assign in nodes_of(module, nodes.Assign):
+        # Most assignments are neither, and to write one out as text takes longer than to see that.
+        if not _takes_extreme(assign.value) and not isinstance(assign.parent, nodes.If):
+            continue
         target = assign.targets[0].as_string()
-        if speaks_of_worth(f"{target} {assign.value.as_string()}") and (_is_extreme(assign, target) or _is_improved(assign, target)):
+        if (_is_extreme(assign, target) or _is_improved(assign, target)) and speaks_of_worth(f"{target} {assign.value.as_string()}"):
             yield assign, target
 
 
+def _takes_extreme(value: nodes.NodeNG) -> bool:
+    """A call such as ``max(best, score)``."""
+    return isinstance(value, nodes.Call) and last_name(value.func) in ("max", "min", "maximum", "minimum") and len(value.args) > 1
+
+
 def _is_extreme(assign: nodes.Assign, target: str) -> bool:
-    value = assign.value
-    if not isinstance(value, nodes.Call) or last_name(value.func) not in ("max", "min", "maximum", "minimum") or len(value.args) < 2:
-        return False
-    return any(one.as_string() == target for one in value.args)
+    return _takes_extreme(assign.value) and any(one.as_string() == target for one in assign.value.args)
 
 
 def _is_improved(assign: nodes.Assign, target: str) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -53,8 +55,12 @@ class DatasetChanges:
             return True
         made = {(path, scope) for scope in self._scopes_at(path, position)}
         made |= {(where, scope) for where, slot in origins if slot.kind == "out" for scope in self._scopes_at(where, slot.name)}
-        changes = {(where, id(change.node)): (where, change) for where, change in self._changes(path, position, origins)}
-        return any(self._comes_between(where, change.node, passes, made) for where, change in changes.values())
+        seen: set[int] = set()
+        for where, change in self._changes(path, position, origins):
+            if id(change.node) not in seen and self._comes_between(where, change.node, passes, made):
+                return True
+            seen.add(id(change.node))
+        return False
 
     def some_takes_epochs(self) -> bool:
         """Whether a dataset of the project has a ``set_epoch``, which the loops of frameworks call."""
@@ -112,7 +118,7 @@ class DatasetChanges:
 
     def _uses(self, path: str, slot: Slot) -> Iterator[nodes.NodeNG]:
         """The expressions of a file that read a variable or an attribute."""
-        if slot.kind not in ("var", "attr") or slot.name.encode() not in self._project.data(path) or self._project.is_test(path):
+        if slot.kind not in ("var", "attr") or not _changing(slot.name).search(self._project.data(path)) or self._project.is_test(path):
             return
         module = self._trees.of(path)
         kind = nodes.Name if slot.kind == "var" else nodes.Attribute
@@ -157,6 +163,12 @@ class DatasetChanges:
             return True
         called = any(key[1] == "" or key in passes or key in made for key in places)
         return not called and scope_name(function).rpartition(".")[2] not in _ONCE
+
+
+@functools.lru_cache(maxsize=1024)
+def _changing(name: str) -> re.Pattern[bytes]:
+    """What the text of a file holds that changes what a name stands for: a part of it, or ``setattr``; it saves most trees."""
+    return re.compile(rb"\b%b\b[\s)]*[.\[]|setattr\(\s*(?:\w+\.)*%b\b" % (name.encode(), name.encode()))
 
 
 def _is_part_of_dataset(use: nodes.Attribute) -> bool:

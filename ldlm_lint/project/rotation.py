@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from astroid import nodes
 
@@ -12,7 +12,7 @@ from ldlm_lint.project.calls import Calls
 from ldlm_lint.project.ranks import Ranks
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.project.trees import Trees
-from ldlm_lint.python.choices import CHOSEN_LATER, is_chosen
+from ldlm_lint.python.choices import CHOSEN_LATER, is_chosen, speaks_of_worth
 from ldlm_lint.python.flow import CallSite
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.walks import nodes_of
@@ -21,6 +21,7 @@ _DISTRIBUTED = lazily(
     rb"torch\.distributed|\bdist\.|DistributedDataParallel|init_process_group|\baccelerate\b|\bAccelerator\(|deepspeed|LOCAL_RANK|\bDDP\("
 )
 _CHOSEN_LATER = lazily(CHOSEN_LATER.pattern.encode(), re.I)
+_READS = lazily(rb"load|\b(?:exists|is_?file|open)\b", re.I)
 _DEPTH = 4
 
 Place = tuple[str, CallSite]
@@ -59,13 +60,19 @@ def lost_elsewhere(calls: Calls, trees: Trees, path: str, positions: Sequence[st
     words = list(dict.fromkeys(word for one in saves for word in words_of_save(one)))
     sites = [one for one in project.flow(path).calls if one.position in positions]
     training = {one for site in sites for one, _ in _places(calls, (path, site))} | {path, *trainings_of(project, path)}
-    lost = unsaved_best([tree for one in sorted(training) if (tree := trees.of(one)) is not None])
-    others = (one for one in project.files if one != path and not project.is_test(one) and _names(project.data(one), words))
+    worth = [one for one in sorted(training) if speaks_of_worth(project.data(one).decode(errors="replace"))]
+    lost = unsaved_best(_parsed(trees, worth), _parsed(trees, sorted(training.difference(worth))))
+    others = (one for one in project.files if one != path and not project.is_test(one) and _may_read(project.data(one), words))
     return lost or next((f"{said} ({one.rpartition('/')[2]})" for one in others if (tree := trees.of(one)) is not None and (said := chosen_by_number(tree, words))), "")
 
 
-def _names(data: bytes, words: Sequence[str]) -> bool:
-    return any(word.encode() in data for word in words)
+def _parsed(trees: Trees, paths: Iterable[str]) -> Iterator[nodes.Module]:
+    return (tree for one in paths if (tree := trees.of(one)) is not None)
+
+
+def _may_read(data: bytes, words: Sequence[str]) -> bool:
+    """Whether a file has a text beside a number, and something that reads or looks for a file."""
+    return any(word.encode() in data for word in words) and _READS.search(data) is not None
 
 
 def _callers(calls: Calls, place: Place) -> list[Place]:

@@ -104,7 +104,7 @@ def test_a_file_that_would_cost_too_much(name: str, project: Path, lint: Lint) -
     assert not (project / "pwned").exists()
 
 
-@pytest.mark.parametrize("file", ["pyproject.toml", "requirements.txt", "poetry.lock", "Pipfile.lock", "environment.yml"])
+@pytest.mark.parametrize("file", ["pyproject.toml", "requirements.txt", "poetry.lock", "Pipfile", "Pipfile.lock", "environment.yml"])
 @pytest.mark.parametrize("text", ["a." * 20_000 + "a = 1\n", "a = " + "[" * 20_000, "torch==" + NINES, '[tool.poetry.dependencies]\ntorch = "^2x"\n'])
 def test_what_names_the_torch_version(file: str, text: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / file).write_text(text)

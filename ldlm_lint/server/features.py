@@ -18,7 +18,8 @@ WATCHED = (
     *("**/*.{py,pyi,pyw,sh,bash,sbatch,slurm,yaml,yml,json,toml,env,ipynb}", "**/{Dockerfile,Containerfile}*"),
     # Not every editor lets a star stand for a name that begins with a dot.
     "**/.ldlm-lint.toml",
-    *("**/.gitignore", "**/requirements*.txt", "**/*.lock"),
+    *("**/.gitignore", "**/*.lock", "**/Pipfile", "**/setup.cfg"),
+    *("**/{requirements,constraints}*.{txt,in}", "**/requirements/*.{txt,in}"),
 )
 
 

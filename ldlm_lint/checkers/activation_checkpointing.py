@@ -11,8 +11,9 @@ from ldlm_lint.checkers.segment_calls import handed_to, is_checkpoint, misuse_of
 from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.python.calls import mapping_of
 from ldlm_lint.python.names import is_named, partials, qualified
+from ldlm_lint.python.segment_keywords import OWN_KEYWORDS
 from ldlm_lint.rules.memory import CHECKPOINT_WITHOUT_USE_REENTRANT
-from ldlm_lint.rules.segments import FLAG
+from ldlm_lint.rules.segments import FLAG, unknown_callee
 from ldlm_lint.source import Source
 
 _SEQUENTIAL = "torch.utils.checkpoint.checkpoint_sequential"
@@ -63,4 +64,9 @@ def _holds_flag(keyword: nodes.Keyword) -> bool:
 
 def _flag_fix(source: Source, call: nodes.Call) -> Fix | None:
     edit = add_keyword(source, span_of(source, call), "use_reentrant", "False")
-    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, _REASON, needs=(tables.interface(FLAG),)) if edit else None
+    level, reason = Applicability.UNSAFE, _REASON
+    handed = sorted(name for one in call.keywords if one.arg is None for name in mapping_of(one.value).entries if name not in OWN_KEYWORDS)
+    if handed:
+        # The reentrant implementation raises for them; the other one hands them to the function, which may raise, too.
+        level, reason = Applicability.DISPLAY, f"{_REASON}; {unknown_callee(call.args[0].as_string() if call.args else 'the function', handed)}"
+    return Fix("set use_reentrant=False", (edit,), level, reason, needs=(tables.interface(FLAG),)) if edit else None

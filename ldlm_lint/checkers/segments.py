@@ -69,7 +69,8 @@ class SegmentsChecker(LdlmChecker):
     def _report_misuse(self, node: nodes.Call, target: Target | None, problem: str) -> None:
         """What another implementation mends; keyword arguments only where the function takes them, which its file may tell."""
         handed = handed_keywords(node)
-        taken = takes_handed(node, target) if handed else True
+        unpacked = any(keyword.arg is None for keyword in node.keywords)
+        taken = takes_handed(node, target) if handed or unpacked else True
         asked = taken is None and target is not None and bool(target.imported)
         told = (Claim("callee-takes-keywords", subject_of(node, target)),) if asked and target is not None else ()
         self.report(
@@ -145,7 +146,10 @@ def _in_words(block: nodes.Call | None) -> str | None:
 
 
 def _implementation_fix(source: Source, call: nodes.Call, handed: list[str], taken: bool | None) -> Fix | None:
-    """Choose the other implementation: it calls the function with the keywords too, which raises where that does not take them."""
+    """Choose the other implementation: it calls the function with the keywords too, which raises where that does not take them.
+
+    So the fix is only shown where nobody knows whether it takes them.
+    """
     if taken is False:
         return not_taken(call.args[0].as_string(), handed)
     flag = next((keyword for keyword in call.keywords if keyword.arg == "use_reentrant"), None)
@@ -155,7 +159,8 @@ def _implementation_fix(source: Source, call: nodes.Call, handed: list[str], tak
     else:
         edit = add_keyword(source, span_of(source, call), "use_reentrant", "False")
     reason = NON_REENTRANT if taken else f"{NON_REENTRANT}; {unknown_callee(call.args[0].as_string(), handed)}"
-    return Fix("set use_reentrant=False", (edit,), Applicability.UNSAFE, reason, needs=(tables.interface(FLAG),)) if edit else None
+    level = Applicability.UNSAFE if taken else Applicability.DISPLAY
+    return Fix("set use_reentrant=False", (edit,), level, reason, needs=(tables.interface(FLAG),)) if edit else None
 
 
 def _keyword_fix(source: Source, call: nodes.Call, names: list[str], target: Target | None) -> Fix | None:

@@ -106,7 +106,8 @@ def not_taken(function: str, keywords: Sequence[str]) -> Fix:
 
 def unknown_callee(function: str, keywords: Sequence[str]) -> str:
     """Why the other implementation may not end the error."""
-    return f"the line still raises if {function} does not take {', '.join(keywords)}, and its signature is not known"
+    names = ", ".join(keywords) or "the keywords in `**`"
+    return f"the line still raises if {function} does not take {names}, and its signature is not known"
 
 
 RULES = (REENTRANT_CHECKPOINT_MISUSE, WHOLE_MODEL_CHECKPOINT, CHECKPOINT_KEYWORD_ONLY_CALLEE)

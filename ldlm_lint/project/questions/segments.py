@@ -6,7 +6,7 @@ import re
 
 from astroid import nodes
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Applicability, Finding, Related
 from ldlm_lint.patterns import lazily
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
@@ -49,7 +49,7 @@ def _resolved(context: Context, finding: Finding, kind: str, name: str) -> tuple
 
 
 def _callee_takes_keywords(context: Context, finding: Finding, subject: str) -> Verdict:
-    """The finding stands; its fix only where an imported callee takes the keywords, or is not known."""
+    """The finding stands; its fix is applied only where an imported callee is known to take the keywords."""
     kind, name, positional, passed = subject.split("|")
     function, _ = _resolved(context, finding, kind, name)
     keywords = None if passed == "?" else set(filter(None, passed.split(",")))
@@ -57,7 +57,7 @@ def _callee_takes_keywords(context: Context, finding: Finding, subject: str) -> 
     if finding.fix is None or taken is None:
         return Verdict(True)
     if taken:
-        return Verdict(True, fix=finding.fix._replace(reason=NON_REENTRANT))
+        return Verdict(True, fix=finding.fix._replace(applicability=Applicability.UNSAFE, reason=NON_REENTRANT))
     return Verdict(True, fix=not_taken(name.rpartition(".")[2], sorted(keywords or ())))
 
 

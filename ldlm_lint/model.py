@@ -150,6 +150,7 @@ class Fix(NamedTuple):
     ``trade`` is the `Rule.trade` of a rule that the user has not selected by its own name (`ldlm_lint.trades`): such a
     fix is applied only where somebody agrees to it.
     ``needs`` is what the new code uses of torch: where a torch that the project allows lacks it, the fix is only shown.
+    ``untold`` is a reason that asks for a torch as ``needs`` does: it counts only where no torch is known to lack them.
     """
 
     title: str
@@ -161,6 +162,7 @@ class Fix(NamedTuple):
     isolation: str = ""
     trade: str = ""
     needs: tuple[Interface, ...] = ()
+    untold: str = ""
 
     def reaches(self, limit: Applicability) -> bool:
         """Whether a run that applies all fixes of at least ``limit`` applies this one: a trade needs somebody's agreement."""

@@ -118,6 +118,7 @@ def test_what_the_project_allows_decides(tmp_path: Path, files: dict[str, str], 
     fix = fix_of(tmp_path, {"train.py": TRAIN} | files)
     assert fix.applicability is level
     assert reason in fix.reason
+    assert "set `target-torch`" not in fix.reason or level is Applicability.UNSAFE
     assert bool(fix.reason) == bool(reason)
 
 

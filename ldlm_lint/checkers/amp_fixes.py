@@ -64,10 +64,11 @@ class Rewriting:
         return self._as_fix(together, title, edits, doubts, group=f"amp {self.source.path}:{statement.lineno}")
 
     def _as_fix(self, uses: Iterable[Use], title: str, edits: Iterable[Edit], doubts: Sequence[str], group: str = "") -> Fix:
-        level = Applicability.UNSAFE if doubts else Applicability.SAFE
+        untold = _WITHOUT_TARGET if self.target is None or self.target < _SAFE_SINCE else ""
+        level = Applicability.UNSAFE if doubts or untold else Applicability.SAFE
         needs = tuple(dict.fromkeys(one.moved.new for one in uses))
         reason = "; ".join(dict.fromkeys(doubts))
-        return Fix(title, tuple(sorted(edits)), level, reason, group=group, whole=bool(group), needs=needs)
+        return Fix(title, tuple(sorted(edits)), level, reason, group=group, whole=bool(group), needs=needs, untold=untold)
 
     def _covers(self, statement: nodes.NodeNG, together: Sequence[Use]) -> bool:
         """Whether all that the file does with the names of an import is rewritten, or only names a type."""
@@ -145,8 +146,7 @@ class Rewriting:
 
     def _doubts(self, uses: Iterable[Use]) -> list[str]:
         """Why a rewriting may change what the file does."""
-        found = [_WITHOUT_TARGET] if self.target is None or self.target < _SAFE_SINCE else []
-        found += [_SCRIPTED] if b"jit.script" in self.source.data or b"ScriptModule" in self.source.data else []
+        found = [_SCRIPTED] if b"jit.script" in self.source.data or b"ScriptModule" in self.source.data else []
         for use in uses:
             if use.moved.name == "autocast":
                 arguments = Arguments(use.place, _AUTOCAST)

@@ -29,6 +29,10 @@ _CPU_COUNTS = {
     "torch.multiprocessing.cpu_count",
     "psutil.cpu_count",
 }
+_GPU_COUNTS = {"torch.cuda.device_count", "torch.accelerator.device_count"}
+_ENVIRONMENT = {"os.environ.get", "os.getenv"}
+# Batch systems say how many CPUs a job has: SLURM_CPUS_PER_TASK, PBS_NCPUS, LSB_DJOB_NUMPROC, NSLOTS.
+_CPU_VARIABLE = lazily(r"cpus?(_|$)|cores?(_|$)|nprocs?(_|$)|numproc|nslots", re.I)
 _LOOK_UPS = {"get", "getattr", "pop", "getenv"}
 _CASTS = {"int", "round", "floor"}
 _FEW = 4
@@ -207,15 +211,57 @@ def too_many(node: nodes.NodeNG, limit: int, depth: int = 0, known: _Known | Non
 
 
 def may_exceed(workers: Argument, most: int) -> bool:
-    """Whether a number of workers may be larger than ``most``, by what its file says: a literal, a default, the CPU count."""
+    """Whether a number of workers may be larger than ``most``, by what its file says: a literal, a default, what the machine has."""
     if any(type(value) is int and value > most for value in workers.values):
         return True
-    node = workers.node
-    if node is None or too_many(node, most + 1) is not None:
-        return node is not None
-    found = default_of(node)
+    if workers.node is None or _may_reach(workers.node, most + 1, 0, {}):
+        return workers.node is not None
+    found = default_of(workers.node)
     bound = found is not None and any(type(value) is int and value > most for value in found.values)
-    return bound or (found is not None and too_many(found.node, most + 1) is not None)
+    return bound or (found is not None and _may_reach(found.node, most + 1, 0, {}))
+
+
+def _may_reach(node: nodes.NodeNG, limit: int, depth: int, known: dict[int, bool]) -> bool:
+    """Whether a number may be at least the limit: it is too many, or is computed from what the machine or its batch system gives."""
+    if depth > _DEPTH:
+        return False
+    if too_many(node, limit) is not None or _is_of_machine(node):
+        return True
+    if isinstance(node, nodes.Name):
+        values = remembered(enclosing(node), ("bound values", node.name), lambda: _values_of(node))
+        if values and id(values[0]) not in known:
+            known[id(values[0])] = False
+            known[id(values[0])] = any(_may_reach(one, limit, depth + 1, known) for one in values)
+        return bool(values) and known[id(values[0])]
+    parts = _parts(node, limit)
+    smallest = isinstance(node, nodes.Call) and last_name(node.func) == "min"
+    return bool(parts) and (all if smallest else any)(_may_reach(one, limit, depth + 1, known) for one in parts)
+
+
+def _parts(node: nodes.NodeNG, limit: int) -> list[nodes.NodeNG]:
+    """The numbers that a number grows with."""
+    if isinstance(node, nodes.IfExp):
+        return [arm for arm, truth in ((node.body, True), (node.orelse, False)) if not _is_bounded(arm, node.test, truth, limit)]
+    if isinstance(node, nodes.BoolOp):
+        return list(node.values) if node.op == "or" else []
+    if isinstance(node, nodes.BinOp):
+        return [node.left, node.right] if node.op in ("+", "*") else [node.left] if node.op in ("-", "/", "//") else []
+    return list(node.args) if isinstance(node, nodes.Call) and last_name(node.func) in {*_CASTS, "min", "max"} else []
+
+
+def _is_of_machine(node: nodes.NodeNG) -> bool:
+    """Whether an expression is a count of CPUs or GPUs, or an environment variable that has no default or counts CPUs."""
+    if isinstance(node, nodes.Subscript):
+        return qualified(node.value) == {"os.environ"}
+    if not isinstance(node, nodes.Call):
+        return False
+    names = qualified(node.func)
+    if (names and names <= _CPU_COUNTS | _GPU_COUNTS) or _counts_affinity(node):
+        return True
+    if not names or not names <= _ENVIRONMENT or not node.args:
+        return False
+    variable = constant(node.args[0])
+    return _looked_up_default(node) is None or (isinstance(variable, str) and bool(_CPU_VARIABLE.search(variable)))
 
 
 def source_of(workers: nodes.NodeNG | None) -> tuple[str, str]:

@@ -126,6 +126,9 @@ def _allowed(finding: Finding, context: Context) -> Fix | None:
     """The fix of a finding, which is only shown where a torch that the project allows lacks what it writes."""
     fix = finding.fix
     lacking = context.torch.why_lacking(finding.span.path, fix.needs) if fix is not None and fix.needs else ""
+    if fix is not None and fix.untold:
+        reason = fix.reason if lacking else "; ".join(filter(None, (fix.untold, fix.reason)))
+        fix = fix._replace(reason=reason, untold="")
     return only_shown(fix, lacking)
 
 

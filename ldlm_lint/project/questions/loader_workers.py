@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 _DOCUMENTS = (Kind.YAML, Kind.JSON, Kind.TOML)
 _WORKERS = lazily(rb"workers", re.I)
 _LARGE = lazily(rb"workers\w*[\"']?[ \t]*[:=][ \t]*[\"']?\d", re.I)
-# An attribute, a field, a key of a dictionary and a flag with a default, with the number or the count of CPUs that it gets.
+# An attribute, a field, a key of a dictionary and a flag with a default, with the number or what of the machine it gets.
 # It begins with the name, which is found fast.
-_SET = (
-    rb"%(name)s(?:(?<=\.%(name)s)[ \t]*=(?!=)|[ \t]*:[^=\n#]*=(?!=)|[\"'][ \t]*:|[\"'][^)]{0,200}?\bdefault=)"
-    rb"[ \t]*(?:field\(default=)?(\d{1,9}\b(?!\.)|(?:\w+\.)?cpu_count\()"
+_NUMBER = (
+    rb"[ \t]*(?:field\(default=)?"
+    rb"(\d{1,9}\b(?!\.)|(?:(?:int|len)\()?(?:\w+\.)*(?:(?:cpu_count|device_count|sched_getaffinity)\(|environ\[))"
 )
+_SET = rb"%(name)s(?:(?<=\.%(name)s)[ \t]*=(?!=)|[ \t]*:[^=\n#]*=(?!=)|[\"'][ \t]*:|[\"'][^)]{0,200}?\bdefault=)" + _NUMBER
+# A keyword is a setting where the call makes the settings: others name the workers of their own loader.
+_KEYWORD = rb"\b(?:dict|Namespace|set_defaults)\([^()]{0,400}?\b%(name)s[ \t]*=(?!=)" + _NUMBER
 
 
 def _has_few_workers(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -43,11 +46,12 @@ def _has_few_workers(context: Context, finding: Finding, subject: str) -> Verdic
 
 
 def _in_code(context: Context, path: str, settings: Collection[str], most: int) -> bool:
-    """Whether a file of the loader's trainings gives one of the settings a large number, or the count of CPUs."""
+    """Whether a file of the loader's trainings gives one of the settings a large number, or what the machine has."""
     texts = [context.project.data(one) for one in {*trainings_of(context.project, path), path}]
     for word in map(str.encode, settings):
-        pattern = re.compile(_SET % {b"name": re.escape(word).replace(b"_", b"[_-]")})
-        if any(_is_many(match[1], most) for data in texts for match in pattern.finditer(data)):
+        name = {b"name": re.escape(word).replace(b"_", b"[_-]")}
+        patterns = [re.compile(_SET % name), re.compile(_KEYWORD % name)]
+        if any(_is_many(match[1], most) for data in texts for pattern in patterns for match in pattern.finditer(data)):
             return True
     return False
 
@@ -57,12 +61,16 @@ def _is_many(text: bytes, most: int) -> bool:
 
 
 def _of_launches(context: Context, path: str, settings: Collection[str], most: int) -> bool:
-    """Whether a launch of a program with the loader passes a large number for one of the settings."""
+    """Whether a launch of a program with the loader passes a large number for one of the settings, or one that the shell computes."""
     if not settings or not any(_WORKERS.search(context.project.data(one)) for one in context.project.of_kind(Kind.SHELL)):
         return False
-    arguments = (one for program in context.launches.running(path) for one in program.arguments)
-    values = (value.text for one in arguments if one.keys and one.keys[-1] in settings for value in one.values or ())
-    return any(text.isdecimal() and whole(text) > most for text in values)
+    arguments = [one for program in context.launches.running(path) for one in program.arguments if one.keys and one.keys[-1] in settings]
+    return any(one.values is None or any(_may_be_many(value.text, most) for value in one.values) for one in arguments)
+
+
+def _may_be_many(text: str, most: int) -> bool:
+    """Whether the text of an argument is a large number, or is one only after the shell has put something in."""
+    return "$" in text or "`" in text or (text.isdecimal() and whole(text) > most)
 
 
 def _configured(context: Context, path: str, position: str, most: int) -> bool:

@@ -37,6 +37,8 @@ def last_call(text: str) -> tuple[Source, nodes.Call]:
         ("f = lambda x, mode: x", 1, {"mode"}, True),
         ("def g():\n    def inner(*inputs): ...\n    return inner\nf = g()", 1, {"mode"}, None),
         ("import anything\n@anything.wrapped\ndef f(x): ...", 1, {"mode"}, None),
+        ("def override(g): return lambda *a: g(*a)\n@override\ndef f(x, mode): ...", 1, {"mode"}, None),
+        ("from typing_extensions import override\n@override\ndef f(x, mode): ...", 1, {"mode"}, True),
         ("from somewhere import f", 1, {"mode"}, None),
     ],
 )

@@ -115,11 +115,11 @@ def _of_attribute(node: nodes.Attribute, depth: int) -> Target | None:
     owner = next((one for one in node.node_ancestors() if isinstance(one, nodes.ClassDef)), None)
     if owner is None:
         return None
-    method = method_of(owner, node.attrname)
-    if method is not None:
+    method, values = method_of(owner, node.attrname), assigned_to(node)
+    if method is not None and not values:
         return Target(method, 0 if _is_static(method) else 1)
-    values = assigned_to(node)
-    if len(values) != 1:
+    # What is assigned to ``self`` stands before a method of the same name, from then on.
+    if method is not None or len(values) != 1:
         return None
     if isinstance(values[0], nodes.Call):
         return _of_instance(values[0])
@@ -206,7 +206,12 @@ def accepts(target: Target | None, positional: int, keywords: Collection[str] | 
 def _keeps_signature(function: nodes.FunctionDef | nodes.Lambda) -> bool:
     decorators = getattr(function, "decorators", None)
     listed = decorators.nodes if decorators else []
-    return all(last_name(one.func if isinstance(one, nodes.Call) else one) in _TRANSPARENT for one in listed)
+    return all(_is_transparent(one.func if isinstance(one, nodes.Call) else one) for one in listed)
+
+
+def _is_transparent(decorator: nodes.NodeNG) -> bool:
+    """Whether a decorator is one of another package that leaves the parameters as they are, and none of the project called like it."""
+    return last_name(decorator) in _TRANSPARENT and not any(name.startswith(".") for name in qualified(decorator))
 
 
 def _is_static(method: nodes.FunctionDef) -> bool:

@@ -180,6 +180,11 @@ class Skim:
         return rotates or kept or _removes_checkpoints(code)
 
     @cached_property
+    def removes_files(self) -> bool:
+        """Whether it deletes files or folders of any kind."""
+        return holds_any(self._data, _REMOVAL_WORDS) and _REMOVAL.search(self._code) is not None
+
+    @cached_property
     def replaces_load(self) -> bool:
         """Whether it puts a function of its own in the place of ``torch.load``."""
         return b".load" in self._data and any(one.search(self._code) for one in _REPLACES_LOAD)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ldlm_lint.probe import sites
+from ldlm_lint.probe.observers.rotation import Rotation, libraries_between
 from ldlm_lint.probe.session import Observer, Session
 
 _MOST = 2000
@@ -34,6 +35,8 @@ class CheckpointFiles(Observer):
         self._wrapped_safetensors = False
         # Names of files that were seen saved, wherever they were moved to since.
         self._known: set[str] = set()
+        self._rotation = Rotation()
+        self._missing: list[str] = []
 
     def install(self, session: Session) -> None:
         torch = session.torch
@@ -98,20 +101,35 @@ class CheckpointFiles(Observer):
         if opened and any(one["path"] == path and one["step"] == session.step for one in self._saves[-_MANY:]):
             # Sharded checkpoints write tensor by tensor into one open file.
             return None
+        if os.path.exists(path) and not os.path.isfile(path):
+            # /dev/null and the like: where the other ranks of some programs save to.
+            return None
+        site = sites.call_site(session.root, 4)
         return {
             "path": path,
             "keys": [str(key) for key in list(values)[:_MOST_KEYS]] if isinstance(values, dict) else [],
             "existed": not opened and os.path.exists(path),
-            "site": sites.call_site(session.root, 4),
+            "site": site,
+            "by": self._saved_by(session, site),
         }
+
+    def _saved_by(self, session: Session, site: dict[str, Any] | None) -> list[str]:
+        """The libraries that save for the project's line; they and the program may rotate checkpoints."""
+        libraries = libraries_between(session.root, 5)
+        self._rotation.saving(session.root, site, libraries)
+        return sorted(set(libraries.values()))
 
     def _saved(self, session: Session, pending: dict[str, Any], seconds: float) -> None:
         size = os.path.getsize(pending["path"]) if os.path.isfile(pending["path"]) else 0
         pending |= {"bytes": size, "seconds": round(seconds, 6), "step": session.step, "order": self._next()}
         self._saves.append(pending)
         self._known.add(pending["path"])
+        session.after_save()
 
     def _changed(self, session: Session, event: str, arguments: tuple[Any, ...]) -> None:
+        # Names relative to an open folder (`shutil.rmtree` at work) are of a folder that has been noted itself.
+        if any(isinstance(one, int) and one >= 0 for one in arguments[1:]):
+            return
         paths = [
             _full(one)
             for one in arguments[: 2 if event == "os.rename" else 1]
@@ -123,7 +141,9 @@ class CheckpointFiles(Observer):
         if event == "os.rename" and self._arrives(paths):
             size = os.path.getsize(paths[0]) if os.path.isfile(paths[0]) else 0
             arrived = {"path": paths[0], "keys": [], "existed": False, "bytes": size, "seconds": 0.0}
-            self._saves.append(arrived | {"site": site, "step": session.step, "order": self._next()})
+            arrived |= {"site": site, "by": self._saved_by(session, site)}
+            self._saves.append(arrived | {"step": session.step, "order": self._next()})
+            session.after_save()
         change = {"event": event, "paths": paths, "step": session.step, "order": self._next()}
         self._changes.append(change | {"site": site})
 
@@ -161,10 +181,17 @@ class CheckpointFiles(Observer):
         self._order += 1
         return self._order
 
-    def collect(self, session: Session) -> Any:
+    def conclude(self, session: Session) -> None:
         self._listening = False
+        # Another process may have removed what this one saved.
+        names = {one["path"] for one in self._saves} | {one["paths"][-1] for one in self._changes}
+        self._missing = sorted(one for one in names if not os.path.exists(one))
+
+    def collect(self, session: Session) -> Any:
         seen = {"saves": self._saves, "changes": self._changes, "loads": self._loads}
-        return seen if any(seen.values()) else None
+        if not any(seen.values()):
+            return None
+        return {**seen, "missing": self._missing, **(self._rotation.summary(session.root) if self._saves else {})}
 
 
 def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:

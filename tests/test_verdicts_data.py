@@ -157,6 +157,7 @@ def _change(event: str, order: int, *paths: str) -> dict[str, Any]:
 
 def _files(saves: list[dict[str, Any]], *changes: dict[str, Any], **more: Any) -> dict[str, Any]:
     record = {"saves": saves, "changes": list(changes), "loads": [], "missing": [], "limits": [], "may_remove": []}
+    record["may_limit"] = []
     return {"checkpoint_files": record | more}
 
 

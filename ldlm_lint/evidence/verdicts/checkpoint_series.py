@@ -27,7 +27,9 @@ class Series:
     name: str
     # By step: the names that the files of this checkpoint have in the end.
     steps: dict[int, set[tuple[int, str]]] = field(default_factory=dict)
-    removed: int = 0
+    removed: set[int] = field(default_factory=set)
+    # Whether files are renamed again and again, as numbered backups are: the last of them is written over.
+    shifted: bool = False
     # Checkpoints behind which the training went on: whatever removes old ones has had its turn.
     passed: set[int] = field(default_factory=set)
 
@@ -52,9 +54,10 @@ def below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-def last_name(evidence: Evidence, save: Any, changes: Group) -> str | None:
-    """What a saved file is called in the end, after all renames of its rank; None where it was removed by any rank."""
-    path = save["path"]
+def last_name(evidence: Evidence, save: Any, changes: Group) -> tuple[str | None, int]:
+    """What a saved file is called in the end, after all renames of its rank (None where any rank removed it), and how
+    often it was renamed."""
+    path, renames = save["path"], 0
     for other, change in changes:
         if not below(path, change["paths"][0]):
             continue
@@ -62,14 +65,15 @@ def last_name(evidence: Evidence, save: Any, changes: Group) -> str | None:
         if other is not evidence:
             # Orders of two ranks cannot be compared, steps can.
             if not renamed and other.run.host == evidence.run.host and change["step"] > save["step"]:
-                return None
+                return None, renames
         elif change["order"] >= save["order"]:
             if not renamed:
-                return None
+                return None, renames
+            renames += 1
             path = change["paths"][-1] + path[len(change["paths"][0]) :]
     # What another process removed.
     missing = (evidence.observations["checkpoint_files"] or {}).get("missing", ())
-    return None if path in missing else path
+    return None if path in missing else path, renames
 
 
 def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, str, Measurement] | None:
@@ -77,15 +81,16 @@ def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, st
     files: dict[str, int] = {}
     series: dict[str, Series] = {}
     for evidence, save in group:
-        last = last_name(evidence, save, changes)
+        last, renames = last_name(evidence, save, changes)
         path = last if last is not None else save["path"]
         name = _NUMBER.sub("#", path)
         one = series.setdefault(name, Series(name))
         one.steps.setdefault(save["step"], set()).add((evidence.run.rank, path))
         if save["step"] < evidence.run.steps or evidence.run.status is Status.FINISHED:
             one.passed.add(save["step"])
+        one.shifted |= renames > 1
         if last is None:
-            one.removed += 1
+            one.removed.add(save["step"])
         else:
             files[last] = save["bytes"]
     rotation = _Rotation.of(run, group, any(one.removed for one in series.values()))
@@ -117,12 +122,16 @@ class _Rotation:
             return cls(f"{least['name']}={least['value']}", least["value"])
         if removes:
             return cls(deletes="the program removes other checkpoints")
-        if any("may_remove" not in record for record in records if record["saves"]):
+        records = [record for record in records if record["saves"]]
+        if any("may_remove" not in record for record in records):
             return cls(deletes="whether code of the program deletes files was not recorded")
-        unlimited = {one["library"] for one in mine if one["library"]}
-        files = {name for record in records for name in record.get("may_remove", ())}
-        deleting = sorted(one for one in files if not any(f"/{name}/" in one for name in unlimited))
-        return cls(deletes=f"{deleting[0]} has code that deletes files" if deleting else "")
+        # A library that was told to keep all does so, whatever it could do.
+        unlimited = {one["library"] for one in mine} & libraries
+        files = {name for record in records for name in record["may_remove"] if name.split("/")[0] not in unlimited}
+        if files:
+            return cls(deletes=f"{min(files)} has code that deletes files")
+        named = {name for record in records for name in record["may_limit"]} if not unlimited else ()
+        return cls(deletes=f"{min(named)} names a limit" if named else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +146,7 @@ def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
     saved, kept = len(one.steps), one.names
     count = counted(saved, "checkpoint")
     if one.removed:
-        return _Decided(Verdict.REFUTED, saved, f"{count} saved, {counted(one.removed, 'file')} removed")
+        return _Decided(Verdict.REFUTED, saved, f"{count} saved, {len(one.removed)} removed")
     if saved > 1 and kept <= saved / 2:
         return _Decided(Verdict.REFUTED, saved, f"{count} saved, {kept} left: the same names are written again")
     if rotation.limit:
@@ -145,6 +154,8 @@ def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
         return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, and {rotation.limit} is set{chance}")
     if saved < 2:
         return None
+    if one.shifted:
+        return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, and older ones are renamed in turn")
     if kept < saved:
         return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, {kept} left: some names are written again")
     if len(one.passed) >= (FEWEST_BESIDE_DELETIONS if rotation.deletes else FEWEST):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -35,11 +36,12 @@ _QUIET = ("torch", "safetensors", "ldlm_lint")
 
 
 class Rotation:
-    """Gathers, for the process, ``limits`` by name, value and owner, and ``may_remove``: files whose code deletes."""
+    """Gathers, for the process, ``limits`` by name, value, owner and library; ``may_remove``: files whose code deletes;
+    ``may_limit``: files of the program that only name such a limit, which a library may be told."""
 
     def __init__(self) -> None:
         self._limits: dict[tuple[str, int | None, str], None] = {}
-        self._deletes: dict[str, bool] = {}
+        self._read: dict[str, str] = {}
         self._places: set[tuple[str, int] | None] = set()
 
     def saving(self, root: str, site: dict[str, Any] | None, libraries: Iterable[str]) -> None:
@@ -48,7 +50,7 @@ class Rotation:
         if place in self._places:
             return
         for path in libraries:
-            self._read(path)
+            self._look_at(path)
         if len(self._places) < MOST_LOOKS:
             for limit in list(_limits()):
                 if len(self._limits) < MOST_LIMITS:
@@ -60,26 +62,30 @@ class Rotation:
         for module in list(sys.modules.values()):
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and path.endswith(".py") and is_project(path, root):
-                self._read(real(path), own=True)
+                self._look_at(real(path), root)
         return {
             "limits": [
                 {"name": name, "value": value, "owner": owner, "library": _library_of(owner, root)}
                 for name, value, owner in self._limits
             ],
-            "may_remove": sorted(path for path, deletes in self._deletes.items() if deletes),
+            **{kind: sorted(_shown(path, root) for path in self._files(kind)) for kind in ("may_remove", "may_limit")},
         }
 
-    def _read(self, path: str, own: bool = False) -> None:
-        if path in self._deletes:
+    def _files(self, kind: str) -> Iterator[str]:
+        return (path for path, found in self._read.items() if found == kind)
+
+    def _look_at(self, path: str, root: str = "") -> None:
+        """Read a file once; ``root`` for one of the project."""
+        if path in self._read:
             return
-        try:
-            with open(path, "rb") as file:
-                text = Skim(file.read())
-        except OSError:
-            self._deletes[path] = False
-            return
-        # A library deletes for many reasons; in a program any deletion may be of its checkpoints.
-        self._deletes[path] = text.prunes or (own and text.removes_files)
+        self._read[path] = ""
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            text = Skim(file.read())
+            # A library deletes for many reasons; in a program any deletion may be of its checkpoints.
+            if text.removes_files if root else text.prunes:
+                self._read[path] = "may_remove"
+            elif text.prunes:
+                self._read[path] = "may_limit"
 
 
 def libraries_between(root: str, depth: int = 2) -> dict[str, str]:
@@ -95,6 +101,14 @@ def libraries_between(root: str, depth: int = 2) -> dict[str, str]:
             found[path] = package
         frame = frame.f_back
     return {}
+
+
+def _shown(path: str, root: str) -> str:
+    """A path relative to the project, or to the folder that a library is installed in."""
+    for top in (os.path.realpath(root), *(one for one in sys.path if os.path.isabs(one))):
+        if path.startswith(top.rstrip(os.sep) + os.sep):
+            return os.path.relpath(path, top).replace(os.sep, "/")
+    return path
 
 
 def _library_of(owner: str, root: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from watched_runs import judgements, place, rank, verdicts
 
-PERSISTENT = "dataloader-without-persistent-workers"
 IN_MAIN = "dataloader-in-main-process"
 PREFETCH = "dataloader-without-prefetch"
 
@@ -35,24 +34,6 @@ def _loader(**changes: Any) -> dict[str, Any]:
         "local_world_size": 0,
     }
     return {"loaders": [record | changes]}
-
-
-@pytest.mark.parametrize(
-    ("changes", "verdict"),
-    [
-        ({"iterators": 4, "worker_starts": 4, "first_waits": [0.1, 0.2, 0.3, 0.2]}, "verified"),
-        ({"iterators": 4, "worker_starts": 1, "persistent_workers": True}, "refuted"),
-        ({}, "inconclusive"),
-        ({"persistent_workers": True}, "inconclusive"),
-    ],
-    ids=["restarted", "persistent", "once", "persistent-once"],
-)
-def test_workers_that_start_again(changes: dict[str, Any], verdict: str) -> None:
-    assert verdicts(rank(_loader(**changes)))[PERSISTENT][0] == verdict
-
-
-def test_a_loader_without_workers_restarts_none() -> None:
-    assert PERSISTENT not in verdicts(rank(_loader(num_workers=0, iterators=3)))
 
 
 def test_a_loader_that_has_workers_refutes_that_it_has_none() -> None:

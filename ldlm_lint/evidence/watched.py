@@ -10,6 +10,8 @@ from typing import Any
 from ldlm_lint.evidence.model import Evidence, Judgement, Scope, Verdict
 from ldlm_lint.rules import by_symbol
 
+# Above this share of time in which runnable tasks waited for a CPU, wall-clock figures say nothing.
+MOST_PRESSURE = 20.0
 ACCELERATORS = frozenset({"cuda", "xpu", "mps", "hpu", "mtia"})
 
 
@@ -38,6 +40,12 @@ class WatchedRun:
     @property
     def _world_size(self) -> int:
         return max((one.run.world_size for one in self.ranks), default=1)
+
+    @property
+    def busy(self) -> str:
+        """Why wall-clock figures of this run say nothing, as a sentence; empty where the machine was not busy."""
+        pressure = max((one.environment.cpu_pressure or 0.0 for one in self.ranks), default=0.0)
+        return f"the machine was busy (CPU pressure {pressure:.0f} %)" if pressure > MOST_PRESSURE else ""
 
     def of(self, topic: str) -> Iterator[tuple[Evidence, Any]]:
         """The observations of a topic with the process that made them; a list's records one by one."""

@@ -76,7 +76,7 @@ PERSISTENT_WORKERS = Rule(
     "second iteration on. A sampler that is seeded with the epoch gives the same batches as before.",
     probe=Probe(
         "loader-starts",
-        "the workers of the loader were started again for a later epoch",
+        "starting the workers of the loader again took at least 5 % of its later epochs",
         experiment="dataloader",
     ),
 )

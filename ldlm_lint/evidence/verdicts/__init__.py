@@ -28,6 +28,7 @@ ROOMS: tuple[str, ...] = (
     "ddp",
     "process_groups",
     "loaders",
+    "worker_restarts",
     "checkpoint_files",
 )
 

@@ -11,6 +11,7 @@ from typing import Any
 from ldlm_lint.evidence.model import plain
 from ldlm_lint.evidence.statistics import quartiles
 from ldlm_lint.probe import sites
+from ldlm_lint.probe.observers.passes import LoaderPasses, PassTimes, ProcessStarts
 from ldlm_lint.probe.session import Observer, Phase, Session
 
 _SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "timeout", "drop_last")
@@ -23,6 +24,7 @@ class _Pass:
     """An iterator at work: whether its first batch is still to come, and when the last one was asked for."""
 
     loader: _Loader
+    times: PassTimes
     first: bool = True
     entered: float | None = None
     waited: float = 0.0
@@ -45,6 +47,7 @@ class _Loader:
     evaluation_batches: int = 0
     starved: int = 0
     device_asked: int = 0
+    passes: LoaderPasses = field(default_factory=LoaderPasses)
 
 
 class Loaders(Observer):
@@ -56,11 +59,13 @@ class Loaders(Observer):
         self._loaders: weakref.WeakKeyDictionary[Any, _Loader] = weakref.WeakKeyDictionary()
         self._records: list[_Loader] = []
         self._passes: weakref.WeakKeyDictionary[Any, _Pass] = weakref.WeakKeyDictionary()
+        self._processes = ProcessStarts()
 
     def install(self, session: Session) -> None:
         loader = session.torch.utils.data.DataLoader
         session.patch(loader, "__init__", lambda original: self._constructor(session, original), self.topic)
         session.patch(loader, "__iter__", lambda original: self._starter(session, original), self.topic)
+        self._processes.install(session, self.topic)
         base = getattr(session.torch.utils.data.dataloader, "_BaseDataLoaderIter", None)
         if base is None:
             session.unavailable[self.topic] = "this torch has no _BaseDataLoaderIter: waits are not seen"
@@ -76,8 +81,11 @@ class Loaders(Observer):
 
     def _starter(self, session: Session, original: Any) -> Any:
         def start(loader: Any) -> Any:
+            began, processes = time.perf_counter(), self._processes.seconds
             iterator = original(loader)
-            session.guard(self.topic, self._started, session, loader, iterator)
+            lasted, spent = time.perf_counter() - began, self._processes.seconds - processes
+            times = PassTimes(began, spent, lasted, getattr(loader, "num_workers", 0))
+            session.guard(self.topic, self._started, session, loader, iterator, times)
             return iterator
 
         return start
@@ -87,7 +95,11 @@ class Loaders(Observer):
             if session.compiling():
                 return original(iterator)
             marker = session.guard(self.topic, self._enter, session, iterator)
-            batch = original(iterator)
+            try:
+                batch = original(iterator)
+            except StopIteration:
+                session.guard(self.topic, self._ended, iterator)
+                raise
             session.guard(self.topic, self._leave, session, iterator, marker)
             return batch
 
@@ -99,11 +111,12 @@ class Loaders(Observer):
         record = {name: _plain(getattr(loader, name, None)) for name in _SETTINGS}
         record["site"] = sites.call_site(session.root, 4) if seen else None
         record["dataset"] = type(loader.dataset).__qualname__
+        record["iterable"] = isinstance(loader.dataset, session.torch.utils.data.IterableDataset)
         record["sampler"] = type(getattr(loader, "sampler", None)).__qualname__
         self._loaders[loader] = made = _Loader(record)
         self._records.append(made)
 
-    def _started(self, session: Session, loader: Any, iterator: Any) -> None:
+    def _started(self, session: Session, loader: Any, iterator: Any, times: PassTimes) -> None:
         if loader not in self._loaders:
             # Made before watching began (`ldlm_lint.probe.watch`): nobody knows where.
             self._made(session, loader, seen=False)
@@ -115,7 +128,7 @@ class Loaders(Observer):
         # Persistent workers give the same iterator again.
         if several and iterator not in self._passes:
             found.worker_starts += 1
-        self._passes[iterator] = _Pass(found)
+        self._passes[iterator] = _Pass(found, found.passes.begin(times))
         session.disturb("first batch")
 
     def _enter(self, session: Session, iterator: Any) -> Any:
@@ -124,6 +137,7 @@ class Loaders(Observer):
             return None
         now = time.perf_counter()
         loader = running.loader
+        loader.passes.asked(running.times, profiled=session.phase is Phase.PROFILE)
         if running.entered is not None and running.clean and len(loader.waits) < _MOST_WAITS:
             loader.waits.append(running.waited)
             shares = loader.steps.setdefault(running.step, [0.0, 0.0])
@@ -140,6 +154,7 @@ class Loaders(Observer):
             return
         loader = running.loader
         running.waited = time.perf_counter() - running.entered
+        running.times.came(running.waited)
         loader.batches += 1
         loader.evaluation_batches += not session.torch.is_grad_enabled()
         if running.first:
@@ -150,6 +165,11 @@ class Loaders(Observer):
             loader.device_asked += 1
             # The device had done everything before the batch came: it waited for data.
             loader.starved += bool(marker.query())
+
+    def _ended(self, iterator: Any) -> None:
+        running = self._passes.get(iterator)
+        if running is not None:
+            running.times.ended(time.perf_counter())
 
     def collect(self, session: Session) -> Any:
         return [_record(one) for one in self._records if one.iterators] or None
@@ -180,6 +200,7 @@ def _record(loader: _Loader) -> dict[str, Any]:
         "batches": loader.batches,
         "evaluation_batches": loader.evaluation_batches,
         "first_waits": [round(one, 6) for one in loader.first_waits[:100]],
+        "passes": [one.plain() for one in loader.passes.times],
         "wait_seconds": _quartiles(loader.waits),
         "wait_share": _quartiles(shares),
         "device_starved": loader.starved,

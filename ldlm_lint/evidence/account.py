@@ -9,7 +9,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
-from ldlm_lint.evidence.durations import duration
+from ldlm_lint.evidence.amounts import duration
 from ldlm_lint.evidence.model import Evidence, Status
 
 MOST_RANKS = 8

@@ -40,9 +40,9 @@ def _retained(run: WatchedRun, place: Place) -> Iterable[Judgement]:
             f"no later backward pass went through any of {counted(observed, 'retained graph')}",
         )
     else:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{counted(observed, 'retained graph')} could be followed"
+        verdict, reason = Verdict.INCONCLUSIVE, f"only {counted(observed, 'retained graph')} could be followed to the end"
     measured = Measurement("retained-graphs", again, "graphs used again", n=observed)
-    claim = "a retained graph is not walked again"
+    claim = "the retained graph is not used again"
     yield judgement(run, "graph-retained-on-backward", claim, verdict, reason, (place.site,), measured)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
+from ldlm_lint.evidence.settling import QUIET, STEPS
 from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct, unit
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
@@ -14,8 +16,8 @@ _WAITS = 0.10
 _NO_WAIT = 0.02
 _DEFAULT_PREFETCH = 2
 _WAITED = "the training waits for this loader"
-_TOO_MANY = "the loaders of a node's ranks start more workers than there are CPUs"
-_SAME_ORDER = "every pass over the data is in the same order: the sampler's epoch stays as it is"
+_TOO_MANY = "the ranks of a node start more DataLoader workers than it has CPUs"
+_SAME_ORDER = "every epoch has the data in the same order: set_epoch() is not called"
 _PAGEABLE = "batches are copied to the device from pageable memory"
 
 Group = Sequence[tuple[Evidence, Any]]
@@ -61,7 +63,8 @@ def _waits(run: WatchedRun, site: Site, group: Group, rule: str) -> Iterator[Jud
         most = max(record["wait_share"]["n"] for _, record in group)
         if any(record["batches"] > record["evaluation_batches"] for _, record in group):
             reason = f"only {counted(most, 'steady iteration')} of a training with this loader seen {run.scope().words}"
-            yield Judgement(rule, _WAITED, Verdict.INCONCLUSIVE, reason, run.scope(), (site,))
+            made = Judgement(rule, _WAITED, Verdict.INCONCLUSIVE, reason, run.scope(), (site,))
+            yield dataclasses.replace(made, settled_by=STEPS)
         return
     worst = max(shares, key=lambda one: one["median"])
     figure = Measurement(
@@ -73,6 +76,8 @@ def _waits(run: WatchedRun, site: Site, group: Group, rule: str) -> Iterator[Jud
     )
     verdict, remark = _share_verdict(run, worst, group)
     judgement = Judgement(rule, _WAITED, verdict, f"{reason}{remark} {run.scope().words}", run.scope(), (site,), figure)
+    if run.busy and verdict is Verdict.INCONCLUSIVE:
+        judgement = dataclasses.replace(judgement, settled_by=QUIET)
     yield device_bound(run, judgement)
 
 
@@ -84,7 +89,7 @@ def _share_verdict(run: WatchedRun, share: Any, group: Group) -> tuple[Verdict, 
     if asked and not starved:
         return Verdict.REFUTED, f"; the device was still computing at the end of all {asked} waits"
     if share["q1"] >= _WAITS:
-        return Verdict.VERIFIED, f"; the device had run dry in {starved} of {asked} waits" if asked else ""
+        return Verdict.VERIFIED, f"; the device had nothing left to do in {starved} of {asked} waits" if asked else ""
     if share["q3"] <= _NO_WAIT:
         return Verdict.REFUTED, ""
     return Verdict.INCONCLUSIVE, ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ldlm_lint.evidence.durations import duration
+from ldlm_lint.evidence.amounts import duration
 from ldlm_lint.evidence.model import Judgement, Measurement, Site, Verdict
 from ldlm_lint.evidence.verdicts.by_place import Record, by_site, counted, distinct, ranks_of
 from ldlm_lint.evidence.watched import WatchedRun

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ldlm_lint.evidence.durations import duration
+from ldlm_lint.evidence.amounts import duration
 from ldlm_lint.evidence.model import Judgement, Measurement, Site, Verdict
+from ldlm_lint.evidence.settling import QUIET, STEPS
 from ldlm_lint.evidence.statistics import Quartiles, quartiles
 from ldlm_lint.evidence.verdicts.by_place import by_site, counted, unit
 from ldlm_lint.evidence.watched import WatchedRun, device_bound
@@ -48,9 +50,10 @@ def _judged(run: WatchedRun, site: Site, records: Sequence[Mapping[str, Any]]) -
     shown = max(restarted or records, key=lambda one: one["iterators"])
     starts, passes = shown["worker_starts"], shown["iterators"]
     workers, iterations = counted(shown["num_workers"], "worker"), counted(passes, "iteration")
+    settled_by = STEPS
     counts = Measurement("starts of the workers", float(starts), unit(starts, "start"), n=passes)
     if restarted:
-        verdict, text, measured = _of_cost(run, restarted)
+        verdict, text, measured, settled_by = _of_cost(run, restarted)
         reason = f"{workers} started {starts} times for {iterations}; {text}"
         counts = measured or counts
     elif any(one["persistent_workers"] for one in records):
@@ -58,21 +61,24 @@ def _judged(run: WatchedRun, site: Site, records: Sequence[Mapping[str, Any]]) -
         reason = f"its workers are persistent: started {counted(starts, 'time')} for {iterations}"
     else:
         verdict, reason = Verdict.INCONCLUSIVE, "it was iterated once: workers that start again were not seen"
-    made = Judgement(RULE, CLAIM, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), counts)
+    scope = run.scope()
+    made = Judgement(RULE, CLAIM, verdict, f"{reason} {scope.words}", scope, (site,), counts)
+    if verdict is Verdict.INCONCLUSIVE:
+        made = dataclasses.replace(made, settled_by=settled_by)
     # A faster device shortens the steps and no start, so that a small share on a CPU may be a large one there; what is
     # large on a CPU stays so.
     return device_bound(run, made) if restarted and verdict is Verdict.REFUTED else made
 
 
-def _of_cost(run: WatchedRun, records: Sequence[Mapping[str, Any]]) -> tuple[Verdict, str, Measurement | None]:
-    """The verdict on loaders that did start their workers again, the figures in words, and as a measurement."""
+def _of_cost(run: WatchedRun, records: Sequence[Mapping[str, Any]]) -> tuple[Verdict, str, Measurement | None, str]:
+    """The verdict on loaders that started their workers again, the figures in words and as a value, what would settle it."""
     if not all("passes" in one for one in records):
-        return Verdict.INCONCLUSIVE, "what that costs was not measured, the evidence is of an older probe", None
+        return Verdict.INCONCLUSIVE, "what that costs was not measured, the evidence is of an older probe", None, ""
     later = [(one, times) for one in records for times in one["passes"][1:] if _is_example(times)]
     seen = counted(len(later), "later iteration")
     if len(later) < FEWEST_ITERATIONS:
         most = f"only {seen} could be timed, {FEWEST_ITERATIONS} are needed"
-        return Verdict.INCONCLUSIVE, most, None
+        return Verdict.INCONCLUSIVE, most, None, STEPS
     cost = _cost(later)
     verdict = _weighed(cost)
     at_least = verdict is Verdict.VERIFIED
@@ -88,8 +94,8 @@ def _of_cost(run: WatchedRun, records: Sequence[Mapping[str, Any]]) -> tuple[Ver
     metric = "at least: start of the workers" if at_least else "at most: start of the workers"
     measured = Measurement(metric, seconds, "s an iteration", n=share.n, clock="perf_counter", detail=detail)
     if run.busy:
-        return Verdict.INCONCLUSIVE, f"{text}; {run.busy}", measured
-    return verdict, text, measured
+        return Verdict.INCONCLUSIVE, f"{text}; {run.busy}", measured, QUIET
+    return verdict, text, measured, ""
 
 
 def _is_example(times: Mapping[str, Any]) -> bool:

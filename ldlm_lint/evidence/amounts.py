@@ -1,6 +1,11 @@
-"""Times in words: one unit that a reader needs not convert."""
+"""Figures in words: times, bytes and counts in a unit that a reader needs not convert."""
 
 from __future__ import annotations
+
+import math
+
+RATIOS = ("x", "ratio")
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def duration(seconds: float) -> str:
@@ -28,3 +33,18 @@ def _digits(number: float) -> str:
     ('2.25', '1,000', '36,001')
     """
     return f"{number:,.0f}" if abs(number) >= 99.95 else f"{number:.3g}"
+
+
+def amount(value: float, unit: str) -> str:
+    """A number with its unit: bytes in the power of 1024 that fits, other numbers with three significant digits."""
+    if unit in ("bytes", "B", "byte") and math.isfinite(value):
+        power = next((at for at in range(len(_BYTES)) if abs(value) < 1024 ** (at + 1)), len(_BYTES) - 1)
+        return f"{value:.0f} B" if power == 0 else f"{value / 1024**power:.2f} {_BYTES[power]}"
+    number = f"{value:,}" if isinstance(value, int) or (value.is_integer() and abs(value) < 1e15) else _short(value)
+    number = number.removesuffix(".0")
+    return f"{number}x" if unit in RATIOS else f"{number} {unit}".rstrip()
+
+
+def _short(value: float) -> str:
+    """At least two decimals up to a hundred, so that 1.004 and 1.04 differ; none above."""
+    return f"{value:.3g}" if abs(value) < 0.1 else f"{value:.2f}" if abs(value) < 100 else f"{value:,.0f}"

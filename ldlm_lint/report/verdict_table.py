@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from rich.cells import cell_len
 from rich.padding import Padding
@@ -17,9 +17,6 @@ from ldlm_lint.evidence.watched import OBSERVED_ON
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.console import console_of
 from ldlm_lint.report.verdicts import NOT_PRESENT, WORDS, figure, ordered, place, summary, word
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 # A verified verdict is a defect that was seen: it has the colour of a warning.
 STYLES = {"verified": "yellow", "refuted": "green", "inconclusive": "dim", NOT_PRESENT: "green"}
@@ -53,14 +50,9 @@ def write_verdicts(
                 console.print(line)
         # Text that is folded has blanks at its end; nobody wants them in a log.
         stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()) + "\n")
-    _write_notes(console, notes)
-    seen = f", {common.words}" if common else ""
-    console.print(f"{summary(found, answered).removesuffix('.')}{seen}.", soft_wrap=True)
-
-
-def _write_notes(console: Console, notes: Sequence[str]) -> None:
     for note in notes:
         console.print(Text.assemble(("note: ", "bold"), clean(note)), soft_wrap=True)
+    console.print(summary(found, answered), soft_wrap=True)
 
 
 def _common_scope(judgements: Sequence[Judgement]) -> Scope | None:
@@ -79,11 +71,11 @@ def _table(
 ) -> Iterator[Text | Padding]:
     """The groups, a blank line between two; above those that something would settle, what that is."""
     rules = max(len(_rule(one)) for one in judgements)
-    first = True
-    for name, settled_by, group in _groups(judgements, answered):
-        if not first:
+    if common:
+        yield Text.assemble((f"Seen {common.words}:", "bold"))
+    for number, (name, settled_by, group) in enumerate(_groups(judgements, answered)):
+        if common or number:
             yield Text()
-        first = False
         if settled_by:
             yield _todo(group[0], settled_by, launch)
         for one in group:

@@ -28,9 +28,9 @@ def word(judgement: Judgement, answered: Collection[Judgement]) -> str:
 
 
 def summary(judgements: Sequence[Judgement], answered: Collection[Judgement] = ()) -> str:
-    """One line with the counts: ``2 verified, 1 refuted, 4 inconclusive, 3 not present.``; refuted only where one is."""
+    """One line with the counts: ``2 verified, 1 refuted, 4 inconclusive, 3 not present.``"""
     counts = Counter(word(one, answered) for one in judgements)
-    shown = [name for name in WORDS if counts[name] or name in (Verdict.VERIFIED.value, Verdict.INCONCLUSIVE.value)]
+    shown = [name for name in WORDS if name != NOT_PRESENT or counts[name]]
     return ", ".join(f"{counts[name]} {name}" for name in shown) + "."
 
 

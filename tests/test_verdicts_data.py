@@ -62,6 +62,12 @@ def test_a_device_that_never_ran_dry_refutes_the_host_that_waited() -> None:
     assert verdicts(rank(records, device="cuda"))[PREFETCH][0] == "refuted"
 
 
+@pytest.mark.parametrize(("starved", "verdict"), [(20, "verified"), (15, "verified"), (14, "inconclusive")])
+def test_a_host_that_waits_while_the_device_computes_costs_nothing(starved: int, verdict: str) -> None:
+    waits = {"wait_share": _quartiles(20, 0.3, 0.4, 0.5), "device_asked": 20, "device_starved": starved}
+    assert verdicts(rank(_loader(**waits), device="cuda"))[PREFETCH][0] == verdict
+
+
 def test_another_prefetch_factor_refutes_that_it_is_the_default() -> None:
     assert verdicts(rank(_loader(prefetch_factor=8)))[PREFETCH][0] == "refuted"
 

@@ -17,7 +17,7 @@ _UNUSED = "find_unused_parameters=True is set, and each parameter gets its gradi
 _ACCUMULATED = "DDP reduces the gradients of every micro-batch, although the optimizer steps only after several"
 _TWICE = "DDP holds every gradient twice, in .grad and in its buckets"
 _DIFFER = "buffers differ between the ranks after DDP wrapped the model"
-_FROZEN = "parameters are frozen after DDP wrapped the model"
+_FROZEN = "parameters are frozen only after DDP has wrapped the model"
 
 Group = Sequence[tuple[Evidence, Any]]
 
@@ -83,7 +83,7 @@ def _accumulated(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgemen
         (most, steps) for one, most, steps in judged if one is verdict or verdict is Verdict.INCONCLUSIVE
     )
     text = {
-        Verdict.VERIFIED: f"each of the {passes} backward passes of a step reduced the gradients, and one would do",
+        Verdict.VERIFIED: f"each of the {passes} backward passes of a step reduced the gradients; the last one is enough",
         Verdict.REFUTED: f"of the {passes} backward passes of a step only the last one reduced the gradients",
         Verdict.INCONCLUSIVE: "some of the passes before the last one of a step reduced the gradients, others did not"
         if passes > 1
@@ -136,16 +136,17 @@ def _copied(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     size = max(record["gradient_bytes"] for record in looked)
     views = [record["flags"]["gradient_as_bucket_view"] for record in looked]
     alone = [record["gradients"]["stores"] == record["gradients"]["count"] for record in looked]
-    shown = f"{looked[0]['gradients']['count']} gradients in {counted(looked[0]['gradients']['stores'], 'store')}"
+    count, stores = looked[0]["gradients"]["count"], looked[0]["gradients"]["stores"]
+    shown = f"{counted(count, 'gradient')} in {counted(stores, 'memory block')}"
     figure = Measurement("bytes of gradients held twice", float(0 if all(views) else size), "bytes", n=len(looked))
     if all(views) and not all(alone):
-        verdict, reason = Verdict.REFUTED, f"gradients are views of the buckets: {shown}"
+        verdict, reason = Verdict.REFUTED, f"the gradients are views of DDP's buckets: {shown}"
     elif any(views) or not all(alone):
-        verdict, reason = Verdict.INCONCLUSIVE, f"it is not clear what the gradients are: {shown}"
+        verdict, reason = Verdict.INCONCLUSIVE, f"whether the gradients are views of DDP's buckets is not clear: {shown}"
     elif size < _LITTLE:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{shown}: the copies are {amount(size, 'bytes')}, too few to matter"
+        verdict, reason = Verdict.INCONCLUSIVE, f"the gradients and their copies in DDP's buckets take {amount(size, 'bytes')} each, too little to matter"
     else:
-        verdict, reason = Verdict.VERIFIED, f"{shown} beside the buckets: {amount(size, 'bytes')} are held twice"
+        verdict, reason = Verdict.VERIFIED, f"{counted(count, 'gradient')} of {amount(size, 'bytes')} have memory of their own beside DDP's buckets"
     yield Judgement("ddp-gradient-copy", _TWICE, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), figure)
 
 

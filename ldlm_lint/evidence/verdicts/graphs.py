@@ -60,7 +60,7 @@ def _kept(run: WatchedRun, backwards: list[Site]) -> Iterable[Judgement]:
         )
     elif counts and all(len(one) >= FEWEST_ITERATIONS and max(one) <= 1 for one in counts):
         alive, keepers, verdict = max(max(one) for one in counts), [], Verdict.REFUTED
-        reason = "no graph of a loss was alive an iteration after the next one"
+        reason = "the graph of every loss was freed by the end of the next iteration"
     else:
         return
     sites = _sites(found) or backwards

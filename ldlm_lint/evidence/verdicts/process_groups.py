@@ -114,7 +114,7 @@ def _environment(run: WatchedRun) -> Iterator[Judgement]:
             continue
         shown = ", ".join(f"{name}={value}" for name, value in sorted(held.items()))
         nccl = "nccl" in backends
-        reason = f"{shown} stood in the environment when the process group was made"
+        reason = f"{shown} was set in the environment when the process group was made"
         verdict = Verdict.VERIFIED if nccl else Verdict.INCONCLUSIVE
         reason += (
             "" if nccl else f", but its backend is {', '.join(sorted(backends)) or 'unknown'}, which does not read it"

@@ -108,7 +108,7 @@ PREFETCH = Rule(
     fix_safety="Unsafe: it takes more host memory and shared memory (/dev/shm, 64 MB by default in Docker), which can end the workers "
     "with a bus error.",
     options=(PREFETCH_FACTOR,),
-    probe=Probe("loader-wait-share", "the step waits for the loader", experiment="dataloader"),
+    probe=Probe("loader-wait-share", "single batches came late, and the training waited for them at least 10 % of the time", experiment="dataloader"),
 )
 
 IN_MAIN_PROCESS = Rule(

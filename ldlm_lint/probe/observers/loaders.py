@@ -16,6 +16,8 @@ from ldlm_lint.probe.session import Observer, Phase, Session
 
 _SETTINGS = ("batch_size", "num_workers", "prefetch_factor", "persistent_workers", "pin_memory", "timeout", "drop_last")
 _MOST_WAITS = 5000
+# An iteration that waits for this share of its time got a batch late.
+_LATE = 0.10
 _MOST_LOADERS = 200
 
 
@@ -29,6 +31,7 @@ class _Pass:
     entered: float | None = None
     waited: float = 0.0
     clean: bool = False
+    starved: bool = False
     step: int = 0
 
 
@@ -42,7 +45,8 @@ class _Loader:
     batches: int = 0
     first_waits: list[float] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
-    # By optimizer step, what was waited and the whole time: some programs fetch all batches of a step in a row.
+    # By optimizer step, what was waited, the whole time, and what was waited while the device had nothing to do: some
+    # programs fetch all batches of a step in a row.
     steps: dict[int, list[float]] = field(default_factory=dict)
     evaluation_batches: int = 0
     starved: int = 0
@@ -140,9 +144,10 @@ class Loaders(Observer):
         loader.passes.asked(running.times, profiled=session.phase is Phase.PROFILE)
         if running.entered is not None and running.clean and len(loader.waits) < _MOST_WAITS:
             loader.waits.append(running.waited)
-            shares = loader.steps.setdefault(running.step, [0.0, 0.0])
+            shares = loader.steps.setdefault(running.step, [0.0, 0.0, 0.0])
             shares[0] += running.waited
             shares[1] += now - running.entered
+            shares[2] += running.waited if running.starved else 0.0
         running.entered, running.step = now, session.step
         # A profiled iteration is slower than others, and an evaluation is not a training.
         running.clean = session.phase is not Phase.PROFILE and session.torch.is_grad_enabled()
@@ -164,7 +169,8 @@ class Loaders(Observer):
         if marker is not None:
             loader.device_asked += 1
             # The device had done everything before the batch came: it waited for data.
-            loader.starved += bool(marker.query())
+            running.starved = bool(marker.query())
+            loader.starved += running.starved
 
     def _ended(self, iterator: Any) -> None:
         running = self._passes.get(iterator)
@@ -193,7 +199,8 @@ def _device_marker(session: Session) -> Any:
 
 
 def _record(loader: _Loader) -> dict[str, Any]:
-    shares = [wait / period for wait, period in loader.steps.values() if period > 0]
+    shares = [wait / period for wait, period, _ in loader.steps.values() if period > 0]
+    waited, seconds, starved = (sum(step[at] for step in loader.steps.values()) for at in range(3))
     return loader.record | {
         "iterators": loader.iterators,
         "worker_starts": loader.worker_starts,
@@ -203,6 +210,12 @@ def _record(loader: _Loader) -> dict[str, Any]:
         "passes": [one.plain() for one in loader.passes.times],
         "wait_seconds": _quartiles(loader.waits),
         "wait_share": _quartiles(shares),
+        "waits_in_all": {
+            "seconds": round(seconds, 6),
+            "waited": round(waited, 6),
+            "starved": round(starved, 6),
+            "late": sum(share >= _LATE for share in shares),
+        },
         "device_starved": loader.starved,
         "device_asked": loader.device_asked,
         "local_world_size": int(os.environ.get("LOCAL_WORLD_SIZE", "0") or 0),

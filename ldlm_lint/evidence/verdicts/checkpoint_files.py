@@ -40,6 +40,8 @@ def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
 def _in_place(
     run: WatchedRun, site: Site, group: Group, changes: Group, first: Mapping[tuple[int, str], int]
 ) -> Iterator[Judgement]:
+    # Of a checkpoint in shards only the file that is written last was seen.
+    group = [(one, save) for one, save in group if not save.get("sharded")]
     writers = _writers(group)
     # What several ranks write was there because another of them had just written it: that is another rule's defect.
     existed = [(one, save) for one, save in group if save["existed"] and len(writers[one.run.host, save["path"]]) == 1]

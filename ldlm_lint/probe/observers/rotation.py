@@ -122,18 +122,24 @@ def _library_of(owner: str, root: str) -> str:
 def _limits() -> Iterator[tuple[str, int | None, str]]:
     """The limits that objects hold now: of dictionaries only numbers, which are no descriptions of a setting."""
     interesting: dict[type, bool] = {}
+    named: list[dict[Any, Any]] = []
+    attributes: set[int] = set()
     for one in gc.get_objects():
         kind = type(one)
         if kind is dict:
             if not LIMITS.isdisjoint(one):
-                yield from ((name, value, "dict") for name, value in _held(one) if value is not None and value > 0)
+                named.append(one)
             continue
         if kind not in interesting:
             interesting[kind] = _may_hold(kind)
-        if interesting[kind]:
-            yield from (
-                (*pair, f"{kind.__module__}.{kind.__qualname__}") for pair in _held(getattr(one, "__dict__", {}))
-            )
+        if interesting[kind] and hasattr(one, "__dict__"):
+            attributes.add(id(one.__dict__))
+            owner = f"{kind.__module__}.{kind.__qualname__}"
+            yield from ((name, value, owner) for name, value in _held(one.__dict__))
+    for values in named:
+        # The attributes of an object are its own, not the program's.
+        if id(values) not in attributes:
+            yield from ((name, value, "dict") for name, value in _held(values) if value is not None and value > 0)
 
 
 def _may_hold(kind: type) -> bool:

@@ -42,6 +42,7 @@ class Rotation:
     def __init__(self) -> None:
         self._limits: dict[tuple[str, int | None, str], None] = {}
         self._read: dict[str, str] = {}
+        self._modules = 0
         self._places: set[tuple[str, int] | None] = set()
 
     def saving(self, root: str, site: dict[str, Any] | None, libraries: Iterable[str]) -> None:
@@ -59,10 +60,12 @@ class Rotation:
 
     def summary(self, root: str) -> dict[str, Any]:
         """As plain values; ``may_remove`` are the project's files that were imported, and the libraries' that saved."""
-        for module in list(sys.modules.values()):
+        modules = list(sys.modules.values())
+        for module in modules if len(modules) != self._modules else ():
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and path.endswith(".py") and is_project(path, root):
                 self._look_at(real(path), root)
+        self._modules = len(modules)
         return {
             "limits": [
                 {"name": name, "value": value, "owner": owner, "library": _library_of(owner, root)}

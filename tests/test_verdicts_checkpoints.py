@@ -181,3 +181,14 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS)
 def test_code_that_deletes(text: str) -> None:
     assert Skim(f"import os\n{text}\n".encode()).removes_files is TEXTS[text]
+
+
+def test_a_rank_that_was_killed_where_another_saved_might_have_saved_too() -> None:
+    rule = "checkpoint-saved-by-every-rank"
+
+    def ranks(killed_after: int) -> list[Evidence]:
+        saved = rank(_record(_saved([(7, "last.pt")])), 0, 2, steps=8)
+        return [saved, rank({"models": []}, 1, 2, steps=killed_after)]
+
+    assert rule not in verdicts(*ranks(7))
+    assert verdicts(*ranks(8))[rule][0] == "refuted"

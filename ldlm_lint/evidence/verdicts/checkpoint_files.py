@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from ldlm_lint.evidence.model import Judgement, Site, Verdict, site_of
+from ldlm_lint.evidence.model import Judgement, Site, Status, Verdict, site_of
 from ldlm_lint.evidence.verdicts.by_place import by_site, counted, ranks_of
 from ldlm_lint.evidence.verdicts.checkpoint_series import Group, below, piled_up
 from ldlm_lint.evidence.watched import WatchedRun
@@ -40,6 +41,8 @@ def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
 def _in_place(
     run: WatchedRun, site: Site, group: Group, changes: Group, first: Mapping[tuple[int, str], int]
 ) -> Iterator[Judgement]:
+    # Of a checkpoint in shards only the file that is written last was seen.
+    group = [(one, save) for one, save in group if not save.get("sharded")]
     writers = _writers(group)
     # What several ranks write was there because another of them had just written it: that is another rule's defect.
     existed = [(one, save) for one, save in group if save["existed"] and len(writers[one.run.host, save["path"]]) == 1]
@@ -76,13 +79,18 @@ def _written_from(saves: Group, changes: Group) -> dict[tuple[int, str], int]:
     return first
 
 
+def _had_its_chance(run: WatchedRun, save: Any) -> bool:
+    """Whether each rank went on behind the step of a save: one that was killed there might have saved as well."""
+    return all(one.run.steps > save["step"] or one.run.status is Status.FINISHED for one in run.ranks)
+
+
 def _every_rank(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     if run.scope().world_size < 2:
         return
     most = max(_writers(group).values(), key=len)
     if len(most) > 1:
         verdict, reason = Verdict.VERIFIED, f"{len(most)} ranks wrote the same path"
-    elif run.complete:
+    elif run.complete and any(_had_its_chance(run, save) for _, save in group):
         verdict, reason = (
             Verdict.REFUTED,
             f"{counted(len(ranks_of(group)), 'rank')} saved here, each path by one rank only",

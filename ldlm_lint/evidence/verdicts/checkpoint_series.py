@@ -71,17 +71,18 @@ def last_name(evidence: Evidence, save: Any, changes: Group) -> tuple[str | None
                 return None, renames
             renames += 1
             path = change["paths"][-1] + path[len(change["paths"][0]) :]
-    # What another process removed.
-    missing = (evidence.observations["checkpoint_files"] or {}).get("missing", ())
-    return None if path in missing else path, renames
+    return path, renames
 
 
 def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, str, Measurement] | None:
     """Whether the checkpoints of one place pile up, in words and bytes; None where nothing can be said."""
     files: dict[str, int] = {}
     series: dict[str, Series] = {}
+    # What another process removed.
+    missing = {id(one): frozenset(record.get("missing", ())) for one, record in run.of("checkpoint_files")}
     for evidence, save in group:
         last, renames = last_name(evidence, save, changes)
+        last = None if last in missing[id(evidence)] else last
         path = last if last is not None else save["path"]
         name = _NUMBER.sub("#", path)
         one = series.setdefault(name, Series(name))

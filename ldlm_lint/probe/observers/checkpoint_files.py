@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -17,6 +18,8 @@ _MOST_KEYS = 20
 _MANY = 20
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl")
 _ENDINGS = (*_CHECKPOINTS, ".tmp")
+# What torch.distributed.checkpoint writes last; the shards beside it go through streams that have no name.
+_SHARDED = f"{os.sep}.metadata"
 _CHANGES = ("os.rename", "os.remove", "shutil.rmtree", "os.rmdir")
 
 
@@ -120,8 +123,12 @@ class CheckpointFiles(Observer):
         return sorted(set(libraries.values()))
 
     def _saved(self, session: Session, pending: dict[str, Any], seconds: float) -> None:
-        size = os.path.getsize(pending["path"]) if os.path.isfile(pending["path"]) else 0
-        pending |= {"bytes": size, "seconds": round(seconds, 6), "step": session.step, "order": self._next()}
+        pending |= {
+            "bytes": _size(pending["path"]),
+            "seconds": round(seconds, 6),
+            "step": session.step,
+            "order": self._next(),
+        }
         self._saves.append(pending)
         self._known.add(pending["path"])
         session.after_save()
@@ -139,9 +146,10 @@ class CheckpointFiles(Observer):
             return
         site = sites.call_site(session.root, 4)
         if event == "os.rename" and self._arrives(paths):
-            size = os.path.getsize(paths[0]) if os.path.isfile(paths[0]) else 0
+            sharded = paths[1].endswith(_SHARDED)
+            size = _size(os.path.dirname(paths[0]) if sharded else paths[0])
             arrived = {"path": paths[0], "keys": [], "existed": False, "bytes": size, "seconds": 0.0}
-            arrived |= {"site": site, "by": self._saved_by(session, site)}
+            arrived |= {"site": site, "by": self._saved_by(session, site), "sharded": sharded}
             self._saves.append(arrived | {"step": session.step, "order": self._next()})
             session.after_save()
         change = {"event": event, "paths": paths, "step": session.step, "order": self._next()}
@@ -154,7 +162,7 @@ class CheckpointFiles(Observer):
         known = paths[0] in self._known
         self._known.discard(paths[0])
         self._known.add(paths[1])
-        return not known and paths[1].endswith(_CHECKPOINTS)
+        return not known and paths[1].endswith((*_CHECKPOINTS, _SHARDED))
 
     def _concerns(self, path: str) -> bool:
         saved = [one["path"] for one in self._saves]
@@ -196,6 +204,15 @@ class CheckpointFiles(Observer):
 
 def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
     return obj, f
+
+
+def _size(path: str) -> int:
+    """The bytes of a file, or of the files of a folder."""
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path):
+            return sum(one.stat().st_size for one in os.scandir(path) if one.is_file())
+        return os.path.getsize(path)
+    return 0
 
 
 def _full(path: Any) -> str:

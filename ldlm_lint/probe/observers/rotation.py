@@ -42,6 +42,7 @@ class Rotation:
     def __init__(self) -> None:
         self._limits: dict[tuple[str, int | None, str], None] = {}
         self._read: dict[str, str] = {}
+        self._modules = 0
         self._places: set[tuple[str, int] | None] = set()
 
     def saving(self, root: str, site: dict[str, Any] | None, libraries: Iterable[str]) -> None:
@@ -59,10 +60,12 @@ class Rotation:
 
     def summary(self, root: str) -> dict[str, Any]:
         """As plain values; ``may_remove`` are the project's files that were imported, and the libraries' that saved."""
-        for module in list(sys.modules.values()):
+        modules = list(sys.modules.values())
+        for module in modules if len(modules) != self._modules else ():
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and path.endswith(".py") and is_project(path, root):
                 self._look_at(real(path), root)
+        self._modules = len(modules)
         return {
             "limits": [
                 {"name": name, "value": value, "owner": owner, "library": _library_of(owner, root)}
@@ -122,18 +125,24 @@ def _library_of(owner: str, root: str) -> str:
 def _limits() -> Iterator[tuple[str, int | None, str]]:
     """The limits that objects hold now: of dictionaries only numbers, which are no descriptions of a setting."""
     interesting: dict[type, bool] = {}
+    named: list[dict[Any, Any]] = []
+    attributes: set[int] = set()
     for one in gc.get_objects():
         kind = type(one)
         if kind is dict:
             if not LIMITS.isdisjoint(one):
-                yield from ((name, value, "dict") for name, value in _held(one) if value is not None and value > 0)
+                named.append(one)
             continue
         if kind not in interesting:
             interesting[kind] = _may_hold(kind)
-        if interesting[kind]:
-            yield from (
-                (*pair, f"{kind.__module__}.{kind.__qualname__}") for pair in _held(getattr(one, "__dict__", {}))
-            )
+        if interesting[kind] and hasattr(one, "__dict__"):
+            attributes.add(id(one.__dict__))
+            owner = f"{kind.__module__}.{kind.__qualname__}"
+            yield from ((name, value, owner) for name, value in _held(one.__dict__))
+    for values in named:
+        # The attributes of an object are its own, not the program's.
+        if id(values) not in attributes:
+            yield from ((name, value, "dict") for name, value in _held(values) if value is not None and value > 0)
 
 
 def _may_hold(kind: type) -> bool:

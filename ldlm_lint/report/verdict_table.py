@@ -114,7 +114,7 @@ def _head(judgement: Judgement, name: str, rules: int, width: int) -> Iterator[T
 
 def _lines(judgement: Judgement, common: Scope | None) -> Iterator[Padding]:
     """The claim in words, what was seen, and the figure where the sentences do not have it."""
-    seen = judgement.reason.removesuffix(f" {common.words}") if common else judgement.reason
+    seen = judgement.reason.removesuffix(f" {common.words}").removesuffix(",") if common else judgement.reason
     if judgement.settled_by == settling.DEVICE and seen.startswith(OBSERVED_ON):
         # The line above the group says so.
         seen = seen.partition("; ")[2] or seen

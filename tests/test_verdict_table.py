@@ -24,7 +24,8 @@ LAUNCH = ("python", "train.py", "--config", "a b.yaml")
 
 
 def _made(rule: str, verdict: Any = INCONCLUSIVE, settled_by: str = "", **changes: Any) -> Judgement:
-    return replace(judged(rule, verdict, PLACE), **{"measured": None, "settled_by": settled_by, **changes})
+    row = judged(rule, verdict, PLACE)
+    return replace(row, **{"measured": None, "settled_by": settled_by, **changes})
 
 
 def _written(judgements: Sequence[Judgement], **options: Any) -> str:
@@ -52,7 +53,7 @@ def test_rows_come_by_use_and_open_ones_by_what_would_settle_them() -> None:
         "settle it on the GPU machine: ldlm-lint probe run -- python train.py --config 'a b.yaml'",
         "inconclusive",
         "inconclusive",
-        "run it under torchrun: ldlm-lint probe run -- torchrun --nproc-per-node 2 train.py --config 'a b.yaml'",
+        "gather the evidence of all ranks: ldlm-lint probe run -- python train.py --config 'a b.yaml'",
         "inconclusive",
         "watch more steps: ldlm-lint probe run --steps 250 -- python train.py --config 'a b.yaml'",
         "inconclusive",
@@ -110,9 +111,16 @@ def test_what_the_line_above_a_group_says_is_not_said_again() -> None:
     ],
 )
 def test_an_open_verdict_says_what_would_settle_it(device: str, settled_by: str, said: str) -> None:
-    row = replace(judged(FUSED, INCONCLUSIVE, device=device), settled_by=settled_by)
+    row = judged(FUSED, INCONCLUSIVE, device=device)
+    row = replace(row, settled_by=settled_by, scope=replace(row.scope, ranks=(0,), world_size=1))
     assert hint(row) == said
     assert hint(replace(row, verdict=VERIFIED)) == ""
+
+
+def test_ranks_that_left_no_evidence_are_asked_for() -> None:
+    row = replace(judged(FUSED, INCONCLUSIVE), settled_by="ranks")
+    assert hint(row) == "gather the evidence of all ranks"
+    assert command("ranks", LAUNCH, row.scope) == "ldlm-lint probe run -- python train.py --config 'a b.yaml'"
 
 
 def test_a_launcher_is_kept_and_an_unknown_command_is_left_to_the_user() -> None:

@@ -87,6 +87,12 @@ def test_evidence_of_an_older_probe_settles_no_cost() -> None:
     assert verdict == "inconclusive" and "not measured" in reason
 
 
+def test_few_iterations_of_several_ranks_are_few() -> None:
+    ranks = [rank(_loader([SLOW] * 4), number, 2) for number in range(2)]
+    assert "only 3 later iterations" in verdicts(*ranks)[RULE][1]
+    assert verdicts(*[rank(_loader([SLOW] * 6), number, 2) for number in range(2)])[RULE][0] == "verified"
+
+
 def test_the_figure_is_the_time_of_an_iteration() -> None:
     measured = judgements(rank(_loader([SLOW] * 6)))[RULE].measured
     assert measured is not None and measured.value == pytest.approx(1.02) and measured.unit == "s an iteration"

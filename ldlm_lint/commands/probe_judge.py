@@ -64,7 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         asked = [one for one in assessed.judgements if listed.of(one, findings or ())]
         write_verdicts(
-            assessed.judgements, sys.stdout, notes=notes, answered=[*experiments, *asked], launch=_launch(evidence)
+            assessed.judgements,
+            sys.stdout,
+            notes=notes,
+            answered=[*experiments, *asked],
+            launch=_launch(evidence),
+            experiments=all(one.run.kind != "watch" for one in evidence),
         )
     if faults:
         return fail(FAILURE, "; ".join(faults))

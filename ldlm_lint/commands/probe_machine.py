@@ -113,7 +113,7 @@ def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results)
     if arguments.json == "-":
         sys.stdout.write(text)
     else:
-        write_verdicts(evidence.judgements, sys.stdout, notes=notes, answered=evidence.judgements)
+        write_verdicts(evidence.judgements, sys.stdout, notes=notes, answered=evidence.judgements, experiments=True)
     try:
         if arguments.json not in (None, "-"):
             Path(arguments.json).write_text(text, encoding="utf-8")

@@ -21,17 +21,18 @@ def hint(judgement: Judgement) -> str:
     """
     if judgement.verdict is not Verdict.INCONCLUSIVE:
         return ""
-    machine = "GPU machine" if judgement.scope.device == "cpu" else "machine that trains"
+    scope = judgement.scope
+    machine = "GPU machine" if scope.device == "cpu" else "machine that trains"
     return {
         DEVICE: f"settle it on the {machine}",
-        RANKS: "run it under torchrun",
+        RANKS: "run it under torchrun" if scope.world_size < 2 else "gather the evidence of all ranks",
         STEPS: "watch more steps",
         QUIET: "run it again while the machine does nothing else",
     }.get(judgement.settled_by, "")
 
 
 def command(settled_by: str, launch: Sequence[str], scope: Scope) -> str:
-    """The command that would settle it; ``launch`` is what was run (empty: unknown).
+    """The command that would settle it; ``launch`` is the program that was watched (empty: unknown).
 
     >>> command(RANKS, ("python", "train.py"), Scope("cpu"))
     'ldlm-lint probe run -- torchrun --nproc-per-node 2 train.py'
@@ -39,7 +40,7 @@ def command(settled_by: str, launch: Sequence[str], scope: Scope) -> str:
     'ldlm-lint probe run --steps 180 -- <your launch command>'
     """
     words = list(launch)
-    if settled_by == RANKS and words and words[0].rpartition("/")[2].startswith("python"):
+    if settled_by == RANKS and scope.world_size < 2 and words and words[0].rpartition("/")[2].startswith("python"):
         words = ["torchrun", "--nproc-per-node", "2", *words[1:]]
     steps = f" --steps {max(_FEWEST_STEPS, 5 * scope.steps)}" if settled_by == STEPS else ""
     return f"ldlm-lint probe run{steps} -- {shlex.join(words) or UNKNOWN}"

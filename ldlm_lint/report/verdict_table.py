@@ -32,12 +32,13 @@ def write_verdicts(
     notes: Sequence[str] = (),
     answered: Collection[Judgement] = (),
     launch: Sequence[str] = (),
+    experiments: bool = False,
 ) -> None:
     """Write judgements to a stream as a table, and below it ``notes``: what could not be seen, and why.
 
     ``answered`` are the judgements that a finding or an experiment asked for; of the others, a refuted one reads "not
-    present". ``launch`` is the command that was watched (empty: several, or unknown). A terminal gets lines of its
-    width; a pipe gets whole sentences, one to a line.
+    present". ``launch`` is the command that was watched (empty: several, or unknown); ``experiments`` says that nothing was
+    watched. A terminal gets lines of its width; a pipe gets whole sentences, one to a line.
     """
     console = console_of(stream)
     if not console.is_terminal:
@@ -46,7 +47,7 @@ def write_verdicts(
     common = _common_scope(found)
     if found:
         with console.capture() as captured:
-            for line in _table(found, answered, launch, common, console.width):
+            for line in _table(found, answered, None if experiments else launch, common, console.width):
                 console.print(line)
         # Text that is folded has blanks at its end; nobody wants them in a log.
         stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()) + "\n")
@@ -65,7 +66,7 @@ def _common_scope(judgements: Sequence[Judgement]) -> Scope | None:
 def _table(
     judgements: Sequence[Judgement],
     answered: Collection[Judgement],
-    launch: Sequence[str],
+    launch: Sequence[str] | None,
     common: Scope | None,
     width: int,
 ) -> Iterator[Text | Padding]:
@@ -114,7 +115,7 @@ def _head(judgement: Judgement, name: str, rules: int, width: int) -> Iterator[T
 
 def _lines(judgement: Judgement, common: Scope | None) -> Iterator[Padding]:
     """The claim in words, what was seen, and the figure where the sentences do not have it."""
-    seen = judgement.reason.removesuffix(f" {common.words}") if common else judgement.reason
+    seen = judgement.reason.removesuffix(f" {common.words}").removesuffix(",") if common else judgement.reason
     if judgement.settled_by == settling.DEVICE and seen.startswith(OBSERVED_ON):
         # The line above the group says so.
         seen = seen.partition("; ")[2] or seen
@@ -155,6 +156,7 @@ def _measured(judgement: Judgement) -> str:
     return f"{shown} ({', '.join(parts)})" if parts else shown
 
 
-def _todo(judgement: Judgement, settled_by: str, launch: Sequence[str]) -> Text:
-    command = settling.command(settled_by, launch, judgement.scope)
+def _todo(judgement: Judgement, settled_by: str, launch: Sequence[str] | None) -> Text:
+    """What would settle a group; ``launch`` None: the experiments, which need no program."""
+    command = "ldlm-lint probe" if launch is None else settling.command(settled_by, launch, judgement.scope)
     return Text.assemble((f"{settling.hint(judgement)}: ", "bold"), clean(command))

@@ -37,7 +37,8 @@ def _too_many(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     if not workers or not cpus:
         return
     total = workers * ranks
-    reason = f"{counted(workers, 'worker')} for each of {counted(ranks, 'local rank')} on {cpus:g} CPUs"
+    shown = f"{counted(ranks, 'rank')} on this node with {counted(workers, 'worker')} each: {total} for {cpus:g} CPUs"
+    reason = shown if ranks > 1 else f"{counted(workers, 'worker')} for {cpus:g} CPUs"
     verdict = Verdict.VERIFIED if total > cpus else Verdict.REFUTED
     figure = Measurement("workers per CPU", total / cpus, "", n=len(group))
     judgement = Judgement(

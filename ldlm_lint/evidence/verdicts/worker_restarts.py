@@ -74,12 +74,13 @@ def _of_cost(run: WatchedRun, records: Sequence[Mapping[str, Any]]) -> tuple[Ver
     """The verdict on loaders that started their workers again, the figures in words and as a value, what would settle it."""
     if not all("passes" in one for one in records):
         return Verdict.INCONCLUSIVE, "what that costs was not measured, the evidence is of an older probe", None, ""
-    later = [(one, times) for one in records for times in one["passes"][1:] if _is_example(times)]
-    seen = counted(len(later), "later iteration")
-    if len(later) < FEWEST_ITERATIONS:
-        most = f"only {seen} could be timed, {FEWEST_ITERATIONS} are needed"
-        return Verdict.INCONCLUSIVE, most, None, STEPS
-    cost = _cost(later)
+    timed = [(one, [times for times in one["passes"][1:] if _is_example(times)]) for one in records]
+    most = max(len(later) for _, later in timed)
+    if most < FEWEST_ITERATIONS:
+        few = f"only {counted(most, 'later iteration')} could be timed, {FEWEST_ITERATIONS} are needed"
+        return Verdict.INCONCLUSIVE, few, None, STEPS
+    # Ranks start their workers at the same time: a few iterations of many ranks are few.
+    cost = _cost([(one, times) for one, later in timed if len(later) >= FEWEST_ITERATIONS for times in later])
     verdict = _weighed(cost)
     at_least = verdict is Verdict.VERIFIED
     share, seconds = (cost.least, cost.least_seconds) if at_least else (cost.most, cost.most_seconds)

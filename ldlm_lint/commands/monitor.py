@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ldlm_lint.monitor.health import Health
     from ldlm_lint.monitor.sources import Source
 
+SHORTEST = 0.1
 LEVELS = ("info", "warning", "critical")
 EPILOG = (
     "exit codes: 0 no alarms (or, with --compare, no difference seen); 1 alarms at or above --fail-on, or runs that differ; "
@@ -30,7 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="LOG",
         help="a log, a folder of logs (trainer_state.json, metrics.csv, JSON lines and tfevents first), or - for stdin",
     )
-    parser.add_argument("--follow", "-f", action="store_true", help="go on as the logs grow, until Ctrl-C")
+    parser.add_argument(
+        "--follow", "-f", action="store_true", help="wait for the logs, go on as they grow, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--interval",
+        type=_interval,
+        metavar="SECONDS",
+        help="how often --follow looks for new lines and redraws (default: 1)",
+    )
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="compare two runs, aligned by step")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON to a file, or to stdout with -")
     parser.add_argument("--rank", type=_count, metavar="N", help="only this rank, and lines without a rank")
@@ -56,6 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("name a log or a folder, or two of them with --compare")
     if arguments.compare and arguments.follow:
         raise UsageError("--compare reads finished logs; leave out --follow")
+    if arguments.interval is not None and not arguments.follow:
+        raise UsageError("--interval says how often --follow looks; add --follow")
     try:
         return _compared(arguments) if arguments.compare else _watched(arguments)
     except MissingExtra as error:
@@ -67,14 +78,23 @@ def run(arguments: argparse.Namespace) -> int:
 def _watched(arguments: argparse.Namespace) -> int:
     from ldlm_lint.monitor import live, report
     from ldlm_lint.monitor.alarms import Level
+    from ldlm_lint.monitor.arrivals import Arrivals
+    from ldlm_lint.monitor.sources import NoLog
 
     health = _health(arguments)
-    found = _found(arguments.paths)
     unread = 0
     if arguments.follow:
         stream = sys.stderr if arguments.json == "-" else sys.stdout
-        live.follow(health, found, stream, least_silence=arguments.silence)
+        arrivals = Arrivals(arguments.paths)
+        interval = arguments.interval or live.INTERVAL
+        live.follow(health, [], stream, least_silence=arguments.silence, poll=interval, arrivals=arrivals)
+        if not health.sources and arrivals.waiting:
+            return fail(FAILURE, "\n".join(f"{path}: no log appeared" for path in arrivals.waiting))
     else:
+        try:
+            found = _found(arguments.paths)
+        except NoLog as error:
+            return fail(FAILURE, f"{error}; with --follow, ldlm-lint monitor waits for it")
         unread = _read(health, found)
     health.close()
     if arguments.json:
@@ -122,20 +142,14 @@ def _health(arguments: argparse.Namespace, **options: int) -> Health:
 
 
 def _found(paths: list[str]) -> list[Source]:
-    """The sources of all paths, each with a name of its own; raises SourceError where a path holds none."""
-    from dataclasses import replace
+    """The sources of all paths, each with a name of its own; raises NoLog where a path holds none."""
+    from ldlm_lint.monitor.arrivals import Arrivals
 
-    from ldlm_lint.monitor.sources import SourceError, find
-
-    every: dict[str, Source] = {}
-    for path in paths:
-        found = find(path)
-        if not found:
-            raise SourceError(f"{path}: no log found in it")
-        for one in found:
-            name = one.name if one.name not in every else one.path
-            every[name] = replace(one, name=name)
-    return list(every.values())
+    arrivals = Arrivals(paths)
+    found = arrivals.look()
+    for missing in arrivals.waiting.values():
+        raise missing
+    return found
 
 
 def _read(health: Health, found: list[Source]) -> int:
@@ -159,6 +173,13 @@ def _read(health: Health, found: list[Source]) -> int:
 
 def _write_json(path: str, document: dict[str, Any]) -> None:
     write_document(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _interval(text: str) -> float:
+    number = seconds(text)
+    if number < SHORTEST:
+        raise argparse.ArgumentTypeError(f"{text} is below {SHORTEST} seconds, the shortest interval")
+    return number
 
 
 def _count(text: str) -> int:

@@ -96,10 +96,9 @@ def table(health: Health, console: Any) -> None:
         label = one.key.short if alone else one.key.label
         label = f"{one.key.source}: {label}" if many else label
         count = f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan" if curve.nonfinite else "")
-        values = (curve.first, curve.last, curve.low, curve.median)
-        rows.add_row(
-            Text(clean(label)), count, *(figure(value, one.key.named.unit) for value in values), curve.sparkline(20)
-        )
+        unit = one.key.named.unit
+        first, low, median = (figure(value, unit) for value in (curve.first, curve.low, curve.median))
+        rows.add_row(Text(clean(label)), count, first, latest(one), low, median, curve.sparkline(20))
     console.print(rows)
     if left:
         console.print(f"and {left} more series (all of them in --json)\n")
@@ -129,6 +128,12 @@ def figure(value: float, unit: str = "") -> str:
     if not math.isfinite(value):
         return "-"
     return f"{value / 2**30:.4g} GiB" if unit == "B" else f"{value:.5g}"
+
+
+def latest(one: Series) -> str:
+    """The last value of a series as the log has it: ``nan`` and ``inf`` too."""
+    value = one.trace.latest
+    return figure(value, one.key.named.unit) if math.isfinite(value) else f"{value:g}"
 
 
 def counts(alarms: Sequence[Alarm]) -> dict[str, int]:
@@ -178,7 +183,9 @@ def _series(one: Series) -> dict[str, Any]:
         "unit": key.named.unit,
         "count": curve.count,
         "nonfinite": curve.nonfinite,
-        **{name: plain(getattr(curve, name)) for name in ("first", "last", "median")},
+        "first": plain(curve.first),
+        "last": plain(one.trace.latest),
+        "median": plain(curve.median),
         "min": plain(curve.low),
         "max": plain(curve.high),
         "points": [list(one) for one in zip(curve.steps[::every], curve.values[::every], strict=True)],

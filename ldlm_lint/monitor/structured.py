@@ -87,23 +87,26 @@ _UNITS: dict[str, Unit] = {}
 
 
 class TrainerState:
-    """The log_history of a Hugging Face Trainer."""
+    """The log_history of a Hugging Face Trainer. ``path`` may become that of a later checkpoint of the run."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._seen, self._rows, self._stamp = path, 0, _Rows(), (0, 0.0)
+        self.path, self._seen, self._rows = path, 0, _Rows()
+        self._stamp: tuple[str, int, float] = ("", 0, 0.0)
 
     def new(self, final: bool) -> Iterator[Read]:
         """The entries of the history that were added."""
-        found = os.stat(self._path)
-        stamp = (found.st_size, found.st_mtime)
+        found = os.stat(self.path)
+        stamp = (self.path, found.st_size, found.st_mtime)
         if stamp == self._stamp:
             return
-        self._stamp = stamp
-        with open(self._path, encoding="utf-8", errors="replace") as file:
+        with open(self.path, encoding="utf-8", errors="replace") as file:
             try:
                 history = json.load(file).get("log_history", [])
             except (ValueError, AttributeError) as error:
+                if not final:  # the trainer is writing it
+                    return
                 raise OSError(0, f"not the state of a trainer ({error})") from error
+        self._stamp = stamp
         for number, entry in enumerate(history[self._seen :], self._seen + 1):
             row = {str(key): read for key, value in entry.items() if (read := _number(value)) is not None}
             yield Line(number, None, "", ""), self._rows.records(number, row, "trainer_state")

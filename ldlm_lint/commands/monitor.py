@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.arguments import UsageError, seconds
-from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_document
+from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, check_writable, fail, write_document
+from ldlm_lint.extras import install
 
 if TYPE_CHECKING:
     from ldlm_lint.monitor.health import Health
@@ -42,6 +45,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), help="compare two runs, aligned by step")
     parser.add_argument("--json", metavar="FILE", help="write the report as JSON to a file, or to stdout with -")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        metavar="FILE",
+        help="draw loss, gradient norm and throughput with the alarms (png, svg, pdf)",
+    )
     parser.add_argument("--rank", type=_count, metavar="N", help="only this rank, and lines without a rank")
     parser.add_argument("--since-step", type=_count, default=0, metavar="N", help="judge records from this step on")
     parser.add_argument(
@@ -67,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("--compare reads finished logs; leave out --follow")
     if arguments.interval is not None and not arguments.follow:
         raise UsageError("--interval says how often --follow looks; add --follow")
+    if arguments.plot:
+        _check_plot(arguments)
     try:
         return _compared(arguments) if arguments.compare else _watched(arguments)
     except MissingExtra as error:
@@ -104,6 +115,10 @@ def _watched(arguments: argparse.Namespace) -> int:
         return fail(FAILURE, f"nothing was understood: no record and no event in {lines} lines")
     if arguments.json != "-":
         report.write(health, sys.stdout, quiet=arguments.quiet)
+    if arguments.plot and not _drawn(health, arguments.plot):
+        return fail(
+            FAILURE, f"--plot: no loss, gradient norm or throughput was read, so {arguments.plot} was not written"
+        )
     level = Level[arguments.fail_on.upper()]
     if any(health.book.at_least(level)):
         return FINDINGS
@@ -173,6 +188,32 @@ def _read(health: Health, found: list[Source]) -> int:
 
 def _write_json(path: str, document: dict[str, Any]) -> None:
     write_document(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _check_plot(arguments: argparse.Namespace) -> None:
+    from ldlm_lint.monitor.drawing import SUFFIXES
+
+    if arguments.compare:
+        raise UsageError("--plot draws one run; leave out --compare")
+    if arguments.plot.suffix.lower() not in SUFFIXES:
+        raise UsageError(f"--plot {arguments.plot}: the suffix names the format, one of {', '.join(SUFFIXES)}")
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UsageError(f"--plot needs matplotlib: {install('plot')}")
+    check_writable("--plot", str(arguments.plot))
+
+
+def _drawn(health: Health, path: Path) -> bool:
+    from ldlm_lint.monitor.drawing import draw
+    from ldlm_lint.monitor.picture import picture
+
+    made = picture(health)
+    if made is None:
+        return False
+    try:
+        draw(made, path)
+    except OSError as error:
+        raise UsageError(f"--plot {path}: {error.strerror or error}") from error
+    return True
 
 
 def _interval(text: str) -> float:

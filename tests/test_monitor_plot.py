@@ -146,6 +146,16 @@ def test_ranks_are_courses_and_an_event_without_step_is_at_its_line(tmp_path: Pa
     assert [(one.kind, one.x) for one in made.marks] == [("oom", 29.0)]
 
 
+def test_several_logs_are_told_apart_and_the_one_with_nan_has_room(tmp_path: Path) -> None:
+    logs = {f"rank{rank}": "".join(f"step {s} loss {3 - s / 50:.3f}\n" for s in range(60)) for rank in range(10, 22)}
+    logs["rank21"] += "step 60 loss nan\n"
+    made = of(tmp_path, **logs)
+    assert made is not None and made.title == "12 logs: 1 alarm (1 critical, 0 warning)"
+    loss = panels(made)["loss"]
+    assert [one.label for one in loss.courses][:2] == ["rank21.log", "rank10.log"] and loss.left == 2
+    assert [one.text.split(":")[0] for one in made.marks] == ["rank21.log, step 60"]
+
+
 def test_a_source_that_counts_otherwise_is_left_out_and_said(tmp_path: Path) -> None:
     rows = "".join(json.dumps({"step": step, "loss": 2.5 - step / 100}) + "\n" for step in range(50))
     (tmp_path / "log.jsonl").write_text(rows)

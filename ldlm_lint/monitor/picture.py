@@ -88,9 +88,8 @@ def picture(health: Health) -> Picture | None:
     marks, more = _marks(distinct(health.book.alarms), same)
     if more:
         notes.append(f"and {more} more alarms in the report")
-    title = (
-        f"{', '.join(list(same)[:3])}{' …' if len(same) > 3 else ''}: {summary_line(health).split('; ')[0].rstrip('.')}"
-    )
+    title = next(iter(same)) if len(same) == 1 else f"{len(same)} logs"
+    title = f"{title}: {summary_line(health).split('; ')[0].rstrip('.')}"
     return Picture(title, unit, tuple(one for one in panels if one.courses), tuple(marks), tuple(notes))
 
 
@@ -131,8 +130,10 @@ def _all_points(one: Series) -> list[Point]:
 def _panel(title: str, series: list[Series], axes: dict[str, Axis]) -> Panel:
     series = [one for one in series if one.key.source in axes]
     most = max((one.trace.count for one in series), default=0)
-    # Training first, and the series that has every step before one that has a few.
+    # Training first, and the series that has every step before one that has a few; NaN is never what has no room.
     series.sort(key=lambda one: (one.key.template.split == "val", one.trace.count < most / 4))
+    if len(series) > COURSES:
+        series.sort(key=lambda one: not one.curve.nonfinite)
     files = {one.key.source for one in series}
     shared = len(_folder(files))
     names = Counter((one.key.source, _words(one)) for one in series)
@@ -190,11 +191,13 @@ def _broken(
 def _marks(alarms: Sequence[Alarm], axes: dict[str, Axis]) -> tuple[list[Mark], int]:
     """The gravest alarms in the order of the run, and how many others there are. Notes are left to the report."""
     grave = [one for one in alarms if one.level > Level.INFO]
+    many = len({*axes, *(one.source for one in grave)}) > 1
     placed = []
     for one in grave[:MARKS]:
-        axis = axes.get(one.source) or next(iter(axes.values()))
-        x = axis.of_alarm(one.step, one.line) if one.source in axes else None
+        axis = axes.get(one.source)
         where = f"step {one.step:,}" if one.step is not None else f"line {one.line:,}"
+        where = f"{one.source}, {where}" if many else where
+        x = axis.of_alarm(one.step, one.line) if axis else None
         placed.append((x, one.level, one.kind, f"{where}: {one.message}"))
     placed.sort(key=lambda one: math.inf if one[0] is None else one[0])
     return [Mark(number, *one) for number, one in enumerate(placed, 1)], len(grave) - len(placed)

@@ -152,7 +152,7 @@ def test_several_logs_are_told_apart_and_the_one_with_nan_has_room(tmp_path: Pat
     made = of(tmp_path, **logs)
     assert made is not None and made.title == "12 logs: 1 alarm (1 critical, 0 warning)"
     loss = panels(made)["loss"]
-    assert [one.label for one in loss.courses][:2] == ["rank21.log", "rank10.log"] and loss.left == 2
+    assert [one.label for one in loss.courses][::9] == ["rank10.log", "rank21.log"] and loss.left == 2
     assert [one.text.split(":")[0] for one in made.marks] == ["rank21.log, step 60"]
 
 

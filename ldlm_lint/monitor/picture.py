@@ -132,13 +132,14 @@ def _panel(title: str, series: list[Series], axes: dict[str, Axis]) -> Panel:
     most = max((one.trace.count for one in series), default=0)
     # Training first, and the series that has every step before one that has a few; NaN is never what has no room.
     series.sort(key=lambda one: (one.key.template.split == "val", one.trace.count < most / 4))
-    if len(series) > COURSES:
-        series.sort(key=lambda one: not one.curve.nonfinite)
+    chosen = sorted(series, key=lambda one: not one.curve.nonfinite)[:COURSES]
+    left = len(series) - len(chosen)
+    series = [one for one in series if one in chosen]
     files = {one.key.source for one in series}
     shared = len(_folder(files))
     names = Counter((one.key.source, _words(one)) for one in series)
     courses = []
-    for one in series[:COURSES]:
+    for one in series:
         alone = names[one.key.source, _words(one)] == 1
         label = _words(one) if alone else one.key.label
         if len(files) > 1:
@@ -148,7 +149,7 @@ def _panel(title: str, series: list[Series], axes: dict[str, Axis]) -> Panel:
     low, high = min(values, default=0.0), max(values, default=0.0)
     logarithmic = low > 0 and high / low > LOGARITHMIC
     from_zero = title in _SPEEDS.values() and not logarithmic and low >= 0
-    return Panel(title, tuple(courses), logarithmic, from_zero, max(0, len(series) - COURSES))
+    return Panel(title, tuple(courses), logarithmic, from_zero, left)
 
 
 def _folder(files: Iterable[str]) -> str:
@@ -192,11 +193,12 @@ def _marks(alarms: Sequence[Alarm], axes: dict[str, Axis]) -> tuple[list[Mark], 
     """The gravest alarms in the order of the run, and how many others there are. Notes are left to the report."""
     grave = [one for one in alarms if one.level > Level.INFO]
     many = len({*axes, *(one.source for one in grave)}) > 1
+    shared = len(_folder({*axes, *(one.source for one in grave)}))
     placed = []
     for one in grave[:MARKS]:
         axis = axes.get(one.source)
         where = f"step {one.step:,}" if one.step is not None else f"line {one.line:,}"
-        where = f"{one.source}, {where}" if many else where
+        where = f"{one.source[shared:]}, {where}" if many else where
         x = axis.of_alarm(one.step, one.line) if axis else None
         placed.append((x, one.level, one.kind, f"{where}: {one.message}"))
     placed.sort(key=lambda one: math.inf if one[0] is None else one[0])

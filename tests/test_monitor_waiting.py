@@ -168,7 +168,7 @@ def shown(health: Health, progress: dict[str, Progress], waiting: list[str], gpu
     from rich.console import Console
 
     out = io.StringIO()
-    Console(file=out, width=120).print(view(health, progress, waiting, gpus, 120))
+    Console(file=out, width=120).print(view(health, progress, waiting, gpus, 120, 40))
     return out.getvalue()
 
 
@@ -188,9 +188,26 @@ def test_the_view_says_step_age_last_value_and_gpus() -> None:
     assert "waiting for val.log\n" in out
     assert "GPU 0 of this machine: 41.0 of 80.0 GiB used, 97 % busy\n" in out and "GPU 1" not in out
     loss = next(row for row in out.splitlines() if row.startswith("loss"))
-    assert loss.split()[1] == "nan" and "11 values + 1 not finite" in loss
+    assert loss.split()[1] == "nan" and "11 values + 1 nan/inf" in loss
     assert "critical nan-loss" in out and "no alarms" not in out
     assert "no alarms" not in shown(Health(), {}, ["train.log"], ())
+
+
+def test_alarms_have_room_in_a_low_terminal() -> None:
+    from rich.console import Console
+
+    health = Health()
+    for step in range(40):
+        loss = "nan" if step == 39 else f"{3 - step / 20:.2f}"
+        text = f"step {step} loss {loss} " + " ".join(f"{name} {step}.5" for name in ("grad_norm", "lr", "tokens/s"))
+        for read in LogReader().read(f"{text} RuntimeError: {'long ' * 60}\n"):
+            health.take("train.log", *read)
+    health.close()
+    out = io.StringIO()
+    Console(file=out, width=80).print(view(health, {}, [], (), 80, 6))
+    rows = out.getvalue().splitlines()
+    assert len(rows) <= 6 and any(row.startswith("critical nan-loss") for row in rows)
+    assert "Ctrl-C" in rows[-1]
 
 
 def test_nvml_is_asked_now_and_then_and_never_again_where_it_is_not() -> None:
@@ -207,7 +224,7 @@ def test_the_report_shows_the_last_value_as_it_is(tmp_path: Path, capsys: pytest
     path.write_text("".join(line(step, 2.5 if step < 9 else "nan") for step in range(10)))
     assert main(["monitor", str(path), "--json", str(tmp_path / "out.json")]) == 1
     (row,) = (row for row in capsys.readouterr().out.splitlines() if row.strip().startswith("loss [train]"))
-    assert row.split()[2:8] == ["9", "+", "1", "nan", "2.5", "nan"]
+    assert row.split()[2:8] == ["9", "+", "1", "nan/inf", "2.5", "nan"]
     series = json.loads((tmp_path / "out.json").read_text())["series"]
     assert next(one["last"] for one in series if one["key"] == "loss") is None
 

@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a log, a folder of logs (trainer_state.json, metrics.csv, JSON lines and tfevents first), or - for stdin",
     )
     parser.add_argument(
-        "--follow", "-f", action="store_true", help="wait for the logs, go on as they grow, until Ctrl-C"
+        "--follow", "-f", action="store_true", help="wait for the logs and read on as they grow, until Ctrl-C"
     )
     parser.add_argument(
         "--interval",
@@ -112,7 +112,7 @@ def _watched(arguments: argparse.Namespace) -> int:
         _write_json(arguments.json, report.document(health))
     if not health.records and not health.book.alarms:
         lines = sum(one.lines for one in health.sources.values())
-        return fail(FAILURE, f"nothing was understood: no record and no event in {lines} lines")
+        return fail(FAILURE, f"nothing was understood: no metric and no known error in {lines} lines")
     if arguments.json != "-":
         report.write(health, sys.stdout, quiet=arguments.quiet)
     if arguments.plot and not _drawn(health, arguments.plot):
@@ -135,7 +135,7 @@ def _compared(arguments: argparse.Namespace) -> int:
         _read(health, _found([path]))
         health.close()
         if not health.records:
-            return fail(FAILURE, f"{path}: nothing was understood")
+            return fail(FAILURE, f"{path}: nothing was understood: no metric in it")
         runs.append(health)
     compared = compare.compare(*runs)
     if not compared:

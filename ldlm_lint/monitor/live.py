@@ -174,7 +174,7 @@ class _Logs:
         if gone is None:
             return
         source = next(iter(self.health.sources))
-        text = f"nothing new for {seconds(gone[0])}; by the gaps so far a line was due within {seconds(gone[1])}"
+        text = f"no new line for {seconds(gone[0])}; the gaps so far make {seconds(gone[1])} the limit"
         line = self.health.sources[source].lines
         level = KINDS["silence"].level
         alarm = Alarm("silence", level, source, text, line, series="clock", numbers={"seconds": gone[0]})
@@ -189,7 +189,7 @@ class _Screen:
 
     def draw(self, health: Health, logs: _Logs) -> None:
         """Draw it anew."""
-        made = view(health, logs.progress, logs.waiting, self._gpus.now, self._console.width)
+        made = view(health, logs.progress, logs.waiting, self._gpus.now, *self._console.size)
         self._live.update(made, refresh=True)
 
 

@@ -68,9 +68,9 @@ def told(alarm: Alarm) -> Iterator[str]:
     yield clean(alarm.message)
     if alarm.count > 1:
         last = f"step {alarm.last_step}" if alarm.last_step is not None else f"line {alarm.last_line}"
-        yield f"{alarm.count} times, the last at {last}"
+        yield f"seen {alarm.count} times, the last time at {last}"
     if alarm.rules and alarm.level > Level.INFO:
-        yield f"rules that look for causes: {', '.join(alarm.rules)} (ldlm-lint explain {alarm.rules[0]})"
+        yield f"lint rules that find possible causes: {', '.join(alarm.rules)} (ldlm-lint explain {alarm.rules[0]})"
 
 
 def table(health: Health, console: Any) -> None:
@@ -83,11 +83,11 @@ def table(health: Health, console: Any) -> None:
     if not chosen:
         return
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, justify in (("series", "left"), ("n", "right"), ("first", "right"), ("last", "right")):
+    for name, justify in (("series", "left"), ("values", "right"), ("first", "right"), ("last", "right")):
         rows.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for name in ("min", "median"):
         rows.add_column(name, justify="right")
-    rows.add_column("course", no_wrap=True)
+    rows.add_column("trend", no_wrap=True)
     many = len({one.key.source for one in chosen}) > 1
     names = Counter((one.key.source, one.key.named.key, one.key.template.split, one.key.rank) for one in chosen)
     for one in chosen:
@@ -95,7 +95,7 @@ def table(health: Health, console: Any) -> None:
         alone = names[one.key.source, one.key.named.key, one.key.template.split, one.key.rank] == 1
         label = one.key.short if alone else one.key.label
         label = f"{one.key.source}: {label}" if many else label
-        count = f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan" if curve.nonfinite else "")
+        count = f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan/inf" if curve.nonfinite else "")
         unit = one.key.named.unit
         first, low, median = (figure(value, unit) for value in (curve.first, curve.low, curve.median))
         rows.add_row(Text(clean(label)), count, first, latest(one), low, median, curve.sparkline(20))

@@ -16,7 +16,7 @@ from ldlm_lint.report.cells import clean
 if TYPE_CHECKING:
     from ldlm_lint.probe.machine import Gpu, Gpus
 
-SOURCES, GPUS, ROWS, ALARMS = 6, 8, 12, 6
+SOURCES, GPUS, ROWS, FEWEST_ROWS, ALARMS = 6, 8, 12, 2, 6
 GPU_EVERY = 2.0
 """Seconds between two questions to NVML, each of which opens and closes it."""
 _GIB = 2**30
@@ -47,23 +47,37 @@ def local_gpus() -> GpuWatch:
 
 
 def view(
-    health: Health, progress: Mapping[str, Progress], waiting: Sequence[str], gpus: Sequence[Gpu], width: int
+    health: Health,
+    progress: Mapping[str, Progress],
+    waiting: Sequence[str],
+    gpus: Sequence[Gpu],
+    width: int,
+    height: int,
 ) -> Any:
-    """The whole view, for a terminal of ``width`` columns."""
+    """The whole view, for a terminal of ``width`` columns and ``height`` rows: series give way to alarms."""
     from rich.console import Group
     from rich.text import Text
 
-    lines = [Text(clean(line)) for line in (*_sources(progress, waiting), *_gpus(gpus))]
+    lines = [_row(clean(line)) for line in (*_sources(progress, waiting), *_gpus(gpus))]
     alarms = [one for one in health.book.alarms if one.level > Level.INFO][-ALARMS:]
     told_ = [
-        Text.assemble(
+        _row(
             (one.level.word, "red" if one.level is Level.CRITICAL else "yellow"),
             f" {one.kind}  {place(one)}: {next(told(one))}",
         )
         for one in alarms
     ]
     calm = [Text("no alarms", "green")] if health.records else []
-    return Group(*lines, _table(health, width), *(told_ or calm), Text("Ctrl-C stops and prints the report", "dim"))
+    last = [*(told_ or calm), _row(("Ctrl-C stops and prints the report", "dim"))]
+    room = max(FEWEST_ROWS, min(ROWS, height - len(lines) - len(last) - 1))
+    return Group(*lines, _table(health, width, room), *last)
+
+
+def _row(*parts: str | tuple[str, str]) -> Any:
+    """One row of the terminal: what is too long ends with an ellipsis."""
+    from rich.text import Text
+
+    return Text.assemble(*parts, no_wrap=True, overflow="ellipsis")
 
 
 def _sources(progress: Mapping[str, Progress], waiting: Sequence[str]) -> Iterator[str]:
@@ -111,16 +125,16 @@ def _gpus(gpus: Sequence[Gpu]) -> Iterator[str]:
         yield f"and {len(gpus) - GPUS} more GPUs"
 
 
-def _table(health: Health, width: int) -> Any:
+def _table(health: Health, width: int, room: int) -> Any:
     from rich.table import Table
     from rich.text import Text
 
     rows = Table.grid(padding=(0, 2))
     course = min(max(16, width - 70), 60)
-    for one in shown(health)[0][:ROWS]:
+    for one in shown(health)[0][:room]:
         label = f"{one.key.source}: {one.key.label}" if len(health.sources) > 1 else one.key.label
         finite = math.isfinite(one.trace.latest)
-        lost = f" + {one.curve.nonfinite:,} not finite" if one.curve.nonfinite else ""
+        lost = f" + {one.curve.nonfinite:,} nan/inf" if one.curve.nonfinite else ""
         rows.add_row(
             Text(clean(label)),
             Text(latest(one), "" if finite else "bold red"),

@@ -263,6 +263,13 @@ def test_a_real_wait_ends_with_the_alarm_and_the_report(tmp_path: Path) -> None:
     assert child.returncode == 1 and err == "" and "31 records in 1 source." in out
 
 
+def test_standard_input_is_followed_to_its_end(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ldlm_lint", "monitor", "--follow", "-"]
+    text = "".join(line(step) for step in range(30)) + line(30, "nan")
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1 and done.stdout.startswith("critical nan-loss  stdin:31"), done.stderr
+
+
 def test_ctrl_c_while_waiting_says_that_nothing_came(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     with following(path) as child:

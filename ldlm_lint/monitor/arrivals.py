@@ -29,8 +29,8 @@ class Arrivals:
 
     @property
     def finished(self) -> bool:
-        """Whether nothing can appear any more: standard input is all there is."""
-        return all(path == "-" for path in self.paths)
+        """Whether nothing can appear any more: standard input is all there is, and was found."""
+        return bool(self._known) and all(path == "-" for path in self.paths)
 
     def look(self, *, follow: bool = False) -> list[Source]:
         """The sources that were not there the last time. With ``follow`` a file whose kind is not clear yet waits."""

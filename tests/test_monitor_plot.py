@@ -134,6 +134,31 @@ def test_a_validation_without_step_is_where_the_log_has_it(tmp_path: Path) -> No
     assert val.label == "val" and [x for x, _ in val.points] == [pytest.approx(e + 0.98) for e in range(4)]
 
 
+def test_a_rank_with_an_alarm_has_room(tmp_path: Path) -> None:
+    rows = [(step, rank) for step in range(100) for rank in range(12)]
+    speeds = [(step, rank, 500 if rank == 11 and step > 60 else 1000 + step % 3) for step, rank in rows]
+    made = of(tmp_path, train="".join(f"[rank{r}]: step {s} loss 2.{s % 7} tokens/s {v}\n" for s, r, v in speeds))
+    assert made is not None
+    speed = panels(made)["tokens per second"]
+    assert (speed.courses[0].label, speed.courses[-1].label, speed.left) == ("rank 0", "rank 11", 2)
+    assert [one.text.split(":")[0] for one in made.marks] == ["step 61, rank 11"]
+
+
+def test_the_steps_of_an_evaluation_bar_are_not_the_axis(tmp_path: Path) -> None:
+    lines = []
+    for step in range(1, 41):
+        lines.append(f"{{'loss': {4 - step / 20:.3f}, 'learning_rate': 1e-4, 'epoch': {step / 10}}}\n")
+        lines.append(f"{step * 100 // 40}%|###   | {step}/40 [00:03<00:10, 12.5it/s]\n")
+        if step % 10 == 0:
+            lines += [f"{count * 10}%|###   | {count}/10 [00:00<00:01, 99.5it/s]\n" for count in range(1, 11)]
+            lines.append(f"{{'eval_loss': {4 - step / 20:.3f}, 'epoch': {step / 10}}}\n")
+    made = of(tmp_path, train="".join(lines))
+    assert made is not None and made.unit == "epoch"
+    train, val = panels(made)["loss"].courses
+    assert [x for x, _ in train.points] == [step / 10 for step in range(1, 41)]
+    assert [x for x, _ in val.points] == [1.0, 2.0, 3.0, 4.0]
+
+
 def test_ranks_are_courses_and_an_event_without_step_is_at_its_line(tmp_path: Path) -> None:
     lines = [
         f"[rank{rank}]: step {step} loss {3 + rank - step / 100:.3f}\n" for step in range(60) for rank in range(12)

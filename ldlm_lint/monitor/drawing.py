@@ -23,7 +23,7 @@ _INK = {Level.CRITICAL: "#B2182B", Level.WARNING: "#8A5F00"}
 _LOST = "#B2182B"
 _FEW = 40
 """Courses with fewer points show each of them."""
-_CLOSE = 0.025
+_CLOSE = 0.04
 """Marks closer than this part of the axis share one label."""
 _LONGEST, _NAME = 118, 28
 """The most characters of a line of the list, and of a name in a legend."""
@@ -38,7 +38,7 @@ def draw(picture: Picture, path: Path) -> None:
     notes = [*map(_line, picture.marks), *((text, "#333333") for text in picture.notes)]
     panels = len(picture.panels)
     heights = [2.0 if number == 0 and panels > 1 else 1.3 for number in range(panels)]
-    listed = 0.145 * len(notes) * sum(heights) / 5
+    listed = 0.165 * len(notes) * sum(heights) / 5
     grid = figure.add_gridspec(panels + 1, 1, height_ratios=[*heights, max(listed, 0.001)])
     first = None
     for number, panel in enumerate(picture.panels):
@@ -62,6 +62,7 @@ def draw(picture: Picture, path: Path) -> None:
 def _panel(axes: Any, panel: Panel, marks: Sequence[Mark]) -> None:
     for number, course in enumerate(panel.courses):
         _course(axes, course, number)
+    _lost(axes, panel.courses)
     if panel.logarithmic:
         axes.set_yscale("log")
     elif panel.from_zero:
@@ -76,7 +77,7 @@ def _panel(axes: Any, panel: Panel, marks: Sequence[Mark]) -> None:
     if len(panel.courses) > 1 or panel.left or any(course.lost for course in panel.courses):
         more = f"{len(panel.courses)} of {len(panel.courses) + panel.left}" if panel.left else None
         beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "borderaxespad": 0.3, "frameon": False}
-        axes.legend(fontsize=8, title=more, title_fontsize=8, **beside)
+        axes.legend(fontsize=7, title=more, title_fontsize=7, labelspacing=0.25, **beside)
 
 
 def _course(axes: Any, course: Course, number: int) -> None:
@@ -93,8 +94,14 @@ def _course(axes: Any, course: Course, number: int) -> None:
         label=_label(course.label),
         zorder=3 if few else 2,
     )
-    for place, (start, end) in enumerate(course.lost):
-        # At the top of the panel, as there is no height for them.
+
+
+def _lost(axes: Any, courses: Sequence[Course]) -> None:
+    """Where values are not finite: at the top of the panel, as there is no height for them."""
+    of = [course.label for course in courses if course.lost]
+    # The first one stands for all of them in the legend.
+    label = _label("NaN or infinite", of[0] if len(of) == 1 < len(courses) else "") if of else None
+    for start, end in (span for course in courses for span in course.lost):
         axes.plot(
             [start, end],
             [0.965, 0.965],
@@ -105,9 +112,10 @@ def _course(axes: Any, course: Course, number: int) -> None:
             markeredgewidth=2,
             linewidth=4,
             solid_capstyle="butt",
-            label=_label("NaN or infinite", course.label) if place == 0 else None,
+            label=label,
             zorder=4,
         )
+        label = None
 
 
 def _numbers(axes: Any, marks: Sequence[Mark]) -> None:

@@ -84,8 +84,10 @@ def picture(health: Health) -> Picture | None:
     notes = [
         f"{name} is not drawn: it counts by {axes[name].unit}, not by {unit}" for name in drawn if name not in same
     ]
-    panels = [_panel(title, series, same) for title, series in chosen.items()]
-    marks, more = _marks(distinct(health.book.alarms), same)
+    alarms = [one for one in distinct(health.book.alarms) if one.level > Level.INFO]
+    troubled = {(one.source, one.series) for one in alarms}
+    panels = [_panel(title, series, same, troubled) for title, series in chosen.items()]
+    marks, more = _marks(alarms, same)
     if more:
         notes.append(f"and {more} more alarms in the report")
     title = next(iter(same)) if len(same) == 1 else f"{len(same)} logs"
@@ -106,12 +108,16 @@ def _chosen(every: Sequence[Series]) -> dict[str, list[Series]]:
 
 
 def _axes(health: Health) -> dict[str, Axis]:
-    """The axis of each source, from its longest series of training, one with steps and a loss before others."""
+    """The axis of each source, from its longest series of training.
+
+    A loss that says where it is comes before others: the steps of a bar may be those of an evaluation.
+    """
 
     def worth(one: Series) -> tuple[bool, bool, bool, int]:
         last = one.trace.last
         stepped = last is not None and last.step is not None
-        return one.key.template.split != "val", stepped, one.key.named.key == "loss", one.trace.count
+        placed = stepped or (last is not None and last.epoch is not None)
+        return one.key.template.split != "val", placed and one.key.named.key == "loss", stepped, one.trace.count
 
     best: dict[str, Series] = {}
     for one in health.series:
@@ -127,12 +133,16 @@ def _all_points(one: Series) -> list[Point]:
     return sorted({*one.trace.points(), *lost}, key=lambda point: point.index)
 
 
-def _panel(title: str, series: list[Series], axes: dict[str, Axis]) -> Panel:
+def _panel(title: str, series: list[Series], axes: dict[str, Axis], troubled: set[tuple[str, str]]) -> Panel:
+    """The panel of a quantity; ``troubled`` are the sources and labels of series with alarms."""
     series = [one for one in series if one.key.source in axes]
     most = max((one.trace.count for one in series), default=0)
-    # Training first, and the series that has every step before one that has a few; NaN is never what has no room.
+    # Training first, and the series that has every step before one that has a few.
     series.sort(key=lambda one: (one.key.template.split == "val", one.trace.count < most / 4))
-    chosen = sorted(series, key=lambda one: not one.curve.nonfinite)[:COURSES]
+    # What is wrong is never what there is no room for.
+    chosen = sorted(series, key=lambda one: not (one.curve.nonfinite or (one.key.source, one.key.label) in troubled))[
+        :COURSES
+    ]
     left = len(series) - len(chosen)
     series = [one for one in series if one in chosen]
     files = {one.key.source for one in series}
@@ -190,16 +200,16 @@ def _broken(
 
 
 def _marks(alarms: Sequence[Alarm], axes: dict[str, Axis]) -> tuple[list[Mark], int]:
-    """The gravest alarms in the order of the run, and how many others there are. Notes are left to the report."""
-    grave = [one for one in alarms if one.level > Level.INFO]
-    many = len({*axes, *(one.source for one in grave)}) > 1
-    shared = len(_folder({*axes, *(one.source for one in grave)}))
+    """The gravest alarms in the order of the run, and how many others there are."""
+    files = {*axes, *(one.source for one in alarms)}
+    shared = len(_folder(files))
     placed = []
-    for one in grave[:MARKS]:
+    for one in alarms[:MARKS]:
         axis = axes.get(one.source)
         where = f"step {one.step:,}" if one.step is not None else f"line {one.line:,}"
-        where = f"{one.source[shared:]}, {where}" if many else where
+        where = f"{one.source[shared:]}, {where}" if len(files) > 1 else where
+        where = f"{where}, rank {one.ranks[0]}" if len(one.ranks) == 1 else where
         x = axis.of_alarm(one.step, one.line) if axis else None
         placed.append((x, one.level, one.kind, f"{where}: {one.message}"))
     placed.sort(key=lambda one: math.inf if one[0] is None else one[0])
-    return [Mark(number, *one) for number, one in enumerate(placed, 1)], len(grave) - len(placed)
+    return [Mark(number, *one) for number, one in enumerate(placed, 1)], len(alarms) - len(placed)

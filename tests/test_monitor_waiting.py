@@ -145,6 +145,26 @@ def test_a_total_is_believed_once_two_steps_say_it() -> None:
     assert (one.step, one.total) == (12, 500)
 
 
+def bar(step: int, total: int) -> str:
+    return f"{100 * step // total}%|##  | {step}/{total} [00:03<00:10, 12.5it/s]\n"
+
+
+def test_the_bar_of_an_evaluation_is_not_the_step_of_the_training() -> None:
+    text = "".join(bar(step, 60) for step in range(1, 31)) + "".join(bar(step, 25) for step in range(1, 26))
+    one = progress_of(text)
+    assert (one.step, one.total) == (30, 60)
+    one.take(LogReader().read("{'loss': 2.5, 'learning_rate': 1e-4, 'epoch': 0.5}\n" + bar(31, 60)))
+    assert (one.step, one.epoch) == (31, 0.5)
+    one.take(LogReader().read("".join(bar(step % 40 + 1, 40) for step in range(2100))))
+    assert one.total == 40
+
+
+def test_lines_with_a_loss_say_the_step_and_bars_do_not() -> None:
+    text = "".join(bar(step, 2) for step in (1, 2)) + "[11/500] loss 2.5\n[12/500] loss 2.5\n" + bar(3, 9)
+    one = progress_of(text)
+    assert (one.step, one.total) == (12, 500)
+
+
 def test_the_age_of_the_last_line_begins_with_that_of_the_file(tmp_path: Path) -> None:
     path, now = tmp_path / "train.log", [1000.0]
     path.write_text(line(7))

@@ -14,6 +14,10 @@ LOOKED_AT = 16
 """How many of the lines that came together are looked at for the number of steps."""
 
 
+PATIENCE = 2000
+"""So many records of another total in a row are those of the training: it was begun anew with other settings."""
+
+
 class Progress:
     """Of one source: ``step``, ``epoch`` and ``total`` (all None where the log does not say), and the age of the last line.
 
@@ -30,6 +34,7 @@ class Progress:
         self._heard: float | None = None
         self._trained = False
         self._guess: tuple[int, int] | None = None
+        self._others = 0
 
     def take(self, reads: Iterable[Read]) -> None:
         """Lines that came together, the newest last."""
@@ -37,6 +42,8 @@ class Progress:
         self._heard = now - self._written_before() if self._heard is None else now
         for line, records in reads:
             for record in records:
+                if record.split != "val" and record.epoch is not None:
+                    self.epoch = record.epoch
                 if self._counts(record):
                     self._read(record, line.text)
 
@@ -56,23 +63,36 @@ class Progress:
         if record.split == "val" or record.step is None:
             return False
         trains = record.get("loss") is not None
-        self._trained = self._trained or trains
+        if trains and not self._trained:
+            self._trained, self.total, self._guess = True, None, None
         return trains or not self._trained
 
     def _read(self, record: Record, text: str) -> None:
         step = record.step
         assert step is not None
-        self.epoch = record.epoch if record.epoch is not None else self.epoch
+        said = of_how_many(text, step)
+        if self._of_another_bar(said):
+            return
         self.step = step
         if self.total is not None and step > self.total:
             self.total = None
-        said = of_how_many(text, step)
         if said is None:
             return
         # A date (`11/26`) or an epoch (`3/10`) says it of one number alone; the total is the same beside the next step.
         if self._guess is not None and self._guess[0] != step and self._guess[1] == said:
             self.total = said
         self._guess = (step, said)
+
+    def _of_another_bar(self, said: int | None) -> bool:
+        """Whether the total is that of a bar which an evaluation draws in between; it began after the training's."""
+        if self.total is None or said is None or said == self.total:
+            self._others = 0
+            return False
+        self._others += 1
+        if self._others <= PATIENCE:
+            return True
+        self.total = None
+        return False
 
 
 def of_how_many(text: str, step: int) -> int | None:

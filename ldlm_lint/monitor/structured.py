@@ -119,17 +119,25 @@ class Csv:
     def __init__(self, path: str) -> None:
         self._path, self._rows, self._position, self._line = path, _Rows(), 0, 0
         self._names: list[str] = []
+        self._given = 0
 
     def new(self, final: bool) -> Iterator[Read]:
-        """The rows that were added; the whole file again where its header changed, as Lightning rewrites it."""
+        """The rows that were added. Lightning writes the whole file again where a column is added: those rows are known."""
         with open(self._path, encoding="utf-8", errors="replace", newline="") as file:
-            names = next(csv.reader([file.readline()]), [])
+            header = file.readline()
+            if not header.endswith("\n") and not final:
+                return
+            names = next(csv.reader([header]), [])
             if names != self._names or self._position > os.path.getsize(self._path):
+                if names == self._names or not set(self._names) <= set(names):
+                    self._given = 0  # another run
                 self._names, self._position, self._line = names, file.tell(), 1
             file.seek(self._position)
             while (text := file.readline()).endswith("\n") or (final and text):
                 self._position, self._line = file.tell(), self._line + 1
-                yield self._read(text)
+                if self._line - 1 > self._given:
+                    self._given = self._line - 1
+                    yield self._read(text)
 
     def _read(self, text: str) -> Read:
         cells = next(csv.reader([text]), [])

@@ -48,7 +48,7 @@ def test_alarms_carry_place_numbers_and_rules(path: Path, capsys: pytest.Capture
     assert main(["monitor", str(path)]) == 1
     out = capsys.readouterr().out
     assert "critical nan-loss  train.log:251 (step 250)" in out
-    assert "finite until step 249" in out and "50 times, the last at step 299" in out
+    assert "finite until step 249" in out and "seen 50 times, the last time at step 299" in out
     assert "warning throughput-drop  train.log:" in out and "-33% speed" in out
     assert "ldlm-lint explain clip-before-unscale" in out
     assert "2 alarms (1 critical, 1 warning); 300 records in 1 source." in out
@@ -57,7 +57,7 @@ def test_alarms_carry_place_numbers_and_rules(path: Path, capsys: pytest.Capture
 def test_fail_on_and_quiet(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text(log(slow_from=200))
     assert main(["monitor", str(path), "--fail-on", "critical", "--quiet"]) == 0
-    assert "course" not in capsys.readouterr().out
+    assert "trend" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("changes", [{}, {"nan_from": 250}])
@@ -123,7 +123,7 @@ def test_what_cannot_be_read_or_understood(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "words.txt").write_text("a text about nothing\nno loss was had\n")
     assert main(["monitor", str(tmp_path / "words.txt")]) == 3
     out = capsys.readouterr()
-    assert "nothing was understood: no record and no event in 2 lines" in out.err and "No alarms" not in out.out
+    assert "nothing was understood: no metric and no known error in 2 lines" in out.err and "No alarms" not in out.out
 
 
 def test_a_source_that_cannot_be_read_is_not_called_healthy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -135,6 +135,23 @@ def test_following_a_history_gives_only_what_is_new(tmp_path):
     assert [(one.step, one.get("loss")) for one in found] == [(1, 2.5), (2, 2.25), (3, 2.0)]
 
 
+def test_a_column_that_is_added_does_not_give_the_rows_again(tmp_path):
+    file = tmp_path / "metrics.csv"
+    file.write_text("epoch,step,train_loss\n0,1,2.5\n0,2,2.25\n")
+    rewritten = "epoch,step,train_loss,val_loss\n0,1,2.5,\n0,2,2.25,\n0,2,,2.75\n"
+    changes = [
+        lambda: file.write_text(""),  # Lightning is writing it
+        lambda: file.write_text(rewritten[:12]),
+        lambda: file.write_text(rewritten[:48]),
+        lambda: file.write_text(rewritten),
+        _append(file, "1,3,2.0,\n"),
+        lambda: file.write_text("epoch,step,loss\n0,1,3.5\n"),  # another run
+        lambda: None,
+    ]
+    found = [(one.step, one.split, one.get("loss")) for one in _follow(file, changes)]
+    assert found == [(1, "train", 2.5), (2, "train", 2.25), (2, "val", 2.75), (3, "train", 2.0), (1, "", 3.5)]
+
+
 def test_task_numbers_of_srun_are_found_in_a_file(tmp_path):
     file = tmp_path / "job.out"
     file.write_text("".join(f"{step % 2}: {_line(step // 2 * 10)}" for step in range(10)))

@@ -12,6 +12,7 @@ from ldlm_lint.monitor.detectors.order import Order, Silence
 from ldlm_lint.monitor.detectors.scaler import OverflowStreak
 from ldlm_lint.monitor.records import Record, Template
 from ldlm_lint.monitor.series import Curve, SeriesKey
+from ldlm_lint.monitor.trace import Trace
 
 BLOCK = 64
 MOST_TEMPLATES = 256
@@ -27,6 +28,7 @@ class Series:
     def __init__(self, key: SeriesKey, capacity: int) -> None:
         self.key = key
         self.curve = Curve(capacity)
+        self.trace = Trace()
         self.finite = finite_judge(key.named, key.named.raw)
         self.detectors = detectors(key.template, key.column, key.named.raw)
 
@@ -41,6 +43,7 @@ class Series:
         values = [one.values[column] for one in records]
         finite, places, found = split_finite(values, records, self.finite, context)
         self.curve.nonfinite += len(values) - len(finite)
+        self.trace.extend(values, records)
         yield from found
         if finite:
             self.curve.extend(finite, places)

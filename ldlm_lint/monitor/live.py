@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TextIO
 
 from ldlm_lint.monitor import sources
 from ldlm_lint.monitor.alarms import KINDS, Alarm, Level
+from ldlm_lint.monitor.arrivals import Arrivals
 from ldlm_lint.monitor.detectors.order import seconds
 from ldlm_lint.monitor.health import Health
+from ldlm_lint.monitor.progress import LOOKED_AT, Progress
 from ldlm_lint.monitor.records import Read
-from ldlm_lint.monitor.report import figure, place, shown, told
-from ldlm_lint.report.cells import clean
+from ldlm_lint.monitor.report import place, told
+from ldlm_lint.monitor.view import GpuWatch, local_gpus, view
 
-POLL = 0.5
-REFRESH = 2.0
+INTERVAL = 1.0
+"""Seconds between two looks at logs that had nothing new, and between two drawings of the view."""
 MOST_LINES = 20_000
 """Lines that are taken from one source before the next one has its turn."""
-ROWS, ALARMS = 12, 6
 
 
 class Quiet:
@@ -32,14 +35,16 @@ class Quiet:
     def __init__(self, least: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.least, self.clock = least, clock
         self.last = clock()
+        self.begun = False
         self.gaps: list[float] = []
         self.told = False
 
     def news(self) -> None:
-        """Something was read."""
+        """Something was read. How long the log took to begin says nothing of its gaps."""
         now = self.clock()
-        self.gaps = [*self.gaps[-99:], now - self.last]
-        self.last, self.told = now, False
+        if self.begun:
+            self.gaps = [*self.gaps[-99:], now - self.last]
+        self.last, self.told, self.begun = now, False, True
 
     def silence(self) -> tuple[float, float] | None:
         """The seconds without news and the limit, the first time the limit is passed."""
@@ -61,75 +66,147 @@ def follow(
     *,
     least_silence: float,
     stop: Callable[[], bool] = lambda: False,
-    poll: float = POLL,
+    poll: float = INTERVAL,
+    arrivals: Arrivals | None = None,
+    gpus: GpuWatch | None = None,
 ) -> None:
-    """Follow the sources until ``stop()`` or Ctrl-C; a terminal gets a live view, anything else a line per alarm."""
-    console = _console(stream)
-    reading = {one.name: sources.read(one, follow=True, stop=stop, poll=0) for one in found}
-    quiet = Quiet(least_silence)
+    """Follow the sources until ``stop()`` or Ctrl-C; a terminal gets a live view, anything else a line per alarm.
+
+    ``arrivals`` says which sources come later; ``gpus`` is for a terminal (None: those that NVML shows).
+    """
+    logs = _Logs(health, found, arrivals, Quiet(least_silence), stop)
     told: set[int] = set()
     # Ctrl-C is how a user ends it: the report follows.
-    with contextlib.suppress(KeyboardInterrupt), _live(console) as live:
-        while reading:
-            news = _turn(health, reading, quiet)
-            _silent(health, found[0].name, quiet)
+    with contextlib.suppress(KeyboardInterrupt), _screen(stream, gpus) as screen:
+        due = 0.0
+        while logs.going_on():
+            news = logs.turn()
             health.poll()
-            if live is not None:
-                live.update(_view(health, console))
-            else:
+            if screen is None:
+                logs.say_waiting()
                 _tell(health, told, stream)
+            elif not news or time.monotonic() >= due:
+                screen.draw(health, logs)
+                due = time.monotonic() + poll
             if not news:
                 time.sleep(poll)
 
 
-def _turn(health: Health, reading: dict[str, Iterator[Read | None]], quiet: Quiet) -> bool:
-    """Read what is new of each source; whether there was anything."""
-    news = False
-    for name, source in list(reading.items()):
+class _Logs:
+    """The sources that are read in turns, and those that are waited for."""
+
+    def __init__(
+        self,
+        health: Health,
+        found: Sequence[sources.Source],
+        arrivals: Arrivals | None,
+        quiet: Quiet,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.health, self.arrivals, self.quiet, self.stop = health, arrivals, quiet, stop
+        self.reading: dict[str, Iterator[Read | None]] = {}
+        self.progress: dict[str, Progress] = {}
+        self._said: set[str] = set()
+        self._add(found)
+
+    @property
+    def waiting(self) -> list[str]:
+        """The paths at which there is no log yet."""
+        return list(self.arrivals.waiting) if self.arrivals else []
+
+    def going_on(self) -> bool:
+        """Whether a source is read or may still come."""
+        return bool(self.reading) or (self.arrivals is not None and not self.arrivals.finished and not self.stop())
+
+    def turn(self) -> bool:
+        """Read what is new of each source; whether there was anything."""
+        if self.arrivals is not None:
+            self._add(self.arrivals.look(follow=True))
+        news = [self._read(name, source) for name, source in list(self.reading.items())]
+        if any(news):
+            self.quiet.news()
+        self._silent()
+        return any(news)
+
+    def say_waiting(self) -> None:
+        """Say once of each path that it is waited for; not among the alarms, which a program may read."""
+        for path in self.waiting:
+            if path not in self._said:
+                self._said.add(path)
+                print(f"waiting for {path}", file=sys.stderr, flush=True)
+
+    def _add(self, found: Sequence[sources.Source]) -> None:
+        for one in found:
+            self.reading[one.name] = sources.read(one, follow=True, stop=self.stop, poll=0)
+            self.progress.setdefault(one.name, Progress(one))
+
+    def _read(self, name: str, source: Iterator[Read | None]) -> bool:
+        newest: deque[Read] = deque(maxlen=LOOKED_AT)
         for _ in range(MOST_LINES):
             try:
                 read = next(source)
             except StopIteration:
-                del reading[name]
+                del self.reading[name]
                 break
             except sources.SourceError as error:
-                del reading[name]
-                if not reading:
-                    raise
-                print(f"warning: {error}", file=sys.stderr)
+                self._failed(name, error)
                 break
             if read is None:
                 break
-            health.take(name, *read)
-            news = True
-    if news:
-        quiet.news()
-    return news
+            self.health.take(name, *read)
+            newest.append(read)
+        if newest:
+            self.progress[name].take(newest)
+        return bool(newest)
+
+    def _failed(self, name: str, error: sources.SourceError) -> None:
+        del self.reading[name]
+        gone = self.progress[name].source
+        if self.arrivals is not None and not os.path.exists(gone.path):
+            self.arrivals.forget(gone)
+            return
+        if not self.reading and not self.waiting:
+            raise error
+        print(f"warning: {error}", file=sys.stderr)
+
+    def _silent(self) -> None:
+        gone = self.quiet.silence()
+        if gone is None:
+            return
+        source = next(iter(self.health.sources))
+        text = f"no new line for {seconds(gone[0])}; the gaps so far make {seconds(gone[1])} the limit"
+        line = self.health.sources[source].lines
+        level = KINDS["silence"].level
+        alarm = Alarm("silence", level, source, text, line, series="clock", numbers={"seconds": gone[0]})
+        self.health.book.add(alarm, int(self.quiet.last))
 
 
-def _silent(health: Health, source: str, quiet: Quiet) -> None:
-    gone = quiet.silence()
-    if gone is None:
-        return
-    place_ = health.sources.get(source)
-    text = f"nothing new for {seconds(gone[0])}; by the gaps so far something was due within {seconds(gone[1])}"
-    line = place_.lines if place_ else 0
-    alarm = Alarm("silence", KINDS["silence"].level, source, text, line, series="clock", numbers={"seconds": gone[0]})
-    health.book.add(alarm, int(quiet.last))
+class _Screen:
+    """The live view of a terminal."""
+
+    def __init__(self, live: Any, console: Any, gpus: GpuWatch) -> None:
+        self._live, self._console, self._gpus = live, console, gpus
+
+    def draw(self, health: Health, logs: _Logs) -> None:
+        """Draw it anew."""
+        made = view(health, logs.progress, logs.waiting, self._gpus.now, *self._console.size)
+        self._live.update(made, refresh=True)
 
 
-def _console(stream: TextIO) -> Any:
-    from rich.console import Console
-
-    return Console(file=stream, highlight=False, markup=False, emoji=False)
-
-
-def _live(console: Any) -> AbstractContextManager[Any]:
+@contextlib.contextmanager
+def _live(console: Any, gpus: GpuWatch | None) -> Iterator[_Screen]:
     from rich.live import Live
 
-    return (
-        Live(console=console, refresh_per_second=1 / REFRESH, transient=True) if console.is_terminal else nullcontext()
-    )
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield _Screen(live, console, gpus or local_gpus())
+
+
+def _screen(stream: TextIO, gpus: GpuWatch | None) -> AbstractContextManager[_Screen | None]:
+    """A live view where the stream is a terminal, else None."""
+    from rich.console import Console
+
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    return _live(console, gpus) if console.is_terminal else nullcontext()
 
 
 def _tell(health: Health, told_: set[int], stream: TextIO) -> None:
@@ -137,26 +214,3 @@ def _tell(health: Health, told_: set[int], stream: TextIO) -> None:
         if id(alarm) not in told_ and alarm.level > Level.INFO:
             told_.add(id(alarm))
             print(f"{alarm.level.word} {alarm.kind}  {place(alarm)}: {next(told(alarm))}", file=stream, flush=True)
-
-
-def _view(health: Health, console: Any) -> Any:
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    rows = Table.grid(padding=(0, 2))
-    width = max(16, console.width - 70)
-    for one in shown(health)[0][:ROWS]:
-        label = f"{one.key.source}: {one.key.label}" if len(health.sources) > 1 else one.key.label
-        rows.add_row(
-            Text(clean(label)), figure(one.curve.last), one.curve.sparkline(min(width, 60)), f"n {one.curve.count:,}"
-        )
-    alarms = [one for one in health.book.alarms if one.level > Level.INFO][-ALARMS:]
-    lines = [
-        Text.assemble(
-            (one.level.word, "red" if one.level is Level.CRITICAL else "yellow"),
-            f" {one.kind}  {place(one)}: {next(told(one))}",
-        )
-        for one in alarms
-    ]
-    return Group(rows, *(lines or [Text("no alarms", "green")]), Text("Ctrl-C ends with the report", "dim"))

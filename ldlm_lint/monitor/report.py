@@ -68,9 +68,9 @@ def told(alarm: Alarm) -> Iterator[str]:
     yield clean(alarm.message)
     if alarm.count > 1:
         last = f"step {alarm.last_step}" if alarm.last_step is not None else f"line {alarm.last_line}"
-        yield f"{alarm.count} times, the last at {last}"
+        yield f"seen {alarm.count} times, the last time at {last}"
     if alarm.rules and alarm.level > Level.INFO:
-        yield f"rules that look for causes: {', '.join(alarm.rules)} (ldlm-lint explain {alarm.rules[0]})"
+        yield f"lint rules that find possible causes: {', '.join(alarm.rules)} (ldlm-lint explain {alarm.rules[0]})"
 
 
 def table(health: Health, console: Any) -> None:
@@ -83,11 +83,11 @@ def table(health: Health, console: Any) -> None:
     if not chosen:
         return
     rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name, justify in (("series", "left"), ("n", "right"), ("first", "right"), ("last", "right")):
+    for name, justify in (("series", "left"), ("values", "right"), ("first", "right"), ("last", "right")):
         rows.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for name in ("min", "median"):
         rows.add_column(name, justify="right")
-    rows.add_column("course", no_wrap=True)
+    rows.add_column("trend", no_wrap=True)
     many = len({one.key.source for one in chosen}) > 1
     names = Counter((one.key.source, one.key.named.key, one.key.template.split, one.key.rank) for one in chosen)
     for one in chosen:
@@ -95,11 +95,10 @@ def table(health: Health, console: Any) -> None:
         alone = names[one.key.source, one.key.named.key, one.key.template.split, one.key.rank] == 1
         label = one.key.short if alone else one.key.label
         label = f"{one.key.source}: {label}" if many else label
-        count = f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan" if curve.nonfinite else "")
-        values = (curve.first, curve.last, curve.low, curve.median)
-        rows.add_row(
-            Text(clean(label)), count, *(figure(value, one.key.named.unit) for value in values), curve.sparkline(20)
-        )
+        count = f"{curve.count:,}" + (f" + {curve.nonfinite:,} nan/inf" if curve.nonfinite else "")
+        unit = one.key.named.unit
+        first, low, median = (figure(value, unit) for value in (curve.first, curve.low, curve.median))
+        rows.add_row(Text(clean(label)), count, first, latest(one), low, median, curve.sparkline(20))
     console.print(rows)
     if left:
         console.print(f"and {left} more series (all of them in --json)\n")
@@ -129,6 +128,12 @@ def figure(value: float, unit: str = "") -> str:
     if not math.isfinite(value):
         return "-"
     return f"{value / 2**30:.4g} GiB" if unit == "B" else f"{value:.5g}"
+
+
+def latest(one: Series) -> str:
+    """The last value of a series as the log has it: ``nan`` and ``inf`` too."""
+    value = one.trace.latest
+    return figure(value, one.key.named.unit) if math.isfinite(value) else f"{value:g}"
 
 
 def counts(alarms: Sequence[Alarm]) -> dict[str, int]:
@@ -178,7 +183,9 @@ def _series(one: Series) -> dict[str, Any]:
         "unit": key.named.unit,
         "count": curve.count,
         "nonfinite": curve.nonfinite,
-        **{name: plain(getattr(curve, name)) for name in ("first", "last", "median")},
+        "first": plain(curve.first),
+        "last": plain(one.trace.latest),
+        "median": plain(curve.median),
         "min": plain(curve.low),
         "max": plain(curve.high),
         "points": [list(one) for one in zip(curve.steps[::every], curve.values[::every], strict=True)],

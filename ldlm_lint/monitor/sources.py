@@ -31,6 +31,10 @@ class SourceError(Exception):
     """A source that cannot be read; the text names it and says why, and what to install where that helps."""
 
 
+class NoLog(SourceError):
+    """There is no log at a path: no file, or a folder without any."""
+
+
 class MissingExtra(SourceError):
     """A source that needs a package which is not installed; the text says how to install it."""
 
@@ -47,15 +51,15 @@ class Source:
 def find(path: str) -> list[Source]:
     """The sources that a path names: the file itself, or those in a folder, structured ones first.
 
-    Of a folder, JSON that holds the same log as another kind is left in: series never mix sources. Raises SourceError
-    where there is nothing at the path.
+    Of a folder, JSON that holds the same log as another kind is left in: series never mix sources. Raises NoLog where
+    there is nothing at the path.
     """
     if path == "-":
         return [Source("-", "text", "stdin")]
     if os.path.isfile(path) or _is_stream(path):
         return [Source(path, kind_of(path) or "text", os.path.basename(path))]
     if not os.path.isdir(path):
-        raise SourceError(f"{path}: no such file or folder")
+        raise NoLog(f"{path}: no such file or folder")
     found = [Source(file, kind, os.path.relpath(file, path)) for file in _files(path) if (kind := kind_of(file))]
     return sorted(_newest_states(found), key=lambda one: (KINDS.index(one.kind), one.name))
 
@@ -77,12 +81,47 @@ def _newest_states(found: list[Source]) -> list[Source]:
     states: dict[str, Source] = {}
     for one in found:
         if one.kind == "trainer_state":
-            folder = os.path.dirname(one.path)
-            run = os.path.dirname(folder) if os.path.basename(folder).startswith("checkpoint-") else folder
+            run = _run_of(one.path)
             best = states.get(run)
-            if best is None or os.path.getsize(one.path) > os.path.getsize(best.path):
+            if best is None or _size(one.path) > _size(best.path):
                 states[run] = one
     return [one for one in found if one.kind != "trainer_state" or one in states.values()]
+
+
+def _run_of(state: str) -> str:
+    """The folder of the run that a trainer's state belongs to, which is saved with each checkpoint."""
+    folder = os.path.dirname(state)
+    return os.path.dirname(folder) if os.path.basename(folder).startswith("checkpoint-") else folder
+
+
+def _newest_state(state: str) -> str:
+    """The state with the longest history of the run that this one belongs to; itself where there is no other."""
+    run = _run_of(state)
+    try:
+        folders = [run, *(one.path for one in os.scandir(run or os.curdir) if one.name.startswith("checkpoint-"))]
+    except FileNotFoundError:
+        return state
+    beside = [os.path.join(folder, os.path.basename(state)) for folder in folders]
+    return max([state, *beside], key=_size)
+
+
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except FileNotFoundError:  # an old checkpoint was removed meanwhile
+        return -1
+
+
+def identity(source: Source) -> str:
+    """What stays the same while a source grows: the file, or the run whose checkpoints hold the history so far."""
+    if source.kind == "trainer_state":
+        return f"{os.path.realpath(_run_of(source.path))}:{source.kind}"
+    return os.path.realpath(source.path) if source.path != "-" else "-"
+
+
+def unclear(path: str) -> bool:
+    """Whether an empty file's kind will be known once something is in it."""
+    return os.path.isfile(path) and not _size(path) and not kind_of(path)
 
 
 def kind_of(path: str) -> str:
@@ -151,6 +190,8 @@ def _again(source: Source, follow: bool, stop: Callable[[], bool], poll: float) 
     """A structured source; what was read before is passed over, as its writer appends."""
     reader = structured.READERS[source.kind](source.path)
     while follow and not stop():
+        if isinstance(reader, structured.TrainerState):
+            reader.path = _newest_state(reader.path)
         yield from reader.new(False)
         yield None
         time.sleep(poll)
@@ -219,8 +260,12 @@ class _Tail:
             return False
         mine = os.fstat(self._file.fileno())
         if (now.st_dev, now.st_ino) != (mine.st_dev, mine.st_ino):
+            try:
+                other = self._path.open("rb")
+            except FileNotFoundError:  # rotated once more, in between
+                return False
             self._file.close()
-            self._file = self._path.open("rb")
+            self._file = other
         elif now.st_size < self._file.tell():
             self._file.seek(0)
         else:

@@ -87,23 +87,26 @@ _UNITS: dict[str, Unit] = {}
 
 
 class TrainerState:
-    """The log_history of a Hugging Face Trainer."""
+    """The log_history of a Hugging Face Trainer. ``path`` may become that of a later checkpoint of the run."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._seen, self._rows, self._stamp = path, 0, _Rows(), (0, 0.0)
+        self.path, self._seen, self._rows = path, 0, _Rows()
+        self._stamp: tuple[str, int, float] = ("", 0, 0.0)
 
     def new(self, final: bool) -> Iterator[Read]:
         """The entries of the history that were added."""
-        found = os.stat(self._path)
-        stamp = (found.st_size, found.st_mtime)
+        found = os.stat(self.path)
+        stamp = (self.path, found.st_size, found.st_mtime)
         if stamp == self._stamp:
             return
-        self._stamp = stamp
-        with open(self._path, encoding="utf-8", errors="replace") as file:
+        with open(self.path, encoding="utf-8", errors="replace") as file:
             try:
                 history = json.load(file).get("log_history", [])
             except (ValueError, AttributeError) as error:
+                if not final:  # the trainer is writing it
+                    return
                 raise OSError(0, f"not the state of a trainer ({error})") from error
+        self._stamp = stamp
         for number, entry in enumerate(history[self._seen :], self._seen + 1):
             row = {str(key): read for key, value in entry.items() if (read := _number(value)) is not None}
             yield Line(number, None, "", ""), self._rows.records(number, row, "trainer_state")
@@ -116,17 +119,25 @@ class Csv:
     def __init__(self, path: str) -> None:
         self._path, self._rows, self._position, self._line = path, _Rows(), 0, 0
         self._names: list[str] = []
+        self._given = 0
 
     def new(self, final: bool) -> Iterator[Read]:
-        """The rows that were added; the whole file again where its header changed, as Lightning rewrites it."""
+        """The rows that were added. Lightning writes the whole file again where a column is added: those rows are known."""
         with open(self._path, encoding="utf-8", errors="replace", newline="") as file:
-            names = next(csv.reader([file.readline()]), [])
+            header = file.readline()
+            if not header.endswith("\n") and not final:
+                return
+            names = next(csv.reader([header]), [])
             if names != self._names or self._position > os.path.getsize(self._path):
+                if names == self._names or not set(self._names) <= set(names):
+                    self._given = 0  # another run
                 self._names, self._position, self._line = names, file.tell(), 1
             file.seek(self._position)
             while (text := file.readline()).endswith("\n") or (final and text):
                 self._position, self._line = file.tell(), self._line + 1
-                yield self._read(text)
+                if self._line - 1 > self._given:
+                    self._given = self._line - 1
+                    yield self._read(text)
 
     def _read(self, text: str) -> Read:
         cells = next(csv.reader([text]), [])

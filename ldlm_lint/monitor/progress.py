@@ -1,0 +1,101 @@
+"""How far a followed log is: its newest step, of how many, and how long ago its last line came."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterable
+
+from ldlm_lint.monitor.records import Read, Record
+from ldlm_lint.monitor.sources import Source
+
+LOOKED_AT = 16
+"""How many of the lines that came together are looked at for the number of steps."""
+
+
+PATIENCE = 2000
+"""So many records of another total in a row are those of the training: it was begun anew with other settings."""
+
+
+class Progress:
+    """Of one source: ``step``, ``epoch`` and ``total`` (all None where the log does not say), and the age of the last line.
+
+    The age of what was there before it was followed is that of the file.
+    """
+
+    def __init__(
+        self, source: Source, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
+    ) -> None:
+        self.source, self.clock, self.wall = source, clock, wall
+        self.step: int | None = None
+        self.epoch: float | None = None
+        self.total: int | None = None
+        self._heard: float | None = None
+        self._trained = False
+        self._guess: tuple[int, int] | None = None
+        self._others = 0
+
+    def take(self, reads: Iterable[Read]) -> None:
+        """Lines that came together, the newest last."""
+        now = self.clock()
+        self._heard = now - self._written_before() if self._heard is None else now
+        for line, records in reads:
+            for record in records:
+                if record.split != "val" and record.epoch is not None:
+                    self.epoch = record.epoch
+                if self._counts(record):
+                    self._read(record, line.text)
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since the last line came; None before the first."""
+        return None if self._heard is None else max(0.0, self.clock() - self._heard)
+
+    def _written_before(self) -> float:
+        try:
+            return max(0.0, self.wall() - os.stat(self.source.path).st_mtime)
+        except OSError:  # standard input
+            return 0.0
+
+    def _counts(self, record: Record) -> bool:
+        """Whether the step of a record is that of the training: where lines with a loss have steps, only theirs are."""
+        if record.split == "val" or record.step is None:
+            return False
+        trains = record.get("loss") is not None
+        if trains and not self._trained:
+            self._trained, self.total, self._guess = True, None, None
+        return trains or not self._trained
+
+    def _read(self, record: Record, text: str) -> None:
+        step = record.step
+        assert step is not None
+        said = of_how_many(text, step)
+        if self._of_another_bar(said):
+            return
+        self.step = step
+        if self.total is not None and step > self.total:
+            self.total = None
+        if said is None:
+            return
+        # A date (`11/26`) or an epoch (`3/10`) says it of one number alone; the total is the same beside the next step.
+        if self._guess is not None and self._guess[0] != step and self._guess[1] == said:
+            self.total = said
+        self._guess = (step, said)
+
+    def _of_another_bar(self, said: int | None) -> bool:
+        """Whether the total is that of a bar which an evaluation draws in between; it began after the training's."""
+        if self.total is None or said is None or said == self.total:
+            self._others = 0
+            return False
+        self._others += 1
+        if self._others <= PATIENCE:
+            return True
+        self.total = None
+        return False
+
+
+def of_how_many(text: str, step: int) -> int | None:
+    """The total that a line prints behind its step (``120/5000``, ``[ 120 / 5000]``); None where none or two are printed."""
+    found = {int(total) for total in re.findall(rf"(?<![\d./-])0*{step} ?/ *(\d+)(?![\d./])", text)}
+    return found.pop() if len(found) == 1 and min(found) >= step else None

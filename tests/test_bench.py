@@ -14,7 +14,8 @@ import jsonschema
 import pytest
 
 from ldlm_lint.bench import compare, samples
-from ldlm_lint.bench.compare import Agreement, Change
+from ldlm_lint.bench.compare import Change
+from ldlm_lint.bench.losses import Agreement, losses
 from ldlm_lint.bench.rounds import failed, orders
 from ldlm_lint.bench.samples import Logged, Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
@@ -23,6 +24,7 @@ from ldlm_lint.evidence.model import Environment, Evidence, Run, Status
 from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.probe.launch import Ended
 from ldlm_lint.report import bench as report
+from ldlm_lint.report.bench_losses import loss_lines
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "bench.schema.json").read_text(encoding="utf-8"))
 LOSSES = {1: 2.5, 2: 2.25, 3: 2.0}
@@ -104,14 +106,54 @@ def with_losses(before, again, after) -> list[Sample]:
     ],
 )
 def test_losses(again, after, agreement):
-    found = compare.losses(with_losses(LOSSES, again, after))
+    found = losses(with_losses(LOSSES, again, after))
     assert found.agreement is agreement
-    assert report.loss_line(found).startswith("losses: ")
+    assert loss_lines(found)[0].startswith("losses: ")
+
+
+def until(step: int, *, bad: float = math.nan, last: int = 9) -> dict[int, float]:
+    return {index: 2.0 if index < step else bad for index in range(last)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "agreement", "said"),
+    [
+        (until(9), until(5), Agreement.DIFFERENT, "NaN from step 5 in after (4 steps)"),
+        (until(9), until(5, bad=math.inf), Agreement.DIFFERENT, "inf from step 5 in after (4 steps)"),
+        (
+            until(5),
+            until(9),
+            Agreement.DIFFERENT,
+            "NaN from step 5 in before (4 steps): the tree as it is trains to it",
+        ),
+        (until(7), until(5), Agreement.DIFFERENT, "NaN from step 5 in after (4 steps)"),
+        (until(5), until(5), Agreement.IDENTICAL, "NaN from step 5 in both trees (4 steps)"),
+        (
+            until(9),
+            until(9, last=6),
+            Agreement.IDENTICAL,
+            "3 steps with a loss in before but none in after, the first is step 6",
+        ),
+        (until(9, last=6), until(9), Agreement.IDENTICAL, "3 steps with a loss in after but none in before"),
+    ],
+)
+def test_losses_that_are_not_finite_or_missing_are_counted(before, after, agreement, said):
+    found = losses(with_losses(before, before, after))
+    assert found.agreement is agreement
+    assert any(said in line for line in loss_lines(found)) and "differ by up to inf" not in str(loss_lines(found))
+    ends = report.conclusion([], found, 5)
+    assert (agreement is Agreement.DIFFERENT) is ("losses differ (" in ends)
+
+
+def test_too_few_rounds_are_no_absence_of_a_difference():
+    found = rounds(4, 0.6, 0.01)
+    ends = report.conclusion(compare.compared(found), losses(found), 4)
+    assert ends == "Cannot tell: too few rounds (4, at least 5 are needed)."
 
 
 def test_two_runs_that_both_end_in_nan_agree():
     nan = {**LOSSES, 3: math.nan}
-    assert compare.losses(with_losses(nan, nan, nan)).agreement is Agreement.IDENTICAL
+    assert losses(with_losses(nan, nan, nan)).agreement is Agreement.IDENTICAL
 
 
 def test_a_log_gives_one_series_of_losses_and_its_rate_without_the_warm_up():
@@ -170,7 +212,7 @@ def bench(*words: str) -> int:
 def test_two_trees_are_compared_and_left_alone(trees, capsys):
     assert bench("--rounds", "5", "--warmup", "0", "--json", "out.json") in (0, 1)
     shown = capsys.readouterr()
-    assert "losses: identical in all printed digits at 5 steps" in shown.out
+    assert "losses: identical in all printed digits at 5 common steps" in shown.out
     assert "steps were not timed" in shown.out
     values = json.loads((trees / "out.json").read_text())
     jsonschema.validate(values, SCHEMA)
@@ -179,13 +221,13 @@ def test_two_trees_are_compared_and_left_alone(trees, capsys):
 
 
 def test_json_on_stdout_stands_alone(trees, capsys):
-    bench("--rounds", "1", "--warmup", "0", "--json", "-")
+    bench("--rounds", "5", "--warmup", "0", "--json", "-")
     jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMA)
 
 
 def test_a_run_that_fails_ends_it_with_the_end_of_its_output(trees, capsys):
     (trees / "b" / "train.py").write_text("print('last words'); raise SystemExit(7)")
-    assert bench("--rounds", "2") == 3
+    assert bench("--rounds", "5") == 3
     error = capsys.readouterr().err
     assert "ended with exit code 7 in the tree with the fixes" in error and "last words" in error
 
@@ -198,7 +240,7 @@ def test_a_run_that_hangs_ends_at_its_limit(trees, capsys):
 
 def test_a_budget_that_holds_no_round(trees, capsys):
     assert bench("--budget", "0.01") == 3
-    assert "no round fits" in capsys.readouterr().err
+    assert "5 rounds of three runs are needed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -207,6 +249,7 @@ def test_a_budget_that_holds_no_round(trees, capsys):
         (["--before", "a", "--", "python", "train.py"], "belong together"),
         (["--before", "a", "--after", "b", "--select", "ALL", "--", "python", "train.py"], "as they are"),
         (["--before", "a", "--after", "none", "--", "python", "train.py"], "none: no such folder"),
+        (["--before", "a", "--after", "b", "--rounds", "4", "--", "python", "train.py"], "at least 5 are needed"),
         (["--before", "a", "--after", "b"], "no command"),
         (["--before", "a", "--after", "b", "--", "no-such-program-here"], "command not found"),
     ],
@@ -236,7 +279,7 @@ def test_the_fixes_are_applied_to_the_second_copy_alone(tmp_path, monkeypatch, c
     (tmp_path / "train.py").write_text("print(f\"step 1: loss {len(open('loading.py').read())}\")\n")
     monkeypatch.chdir(tmp_path)
     before = (tmp_path / "loading.py").read_bytes()
-    words = ["--rounds", "1", "--warmup", "0", "--json", "-", "--", sys.executable, "train.py"]
+    words = ["--rounds", "5", "--warmup", "0", "--json", "-", "--", sys.executable, "train.py"]
     # The printed "loss" is the length of the fixed file, so that the two trees differ.
     assert main(["bench", *words]) == 1
     values = json.loads(capsys.readouterr().out)
@@ -260,7 +303,8 @@ for step in range(12):
 
 
 @pytest.mark.torch
-def test_steps_are_timed_and_end_the_run(trees, capsys):
+def test_steps_are_timed_and_end_the_run(trees, capsys, monkeypatch):
+    monkeypatch.setattr(compare, "FEWEST_ROUNDS", 1)  # one round shows it, and 15 runs that import torch take long
     for name, more in (("a", ""), ("b", ", fused=True")):
         (trees / name / "train.py").write_text(TRAINING.format(more=more))
     assert bench("--rounds", "1", "--warmup", "0", "--steps", "6", "--json", "-") == 0
@@ -273,7 +317,7 @@ def test_steps_are_timed_and_end_the_run(trees, capsys):
 @pytest.mark.slow
 def test_a_picture_is_drawn(trees):
     pytest.importorskip("matplotlib")
-    assert bench("--rounds", "1", "--warmup", "0", "--plot", "out.png") in (0, 1)
+    assert bench("--rounds", "5", "--warmup", "0", "--plot", "out.png") in (0, 1)
     assert (trees / "out.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -15,7 +15,8 @@ from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_documen
 from ldlm_lint.extras import install
 
 if TYPE_CHECKING:
-    from ldlm_lint.bench.compare import Comparison, Losses
+    from ldlm_lint.bench.compare import Comparison
+    from ldlm_lint.bench.losses import Losses
     from ldlm_lint.bench.rounds import Job
     from ldlm_lint.bench.samples import Sample
     from ldlm_lint.bench.trees import Trees
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 EPILOG = (
     "Every run gets a fresh copy of its tree; in each round both trees run, and the one as it is once more, which shows "
     "what equal trees differ by (A/A). Exit codes: 0 compared, and nothing got worse; 1 something did, or the losses "
-    "differ; 2 wrong usage, or nothing to compare; 3 a run failed."
+    "differ; 2 wrong usage, or nothing to compare; 3 a run failed, or the budget left too few rounds to tell."
 )
 
 
@@ -37,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trees.add_argument("--after", type=Path, metavar="DIR", help="... with this one, instead of applying fixes")
     trees.add_argument("--link", action="append", default=[], metavar="PATH", help="an ignored path that runs need")
     runs = parser.add_argument_group("the runs")
-    runs.add_argument("--rounds", type=count, default=7, metavar="N", help="rounds of three runs each (default 7)")
+    runs.add_argument(
+        "--rounds", type=count, default=7, metavar="N", help="rounds of three runs, 5 or more (default 7)"
+    )
     runs.add_argument("--warmup", type=int, choices=range(6), default=1, help="runs of each tree before (default 1)")
     runs.add_argument("--steps", type=count, default=0, metavar="N", help="end each run after N optimizer steps")
     runs.add_argument("--max-seconds", type=seconds, metavar="S", help="a run that takes longer is a failure")
@@ -90,6 +93,7 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
     from ldlm_lint.bench.rounds import Job
     from ldlm_lint.probe import projects
 
+    _check_rounds(arguments.rounds)
     if (arguments.before is None) is not (arguments.after is None):
         raise UsageError("--before and --after belong together")
     if arguments.before and (arguments.select or arguments.unsafe_fixes):
@@ -111,6 +115,16 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
         inside = cwd.resolve().relative_to(root) if cwd.resolve().is_relative_to(root) else Path()
     job = Job(tuple(command), inside, dict(os.environ), arguments.steps, arguments.max_seconds, arguments.offline)
     return root, job
+
+
+def _check_rounds(rounds: int) -> None:
+    from ldlm_lint.bench.compare import FEWEST_ROUNDS
+
+    if rounds < FEWEST_ROUNDS:
+        raise UsageError(
+            f"--rounds {rounds} cannot tell anything: at least {FEWEST_ROUNDS} are needed, because in fewer rounds equal "
+            "trees too often differ in the same direction by chance"
+        )
 
 
 def _trees(arguments: argparse.Namespace, root: Path, scratch: Path) -> Trees:
@@ -145,13 +159,14 @@ def _report(
     arguments: argparse.Namespace, job: Job, fixes: Mapping[str, int], samples: Sequence[Sample], pressure: float | None
 ) -> int:
     from ldlm_lint.bench import compare
+    from ldlm_lint.bench.losses import losses as compared_losses
     from ldlm_lint.evidence.model import plain
     from ldlm_lint.probe import machine
     from ldlm_lint.report import bench as report
 
     busy = pressure is not None and pressure > machine.MOST_PRESSURE
     why = f"before the first run tasks waited for a CPU {pressure:.0f} % of the time" if busy else ""
-    comparisons, losses = compare.compared(samples, busy=why), compare.losses(samples)
+    comparisons, losses = compare.compared(samples, busy=why), compared_losses(samples)
     notes = tuple(_notes(comparisons, samples, arguments.rounds))
     rounds = len({one.round for one in samples})
     if arguments.json:
@@ -164,11 +179,14 @@ def _report(
         report.write(comparisons, losses, sys.stdout, rounds=rounds, notes=notes)
     if arguments.plot:
         _draw(samples, arguments.plot)
-    return FINDINGS if _worse(comparisons, losses) else OK
+    if _worse(comparisons, losses):
+        return FINDINGS
+    return OK if rounds >= compare.FEWEST_ROUNDS else FAILURE
 
 
 def _worse(comparisons: Sequence[Comparison], losses: Losses) -> bool:
-    from ldlm_lint.bench.compare import Agreement, Change
+    from ldlm_lint.bench.compare import Change
+    from ldlm_lint.bench.losses import Agreement
 
     return losses.agreement is Agreement.DIFFERENT or any(one.change is Change.WORSE for one in comparisons)
 

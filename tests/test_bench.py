@@ -15,7 +15,9 @@ import pytest
 
 from ldlm_lint.bench import compare, samples
 from ldlm_lint.bench.compare import Change
+from ldlm_lint.bench.guards import only_on_cuda
 from ldlm_lint.bench.losses import Agreement, losses
+from ldlm_lint.bench.notes import all_notes
 from ldlm_lint.bench.rounds import failed, orders
 from ldlm_lint.bench.samples import Logged, Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
@@ -288,6 +290,35 @@ def test_the_fixes_are_applied_to_the_second_copy_alone(tmp_path, monkeypatch, c
     assert (tmp_path / "loading.py").read_bytes() == before and not (tmp_path / ".ldlm-lint").exists()
 
 
+PLAIN = "optimizer = torch.optim.AdamW(parameters, lr=1e-3{})\nprint(1)\n"
+GUARD = "fused=torch.cuda.is_available()"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (PLAIN.format(""), PLAIN.format(f", {GUARD}"), (GUARD,)),
+        (PLAIN.format(""), PLAIN.format(", fused=True"), ()),
+        (PLAIN.format(", fused=True"), PLAIN.format(f", {GUARD}"), ()),
+        (PLAIN.format(", **more"), PLAIN.format(f", **more, {GUARD}"), ()),
+        (PLAIN.format(""), PLAIN.format(f", {GUARD}").replace("print(1)", "print(2)"), ()),
+        (PLAIN.format(""), PLAIN.format(", enabled=torch.cuda.is_available()"), ()),
+        (PLAIN.format(""), PLAIN.format(""), ()),
+    ],
+)
+def test_a_change_that_is_off_without_cuda_is_known_only_where_it_is_the_only_one(tmp_path, before, after, expected):
+    for name, text in (("a", before), ("b", after)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(text)
+    assert only_on_cuda(tmp_path / "a", tmp_path / "b") == expected
+
+
+@pytest.mark.parametrize(("cuda", "said"), [(False, True), (True, False), (None, False)])
+def test_a_change_does_nothing_only_where_the_runs_had_no_cuda(cuda, said):
+    notes = all_notes([], rounds(5, 1.0, 0.01, cuda=cuda), 5, [GUARD])
+    assert any("does nothing here" in note for note in notes) is said
+
+
 TRAINING = """
 import torch
 torch.manual_seed(0)
@@ -302,15 +333,22 @@ for step in range(12):
 """
 
 
+def torch_has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
 @pytest.mark.torch
 def test_steps_are_timed_and_end_the_run(trees, capsys, monkeypatch):
     monkeypatch.setattr(compare, "FEWEST_ROUNDS", 1)  # one round shows it, and 15 runs that import torch take long
-    for name, more in (("a", ""), ("b", ", fused=True")):
+    for name, more in (("a", ""), ("b", ", fused=torch.cuda.is_available()")):
         (trees / name / "train.py").write_text(TRAINING.format(more=more))
     assert bench("--rounds", "1", "--warmup", "0", "--steps", "6", "--json", "-") == 0
     values = json.loads(capsys.readouterr().out)
     assert [one["steps"] for one in values["runs"]] == [6, 6, 6]
     assert {one["quantity"] for one in values["comparisons"]} >= {"step time", "whole run", "peak memory"}
+    assert any("does nothing here" in note for note in values["notes"]) is not torch_has_cuda()
     assert values["losses"]["agreement"] in ("identical", "close") and values["losses"]["steps"] >= 5
 
 

@@ -123,6 +123,7 @@ def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sam
         peak,
         kind,
         samples.logged(log),
+        samples.cuda(ranks),
     )
 
 

@@ -56,8 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare, print what came out, and return the exit code."""
     import tempfile
 
+    from ldlm_lint.bench.guards import only_on_cuda
     from ldlm_lint.bench.rounds import measured
-    from ldlm_lint.bench.trees import BenchError
+    from ldlm_lint.bench.trees import AFTER, BEFORE, BenchError
     from ldlm_lint.probe.machine import cpu_pressure
 
     root, job = _job(arguments, Path.cwd())
@@ -70,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         except BenchError as error:
             raise UsageError(str(error)) from error
         _say_trees(trees, job.command, root)
+        guarded = only_on_cuda(trees.arms[BEFORE], trees.arms[AFTER])
         try:
             samples = measured(
                 job,
@@ -85,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             return fail(FAILURE, str(error))
     if not samples:
         return fail(FAILURE, f"no round fits into {arguments.budget:g} s; give it more with --budget")
-    return _report(arguments, job, trees.fixes, samples, pressure)
+    return _report(arguments, job, trees.fixes, samples, pressure, guarded)
 
 
 def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
@@ -156,10 +158,16 @@ def _say_trees(trees: Trees, command: Sequence[str], root: Path) -> None:
 
 
 def _report(
-    arguments: argparse.Namespace, job: Job, fixes: Mapping[str, int], samples: Sequence[Sample], pressure: float | None
+    arguments: argparse.Namespace,
+    job: Job,
+    fixes: Mapping[str, int],
+    samples: Sequence[Sample],
+    pressure: float | None,
+    guarded: Sequence[str],
 ) -> int:
     from ldlm_lint.bench import compare
     from ldlm_lint.bench.losses import losses as compared_losses
+    from ldlm_lint.bench.notes import all_notes
     from ldlm_lint.evidence.model import plain
     from ldlm_lint.probe import machine
     from ldlm_lint.report import bench as report
@@ -167,7 +175,7 @@ def _report(
     busy = pressure is not None and pressure > machine.MOST_PRESSURE
     why = f"before the first run tasks waited for a CPU {pressure:.0f} % of the time" if busy else ""
     comparisons, losses = compare.compared(samples, busy=why), compared_losses(samples)
-    notes = tuple(_notes(comparisons, samples, arguments.rounds))
+    notes = tuple(all_notes(comparisons, samples, arguments.rounds, guarded))
     rounds = len({one.round for one in samples})
     if arguments.json:
         environment: dict[str, Any] = plain(machine.environment())
@@ -178,7 +186,7 @@ def _report(
     if arguments.json != "-":
         report.write(comparisons, losses, sys.stdout, rounds=rounds, notes=notes)
     if arguments.plot:
-        _draw(samples, arguments.plot)
+        _draw(samples, comparisons, job.command, arguments.plot)
     if _worse(comparisons, losses):
         return FINDINGS
     return OK if rounds >= compare.FEWEST_ROUNDS else FAILURE
@@ -191,27 +199,10 @@ def _worse(comparisons: Sequence[Comparison], losses: Losses) -> bool:
     return losses.agreement is Agreement.DIFFERENT or any(one.change is Change.WORSE for one in comparisons)
 
 
-def _notes(comparisons: Sequence[Comparison], samples: Sequence[Sample], rounds: int) -> list[str]:
-    names = {one.quantity.name for one in comparisons}
-    notes = []
-    done = len({one.round for one in samples})
-    if done < rounds:
-        notes.append(f"the budget ended after {done} of {rounds} rounds")
-    if "step time" not in names:
-        notes.append("no process took two optimizer steps of torch, so steps were not timed")
-    kinds = {one.memory_kind for one in samples}
-    if "peak memory" in names and kinds == {"resident"}:
-        notes.append(
-            "peak memory is the resident memory of the ranks: it holds libraries and what allocators keep, and tells "
-            "little about activations; ldlm-lint probe memory does"
-        )
-    return notes
-
-
-def _draw(samples: Sequence[Sample], path: Path) -> None:
+def _draw(samples: Sequence[Sample], comparisons: Sequence[Comparison], command: Sequence[str], path: Path) -> None:
     from ldlm_lint.bench.plot import draw
 
     try:
-        draw(samples, path)
+        draw(samples, comparisons, command, path)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from error

@@ -18,7 +18,7 @@ from ldlm_lint.bench.compare import Change
 from ldlm_lint.bench.guards import only_on_cuda
 from ldlm_lint.bench.losses import Agreement, losses
 from ldlm_lint.bench.notes import all_notes
-from ldlm_lint.bench.rounds import failed, orders
+from ldlm_lint.bench.rounds import failed, orders, too_small
 from ldlm_lint.bench.samples import Logged, Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 from ldlm_lint.cli import main
@@ -231,13 +231,28 @@ def test_a_run_that_fails_ends_it_with_the_end_of_its_output(trees, capsys):
     (trees / "b" / "train.py").write_text("print('last words'); raise SystemExit(7)")
     assert bench("--rounds", "5") == 3
     error = capsys.readouterr().err
-    assert "ended with exit code 7 in the tree with the fixes" in error and "last words" in error
+    assert "ended with exit code 7 in the second tree (after)" in error and "last words" in error
 
 
 def test_a_run_that_hangs_ends_at_its_limit(trees, capsys):
     (trees / "b" / "train.py").write_text("import time\nprint('waiting', flush=True)\ntime.sleep(600)")
     assert bench("--warmup", "1", "--max-seconds", "2") == 3
     assert "still ran after" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("budget", "spent", "seconds", "done", "enough"),
+    [
+        (32, 2, [2, 3], 0, True),
+        (31, 2, [2, 3], 0, False),
+        (31, 2, [1, 3], 0, True),
+        (31, 25, [2, 3], 4, True),
+        (31, 28, [2, 3], 4, False),
+        (31, 31, [2, 3], 5, True),
+    ],
+)
+def test_a_budget_is_too_small_if_even_the_shortest_runs_leave_too_few_rounds(budget, spent, seconds, done, enough):
+    assert (too_small(budget, spent, seconds, done) == "") is enough
 
 
 def test_a_budget_that_holds_no_round(trees, capsys):
@@ -290,7 +305,7 @@ def test_the_fixes_are_applied_to_the_second_copy_alone(tmp_path, monkeypatch, c
     assert (tmp_path / "loading.py").read_bytes() == before and not (tmp_path / ".ldlm-lint").exists()
 
 
-PLAIN = "optimizer = torch.optim.AdamW(parameters, lr=1e-3{})\nprint(1)\n"
+PLAIN = "import torch\noptimizer = torch.optim.AdamW(parameters, lr=1e-3{})\nprint(1)\n"
 GUARD = "fused=torch.cuda.is_available()"
 
 
@@ -304,6 +319,8 @@ GUARD = "fused=torch.cuda.is_available()"
         (PLAIN.format(""), PLAIN.format(f", {GUARD}").replace("print(1)", "print(2)"), ()),
         (PLAIN.format(""), PLAIN.format(", enabled=torch.cuda.is_available()"), ()),
         (PLAIN.format(""), PLAIN.format(""), ()),
+        # A function of the project may have another default.
+        ("import torch\nload(data)\n", "import torch\nload(data, pin_memory=torch.cuda.is_available())\n", ()),
     ],
 )
 def test_a_change_that_is_off_without_cuda_is_known_only_where_it_is_the_only_one(tmp_path, before, after, expected):

@@ -1,6 +1,6 @@
 """Changes that are off where CUDA is not available: keywords with the value ``torch.cuda.is_available()``.
 
-Only keywords are known whose False is what leaving them out means on a machine without CUDA. Where nothing else differs
+Only keywords of torch's own classes are known whose False is what leaving them out means on a machine without CUDA. Where nothing else differs
 between the trees, both run the same code there, so that any difference that is measured is noise.
 """
 
@@ -10,8 +10,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-# fused: without CUDA None picks the same implementation as False; the other two are False by default.
-_OFF_BY_DEFAULT = ("fused", "pin_memory", "non_blocking")
+# Of torch's own classes. fused: without CUDA None picks the same implementation as False; pin_memory is False by default.
+_OFF_BY_DEFAULT = ("fused", "pin_memory")
 _GUARDS = ("torch.cuda.is_available()", "cuda.is_available()")
 
 
@@ -41,14 +41,33 @@ def _added(before: bytes, after: bytes) -> set[str] | None:
     calls = list(_calls(first)), list(_calls(second))
     if len(calls[0]) != len(calls[1]):
         return None
+    torch_names = _imported_from_torch(second)
     added: set[str] = set()
     for old, new in zip(*calls, strict=True):
         known = {keyword.arg for keyword in old.keywords}
-        # A `**options` may hold the keyword already.
-        extra = [] if None in known else [one for one in new.keywords if one.arg not in known and _is_guard(one)]
+        # A `**options` may hold the keyword already; a function of the project may have another default.
+        own = None in known or ast.unparse(new.func).partition(".")[0] not in torch_names
+        extra = [] if own else [one for one in new.keywords if one.arg not in known and _is_guard(one)]
         added |= {ast.unparse(one) for one in extra}
         new.keywords = [one for one in new.keywords if one not in extra]
     return added if ast.dump(first) == ast.dump(second) else None
+
+
+def _imported_from_torch(tree: ast.Module) -> set[str]:
+    """The names that only imports of torch bind, at the top level of a module."""
+    names: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, ast.Import):
+            names |= {alias.asname or "torch" for alias in statement.names if alias.name.partition(".")[0] == "torch"}
+        elif isinstance(statement, ast.ImportFrom) and (statement.module or "").partition(".")[0] == "torch":
+            # `from .torch import x` is the project's own module.
+            names |= set() if statement.level else {alias.asname or alias.name for alias in statement.names}
+    return names - {
+        node.name if not isinstance(node, ast.Name) else node.id
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    }
 
 
 def _calls(tree: ast.Module) -> Iterator[ast.Call]:

@@ -105,7 +105,7 @@ def differences(one: Mapping[int, float], other: Mapping[int, float]) -> Iterato
 
 
 def _not_finite(curves: Sequence[Mapping[str, Mapping[int, float]]]) -> Iterator[Special]:
-    """For each arm the losses that are NaN or infinite; the second run of the tree as it is only where it alone has some."""
+    """For each arm the losses that are NaN or infinite."""
     for arm in _ARMS:
         steps = [[step for step, loss in curve[arm].items() if not math.isfinite(loss)] for curve in curves]
         if any(steps):

@@ -52,8 +52,7 @@ def _draw_times(axes: Axes, samples: Sequence[Sample]) -> None:
         at = [sample.round + 1 + _MIDDLE[arm] for sample in found]
         axes.plot(at, seconds, marker, color=colour, label=arm, markersize=6)
     axes.set(xlabel="round", ylabel="seconds per optimizer step" if by_steps else "seconds per run", title="time")
-    axes.set_ylim(bottom=0)
-    axes.margins(y=0.1)
+    axes.set_ylim(0, 1.08 * axes.get_ylim()[1])
     axes.set_xlim(0.5, max(sample.round for sample in samples) + 1.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.legend(loc="lower right", fontsize=8)
@@ -89,7 +88,7 @@ def _draw_gains(axes: Axes, comparisons: Sequence[Comparison]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}x"))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_yticks(range(len(rows)), rows)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_ylim(len(rows), -0.5)  # room for the legend below the last row
     axes.set(xlabel="times as good as before (worse < 1 < better)", title="gain, 95 % interval")
     if rows:
         axes.legend(loc="lower right", fontsize=8)

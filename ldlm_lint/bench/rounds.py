@@ -65,7 +65,7 @@ def measured(
     found: list[Sample] = []
     for number, order in enumerate(orders(rounds, seed)):
         if budget is not None and seconds:
-            short = _too_short(budget, time.monotonic() - began, seconds, number)
+            short = too_small(budget, time.monotonic() - began, seconds, number)
             if short and not found:
                 raise BenchError(short)
             if short or time.monotonic() - began + 3 * max(seconds) > budget:
@@ -78,7 +78,7 @@ def measured(
     return found
 
 
-def _too_short(budget: float, spent: float, seconds: Sequence[float], done: int) -> str:
+def too_small(budget: float, spent: float, seconds: Sequence[float], done: int) -> str:
     """Why the budget cannot hold as many rounds as are needed, given the runs so far; empty where it may."""
     needed = spent + 3 * max(0, FEWEST_ROUNDS - done) * min(seconds)
     if needed <= budget:
@@ -162,7 +162,7 @@ def _failure(arm: str, ended: launch.Ended, log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 8192))
         lines = file.read().decode("utf-8", errors="replace").splitlines()[-_LAST_LINES:]
-    tree = "the tree with the fixes" if arm == AFTER else "the tree as it is"
+    tree = "the second tree" if arm == AFTER else "the first tree"
     return "\n".join([f"the command {how} in {tree} ({arm}); the end of its output:", *(f"  {one}" for one in lines)])
 
 

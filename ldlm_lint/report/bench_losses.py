@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ldlm_lint.bench.losses import Agreement, Losses, Special
-from ldlm_lint.bench.trees import AFTER, BEFORE
+from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 
 
 def loss_lines(losses: Losses) -> list[str]:
@@ -52,6 +52,8 @@ def _not_finite(losses: Losses) -> Iterator[str]:
         yield f"{before.kind} from step {before.first} in both trees ({_steps(before)}): the tree as it is trains to it, too"
         return
     for found in losses.not_finite:
+        if found.arm == AGAIN and before and (found.first, found.steps) == (before.first, before.steps):
+            continue
         already = ": the tree as it is trains to it, without any change" if found.arm == BEFORE else ""
         yield f"{_from(found)} ({_steps(found)}){already}"
 

@@ -14,8 +14,11 @@ import jsonschema
 import pytest
 
 from ldlm_lint.bench import compare, samples
-from ldlm_lint.bench.compare import Agreement, Change
-from ldlm_lint.bench.rounds import failed, orders
+from ldlm_lint.bench.compare import Change
+from ldlm_lint.bench.guards import only_on_cuda
+from ldlm_lint.bench.losses import Agreement, losses
+from ldlm_lint.bench.notes import all_notes
+from ldlm_lint.bench.rounds import failed, orders, too_small
 from ldlm_lint.bench.samples import Logged, Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE
 from ldlm_lint.cli import main
@@ -23,6 +26,7 @@ from ldlm_lint.evidence.model import Environment, Evidence, Run, Status
 from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.probe.launch import Ended
 from ldlm_lint.report import bench as report
+from ldlm_lint.report.bench_losses import loss_lines
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs" / "bench.schema.json").read_text(encoding="utf-8"))
 LOSSES = {1: 2.5, 2: 2.25, 3: 2.0}
@@ -104,14 +108,54 @@ def with_losses(before, again, after) -> list[Sample]:
     ],
 )
 def test_losses(again, after, agreement):
-    found = compare.losses(with_losses(LOSSES, again, after))
+    found = losses(with_losses(LOSSES, again, after))
     assert found.agreement is agreement
-    assert report.loss_line(found).startswith("losses: ")
+    assert loss_lines(found)[0].startswith("losses: ")
+
+
+def until(step: int, *, bad: float = math.nan, last: int = 9) -> dict[int, float]:
+    return {index: 2.0 if index < step else bad for index in range(last)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "agreement", "said"),
+    [
+        (until(9), until(5), Agreement.DIFFERENT, "NaN from step 5 in after (4 steps)"),
+        (until(9), until(5, bad=math.inf), Agreement.DIFFERENT, "inf from step 5 in after (4 steps)"),
+        (
+            until(5),
+            until(9),
+            Agreement.DIFFERENT,
+            "NaN from step 5 in before (4 steps): the tree as it is trains to it",
+        ),
+        (until(7), until(5), Agreement.DIFFERENT, "NaN from step 5 in after (4 steps)"),
+        (until(5), until(5), Agreement.IDENTICAL, "NaN from step 5 in both trees (4 steps)"),
+        (
+            until(9),
+            until(9, last=6),
+            Agreement.IDENTICAL,
+            "3 steps with a loss in before but none in after, the first is step 6",
+        ),
+        (until(9, last=6), until(9), Agreement.IDENTICAL, "3 steps with a loss in after but none in before"),
+    ],
+)
+def test_losses_that_are_not_finite_or_missing_are_counted(before, after, agreement, said):
+    found = losses(with_losses(before, before, after))
+    assert found.agreement is agreement
+    assert any(said in line for line in loss_lines(found)) and "differ by up to inf" not in str(loss_lines(found))
+    ends = report.conclusion([], found, 5)
+    assert (agreement is Agreement.DIFFERENT) is ("losses differ (" in ends)
+
+
+def test_too_few_rounds_are_no_absence_of_a_difference():
+    found = rounds(4, 0.6, 0.01)
+    ends = report.conclusion(compare.compared(found), losses(found), 4)
+    assert ends == "Cannot tell: too few rounds (4, at least 5 are needed)."
 
 
 def test_two_runs_that_both_end_in_nan_agree():
     nan = {**LOSSES, 3: math.nan}
-    assert compare.losses(with_losses(nan, nan, nan)).agreement is Agreement.IDENTICAL
+    assert losses(with_losses(nan, nan, nan)).agreement is Agreement.IDENTICAL
 
 
 def test_a_log_gives_one_series_of_losses_and_its_rate_without_the_warm_up():
@@ -170,7 +214,7 @@ def bench(*words: str) -> int:
 def test_two_trees_are_compared_and_left_alone(trees, capsys):
     assert bench("--rounds", "5", "--warmup", "0", "--json", "out.json") in (0, 1)
     shown = capsys.readouterr()
-    assert "losses: identical in all printed digits at 5 steps" in shown.out
+    assert "losses: identical in all printed digits at 5 common steps" in shown.out
     assert "steps were not timed" in shown.out
     values = json.loads((trees / "out.json").read_text())
     jsonschema.validate(values, SCHEMA)
@@ -179,15 +223,15 @@ def test_two_trees_are_compared_and_left_alone(trees, capsys):
 
 
 def test_json_on_stdout_stands_alone(trees, capsys):
-    bench("--rounds", "1", "--warmup", "0", "--json", "-")
+    bench("--rounds", "5", "--warmup", "0", "--json", "-")
     jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMA)
 
 
 def test_a_run_that_fails_ends_it_with_the_end_of_its_output(trees, capsys):
     (trees / "b" / "train.py").write_text("print('last words'); raise SystemExit(7)")
-    assert bench("--rounds", "2") == 3
+    assert bench("--rounds", "5") == 3
     error = capsys.readouterr().err
-    assert "ended with exit code 7 in the tree with the fixes" in error and "last words" in error
+    assert "ended with exit code 7 in the second tree (after)" in error and "last words" in error
 
 
 def test_a_run_that_hangs_ends_at_its_limit(trees, capsys):
@@ -196,9 +240,24 @@ def test_a_run_that_hangs_ends_at_its_limit(trees, capsys):
     assert "still ran after" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("budget", "spent", "seconds", "done", "enough"),
+    [
+        (32, 2, [2, 3], 0, True),
+        (31, 2, [2, 3], 0, False),
+        (31, 2, [1, 3], 0, True),
+        (31, 25, [2, 3], 4, True),
+        (31, 28, [2, 3], 4, False),
+        (31, 31, [2, 3], 5, True),
+    ],
+)
+def test_a_budget_is_too_small_if_even_the_shortest_runs_leave_too_few_rounds(budget, spent, seconds, done, enough):
+    assert (too_small(budget, spent, seconds, done) == "") is enough
+
+
 def test_a_budget_that_holds_no_round(trees, capsys):
     assert bench("--budget", "0.01") == 3
-    assert "no round fits" in capsys.readouterr().err
+    assert "5 rounds of three runs are needed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -207,6 +266,7 @@ def test_a_budget_that_holds_no_round(trees, capsys):
         (["--before", "a", "--", "python", "train.py"], "belong together"),
         (["--before", "a", "--after", "b", "--select", "ALL", "--", "python", "train.py"], "as they are"),
         (["--before", "a", "--after", "none", "--", "python", "train.py"], "none: no such folder"),
+        (["--before", "a", "--after", "b", "--rounds", "4", "--", "python", "train.py"], "at least 5 are needed"),
         (["--before", "a", "--after", "b"], "no command"),
         (["--before", "a", "--after", "b", "--", "no-such-program-here"], "command not found"),
     ],
@@ -236,13 +296,44 @@ def test_the_fixes_are_applied_to_the_second_copy_alone(tmp_path, monkeypatch, c
     (tmp_path / "train.py").write_text("print(f\"step 1: loss {len(open('loading.py').read())}\")\n")
     monkeypatch.chdir(tmp_path)
     before = (tmp_path / "loading.py").read_bytes()
-    words = ["--rounds", "1", "--warmup", "0", "--json", "-", "--", sys.executable, "train.py"]
+    words = ["--rounds", "5", "--warmup", "0", "--json", "-", "--", sys.executable, "train.py"]
     # The printed "loss" is the length of the fixed file, so that the two trees differ.
     assert main(["bench", *words]) == 1
     values = json.loads(capsys.readouterr().out)
     assert values["fixes"] == {"dataloader-worker-options-without-workers": 1}
     assert values["losses"]["agreement"] == "different"
     assert (tmp_path / "loading.py").read_bytes() == before and not (tmp_path / ".ldlm-lint").exists()
+
+
+PLAIN = "import torch\noptimizer = torch.optim.AdamW(parameters, lr=1e-3{})\nprint(1)\n"
+GUARD = "fused=torch.cuda.is_available()"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (PLAIN.format(""), PLAIN.format(f", {GUARD}"), (GUARD,)),
+        (PLAIN.format(""), PLAIN.format(", fused=True"), ()),
+        (PLAIN.format(", fused=True"), PLAIN.format(f", {GUARD}"), ()),
+        (PLAIN.format(", **more"), PLAIN.format(f", **more, {GUARD}"), ()),
+        (PLAIN.format(""), PLAIN.format(f", {GUARD}").replace("print(1)", "print(2)"), ()),
+        (PLAIN.format(""), PLAIN.format(", enabled=torch.cuda.is_available()"), ()),
+        (PLAIN.format(""), PLAIN.format(""), ()),
+        # A function of the project may have another default.
+        ("import torch\nload(data)\n", "import torch\nload(data, pin_memory=torch.cuda.is_available())\n", ()),
+    ],
+)
+def test_a_change_that_is_off_without_cuda_is_known_only_where_it_is_the_only_one(tmp_path, before, after, expected):
+    for name, text in (("a", before), ("b", after)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(text)
+    assert only_on_cuda(tmp_path / "a", tmp_path / "b") == expected
+
+
+@pytest.mark.parametrize(("cuda", "said"), [(False, True), (True, False), (None, False)])
+def test_a_change_does_nothing_only_where_the_runs_had_no_cuda(cuda, said):
+    notes = all_notes([], rounds(5, 1.0, 0.01, cuda=cuda), 5, [GUARD])
+    assert any("does nothing here" in note for note in notes) is said
 
 
 TRAINING = """
@@ -259,21 +350,29 @@ for step in range(12):
 """
 
 
+def torch_has_cuda() -> bool:
+    import torch
+
+    return torch.cuda.is_available()
+
+
 @pytest.mark.torch
-def test_steps_are_timed_and_end_the_run(trees, capsys):
-    for name, more in (("a", ""), ("b", ", fused=True")):
+def test_steps_are_timed_and_end_the_run(trees, capsys, monkeypatch):
+    monkeypatch.setattr(compare, "FEWEST_ROUNDS", 1)  # one round shows it, and 15 runs that import torch take long
+    for name, more in (("a", ""), ("b", ", fused=torch.cuda.is_available()")):
         (trees / name / "train.py").write_text(TRAINING.format(more=more))
     assert bench("--rounds", "1", "--warmup", "0", "--steps", "6", "--json", "-") == 0
     values = json.loads(capsys.readouterr().out)
     assert [one["steps"] for one in values["runs"]] == [6, 6, 6]
     assert {one["quantity"] for one in values["comparisons"]} >= {"step time", "whole run", "peak memory"}
+    assert any("does nothing here" in note for note in values["notes"]) is not torch_has_cuda()
     assert values["losses"]["agreement"] in ("identical", "close") and values["losses"]["steps"] >= 5
 
 
 @pytest.mark.slow
 def test_a_picture_is_drawn(trees):
     pytest.importorskip("matplotlib")
-    assert bench("--rounds", "1", "--warmup", "0", "--plot", "out.png") in (0, 1)
+    assert bench("--rounds", "5", "--warmup", "0", "--plot", "out.png") in (0, 1)
     assert (trees / "out.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -1,9 +1,8 @@
-"""What the samples say: one comparison for each quantity, and whether the losses agree. Pure."""
+"""What the samples say of time and memory: one comparison for each quantity. Pure."""
 
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,8 +13,6 @@ from ldlm_lint.evidence.statistics import BAR, Quartiles, Ratio, band, paired_ra
 # Fewer rounds decide nothing: of five, all are on one side by chance in one of sixteen comparisons of equal things, and
 # the A/A band, from as many rounds, has to be passed as well.
 FEWEST_ROUNDS = 5
-# Printed losses have few digits; a program that sums in another order differs in the last of them.
-LOSS_TOLERANCE = 1e-4
 
 
 class Change(enum.Enum):
@@ -98,61 +95,3 @@ def judged(gain: Ratio, noise_band: float, bar: float = BAR) -> tuple[Change, st
     if noise_band > bar:
         return Change.UNCLEAR, f"runs of the same tree differ by up to {noise_band - 1:.0%}"
     return Change.UNCLEAR, "the interval is too wide; more rounds may tell"
-
-
-class Agreement(enum.Enum):
-    """Whether both trees train to the same losses."""
-
-    IDENTICAL = "identical"
-    WITHIN_NOISE = "within what runs of one tree differ by"
-    CLOSE = "equal but for the last digits"
-    DIFFERENT = "different"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Losses:
-    """How the printed losses of the two trees agree over ``steps`` common steps.
-
-    ``largest`` is the largest relative difference, at ``at_step``; ``same_tree`` that between two runs of the same tree.
-    """
-
-    agreement: Agreement
-    steps: int = 0
-    largest: float | None = None
-    at_step: int | None = None
-    same_tree: float | None = None
-
-
-def losses(samples: Sequence[Sample]) -> Losses:
-    """Compare the losses of the arms, round by round."""
-    rounds: dict[int, dict[str, Sample]] = {}
-    for one in samples:
-        rounds.setdefault(one.round, {})[one.arm] = one
-    curves = [{arm: one[arm].logged.losses for arm in _ARMS} for one in rounds.values() if len(one) == len(_ARMS)]
-    others = [found for one in curves for found in differences(one[BEFORE], one[AFTER])]
-    if not others:
-        return Losses(Agreement.UNKNOWN)
-    same = max((size for one in curves for _, size in differences(one[BEFORE], one[AGAIN])), default=None)
-    step, largest = max(others, key=lambda one: one[1])
-    common = min(len(one[BEFORE].keys() & one[AFTER].keys()) for one in curves)
-    return Losses(_agreement(largest, same), common, largest, step, same)
-
-
-def _agreement(largest: float, same_tree: float | None) -> Agreement:
-    if largest == 0:
-        return Agreement.IDENTICAL
-    if same_tree and largest <= 2 * same_tree:
-        return Agreement.WITHIN_NOISE
-    return Agreement.CLOSE if largest <= LOSS_TOLERANCE else Agreement.DIFFERENT
-
-
-def differences(one: Mapping[int, float], other: Mapping[int, float]) -> Iterator[tuple[int, float]]:
-    """The relative difference at each common step; infinite where only one of them is a finite number."""
-    for step in sorted(one.keys() & other.keys()):
-        first, second = one[step], other[step]
-        if math.isfinite(first) and math.isfinite(second):
-            scale = max(abs(first), abs(second))
-            yield step, abs(first - second) / scale if scale else 0.0
-        else:
-            yield step, 0.0 if repr(first) == repr(second) else math.inf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 import sys
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ldlm_lint.bench import samples
+from ldlm_lint.bench.compare import FEWEST_ROUNDS
 from ldlm_lint.bench.samples import Sample
 from ldlm_lint.bench.trees import AFTER, AGAIN, BEFORE, BenchError, Trees
 from ldlm_lint.evidence.model import Evidence, Status
@@ -50,24 +52,43 @@ def measured(
 ) -> list[Sample]:
     """Run the arms in interleaved rounds and return the samples of all whole rounds.
 
-    No round is begun that would probably not end within ``budget`` seconds. Raises BenchError as soon as a run fails,
-    with the end of its output.
+    No round is begun that would probably not end within ``budget`` seconds, nor one where even runs as short as the
+    shortest so far would leave fewer rounds than can decide anything. Raises BenchError as soon as a run fails, with the
+    end of its output, and where the budget holds too few rounds from the start.
     """
     began = time.monotonic()
-    longest = 0.0
+    seconds: list[float] = []
     for number in range(warmup):
         for arm in (BEFORE, AFTER):
             say(f"warm-up {number + 1} of {warmup}: {arm}")
-            longest = max(longest, one_run(job, trees, scratch, arm, -1).seconds)
+            seconds.append(one_run(job, trees, scratch, arm, -1).seconds)
     found: list[Sample] = []
     for number, order in enumerate(orders(rounds, seed)):
-        if budget is not None and time.monotonic() - began + 3 * longest > budget:
-            break
+        if budget is not None and seconds:
+            short = too_small(budget, time.monotonic() - began, seconds, number)
+            if short and not found:
+                raise BenchError(short)
+            if short or time.monotonic() - began + 3 * max(seconds) > budget:
+                say(short or f"the budget of {budget:g} s holds no further round")
+                break
         for arm in order:
             say(f"round {number + 1} of {rounds}: {arm}")
             found.append(one_run(job, trees, scratch, arm, number))
-            longest = max(longest, found[-1].seconds)
+            seconds.append(found[-1].seconds)
     return found
+
+
+def too_small(budget: float, spent: float, seconds: Sequence[float], done: int) -> str:
+    """Why the budget cannot hold as many rounds as are needed, given the runs so far; empty where it may."""
+    needed = spent + 3 * max(0, FEWEST_ROUNDS - done) * min(seconds)
+    if needed <= budget:
+        return ""
+    enough = math.ceil(spent + 3 * (FEWEST_ROUNDS - done) * max(seconds))
+    return (
+        f"the budget of {budget:g} s is too small: {FEWEST_ROUNDS} rounds of three runs are needed, a run takes at least "
+        f"{min(seconds):.1f} s, and {spent:.1f} s are spent; give it --budget {enough}, or make the runs shorter with "
+        "--steps"
+    )
 
 
 def orders(rounds: int, seed: int) -> Iterator[Sequence[str]]:
@@ -102,6 +123,7 @@ def one_run(job: Job, trees: Trees, scratch: Path, arm: str, number: int) -> Sam
         peak,
         kind,
         samples.logged(log),
+        samples.cuda(ranks),
     )
 
 
@@ -140,7 +162,7 @@ def _failure(arm: str, ended: launch.Ended, log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 8192))
         lines = file.read().decode("utf-8", errors="replace").splitlines()[-_LAST_LINES:]
-    tree = "the tree with the fixes" if arm == AFTER else "the tree as it is"
+    tree = "the second tree" if arm == AFTER else "the first tree"
     return "\n".join([f"the command {how} in {tree} ({arm}); the end of its output:", *(f"  {one}" for one in lines)])
 
 

@@ -32,7 +32,8 @@ class Sample:
     """One run of one arm in one round. Seconds and bytes; None for what could not be measured.
 
     ``step_seconds`` is the median time of an optimizer step on the slowest rank, ``memory_kind`` says whose peak
-    ``memory_bytes`` is (``device`` or ``resident``), summed over the ranks.
+    ``memory_bytes`` is (``device`` or ``resident``), summed over the ranks. ``cuda`` says whether CUDA was available to
+    any rank.
     """
 
     arm: str
@@ -44,6 +45,7 @@ class Sample:
     memory_bytes: float | None = None
     memory_kind: str = ""
     logged: Logged = Logged()
+    cuda: bool | None = None
 
 
 def logged(path: Path) -> Logged:
@@ -105,3 +107,9 @@ def memory(ranks: Sequence[Evidence]) -> tuple[float | None, str]:
         if found and all(found):
             return float(sum(found)), kind
     return None, ""
+
+
+def cuda(ranks: Sequence[Evidence]) -> bool | None:
+    """Whether CUDA was available to any rank; None where one does not say."""
+    found = [one.observations.get("footprint", {}).get("cuda_available") for one in ranks]
+    return None if not found or None in found else any(found)

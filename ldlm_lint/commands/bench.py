@@ -15,7 +15,8 @@ from ldlm_lint.commands.output import FAILURE, FINDINGS, OK, fail, write_documen
 from ldlm_lint.extras import install
 
 if TYPE_CHECKING:
-    from ldlm_lint.bench.compare import Comparison, Losses
+    from ldlm_lint.bench.compare import Comparison
+    from ldlm_lint.bench.losses import Losses
     from ldlm_lint.bench.rounds import Job
     from ldlm_lint.bench.samples import Sample
     from ldlm_lint.bench.trees import Trees
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 EPILOG = (
     "Every run gets a fresh copy of its tree; in each round both trees run, and the one as it is once more, which shows "
     "what equal trees differ by (A/A). Exit codes: 0 compared, and nothing got worse; 1 something did, or the losses "
-    "differ; 2 wrong usage, or nothing to compare; 3 a run failed."
+    "differ; 2 wrong usage, or nothing to compare; 3 a run failed, or the budget left too few rounds to tell."
 )
 
 
@@ -37,7 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     trees.add_argument("--after", type=Path, metavar="DIR", help="... with this one, instead of applying fixes")
     trees.add_argument("--link", action="append", default=[], metavar="PATH", help="an ignored path that runs need")
     runs = parser.add_argument_group("the runs")
-    runs.add_argument("--rounds", type=count, default=7, metavar="N", help="rounds of three runs each (default 7)")
+    runs.add_argument(
+        "--rounds", type=count, default=7, metavar="N", help="rounds of three runs, 5 or more (default 7)"
+    )
     runs.add_argument("--warmup", type=int, choices=range(6), default=1, help="runs of each tree before (default 1)")
     runs.add_argument("--steps", type=count, default=0, metavar="N", help="end each run after N optimizer steps")
     runs.add_argument("--max-seconds", type=seconds, metavar="S", help="a run that takes longer is a failure")
@@ -53,8 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare, print what came out, and return the exit code."""
     import tempfile
 
+    from ldlm_lint.bench.guards import only_on_cuda
     from ldlm_lint.bench.rounds import measured
-    from ldlm_lint.bench.trees import BenchError
+    from ldlm_lint.bench.trees import AFTER, BEFORE, BenchError
     from ldlm_lint.probe.machine import cpu_pressure
 
     root, job = _job(arguments, Path.cwd())
@@ -67,6 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         except BenchError as error:
             raise UsageError(str(error)) from error
         _say_trees(trees, job.command, root)
+        guarded = only_on_cuda(trees.arms[BEFORE], trees.arms[AFTER])
         try:
             samples = measured(
                 job,
@@ -82,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             return fail(FAILURE, str(error))
     if not samples:
         return fail(FAILURE, f"no round fits into {arguments.budget:g} s; give it more with --budget")
-    return _report(arguments, job, trees.fixes, samples, pressure)
+    return _report(arguments, job, trees.fixes, samples, pressure, guarded)
 
 
 def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
@@ -90,6 +95,7 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
     from ldlm_lint.bench.rounds import Job
     from ldlm_lint.probe import projects
 
+    _check_rounds(arguments.rounds)
     if (arguments.before is None) is not (arguments.after is None):
         raise UsageError("--before and --after belong together")
     if arguments.before and (arguments.select or arguments.unsafe_fixes):
@@ -111,6 +117,16 @@ def _job(arguments: argparse.Namespace, cwd: Path) -> tuple[Path, Job]:
         inside = cwd.resolve().relative_to(root) if cwd.resolve().is_relative_to(root) else Path()
     job = Job(tuple(command), inside, dict(os.environ), arguments.steps, arguments.max_seconds, arguments.offline)
     return root, job
+
+
+def _check_rounds(rounds: int) -> None:
+    from ldlm_lint.bench.compare import FEWEST_ROUNDS
+
+    if rounds < FEWEST_ROUNDS:
+        raise UsageError(
+            f"--rounds {rounds} cannot tell anything: at least {FEWEST_ROUNDS} are needed, because in fewer rounds equal "
+            "trees too often differ in the same direction by chance"
+        )
 
 
 def _trees(arguments: argparse.Namespace, root: Path, scratch: Path) -> Trees:
@@ -142,17 +158,24 @@ def _say_trees(trees: Trees, command: Sequence[str], root: Path) -> None:
 
 
 def _report(
-    arguments: argparse.Namespace, job: Job, fixes: Mapping[str, int], samples: Sequence[Sample], pressure: float | None
+    arguments: argparse.Namespace,
+    job: Job,
+    fixes: Mapping[str, int],
+    samples: Sequence[Sample],
+    pressure: float | None,
+    guarded: Sequence[str],
 ) -> int:
     from ldlm_lint.bench import compare
+    from ldlm_lint.bench.losses import losses as compared_losses
+    from ldlm_lint.bench.notes import all_notes
     from ldlm_lint.evidence.model import plain
     from ldlm_lint.probe import machine
     from ldlm_lint.report import bench as report
 
     busy = pressure is not None and pressure > machine.MOST_PRESSURE
     why = f"before the first run tasks waited for a CPU {pressure:.0f} % of the time" if busy else ""
-    comparisons, losses = compare.compared(samples, busy=why), compare.losses(samples)
-    notes = tuple(_notes(comparisons, samples, arguments.rounds))
+    comparisons, losses = compare.compared(samples, busy=why), compared_losses(samples)
+    notes = tuple(all_notes(comparisons, samples, arguments.rounds, guarded))
     rounds = len({one.round for one in samples})
     if arguments.json:
         environment: dict[str, Any] = plain(machine.environment())
@@ -163,37 +186,23 @@ def _report(
     if arguments.json != "-":
         report.write(comparisons, losses, sys.stdout, rounds=rounds, notes=notes)
     if arguments.plot:
-        _draw(samples, arguments.plot)
-    return FINDINGS if _worse(comparisons, losses) else OK
+        _draw(samples, comparisons, job.command, arguments.plot)
+    if _worse(comparisons, losses):
+        return FINDINGS
+    return OK if rounds >= compare.FEWEST_ROUNDS else FAILURE
 
 
 def _worse(comparisons: Sequence[Comparison], losses: Losses) -> bool:
-    from ldlm_lint.bench.compare import Agreement, Change
+    from ldlm_lint.bench.compare import Change
+    from ldlm_lint.bench.losses import Agreement
 
     return losses.agreement is Agreement.DIFFERENT or any(one.change is Change.WORSE for one in comparisons)
 
 
-def _notes(comparisons: Sequence[Comparison], samples: Sequence[Sample], rounds: int) -> list[str]:
-    names = {one.quantity.name for one in comparisons}
-    notes = []
-    done = len({one.round for one in samples})
-    if done < rounds:
-        notes.append(f"the budget ended after {done} of {rounds} rounds")
-    if "step time" not in names:
-        notes.append("no process took two optimizer steps of torch, so steps were not timed")
-    kinds = {one.memory_kind for one in samples}
-    if "peak memory" in names and kinds == {"resident"}:
-        notes.append(
-            "peak memory is the resident memory of the ranks: it holds libraries and what allocators keep, and tells "
-            "little about activations; ldlm-lint probe memory does"
-        )
-    return notes
-
-
-def _draw(samples: Sequence[Sample], path: Path) -> None:
+def _draw(samples: Sequence[Sample], comparisons: Sequence[Comparison], command: Sequence[str], path: Path) -> None:
     from ldlm_lint.bench.plot import draw
 
     try:
-        draw(samples, path)
+        draw(samples, comparisons, command, path)
     except (OSError, ValueError) as error:
         raise UsageError(f"{path}: {error}") from error

@@ -1,4 +1,4 @@
-"""The memory that a process needed at most, read once when it ends."""
+"""The memory that a process needed at most, and whether it had CUDA, read once when it ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Footprint(Observer):
     topic = "footprint"
 
     def collect(self, session: Session) -> dict[str, Any]:
-        """``resident_peak_bytes``, and where there is a CUDA context ``device_peak_bytes``, ``device_reserved_bytes``."""
+        """``resident_peak_bytes``, ``cuda_available``, and where there is a CUDA context ``device_peak_bytes``, ``device_reserved_bytes``."""
         found: dict[str, Any] = {}
         if sys.platform != "win32":
             import resource
@@ -25,7 +25,8 @@ class Footprint(Observer):
             unit = 1 if sys.platform == "darwin" else 1024
             found["resident_peak_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
         cuda = session.torch.cuda
-        if cuda.is_available() and cuda.is_initialized():
+        found["cuda_available"] = bool(cuda.is_available())
+        if found["cuda_available"] and cuda.is_initialized():
             statistics = cuda.memory_stats()
             found["device_peak_bytes"] = statistics.get("allocated_bytes.all.peak")
             found["device_reserved_bytes"] = statistics.get("reserved_bytes.all.peak")

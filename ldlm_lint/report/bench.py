@@ -9,10 +9,12 @@ from typing import Any, TextIO
 from rich.table import Table
 from rich.text import Text
 
-from ldlm_lint.bench.compare import Agreement, Change, Comparison, Losses
+from ldlm_lint.bench.compare import FEWEST_ROUNDS, Change, Comparison
+from ldlm_lint.bench.losses import Agreement, Losses, Special
 from ldlm_lint.bench.samples import Sample
 from ldlm_lint.evidence.model import plain
 from ldlm_lint.evidence.statistics import Quartiles
+from ldlm_lint.report.bench_losses import difference, loss_lines
 from ldlm_lint.report.cells import clean
 from ldlm_lint.report.console import console_of
 from ldlm_lint.report.verdicts import amount
@@ -33,7 +35,7 @@ def write(
     with console.capture() as captured:
         console.print(_table(comparisons))
     stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-    for line in (loss_line(losses), *notes):
+    for line in (*loss_lines(losses), *notes):
         console.print(Text.assemble(("note: ", "bold"), clean(line)), soft_wrap=True)
     console.print(Text(conclusion(comparisons, losses, rounds), "bold"), soft_wrap=True)
 
@@ -70,25 +72,8 @@ def _noise(one: Comparison) -> str:
     return f"within {one.noise_band - 1:.1%}"
 
 
-def loss_line(losses: Losses) -> str:
-    """What is to be said of the losses."""
-    if losses.agreement is Agreement.UNKNOWN:
-        return "losses: the output holds none at common steps, so whether both trees train alike is not known"
-    if losses.agreement is Agreement.IDENTICAL:
-        return f"losses: identical in all printed digits at {losses.steps} steps"
-    same = "runs of the same tree agree in all digits"
-    if losses.same_tree is None:
-        same = "runs of the same tree could not be compared"
-    elif losses.same_tree:
-        same = f"runs of the same tree differ by up to {losses.same_tree:.2g}"
-    return (
-        f"losses: {losses.agreement.value}: they differ by up to {losses.largest:.2g} (relative, at step {losses.at_step}; "
-        f"{losses.steps} steps compared); {same}"
-    )
-
-
 def conclusion(comparisons: Sequence[Comparison], losses: Losses, rounds: int) -> str:
-    """One line: what got better, what got worse, or that no difference was seen."""
+    """One line: what got better, what got worse, that no difference was seen, or that nobody can tell."""
     changes = [
         f"{one.quantity.name} {word} ({_effect(one)})"
         for change, word in ((Change.WORSE, "worse"), (Change.BETTER, "better"))
@@ -96,13 +81,18 @@ def conclusion(comparisons: Sequence[Comparison], losses: Losses, rounds: int) -
         if one.change is change
     ]
     if losses.agreement is Agreement.DIFFERENT:
-        changes.insert(0, "losses differ")
+        changes.insert(0, f"losses differ ({difference(losses)})")
     if changes:
         return f"After {rounds} rounds: {', '.join(changes)}."
+    if rounds < FEWEST_ROUNDS:
+        return f"Cannot tell: too few rounds ({rounds}, at least {FEWEST_ROUNDS} are needed)."
     if comparisons and all(one.change is Change.NONE_SEEN for one in comparisons):
         return f"No difference seen in {rounds} rounds."
     unclear = ", ".join(one.quantity.name for one in comparisons if one.change is Change.UNCLEAR)
-    return f"No difference seen in {rounds} rounds; not clear: {unclear or 'everything, nothing was measured'}."
+    equal = ", ".join(one.quantity.name for one in comparisons if one.change is Change.NONE_SEEN)
+    if not equal:
+        return f"Cannot tell after {rounds} rounds: {unclear or 'nothing was measured'}."
+    return f"No difference seen in {rounds} rounds in {equal}; cannot tell: {unclear}."
 
 
 def _effect(one: Comparison) -> str:
@@ -132,6 +122,8 @@ def document(
                 "largest": losses.largest,
                 "at_step": losses.at_step,
                 "same_tree": losses.same_tree,
+                "not_finite": [_special(found) for found in losses.not_finite],
+                "missing": [_special(found) for found in losses.missing],
             }
         ),
         "runs": [_run(one) for one in samples],
@@ -143,6 +135,10 @@ def document(
 def render(document: Mapping[str, Any]) -> str:
     """One JSON document, ASCII only."""
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _special(found: Special) -> dict[str, Any]:
+    return {"arm": found.arm, "kind": found.kind.lower(), "first_step": found.first, "steps": found.steps}
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:

@@ -38,22 +38,16 @@ class Points:
     """A series by place. A step that comes again after a restart replaces what was printed for it before."""
 
     def __init__(self, curve: Curve) -> None:
-        self.values: dict[Place, float] = {}
+        self.values = {(turn, step): value for turn, one in enumerate(_turns(curve)) for step, value in one.items()}
         self.whole = curve.stride == 1
         self.numbered = curve.numbered
-        turn, low, last = 0, 0, -1
-        for index, (step, value) in enumerate(zip(curve.steps, curve.values, strict=True)):
-            if not index:
-                low = step
-            elif step < last and begins_anew(step, last, low):
-                turn += 1
-            last = step
-            self.values[turn, step] = value
         self.places = sorted(self.values)
         gaps = sorted(b[1] - a[1] for a, b in pairwise(self.places) if a[0] == b[0])
         self.interval = max(gaps[len(gaps) // 2], 1) if gaps else 1
         self.longest = gaps[int(0.95 * (len(gaps) - 1))] if gaps else 1
         self.broken = [one for one in self.places if not math.isfinite(self.values[one])]
+        self.count = len(self.places) if self.whole else curve.count + curve.nonfinite
+        self.lost = len(self.broken) if self.whole else curve.nonfinite
 
     @property
     def regular(self) -> bool:
@@ -64,6 +58,23 @@ class Points:
         """A place in words: ``step 400``."""
         turn = f"pass {place[0] + 1}, " if self.places[-1][0] else ""
         return f"{turn}{'step' if self.numbered else 'record'} {place[1]}"
+
+    def span(self, first: Place, last: Place) -> str:
+        """Two places in words: ``step 400 to 599``."""
+        return f"{self.name(first)} to {last[1] if first[0] == last[0] else self.name(last)}"
+
+
+def _turns(curve: Curve) -> list[dict[int, float]]:
+    """The values by step, each time that the steps began anew; an attempt that was soon started over does not count."""
+    turns: list[dict[int, float]] = [{}]
+    low, last = curve.steps[0], -1
+    for step, value in zip(curve.steps, curve.values, strict=True):
+        if step < last and begins_anew(step, last, low):
+            turns.append({})
+        last = step
+        turns[-1][step] = value
+    far = max(map(max, turns)) / 2
+    return [one for one in turns[:-1] if max(one) >= far] + turns[-1:]
 
 
 class Aligned:
@@ -82,6 +93,11 @@ class Aligned:
         self._range = first, last
 
     @property
+    def apart(self) -> bool:
+        """Whether one run ended before the other began."""
+        return self._range[0] > self._range[1]
+
+    @property
     def same(self) -> bool:
         """Whether all common steps print the same, what is not a number included."""
         pairs = ((self.a.values[one], self.b.values[one]) for one in self.common)
@@ -96,14 +112,14 @@ class Aligned:
         fewer = fewer[int(skip * len(fewer)) :]
         rounds = min(ROUNDS, len(fewer))
         edges = [round(index * len(fewer) / rounds) for index in range(rounds + 1)] if rounds else []
-        found, ends = [], [fewer[end - 1] for end in edges[1:]]
+        found: list[Stretch] = []
         before = (fewer[0][0], fewer[0][1] - 1) if fewer else (0, 0)
-        for end in ends:
-            a = _between(self.a, kept_a, before, end)
-            b = _between(self.b, kept_b, before, end)
+        for start, stop in pairwise(edges):
+            first, last = fewer[start], fewer[stop - 1]
+            a, b = _between(self.a, kept_a, before, last), _between(self.b, kept_b, before, last)
             if a and b:
-                found.append(Stretch((before[0], before[1] + 1), end, a, b))
-            before = end
+                found.append(Stretch(first, last, a, b))
+            before = last
         return found
 
     def _kept(self, points: Points, positive: bool) -> list[Place]:

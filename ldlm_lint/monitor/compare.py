@@ -17,7 +17,7 @@ from ldlm_lint.monitor.detectors.robust import median
 from ldlm_lint.monitor.differing import FEWEST, chance, changes, part, ratio_of, self_band, total
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.judging import Series
-from ldlm_lint.monitor.remarks import Remark, measure, quantity
+from ldlm_lint.monitor.remarks import Remark, measure, quantity, times
 
 CAPACITY = 1 << 16
 BARS = {"loss": 1.01, "tokens_per_s": 1.05, "samples_per_s": 1.05, "iterations_per_s": 1.05, "step_time_s": 1.05}
@@ -129,7 +129,7 @@ class _Quantity:
 
     def judge(self) -> Comparison:
         """The verdict with its reasons."""
-        remarks = list(say.broken(self.name, self.aligned))
+        remarks = list(say.broken(self.aligned))
         ratio = noise = None
         same = self.aligned.same
         if not self.stretches:
@@ -154,7 +154,7 @@ class _Quantity:
             noise,
             said,
             reason,
-            (len(self.aligned.a.broken), len(self.aligned.b.broken)),
+            (self.aligned.a.lost, self.aligned.b.lost),
             self._medians(self.stretches[-max(len(self.stretches) // _LATE, 1) :]) if self.stretches else None,
             self._worst(),
             self.mean,
@@ -182,10 +182,9 @@ class _Quantity:
         count = len(self.stretches)
         if count < FEWEST:
             return None, None, Verdict.INCONCLUSIVE, f"{count} common steps are too few, {FEWEST} are needed"
-        moves, positive = changes(self.stretches)
-        if not positive:
-            reason = "no difference seen; a ratio needs values above zero, compared by their spread"
-            return None, None, Verdict.INCONCLUSIVE, reason
+        moves, _ = changes(self.stretches)
+        if any(min(one.medians) <= 0 for one in self.stretches):
+            return None, None, *self._by_spread(moves)
         (ratio, other), noise, bar = ratio_of(self.stretches), self_band(self.stretches), BARS[self.key]
         up, down = verdict(ratio, noise, bar), verdict(other, noise, bar)
         said = f"B/A {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] over {count} stretches, a run against itself {noise:.3f}"
@@ -196,6 +195,16 @@ class _Quantity:
         if up is down is Verdict.REFUTED:
             return ratio, noise, Verdict.REFUTED, f"no difference seen: {said}, less than {bar - 1:.0%} either way"
         return ratio, noise, Verdict.INCONCLUSIVE, f"no difference seen, a small one is not excluded: {said}"
+
+    def _by_spread(self, moves: Sequence[float]) -> tuple[Verdict, str]:
+        """The same where no ratio can be formed: by how far the single values scatter."""
+        if abs(median(moves)) > max(_SPREADS, 2 * chance(moves)):
+            a, b = self._medians(self.stretches)
+            return Verdict.VERIFIED, f"B's {self.name} is {'higher' if b > a else 'lower'} than A's all along"
+        return (
+            Verdict.INCONCLUSIVE,
+            "no difference seen, a small one is not excluded: values of zero or below have no ratio",
+        )
 
     def _part(self) -> Iterator[Remark]:
         """Whether they differ in a part of the run."""
@@ -208,25 +217,26 @@ class _Quantity:
         first, last = self.stretches[found.start].first, self.stretches[found.end - 1].last
         where = self._where(found.start, found.end)
         values = f"({measure(found.a, self.key)}, {measure(found.b, self.key)})"
-        points = self.aligned.a
-        yield Remark(
-            "part", f"{where} ({points.name(first)} to {last[1]}) {self._more(found.a, found.b, positive)} {values}", True
-        )
+        steps = self.aligned.a.span(first, last)
+        yield Remark("part", f"{where} ({steps}) {self._more(found.a, found.b, positive)} {values}", differs=True)
 
     def _where(self, start: int, end: int) -> str:
         count = len(self.stretches)
-        share = count / (end - start)
-        near = min(_PARTS, key=lambda one: abs(one / share - 1))
-        if abs(near / share - 1) > 0.2 or (start and end < count):
+        if start and end < count:
             return "in a part of the run"
-        return f"in the {'last' if end == count else 'first'} {_PARTS[near]}"
+        share = (end - start) / count
+        near = min(_PARTS, key=lambda one: abs(one * share - 1))
+        size = _PARTS[near] if abs(near * share - 1) < 0.1 else f"{100 * share:.0f} %"
+        return f"in the {'last' if end == count else 'first'} {size}"
 
     def _more(self, a: float, b: float, positive: bool) -> str:
-        if not positive:
+        if not positive or min(a, b) <= 0:
             return f"B's {self.name} is {'higher' if b > a else 'lower'} than A's"
         if self.key == "step_time_s":
-            return f"B's step takes {b / a:.2g} times as long"
-        return f"B's {self.name} is {b / a:.2g} times A's"
+            return f"B's step takes {times(b / a)} as long"
+        if self.rate:
+            return f"B has {times(b / a)} A's {self.name}"
+        return f"B's {self.name} is {times(b / a)} A's"
 
     def _total(self) -> Iterator[Remark]:
         """Whether the whole took longer."""
@@ -236,4 +246,4 @@ class _Quantity:
         self.mean = a, b
         if differ:
             what = f" ({measure(a, self.key)}, {measure(b, self.key)} a step)" if self.key == "step_time_s" else ""
-            yield Remark("total", f"all steps together take {b / a:.2g} times as long in B{what}", True)
+            yield Remark("total", f"all steps together take {times(b / a)} as long in B{what}", differs=True)

@@ -43,8 +43,11 @@ class Part:
 def changes(stretches: Sequence[Stretch]) -> tuple[list[float], bool]:
     """How far B is from A in each stretch, and whether as logarithms of ratios; else in spreads from value to value."""
     pairs = [one.medians for one in stretches]
-    if all(a > 0 and b > 0 for a, b in pairs):
-        return [math.log(b / a) for a, b in pairs], True
+    if all(a >= 0 and b >= 0 for a, b in pairs):
+        # A loss that reached 0.000 has lost its last digit, not its logarithm.
+        digit = min((v for one in stretches for v in (*one.a, *one.b) if v > 0), default=1.0)
+        least = 0.0 if all(a > 0 and b > 0 for a, b in pairs) else digit
+        return [math.log((b + least) / (a + least)) for a, b in pairs], True
     spread = max(_spread([v for one in stretches for v in one.a]), _spread([v for one in stretches for v in one.b]))
     return [(b - a) / spread if spread else 0.0 for a, b in pairs], False
 
@@ -73,16 +76,24 @@ def part(stretches: Sequence[Stretch], least: float) -> Part | None:
             level = abs(median(moves[start : start + width]))
             if level >= least_here and level > best[0]:
                 best = level, start, start + width
+    if not best[0]:
+        # What happened at the very end is not over yet: two stretches are enough, by all of the distance.
+        level = min(map(abs, moves[-2:]))
+        if moves[-2] * moves[-1] > 0 and level >= max(least, _SIGMAS * noise):
+            best = level, len(moves) - 2, len(moves)
     level, start, end = best
     if not level:
         return None
     half, sign = level / 2, math.copysign(1.0, median(moves[start:end]))
-    while start and sign * moves[start - 1] > half:
+    # One stretch in between may look like chance.
+    while start and sign * median(moves[max(start - 3, 0) : start]) > half:
         start -= 1
-    while end < len(moves) and sign * moves[end] > half:
+    while end < len(moves) and sign * median(moves[end : end + 3]) > half:
         end += 1
     while start < end - 1 and sign * moves[start] <= half:
         start += 1
+    while end > start + 1 and sign * moves[end - 1] <= half:
+        end -= 1
     if end - start >= _ALL * len(moves):
         return None
     inside = [one.medians for one in stretches[start:end]]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ldlm_lint.monitor.alarms import Alarm, Level
 from ldlm_lint.monitor.aligned import Aligned, Place, Points
 from ldlm_lint.monitor.health import Health
-from ldlm_lint.monitor.report import distinct, figure
+from ldlm_lint.monitor.report import distinct
 
 _MOST_NAMES = 8
 _SLACK = 0.01
@@ -39,42 +39,53 @@ def quantity(key: str, split: str) -> str:
     return ("validation " if split == "val" else "") + _WORDS.get(key, key)
 
 
+def times(ratio: float) -> str:
+    """A ratio in words: ``2.0 times``."""
+    return f"{ratio:.1f} times" if ratio >= 1.95 else f"{ratio:.2f} times"
+
+
 def measure(value: float, key: str) -> str:
     """A value in words, with its unit."""
-    return f"{figure(value)} s" if key == "step_time_s" else figure(value)
+    return f"{value:.3g} s" if key == "step_time_s" else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def broken(name: str, aligned: Aligned) -> Iterator[Remark]:
+def broken(aligned: Aligned) -> Iterator[Remark]:
     """How many values of each run are not finite, and whether that tells the runs apart."""
     a, b = aligned.a, aligned.b
-    if not a.broken and not b.broken:
+    if not a.lost and not b.lost:
         return
-    if [(one, str(a.values[one])) for one in a.broken] == [(one, str(b.values[one])) for one in b.broken]:
-        yield Remark("nonfinite", f"both have {_broken(a, name)}", differs=False)
+    if a.lost == b.lost and [(p, str(a.values[p])) for p in a.broken] == [(p, str(b.values[p])) for p in b.broken]:
+        yield Remark("nonfinite", f"both have {_broken(a)}", differs=False)
         return
-    counts = len(a.broken), len(b.broken)
-    differs = not all(counts) or (
-        max(counts) > 2 * min(counts) and max(counts) - min(counts) > _SIGNIFICANT * sum(counts) ** 0.5
+    differs = not (a.lost and b.lost) or (
+        max(a.lost, b.lost) > 2 * min(a.lost, b.lost) and abs(a.lost - b.lost) > _SIGNIFICANT * (a.lost + b.lost) ** 0.5
     )
-    (most, what), (least, other) = sorted((("A", a), ("B", b)), key=lambda one: -len(one[1].broken))
-    rest = f"{least} has {_broken(other, name)}" if other.broken else f"{least} has none"
-    yield Remark("nonfinite", f"{most} has {_broken(what, name)}; {rest}", differs)
+    (most, what), (least, other) = sorted((("A", a), ("B", b)), key=lambda one: -one[1].lost)
+    rest = f"{least} has {_broken(other)}" if other.lost else f"{least} has none"
+    yield Remark("nonfinite", f"{most} has {_broken(what)}; {rest}", differs)
 
 
-def _broken(points: Points, name: str) -> str:
+def _broken(points: Points) -> str:
+    """What is not finite in a run: ``NaN from step 400 (200 of 600 records)``."""
+    share = f"({points.lost:,} of {points.count:,} records)"
+    if not points.broken:
+        return f"NaN or infinity {share}"
     values = {str(points.values[one]) for one in points.broken}
     what = "NaN" if values == {"nan"} else "infinity" if "nan" not in values else "NaN and infinity"
-    first, count = points.broken[0], len(points.broken)
-    on = points.places[points.places.index(first) :] == points.broken
-    share = f"{count:,} of {len(points.places):,} records"
-    where = f"from {points.name(first)}" if on and count > 1 else f"first at {points.name(first)}"
-    return f"{what} in the {name} {where} ({share})"
+    first = points.broken[0]
+    on = len(points.broken) > 1 and points.places[-len(points.broken) :] == points.broken
+    return f"{what} {'from' if on else 'first at'} {points.name(first)} {share}"
 
 
 def ends(aligned: Aligned) -> Iterator[Remark]:
     """Whether one run ended before the other, or began after it."""
     a, b = aligned.a, aligned.b
-    slack = max(a.longest, b.longest) + _SLACK * (max(a.places[-1][1], b.places[-1][1]) - min(a.places[0][1], b.places[0][1]))
+    if aligned.apart:
+        text = f"A has {a.span(a.places[0], a.places[-1])}, B {b.span(b.places[0], b.places[-1])}: no step in common"
+        yield Remark("begins", text, differs=False)
+        return
+    span = max(a.places[-1][1], b.places[-1][1]) - min(a.places[0][1], b.places[0][1])
+    slack = max(a.longest, b.longest) + _SLACK * span
     for kind, index, verb in (("begins", 0, "begins"), ("ends", -1, "ends")):
         x, y = a.places[index], b.places[index]
         if x[0] == y[0] and abs(x[1] - y[1]) <= slack:
@@ -115,7 +126,7 @@ def _spans(points: Points, places: Sequence[Place]) -> str:
             spans[-1][1] = one
         else:
             spans.append([one, one])
-    said = [points.name(x) if x == y else f"{points.name(x)} to {y[1]}" for x, y in spans[:3]]
+    said = [points.name(x) if x == y else points.span(x, y) for x, y in spans[:3]]
     return ", ".join(said) + (f" and {len(spans) - 3} more" if len(spans) > 3 else "")
 
 
@@ -146,8 +157,6 @@ def alarms(first: Health, second: Health) -> Iterator[Remark]:
             at = f"step {alarm.step}" if alarm.step is not None else f"line {alarm.line}"
             text = f"{who} has the alarm {kind} ({at}: {alarm.message}); {other} has not"
             yield Remark("alarm", text, differs=alarm.level is Level.CRITICAL)
-
-
 
 
 def _kinds(health: Health) -> dict[str, Alarm]:

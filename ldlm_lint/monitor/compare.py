@@ -226,7 +226,7 @@ class _Quantity:
             return "in a part of the run"
         share = (end - start) / count
         near = min(_PARTS, key=lambda one: abs(one * share - 1))
-        size = _PARTS[near] if abs(near * share - 1) < 0.1 else f"{100 * share:.0f} %"
+        size = _PARTS[near] if abs(near * share - 1) < 0.12 else f"{100 * share:.0f} %"
         return f"in the {'last' if end == count else 'first'} {size}"
 
     def _more(self, a: float, b: float, positive: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -70,13 +71,13 @@ class Divergence:
     without any gain, 1.5 times the first one and rising over 8 stretches. What was gained counts as lost if the last 100
     points rose by 8 times what these medians usually move by, or 16 stretches rose one after the other, and to 1.1 times
     of all in the last 500 points: waves do neither. What grows as an exponential does is seen earlier: three rises in a
-    row by 8 % or more, to 1.8 times the level before them and 1.4 times of all in the last 500 points. Only for losses
+    row, by 6 spreads and to 1.8 times the level before them and 1.4 times of all in the 100 points before. Only for losses
     that are positive throughout, whose first stretch has a level (a penalty that grows from zero has none).
     """
 
     LENGTH, LATELY, RISES, KEEP = 25, 5, 16, 21
     LOST, ABOVE_BEST, ABOVE_FIRST, MOVES = 0.5, 1.3, 1.5, 8.0
-    GROWS, EACH, TO, ABOVE_USUAL = 4, 1.08, 1.8, 1.4
+    GROWS, EACH, TO, ABOVE_USUAL, GROWN = 4, 1.08, 1.8, 1.4, 6.0
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -136,15 +137,16 @@ class Divergence:
 
     def _growing(self, middles: list[float], context: Context) -> bool:
         """Whether the last medians grow by a factor each: a loss that grows by 1 % a step is 2.7 times as high after 100."""
-        last, usual = middles[-self.GROWS :], middles[: -self.GROWS]
-        if len(last) < self.GROWS or last[-1] < self.TO * last[0]:
-            return False
-        if any(after < self.EACH * before for before, after in pairwise(last)):
+        last, usual = middles[-self.GROWS :], middles[: -self.GROWS][-self.GROWS :]
+        if len(last) < self.GROWS or last[-1] < self.TO * last[0] or not _rising(last):
             return False
         if usual and last[-1] < self.ABOVE_USUAL * max(usual):
             return False
-        noise = max([*list(self.stretches.errors)[-self.GROWS :], jitter(usual)])
-        return last[-1] - last[0] > self.MOVES * noise and not self._raised(self.GROWS, context)
+        errors = [error / level for error, level in zip(self.stretches.errors, middles, strict=True)][-2 * self.GROWS :]
+        # Where there is nothing to compare with, each rise has to be one.
+        each = 1.0 if usual else self.EACH
+        grows = math.log(last[-1] / last[0]) > self.GROWN * max(errors)
+        return grows and min(b / a for a, b in pairwise(last)) >= each and not self._raised(self.GROWS, context)
 
     def _raised(self, stretches: int, context: Context) -> bool:
         """Whether the learning rate was raised in the last stretches."""

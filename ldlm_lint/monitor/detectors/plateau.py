@@ -19,6 +19,7 @@ STEADY, EXPECTED, STILL = 8.0, 6.0, 0.25
 """Standard errors of a steady fall and of the fall that was to be expected, and the share of that which is none."""
 LEAST_KEPT, MOST_KEPT, LEAST_BEND, MOST_BEND = 0.4, 1.33, 0.5, 1.4
 """The bounds of a fall by the one before it, and of how that ratio itself changes."""
+CORRELATED = 1.5
 SETTLED, LONG, EARLIEST, LEARNT, GAIN = 3.0, 0.4, 400, 0.2, 0.02
 
 
@@ -68,7 +69,7 @@ class Plateau:
         self.base = Stretches(BASE, 1)
         self.scales = [_Scale(BASE * 2**power) for power in range(SCALES)]
         self.bends: deque[float] = deque(maxlen=64)
-        self.before: tuple[float, float] | None = None
+        self.last: deque[float] = deque(maxlen=4)
         self.first: float | None = None
         self.seen = 0
         self.noted = False
@@ -90,12 +91,13 @@ class Plateau:
                     break
 
     def _bend(self, level: float) -> None:
-        """Follow the second differences of the medians: what they move by apart from a trend."""
+        """Follow the third differences of the medians: what they move by apart from a trend that bends."""
         if self.first is None:
             self.first = level
-        if self.before is not None:
-            self.bends.append(abs(level - 2 * self.before[1] + self.before[0]))
-        self.before = (level if self.before is None else self.before[1]), level
+        self.last.append(level)
+        if len(self.last) == 4:
+            a, b, c, d = self.last
+            self.bends.append(abs(d - 3 * c + 3 * b - a))
 
     def _judge(self, scale: _Scale, context: Context) -> Found | None:
         if len(scale.kept) == KEEP and self._kink(scale, context):
@@ -112,8 +114,11 @@ class Plateau:
 
     def _error(self, scale: _Scale) -> float:
         """The standard error of a fall: by the noise from value to value, and by what the medians wander."""
-        wander = GAUSSIAN * median(self.bends) / 6**0.5 / (scale.length / BASE) ** 0.5 if self.bends else 0.0
-        return float(max([one.error for one in scale.kept] + [wander]) * 2**0.5)
+        bends = list(self.bends)[-max(2 * KEEP, KEEP * scale.length // BASE) :]
+        wander = GAUSSIAN * median(bends) / 20**0.5 / (scale.length / BASE) ** 0.5 if bends else 0.0
+        noise = max(one.error for one in scale.kept)
+        # Where the medians move by more than their errors, neighbours move together.
+        return float(max(noise, wander if wander < CORRELATED * noise else 4 * wander) * 2**0.5)
 
     def _kink(self, scale: _Scale, context: Context) -> bool:
         falls = [before.level - after.level for before, after in pairwise(scale.kept)]

@@ -407,7 +407,7 @@ def jittery(draw: random.Random, count: int = 2500) -> list[Row]:
 
 def two_lengths(draw: random.Random, count: int = 2500) -> list[Row]:
     """Short and long samples: by chance, in turn, or in runs of several."""
-    share, long, sticky = draw.uniform(0.1, 0.6), draw.uniform(1.2, 3), draw.choice((0.0, 0.0, 0.5, 0.8))
+    share, long, sticky = draw.uniform(0.1, 0.6), draw.uniform(1.2, 3), draw.choice((0.0, 0.0, 0.5, 0.6))
     state, rows = 1.0, []
     for step in range(count):
         if draw.random() >= sticky:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ldlm_lint.monitor.detectors.base import Context, Found, at, number
+from ldlm_lint.monitor.detectors.plateau import Plateau
 from ldlm_lint.monitor.detectors.robust import jitter, median
 from ldlm_lint.monitor.detectors.stretches import Stretches
 from ldlm_lint.monitor.records import Record
@@ -79,27 +80,15 @@ class Divergence:
     LOST, ABOVE_BEST, ABOVE_FIRST, MOVES = 0.5, 1.3, 1.5, 8.0
     GROWS, EACH, TO, ABOVE_USUAL, GROWN = 4, 1.08, 1.8, 1.4, 6.0
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, stretches: Stretches) -> None:
         self.name = name
-        self.stretches = Stretches(self.LENGTH, self.KEEP)
+        self.stretches = stretches
         self.first = self.best = 0.0
         self.level = self.told = False
-        self.positive = True
         self.seen = 0
 
-    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge at the end of each stretch."""
-        if not self.positive:
-            return
-        if min(values) <= 0:
-            self.positive = False
-            return
-        for _ in self.stretches.feed(values, records):
-            found = self._judge(context)
-            if found is not None:
-                yield found
-
-    def _judge(self, context: Context) -> Found | None:
+    def judge(self, context: Context) -> Found | None:
+        """Judge at the end of a stretch."""
         self.seen += 1
         middles = list(self.stretches.medians)
         record = self.stretches.ends[-1]
@@ -156,3 +145,24 @@ class Divergence:
 
 def _rising(values: list[float]) -> bool:
     return len(values) > 2 and all(before < after for before, after in pairwise(values))
+
+
+class Course:
+    """The course of a loss by the medians of 25 records, which tell whether it diverges and whether it stopped falling."""
+
+    def __init__(self, name: str) -> None:
+        self.stretches = Stretches(Divergence.LENGTH, Divergence.KEEP)
+        self.divergence = Divergence(name, self.stretches)
+        self.plateau = Plateau(name)
+        self.positive = True
+
+    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Judge at the end of each stretch."""
+        self.positive = self.positive and min(values) > 0
+        for _ in self.stretches.feed(values, records):
+            found = self.divergence.judge(context) if self.positive else None
+            if found is not None:
+                yield found
+            found = self.plateau.judge(self.stretches, context)
+            if found is not None:
+                yield found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -66,7 +65,6 @@ class Plateau:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.base = Stretches(BASE, 1)
         self.scales = [_Scale(BASE * 2**power) for power in range(SCALES)]
         self.bends: deque[float] = deque(maxlen=64)
         self.last: deque[float] = deque(maxlen=4)
@@ -74,21 +72,20 @@ class Plateau:
         self.seen = 0
         self.noted = False
 
-    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge each scale at the end of each of its stretches."""
-        for _ in self.base.feed(values, records):
-            self.seen += BASE
-            stretch: _Stretch | None = _Stretch(self.base.medians[-1], self.base.errors[-1], self.base.ends[-1])
-            assert stretch is not None
-            self._bend(stretch.level)
-            for index, scale in enumerate(self.scales):
-                stretch = scale.pair(stretch) if index else scale.add(stretch)
-                if stretch is None:
-                    break
-                found = self._judge(scale, context)
-                if found is not None:
-                    yield found
-                    break
+    def judge(self, base: Stretches, context: Context) -> Found | None:
+        """Judge each scale that ends with the last stretch of 25 records."""
+        self.seen += BASE
+        stretch: _Stretch | None = _Stretch(base.medians[-1], base.errors[-1], base.ends[-1])
+        assert stretch is not None
+        self._bend(stretch.level)
+        for index, scale in enumerate(self.scales):
+            stretch = scale.pair(stretch) if index else scale.add(stretch)
+            if stretch is None:
+                break
+            found = self._judge(scale, context)
+            if found is not None:
+                return found
+        return None
 
     def _bend(self, level: float) -> None:
         """Follow the third differences of the medians: what they move by apart from a trend that bends."""

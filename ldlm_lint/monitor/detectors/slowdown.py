@@ -13,7 +13,7 @@ from ldlm_lint.monitor.records import Record
 
 BLOCK, FACTORS = 10, (1, 2, 4)
 AFTER, BEFORE, FEWEST = 6, 12, 6
-DROP, SIGMAS, APART = 0.86, 6.0, 0.5
+DROP, SIGMAS, APART = 0.86, 7.0, 0.5
 """The largest ratio that is a drop; standard errors; and how far from the other side, as a share of the drop, all but one of
 the blocks of a side have to lie."""
 NEAR, SUDDEN, TREND, TREND_SIGMAS = 3, 0.7, 0.65, 3.5

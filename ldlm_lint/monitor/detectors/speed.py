@@ -100,7 +100,7 @@ class ThroughputDrop:
         low = sum(one < self.MOST * self.center for one in last)
         if low < self.AGREE * self.block or median(last) >= self.limit:
             return False
-        began, now = list(self.records)[-self.block :][0].line, self.records[-1].line
+        began, now = self.records[0].line, self.records[-1].line
         # Where samples are sorted, each epoch begins as slowly as the one before it.
         return median(last) < self.BEFORE * self.slowest or not Context.within(context.marks, began, now)
 

@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -205,7 +206,7 @@ def test_a_loss_around_zero_is_compared_by_its_spread() -> None:
 
 
 class Program(random.Random):
-    """What a program is drawn with (``uniform``) is the same for both runs, the noise (all else) is not."""
+    """What a program is drawn with (``uniform``, ``choice``, ``randrange``) is the same for both runs, the noise is not."""
 
     def __init__(self, program: int, noise: int) -> None:
         super().__init__(noise)
@@ -213,6 +214,12 @@ class Program(random.Random):
 
     def uniform(self, a: float, b: float) -> float:
         return self.program.uniform(a, b)
+
+    def choice(self, seq: Any) -> Any:
+        return self.program.choice(seq)
+
+    def randrange(self, *bounds: Any) -> int:
+        return self.program.randrange(*bounds)
 
 
 def drifting(draw: random.Random, count: int = 1500) -> list[Row]:

@@ -155,7 +155,7 @@ class Plateau:
         if gained < LEARNT * abs(self.first) or abs(levels[0] - levels[-1]) > GAIN * gained:
             return False
         error = self._error(scale)
-        return max(levels) - min(levels) <= SETTLED * error
+        return gained > STEADY * error and max(levels) - min(levels) <= SETTLED * error
 
     def _note(self, scale: _Scale) -> Found:
         level, since, end = scale.kept[-1].level, scale.kept[0].end, scale.kept[-1].end

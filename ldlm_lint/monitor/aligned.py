@@ -103,6 +103,13 @@ class Aligned:
         pairs = ((self.a.values[one], self.b.values[one]) for one in self.common)
         return bool(self.common) and self.paired and all(x == y or (x != x and y != y) for x, y in pairs)
 
+    @property
+    def same_numbers(self) -> int:
+        """At how many common steps both print a number, if all of those are the same; else 0."""
+        pairs = [(self.a.values[one], self.b.values[one]) for one in self.common]
+        numbers = [(x, y) for x, y in pairs if math.isfinite(x) and math.isfinite(y)]
+        return len(numbers) if self.paired and all(x == y for x, y in numbers) else 0
+
     def stretches(self, skip: float = 0.0, positive: bool = False) -> list[Stretch]:
         """Both runs in at most 40 stretches, without a share of the records at the start."""
         kept_a, kept_b = self._kept(self.a, positive), self._kept(self.b, positive)

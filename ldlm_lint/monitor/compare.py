@@ -138,6 +138,8 @@ class _Quantity:
             whole = self.aligned.a.whole and self.aligned.b.whole
             kept = "" if whole else f" at the {len(self.aligned.common):,} steps that were kept"
             said, reason = Verdict.REFUTED, f"equal in every digit printed{kept}"
+        elif self.aligned.same_numbers:
+            said, reason = Verdict.REFUTED, f"equal in every digit at the other {self.aligned.same_numbers:,} steps"
         else:
             ratio, noise, said, reason = self._whole()
             remarks += [*self._part(), *self._total()]

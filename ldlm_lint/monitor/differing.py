@@ -86,9 +86,9 @@ def part(stretches: Sequence[Stretch], least: float) -> Part | None:
         return None
     half, sign = level / 2, math.copysign(1.0, median(moves[start:end]))
     # One stretch in between may look like chance.
-    while start and sign * median(moves[max(start - 3, 0) : start]) > half:
+    while start and max(sign * moves[start - 1], sign * median(moves[max(start - 3, 0) : start])) > half:
         start -= 1
-    while end < len(moves) and sign * median(moves[end : end + 3]) > half:
+    while end < len(moves) and max(sign * moves[end], sign * median(moves[end : end + 3])) > half:
         end += 1
     while start < end - 1 and sign * moves[start] <= half:
         start += 1

@@ -97,16 +97,17 @@ class _Blocks:
 
     def add(self, level: _Level) -> bool:
         """Take ten rates in; whether a block is full."""
-        self.parts.append(level)
-        if len(self.parts) < self.factor:
-            return False
-        if len(self.kept) == BEFORE + 1 + AFTER:
-            self.slowest = min(self.slowest, max(self.kept[0].rate, self.kept[1].rate))
-        rate, slow = (
-            sum(side) / self.factor for side in zip(*((one.rate, one.slow) for one in self.parts), strict=True)
-        )
-        self.kept.append(_Level(rate, slow, level.end))
-        self.parts = []
+        if self.factor > 1:
+            self.parts.append(level)
+            if len(self.parts) < self.factor:
+                return False
+            rate = sum([one.rate for one in self.parts]) / self.factor
+            level = _Level(rate, sum([one.slow for one in self.parts]) / self.factor, level.end)
+            self.parts = []
+        kept = self.kept
+        if len(kept) == BEFORE + 1 + AFTER:
+            self.slowest = min(self.slowest, max(kept[0].rate, kept[1].rate))
+        kept.append(level)
         return True
 
     def dropped(self, context: Context) -> Drop | None:

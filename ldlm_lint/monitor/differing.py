@@ -66,20 +66,39 @@ def chance(moves: Sequence[float]) -> float:
     return max(found)
 
 
+def _error(stretch: Stretch, positive: bool) -> float:
+    """The standard error of B over A in one stretch, from the ranks beside the middle.
+
+    Where short and long samples alternate, half of the values lie here and half there, and the median jumps between them.
+    """
+    if not positive:
+        return 0.0
+    sides = []
+    for side in (stretch.a, stretch.b):
+        ordered, half = sorted(side), len(side) ** 0.5 / 2
+        middle = (len(side) - 1) / 2
+        low, high = ordered[max(math.floor(middle - half), 0)], ordered[min(math.ceil(middle + half), len(side) - 1)]
+        sides.append(math.log(high / low) / 2 if low > 0 else 0.0)
+    return math.hypot(*sides)
+
+
 def part(stretches: Sequence[Stretch], least: float) -> Part | None:
     """The part of the run in which B is farthest from A, if that is beyond ``least`` and beyond chance."""
-    moves, _ = changes(stretches)
+    moves, positive = changes(stretches)
+    errors = [_error(one, positive) for one in stretches]
     noise, best = chance(moves), (0.0, 0, 0)
     for width in {max(len(moves) // share, 3) for share in _WIDTHS}:
-        least_here = max(least, _SIGMAS * noise / width**0.5, 2 * noise)
         for start in range(len(moves) - width + 1):
             level = abs(median(moves[start : start + width]))
-            if level >= least_here and level > best[0]:
+            if level < least or level <= best[0]:
+                continue
+            own = (sum(one * one for one in errors[start : start + width]) / width) ** 0.5
+            if level >= max(_SIGMAS / width**0.5, 2.0) * max(noise, own):
                 best = level, start, start + width
     if not best[0]:
         # What happened at the very end is not over yet: two stretches are enough, by all of the distance.
         level = min(map(abs, moves[-2:]))
-        if moves[-2] * moves[-1] > 0 and level >= max(least, _SIGMAS * noise):
+        if moves[-2] * moves[-1] > 0 and level >= max(least, _SIGMAS * max(noise, *errors[-2:])):
             best = level, len(moves) - 2, len(moves)
     level, start, end = best
     if not level:

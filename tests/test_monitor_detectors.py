@@ -66,6 +66,10 @@ def _slow(row: Row, index: int) -> None:
         row["step_time_s"] /= 0.667
 
 
+def _slow_by_a_fifth(row: Row, index: int) -> None:
+    row["samples_per_s" if "samples_per_s" in row else "step_time_s"] *= 0.8 if "samples_per_s" in row else 1.25
+
+
 def _frozen(row: Row, index: int) -> None:
     row["loss"] = 1.2345
 
@@ -138,6 +142,91 @@ def test_a_fault_is_caught_in_time(fault: Callable[[Row, int], None], run: str, 
         assert found[0].numbers and found[0].message
 
 
+def falling(draw: random.Random, step: float, noise: float) -> float:
+    return (2 + 7 * (1 + step / 20) ** -0.5) * math.exp(draw.gauss(0, noise))
+
+
+def seen(rows: list[Row], kind: str, level: Level = Level.WARNING) -> Alarm | None:
+    return next((one for one in judged(rows).book.alarms if one.kind == kind and one.level >= level), None)
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.02, 0.05, 0.1])
+@pytest.mark.parametrize("level", [lambda step: 2 + 7 * (1 + step / 20) ** -0.5, lambda step: 4.0])
+def test_a_divergence_of_one_percent_a_step_is_caught_within_100_records(
+    level: Callable[[int], float], noise: float
+) -> None:
+    for at in (300, 310, 555):
+        draw = random.Random(at)
+        rows: list[Row] = [
+            {"step": step, "loss": level(step) * 1.01 ** max(0, step - at) * math.exp(draw.gauss(0, noise))}
+            for step in range(at + 112)
+        ]
+        found = seen(rows, "divergence", Level.CRITICAL)
+        # The power law falls by some percent meanwhile, which has to be made up for first.
+        assert found is not None and at < found.detected <= at + (100 if level(0) == level(at) else 112)
+
+
+def kinked(shape: str, count: int, noise: float, seed: int = 3) -> tuple[list[Row], int]:
+    """A loss that falls for half of the run and is flat from there on."""
+    draw, at = random.Random(seed), count // 2
+
+    def level(step: int) -> float:
+        part = min(step, at) / at
+        return 1 + 4 * math.exp(-2 * part) if shape == "exponential" else 5 - 3 * part
+
+    return [{"step": step, "loss": level(step) * math.exp(draw.gauss(0, noise))} for step in range(count)], at
+
+
+@pytest.mark.parametrize("shape", ["exponential", "linear"])
+@pytest.mark.parametrize(
+    ("count", "noise"),
+    [(500, 0.005), (500, 0.01), (1000, 0.02), (2000, 0.02), (5000, 0.02), (20000, 0.05)],
+)
+def test_a_loss_that_stops_falling_is_a_plateau(shape: str, count: int, noise: float) -> None:
+    rows, at = kinked(shape, count, noise)
+    found = seen(rows, "plateau")
+    assert found is not None and at < found.detected <= count
+    assert found.step is not None and abs(found.step - at) <= 0.1 * count
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.05])
+def test_a_loss_that_converged_is_a_note(noise: float) -> None:
+    draw = random.Random(4)
+    rows: list[Row] = [
+        {"step": step, "loss": (1 + 4 * math.exp(-step / 100)) * math.exp(draw.gauss(0, noise))} for step in range(3000)
+    ]
+    assert alarms(judged(rows)) == []
+    found = seen(rows, "plateau", Level.INFO)
+    assert found is not None and found.level is Level.INFO and "converged, or it is stuck" in found.message
+
+
+SPEEDS = ["step_time_s", "samples_per_s"]
+
+
+def slowed(key: str, factor: Callable[[int], float], noise: float, count: int = 1200) -> list[Row]:
+    draw = random.Random(6)
+    rows: list[Row] = []
+    for step in range(count):
+        time = 0.3 * factor(step) * (20 if step < 2 else 1) * math.exp(draw.gauss(0, noise))
+        rows.append({"step": step, "loss": falling(draw, step, 0.03), key: time if key == "step_time_s" else 32 / time})
+    return rows
+
+
+@pytest.mark.parametrize("key", SPEEDS)
+@pytest.mark.parametrize(("noise", "delay"), [(0.01, 60), (0.03, 70), (0.05, 120), (0.1, 280)])
+def test_a_fifth_less_speed_that_lasts_is_caught(key: str, noise: float, delay: int) -> None:
+    rows = slowed(key, lambda step: 1.25 if step >= 700 else 1, noise)
+    found = [one for one in alarms(judged(rows)) if one.kind == "throughput-drop"]
+    assert len(found) == 1 and found[0].level is Level.WARNING
+    assert 700 < found[0].detected <= 700 + delay and "speed" in found[0].message
+    assert found[0].numbers["ratio"] == pytest.approx(0.8, rel=0.06)
+
+
+@pytest.mark.parametrize("key", SPEEDS)
+def test_a_slowdown_that_is_over_soon_is_none(key: str) -> None:
+    assert alarms(judged(slowed(key, lambda step: 1.25 if 700 <= step < 730 else 1, 0.03))) == []
+
+
 def test_a_spike_in_the_steep_part_is_caught() -> None:
     rows = CLEAN["power"](random.Random(3))
     for row in rows[60:63]:
@@ -153,6 +242,7 @@ def test_a_kink_is_a_plateau() -> None:
     found = alarms(judged(rows))
     assert [one.kind for one in found] == ["plateau"]
     assert 800 <= found[0].line <= 1000 and found[0].detected <= 1200
+    assert "stays at" in found[0].message
 
 
 def test_a_learning_rate_that_was_lowered_explains_a_kink() -> None:
@@ -263,6 +353,7 @@ def test_what_is_said_does_not_depend_on_the_blocks(size: int, monkeypatch: pyte
             ("exponential", _exploding),
             ("power", _diverging),
             ("stepped", _spike),
+            ("day_and_night", _slow_by_a_fifth),
         ):
             rows, _ = changed(run, fault, seed=2)
             found += [(a.kind, a.line, a.detected, a.count, a.message) for a in judged(rows).book.alarms]

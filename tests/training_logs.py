@@ -263,6 +263,172 @@ def tiles(draw: random.Random, count: int = 2500) -> list[Row]:
     ]
 
 
+def _loss(draw: random.Random, step: float, noise: float = 0.03) -> float:
+    """A loss along a power law."""
+    return (2 + 7 * (1 + step / 20) ** -0.5) * math.exp(draw.gauss(0, noise))
+
+
+def warm_up(draw: random.Random, count: int = 2500) -> list[Row]:
+    """A fall in the shape of an S: slow under a rising learning rate, fast, then slow again; a cosine to a tenth."""
+    middle, width, floor = draw.uniform(80, 500), draw.uniform(0.15, 0.6), draw.uniform(1, 3)
+    noise = draw.choice((0.005, 0.02, 0.05))
+    return [
+        {
+            "step": step,
+            "loss": (floor + 6 / (1 + math.exp((step - middle) / (width * middle))) + 1.5 * (1 + step / 300) ** -0.5)
+            * math.exp(draw.gauss(0, noise)),
+            "lr": 3e-4 * min(1, (step + 1) / (2 * middle)) * (0.55 + 0.45 * math.cos(math.pi * step / count)),
+        }
+        for step in range(count)
+    ]
+
+
+def two_speeds(draw: random.Random, count: int = 4000) -> list[Row]:
+    """A fast fall to what is easy and a slow one after it."""
+    fast, slow, share = draw.uniform(15, 150), draw.uniform(600, 4000), draw.uniform(0.15, 0.8)
+    noise = draw.choice((0.003, 0.01, 0.03, 0.1))
+    return [
+        {
+            "step": step,
+            "loss": (1.5 + 6 * ((1 - share) * math.exp(-step / fast) + share * math.exp(-step / slow)))
+            * math.exp(draw.gauss(0, noise)),
+        }
+        for step in range(count)
+    ]
+
+
+def quiet_power(draw: random.Random) -> list[Row]:
+    """Learning curves with little noise, of all exponents and lengths."""
+    count = draw.choice((500, 1500, 5000, 10000))
+    start, exponent, floor = draw.uniform(2, 300), draw.uniform(0.1, 1.2), draw.uniform(0, 2.5)
+    noise = draw.choice((0.002, 0.005, 0.01, 0.02))
+    return [
+        {
+            "step": step,
+            "loss": (floor + (10 - floor) * (1 + step / start) ** -exponent) * math.exp(draw.gauss(0, noise)),
+        }
+        for step in range(count)
+    ]
+
+
+def smoothed(draw: random.Random, count: int = 3000) -> list[Row]:
+    """A running mean over about 50 steps: neighbours hardly differ, the level wanders."""
+    floor, tau, mean = draw.uniform(0.5, 2.5), draw.uniform(100, 800), 0.0
+    rows: list[Row] = []
+    for step in range(count):
+        now = (floor + 5 * math.exp(-step / tau)) * math.exp(draw.gauss(0, 0.25))
+        mean = now if not step else 0.98 * mean + 0.02 * now
+        rows.append({"step": step, "loss": round(mean, 4)})
+    return rows
+
+
+def cooled(draw: random.Random, count: int = 3000) -> list[Row]:
+    """Constant learning rate, then a linear one to zero, under which the loss falls faster before it stops."""
+    noise = draw.choice((0.005, 0.02))
+    rows: list[Row] = []
+    for step in range(count):
+        rate = min(1.0, (step + 1) / 100, 4 * (1 - step / count))
+        cold = 0.25 * (1 - rate) if step > 100 else 0.0
+        rows.append({"step": step, "loss": _loss(draw, step, noise) - cold, "lr": 6e-4 * rate})
+    return rows
+
+
+def annealed_penalty(draw: random.Random, count: int = 2500) -> list[Row]:
+    """A loss with a weight that grows over 1,500 steps after the reconstruction is learnt."""
+    return [
+        {
+            "step": step,
+            "loss": (0.5 + 2 * math.exp(-step / 80) + 0.6 * min(1, step / 1500)) * math.exp(draw.gauss(0, 0.04)),
+            "lr": 1e-3,
+        }
+        for step in range(count)
+    ]
+
+
+def one_batch(draw: random.Random, count: int = 2500) -> list[Row]:
+    """Small batches in reinforcement learning: a positive loss that scatters by half of itself and drifts."""
+    level, rows = 0.0, []
+    for step in range(count):
+        level = 0.995 * level + draw.gauss(0, 0.02)
+        rows.append({"step": step, "loss": math.exp(level + draw.gauss(0, 0.5)), "lr": 1e-6})
+    return rows
+
+
+def _speeds(draw: random.Random, count: int, factor: Callable[[int], float], noise: float) -> list[Row]:
+    """A run in steps per second or seconds per step."""
+    seconds = draw.random() < 0.5
+    rows: list[Row] = []
+    for step in range(count):
+        time = 0.3 * factor(step) * math.exp(draw.gauss(0, noise))
+        speed = {"step_time_s": time} if seconds else {"samples_per_s": 32 / time}
+        rows.append({"step": step, "loss": _loss(draw, step), **speed})
+    return rows
+
+
+def day_and_night(draw: random.Random, count: int = 4000) -> list[Row]:
+    """A shared machine, 10 % slower and faster over a day."""
+    day, phase, noise = draw.uniform(800, 4000), draw.uniform(0, 6), draw.choice((0.01, 0.05))
+    return _speeds(draw, count, lambda step: 1 + 0.1 * math.sin(6.2832 * step / day + phase), noise)
+
+
+def collected(draw: random.Random, count: int = 2500) -> list[Row]:
+    """Memory that fills and is collected: steps become slower for a while and fast again, some steps stop for long."""
+    every, height = draw.randrange(20, 400), draw.uniform(0.05, 0.3)
+    return _speeds(draw, count, lambda step: 1 + height * (step % every) / every + 4 * (step % every == 0), 0.03)
+
+
+def compiled(draw: random.Random, count: int = 1500) -> list[Row]:
+    """First steps that compile, later ones that compile anew for a new shape."""
+    again = {draw.randrange(20, count) for _ in range(12)}
+    first = draw.randrange(1, 12)
+    return _speeds(draw, count, lambda step: 60 if step < first else 25 if step in again else 1, 0.04)
+
+
+def evaluating(draw: random.Random, count: int = 2500) -> list[Row]:
+    """Steps that stand for an evaluation, now one, now six in a row."""
+    every, length = draw.randrange(50, 500), draw.choice((1, 3, 6))
+    return _speeds(draw, count, lambda step: 3 if step > 5 and step % every < length else 1, 0.05)
+
+
+def jittery(draw: random.Random, count: int = 2500) -> list[Row]:
+    """Times that scatter by a third, with a heavy tail, and other jobs on the machine for 5 to 25 steps."""
+    slow, left = 1.0, 0
+    rows: list[Row] = []
+    for step in range(count):
+        left -= 1
+        if left < 0:
+            slow, left = (
+                (draw.uniform(1.1, 1.6), draw.randrange(5, 25)) if slow == 1 else (1.0, draw.randrange(30, 300))
+            )
+        tail = abs(draw.gauss(0, 1)) ** 2
+        rows.append({"step": step, "loss": _loss(draw, step), "step_time_s": 0.2 * slow * (1 + 0.15 * tail)})
+    return rows
+
+
+def two_lengths(draw: random.Random, count: int = 2500) -> list[Row]:
+    """Short and long samples: by chance, in turn, or in runs of several."""
+    share, long, sticky = draw.uniform(0.1, 0.6), draw.uniform(1.2, 3), draw.choice((0.0, 0.0, 0.5, 0.6))
+    state, rows = 1.0, []
+    for step in range(count):
+        if draw.random() >= sticky:
+            state = long if draw.random() < share else 1.0
+        rows.append(
+            {"step": step, "loss": _loss(draw, step), "samples_per_s": 90 / state * math.exp(draw.gauss(0, 0.04))}
+        )
+    return rows
+
+
+def sorted_epochs(draw: random.Random, epochs: int = 6, length: int = 400) -> list[Row]:
+    """Data that is sorted by length: from short to long or back in each epoch."""
+    sign = draw.choice((1, -1))
+    rows: list[Row] = []
+    for index in range(epochs * length):
+        part = index % length / length
+        time = 0.3 * (1 + 0.6 * (part if sign > 0 else 1 - part)) * math.exp(draw.gauss(0, 0.06))
+        rows.append({"step": index % length, "epoch": index // length, "loss": _loss(draw, index), "step_time_s": time})
+    return rows
+
+
 CLEAN: dict[str, Callable[[random.Random], list[Row]]] = {
     one.__name__: one
     for one in (
@@ -281,5 +447,19 @@ CLEAN: dict[str, Callable[[random.Random], list[Row]]] = {
         student,
         coarse,
         tiles,
+        warm_up,
+        two_speeds,
+        quiet_power,
+        smoothed,
+        cooled,
+        annealed_penalty,
+        one_batch,
+        day_and_night,
+        collected,
+        compiled,
+        evaluating,
+        jittery,
+        two_lengths,
+        sorted_epochs,
     )
 }

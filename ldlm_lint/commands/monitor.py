@@ -126,31 +126,30 @@ def _watched(arguments: argparse.Namespace) -> int:
 
 
 def _compared(arguments: argparse.Namespace) -> int:
-    from ldlm_lint.evidence.model import Verdict
-    from ldlm_lint.monitor import compare
+    from ldlm_lint.monitor import compare, compare_report
 
     runs = []
     for path in arguments.compare:
-        health = _health(arguments, capacity=compare.CAPACITY)
+        health = _health(arguments, capacity=compare.CAPACITY, broken=True)
         _read(health, _found([path]))
         health.close()
         if not health.records:
             return fail(FAILURE, f"{path}: nothing was understood: no metric in it")
         runs.append(health)
     compared = compare.compare(*runs)
-    if not compared:
+    if not compared.quantities and not compared.differ:
         return fail(
             FAILURE, "the runs have no quantity in common (loss, step time, samples, tokens or iterations per second)"
         )
     first, second = arguments.compare
     if arguments.json:
-        _write_json(arguments.json, compare.document(first, second, compared))
+        _write_json(arguments.json, compare_report.document(first, second, compared))
     if arguments.json != "-":
-        compare.write(first, second, compared, sys.stdout)
-    return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in compared) else OK
+        compare_report.write(first, second, compared, sys.stdout)
+    return FINDINGS if compared.differ else OK
 
 
-def _health(arguments: argparse.Namespace, **options: int) -> Health:
+def _health(arguments: argparse.Namespace, **options: Any) -> Health:
     from ldlm_lint.monitor.health import Health
 
     return Health(since=arguments.since_step, rank=arguments.rank, silence=arguments.silence, **options)

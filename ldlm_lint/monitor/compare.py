@@ -1,4 +1,4 @@
-"""Two runs beside each other: series of one name, aligned by step, with the statistics of paired samples.
+"""Two runs beside each other: what only one has, and each quantity of both, aligned by step.
 
 Both runs are cut into the same stretches of steps; a stretch is a round, its medians the samples. How far a run is from
 itself, odd stretches against even ones, is the band below which nothing is called a difference.
@@ -6,27 +6,31 @@ itself, odd stretches against even ones, is the band below which nothing is call
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from ldlm_lint.evidence.model import Verdict
-from ldlm_lint.evidence.statistics import Ratio, band, paired_ratio, verdict
+from ldlm_lint.evidence.statistics import Ratio, verdict
+from ldlm_lint.monitor import remarks as say
+from ldlm_lint.monitor.aligned import Aligned, Stretch
+from ldlm_lint.monitor.detectors.robust import median
+from ldlm_lint.monitor.differing import FEWEST, chance, changes, part, ratio_of, self_band, total
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.judging import Series
-from ldlm_lint.monitor.report import WIDTH, figure, plain
-from ldlm_lint.report.cells import clean
+from ldlm_lint.monitor.remarks import Remark, measure, quantity, times
 
-SCHEMA = "ldlm-monitor-compare/1"
 CAPACITY = 1 << 16
-ROUNDS = 40
-FEWEST = 15
 BARS = {"loss": 1.01, "tokens_per_s": 1.05, "samples_per_s": 1.05, "iterations_per_s": 1.05, "step_time_s": 1.05}
 """The quantities that are compared, and the least ratio that matters in practice."""
+_PART_BARS = {"loss": 0.05}
+_PART_BAR = 0.10
+"""The least change that matters in a part of the run only, as a logarithm."""
+_SPREADS = 1.0
+"""The same for values of which no ratio can be formed, in spreads of the single values."""
 _WARM_UP = 0.05
 """Share of the common steps at the start in which speed is not compared: compilation, the start of workers."""
+_LATE = 10
+_PARTS = {2: "half", 3: "third", 4: "quarter", 5: "fifth", 10: "tenth"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,8 @@ class Comparison:
     """One quantity of two runs: ``ratio`` is B over A, None where it cannot be formed; ``verdict`` on "they differ".
 
     ``same`` says that all common steps print the same value; ``noise`` how far a run is from itself, as a ratio.
+    ``last``, ``worst`` and ``mean`` are of A and B: the medians of the last tenth, the worst values after the first
+    steps, and the mean seconds of a step (of a rate: of a unit of work); None where there are none.
     """
 
     key: str
@@ -46,120 +52,200 @@ class Comparison:
     noise: float | None
     verdict: Verdict
     reason: str
+    nonfinite: tuple[int, int] = (0, 0)
+    last: tuple[float, float] | None = None
+    worst: tuple[float, float] | None = None
+    mean: tuple[float, float] | None = None
+    remarks: tuple[Remark, ...] = ()
 
 
-def compare(first: Health, second: Health) -> list[Comparison]:
-    """All quantities that both runs have."""
-    ours, theirs = _best(first.series), _best(second.series)
-    return [_one(key, split, ours[key, split], theirs[key, split]) for key, split in ours if (key, split) in theirs]
+@dataclass(slots=True)
+class Compared:
+    """Two runs: their common quantities, and what else is to be said of them."""
+
+    quantities: list[Comparison] = field(default_factory=list)
+    remarks: list[Remark] = field(default_factory=list)
+
+    @property
+    def differ(self) -> bool:
+        """Whether anything says that the runs differ."""
+        verdicts = (one.verdict is Verdict.VERIFIED for one in self.quantities)
+        return any(one.differs for one in self.remarks) or any(verdicts)
 
 
-def _best(every: Iterable[Series]) -> dict[tuple[str, str], Series]:
-    """The longest series of each quantity, that of the lowest rank among equals."""
-    found: dict[tuple[str, str], Series] = {}
-    for one in every:
-        name = one.key.named.key, "val" if one.key.template.split == "val" else "train"
-        known = found.get(name)
-        if name[0] in BARS and one.curve.count and (known is None or one.curve.count > known.curve.count):
-            found[name] = one
+def compare(first: Health, second: Health) -> Compared:
+    """All quantities that both runs have, and what only one of them has."""
+    found = Compared()
+    pairs = _pairs(first.series, second.series)
+    # All quantities of a line end with it: where a run ends is said once.
+    clock = max(pairs, key=lambda name: (name[1] == "train", min(map(_length, pairs[name]))), default=None)
+    for name, (a, b) in pairs.items():
+        aligned = Aligned(a.curve, b.curve)
+        if name == clock:
+            found.remarks += [*say.ends(aligned), *say.missing(aligned)]
+        found.quantities.append(_Quantity(*name, aligned).judge())
+    found.remarks += [*say.alarms(first, second), *say.columns(first, second)]
     return found
 
 
-def _one(key: str, split: str, a: Series, b: Series) -> Comparison:
-    ours, theirs = (
-        dict(zip(a.curve.steps, a.curve.values, strict=True)),
-        dict(zip(b.curve.steps, b.curve.values, strict=True)),
-    )
-    steps = sorted(ours.keys() & theirs.keys())
-    left, right = [ours[step] for step in steps], [theirs[step] for step in steps]
-    if not steps:
-        none = float("nan")
-        return Comparison(key, split, 0, none, none, False, None, None, Verdict.INCONCLUSIVE, "no step in common")
-    same = left == right
-    if key != "loss":
-        cut = int(_WARM_UP * len(steps))
-        left, right = left[cut:], right[cut:]
-    middle = statistics.median(left), statistics.median(right)
-    if same:
+def _length(one: Series) -> int:
+    return one.curve.count + one.curve.nonfinite
+
+
+def _pairs(first: Iterable[Series], second: Iterable[Series]) -> dict[tuple[str, str], tuple[Series, Series]]:
+    """The series of each quantity: of the same format, name and rank in both runs, else the longest of each."""
+    ours, theirs = _by_name(first), _by_name(second)
+    found = {}
+    for name in sorted(ours.keys() & theirs.keys(), key=lambda one: (list(BARS).index(one[0]), one[1])):
+        alike = [(a, b) for a in ours[name] for b in theirs[name] if _printed(a) == _printed(b)]
+        every = alike or [(max(ours[name], key=_length), max(theirs[name], key=_length))]
+        found[name] = max(every, key=lambda pair: min(map(_length, pair)))
+    return found
+
+
+def _by_name(every: Iterable[Series]) -> dict[tuple[str, str], list[Series]]:
+    found: dict[tuple[str, str], list[Series]] = {}
+    for one in every:
+        if one.key.named.key in BARS and one.curve.values:
+            split = "val" if one.key.template.split == "val" else "train"
+            found.setdefault((one.key.named.key, split), []).append(one)
+    return found
+
+
+def _printed(one: Series) -> tuple[str, str, int | None]:
+    return one.key.template.name, one.key.named.raw, one.key.rank
+
+
+class _Quantity:
+    """Judges one quantity."""
+
+    def __init__(self, key: str, split: str, aligned: Aligned) -> None:
+        self.key, self.split, self.aligned = key, split, aligned
+        self.name = quantity(key, split)
+        self.speed = key != "loss"
+        self.rate = key.endswith("_per_s")
+        self.stretches = aligned.stretches(_WARM_UP if self.speed else 0.0, positive=self.speed)
+        self.mean: tuple[float, float] | None = None
+
+    def judge(self) -> Comparison:
+        """The verdict with its reasons."""
+        remarks = list(say.broken(self.aligned))
+        ratio = noise = None
+        same = self.aligned.same
+        if not self.stretches:
+            said, reason = Verdict.INCONCLUSIVE, self._nothing()
+        elif same:
+            whole = self.aligned.a.whole and self.aligned.b.whole
+            kept = "" if whole else f" at the {len(self.aligned.common):,} steps that were kept"
+            said, reason = Verdict.REFUTED, f"equal in every digit printed{kept}"
+        elif self.aligned.same_numbers:
+            said, reason = Verdict.REFUTED, f"equal in every digit at the other {self.aligned.same_numbers:,} steps"
+        else:
+            ratio, noise, said, reason = self._whole()
+            remarks += [*self._part(), *self._total()]
+        if any(one.differs for one in remarks):
+            said, reason = Verdict.VERIFIED, reason.replace("no difference seen", "no difference in the median")
+        reason = "; ".join([*(one.text for one in remarks), reason])
         return Comparison(
-            key, split, len(steps), *middle, True, None, None, Verdict.REFUTED, "equal in every digit printed"
-        )
-    ratio, gap, verdict, reason = _judged(left, right, BARS[key])
-    return Comparison(key, split, len(steps), *middle, False, ratio, gap, verdict, reason)
-
-
-def _judged(a: Sequence[float], b: Sequence[float], bar: float) -> tuple[Ratio | None, float | None, Verdict, str]:
-    rounds = min(ROUNDS, len(a))
-    if rounds < FEWEST:
-        return None, None, Verdict.INCONCLUSIVE, f"{len(a)} common steps are too few, {FEWEST} are needed"
-    if min(*a, *b) <= 0:
-        return None, None, Verdict.INCONCLUSIVE, "a ratio needs values above zero"
-    ours, theirs = _stretches(a, rounds), _stretches(b, rounds)
-    ratio = paired_ratio(theirs, ours)
-    noise = max(band(paired_ratio(one[::2][: len(one) // 2], one[1::2])) for one in (ours, theirs))
-    other = paired_ratio(ours, theirs)
-    up, down = verdict(ratio, noise, bar), verdict(other, noise, bar)
-    said = f"B/A {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] over {ratio.n} stretches, a run against itself {noise:.3f}"
-    if Verdict.VERIFIED in (up, down):
-        return ratio, noise, Verdict.VERIFIED, said
-    if up is down is Verdict.REFUTED:
-        return ratio, noise, Verdict.REFUTED, f"no difference seen: {said}, less than {bar - 1:.0%} either way"
-    return ratio, noise, Verdict.INCONCLUSIVE, f"no difference seen, a small one is not excluded: {said}"
-
-
-def _stretches(values: Sequence[float], rounds: int) -> list[float]:
-    edges = [round(index * len(values) / rounds) for index in range(rounds + 1)]
-    return [statistics.median(values[start:end]) for start, end in pairwise(edges)]
-
-
-def write(a: str, b: str, compared: Sequence[Comparison], stream: TextIO) -> None:
-    """Write the comparison as a table, a sentence for each quantity."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console.width = WIDTH
-    console.print(f"A {clean(a)}\nB {clean(b)}", soft_wrap=True)
-    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("quantity", "common steps", "median A", "median B", "differ"):
-        rows.add_column(name, justify="left" if name in ("quantity", "differ") else "right")
-    words = {Verdict.VERIFIED: "yes", Verdict.REFUTED: "no", Verdict.INCONCLUSIVE: "not known"}
-    for one in compared:
-        rows.add_row(f"{one.key} [{one.split}]", f"{one.steps:,}", figure(one.a), figure(one.b), words[one.verdict])
-    console.print(rows)
-    for one in compared:
-        console.print(f"{one.key} [{one.split}]: {one.reason}", soft_wrap=True)
-    if any(one.key != "loss" and one.ratio for one in compared):
-        console.print(
-            "The runs were not interleaved: what else the machines did is part of a difference in speed "
-            "(ldlm-lint bench interleaves).",
-            soft_wrap=True,
+            self.key,
+            self.split,
+            len(self.aligned.common),
+            *self._medians(self.stretches),
+            same,
+            ratio,
+            noise,
+            said,
+            reason,
+            (self.aligned.a.lost, self.aligned.b.lost),
+            self._medians(self.stretches[-max(len(self.stretches) // _LATE, 1) :]) if self.stretches else None,
+            self._worst(),
+            self.mean,
+            tuple(remarks),
         )
 
+    def _nothing(self) -> str:
+        if self.aligned.common:
+            return "no step at which both have a finite value"
+        return "no step in common"
 
-def document(a: str, b: str, compared: Sequence[Comparison]) -> dict[str, Any]:
-    """The comparison as plain JSON values, after docs/monitor.schema.json."""
-    return {
-        "schema": SCHEMA,
-        "a": a,
-        "b": b,
-        "compared": [
-            {
-                "key": one.key,
-                "split": one.split,
-                "steps": one.steps,
-                "a": plain(one.a),
-                "b": plain(one.b),
-                "same": one.same,
-                "ratio": one.ratio and one.ratio.value,
-                "ci95": one.ratio and [one.ratio.low, one.ratio.high],
-                "rounds": one.ratio.n if one.ratio else 0,
-                "noise_band": one.noise,
-                "differ": one.verdict.value,
-                "reason": one.reason,
-            }
-            for one in compared
-        ],
-    }
+    def _medians(self, stretches: Sequence[Stretch]) -> tuple[float, float]:
+        if not stretches:
+            return float("nan"), float("nan")
+        return median([v for one in stretches for v in one.a]), median([v for one in stretches for v in one.b])
+
+    def _worst(self) -> tuple[float, float] | None:
+        if not self.stretches:
+            return None
+        worst = min if self.rate else max
+        return worst(worst(one.a) for one in self.stretches), worst(worst(one.b) for one in self.stretches)
+
+    def _whole(self) -> tuple[Ratio | None, float | None, Verdict, str]:
+        """Whether the runs differ all along."""
+        count = len(self.stretches)
+        if count < FEWEST:
+            return None, None, Verdict.INCONCLUSIVE, f"{count} common steps are too few, {FEWEST} are needed"
+        moves, _ = changes(self.stretches)
+        if any(min(one.medians) <= 0 for one in self.stretches):
+            return None, None, *self._by_spread(moves)
+        (ratio, other), noise, bar = ratio_of(self.stretches), self_band(self.stretches), BARS[self.key]
+        up, down = verdict(ratio, noise, bar), verdict(other, noise, bar)
+        said = f"B/A {ratio.value:.3f} [{ratio.low:.3f}, {ratio.high:.3f}] over {count} stretches, a run against itself {noise:.3f}"
+        if Verdict.VERIFIED in (up, down):
+            if abs(median(moves)) > chance(moves):
+                return ratio, noise, Verdict.VERIFIED, said
+            up = down = Verdict.INCONCLUSIVE
+        if up is down is Verdict.REFUTED:
+            return ratio, noise, Verdict.REFUTED, f"no difference seen: {said}, less than {bar - 1:.0%} either way"
+        return ratio, noise, Verdict.INCONCLUSIVE, f"no difference seen, a small one is not excluded: {said}"
+
+    def _by_spread(self, moves: Sequence[float]) -> tuple[Verdict, str]:
+        """The same where no ratio can be formed: by how far the single values scatter."""
+        if abs(median(moves)) > max(_SPREADS, 2 * chance(moves)):
+            a, b = self._medians(self.stretches)
+            return Verdict.VERIFIED, f"B's {self.name} is {'higher' if b > a else 'lower'} than A's all along"
+        return (
+            Verdict.INCONCLUSIVE,
+            "no difference seen, a small one is not excluded: values of zero or below have no ratio",
+        )
+
+    def _part(self) -> Iterator[Remark]:
+        """Whether they differ in a part of the run."""
+        if len(self.stretches) < FEWEST:
+            return
+        positive = changes(self.stretches)[1]
+        found = part(self.stretches, _PART_BARS.get(self.key, _PART_BAR) if positive else _SPREADS)
+        if found is None:
+            return
+        first, last = self.stretches[found.start].first, self.stretches[found.end - 1].last
+        where = self._where(found.start, found.end)
+        values = f"({measure(found.a, self.key)}, {measure(found.b, self.key)})"
+        steps = self.aligned.a.span(first, last)
+        yield Remark("part", f"{where} ({steps}) {self._more(found.a, found.b, positive)} {values}", differs=True)
+
+    def _where(self, start: int, end: int) -> str:
+        count = len(self.stretches)
+        if start and end < count:
+            return "in a part of the run"
+        share = (end - start) / count
+        near = min(_PARTS, key=lambda one: abs(one * share - 1))
+        size = _PARTS[near] if abs(near * share - 1) < 0.12 else f"{100 * share:.0f} %"
+        return f"in the {'last' if end == count else 'first'} {size}"
+
+    def _more(self, a: float, b: float, positive: bool) -> str:
+        if not positive or min(a, b) <= 0:
+            return f"B's {self.name} is {'higher' if b > a else 'lower'} than A's"
+        if self.key == "step_time_s":
+            return f"B's step takes {times(b / a)} as long"
+        if self.rate:
+            return f"B has {times(b / a)} A's {self.name}"
+        return f"B's {self.name} is {times(b / a)} A's"
+
+    def _total(self) -> Iterator[Remark]:
+        """Whether the whole took longer."""
+        if not self.speed:
+            return
+        a, b, differ = total(self.stretches, self.rate)
+        self.mean = a, b
+        if differ:
+            what = f" ({measure(a, self.key)}, {measure(b, self.key)} a step)" if self.key == "step_time_s" else ""
+            yield Remark("total", f"all steps together take {times(b / a)} as long in B{what}", differs=True)

@@ -50,14 +50,22 @@ class Health:
     """Judges what is read, as it is read.
 
     ``since`` is the first step that counts, ``rank`` the only rank that does (None for all); ``silence`` the least gap
-    in a log's own clock that is an alarm, in seconds; ``capacity`` how many points of a series are kept.
+    in a log's own clock that is an alarm, in seconds; ``capacity`` how many points of a series are kept, with ``broken``
+    also those that are not finite.
     """
 
     def __init__(
-        self, *, since: int = 0, rank: int | None = None, silence: float = 120.0, capacity: int = CAPACITY
+        self,
+        *,
+        since: int = 0,
+        rank: int | None = None,
+        silence: float = 120.0,
+        capacity: int = CAPACITY,
+        broken: bool = False,
     ) -> None:
         self.book = AlarmBook()
         self.since, self.rank, self.silence, self.capacity = since, rank, silence, capacity
+        self.broken = broken
         self.sources: dict[str, _Source] = {}
         self.incident: Incident | None = None
         self._incident_alarm: Alarm | None = None
@@ -114,6 +122,7 @@ class Health:
             capacity=self.capacity,
             silence=Silence(self.silence, place.pauses),
             since=self.since,
+            broken=self.broken,
         )
         return judge
 

@@ -25,9 +25,9 @@ _FIRST = ("lr", "loss_scale", "skipped_steps")
 class Series:
     """One column of one template of one process: its curve and its detectors."""
 
-    def __init__(self, key: SeriesKey, capacity: int) -> None:
+    def __init__(self, key: SeriesKey, capacity: int, broken: bool = False) -> None:
         self.key = key
-        self.curve = Curve(capacity)
+        self.curve = Curve(capacity, broken)
         self.trace = Trace()
         self.finite = finite_judge(key.named, key.named.raw)
         self.detectors = detectors(key.template, key.column, key.named.raw)
@@ -42,11 +42,13 @@ class Series:
         column = self.key.column
         values = [one.values[column] for one in records]
         finite, places, found = split_finite(values, records, self.finite, context)
-        self.curve.nonfinite += len(values) - len(finite)
         self.trace.extend(values, records)
+        if len(finite) == len(values):
+            self.curve.extend(values, records)
+        else:
+            self.curve.take(values, records)
         yield from found
         if finite:
-            self.curve.extend(finite, places)
             for one in self.detectors:
                 yield from one.feed(finite, places, context)
 
@@ -84,10 +86,18 @@ class ProcessJudge:
     """Judges the records of one process of one source, in blocks; `flush` judges what waits for its block."""
 
     def __init__(
-        self, source: str, rank: int | None, actor: str, *, capacity: int, silence: Silence, since: int
+        self,
+        source: str,
+        rank: int | None,
+        actor: str,
+        *,
+        capacity: int,
+        silence: Silence,
+        since: int,
+        broken: bool = False,
     ) -> None:
         self.source, self.rank, self.actor = source, rank, actor
-        self.capacity, self.since = capacity, since
+        self.capacity, self.since, self.broken = capacity, since, broken
         self.context = Context()
         self.silence = silence
         self.overflow = OverflowStreak()
@@ -144,7 +154,7 @@ class ProcessJudge:
         if shape is None and len(self.shapes) < MOST_TEMPLATES:
             columns = range(len(template.columns))
             keys = [SeriesKey(self.source, self.rank, self.actor, template, index) for index in columns]
-            shape = self.shapes[template] = Shape(template, [Series(key, self.capacity) for key in keys])
+            shape = self.shapes[template] = Shape(template, [Series(key, self.capacity, self.broken) for key in keys])
         return shape
 
     def _alarm(self, found: Found, series: str) -> Alarm:

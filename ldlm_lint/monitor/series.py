@@ -18,10 +18,13 @@ _TICKS = "▁▂▃▄▅▆▇█"
 class Curve:
     """A series of any length as at most `capacity` of its points, each `stride`-th one, and exact counts and extremes.
 
-    Values that are not finite are counted and not kept. ``steps`` and ``values`` belong together.
+    Values that are not finite are counted, and kept only with ``broken``, in their places. ``steps`` and ``values``
+    belong together; ``numbered`` says that the records have steps of their own and not only a place in the series.
     """
 
     capacity: int = CAPACITY
+    broken: bool = False
+    numbered: bool = True
     count: int = 0
     stride: int = 1
     nonfinite: int = 0
@@ -40,8 +43,10 @@ class Curve:
             self.first = values[0]
         self.last = values[-1]
         self.low, self.high = min(self.low, min(values)), max(self.high, max(values))
-        start = -self.count % self.stride
-        index = self.count + start
+        seen = self.count + self.nonfinite
+        start = -seen % self.stride
+        index = seen + start
+        self.numbered = self.numbered and records[0].step is not None
         for value, record in zip(
             islice(values, start, None, self.stride), islice(records, start, None, self.stride), strict=True
         ):
@@ -49,6 +54,22 @@ class Curve:
             self.steps.append(index if record.step is None else record.step)
             index += self.stride
         self.count += len(values)
+        self._thin()
+
+    def take(self, values: Sequence[float], records: Sequence[Record]) -> None:
+        """Take values in of which some are not finite."""
+        for value, record in zip(values, records, strict=True):
+            if math.isfinite(value):
+                self.extend([value], [record])
+                continue
+            seen = self.count + self.nonfinite
+            if self.broken and not seen % self.stride:
+                self.values.append(value)
+                self.steps.append(seen if record.step is None else record.step)
+                self._thin()
+            self.nonfinite += 1
+
+    def _thin(self) -> None:
         while len(self.values) > self.capacity:
             self.values, self.steps = self.values[::2], self.steps[::2]
             self.stride *= 2

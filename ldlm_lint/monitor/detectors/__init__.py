@@ -12,7 +12,7 @@ from ldlm_lint.monitor.alarms import Level
 from ldlm_lint.monitor.detectors.base import Detector
 from ldlm_lint.monitor.detectors.finite import NotANumberGradient, NotANumberLoss
 from ldlm_lint.monitor.detectors.gradients import GradientExplosion, GradientVanished
-from ldlm_lint.monitor.detectors.level import Divergence, FrozenLoss, Plateau
+from ldlm_lint.monitor.detectors.level import Course, FrozenLoss
 from ldlm_lint.monitor.detectors.scaler import LossScale, SkippedSteps
 from ldlm_lint.monitor.detectors.schedule import LearningRate
 from ldlm_lint.monitor.detectors.speed import LoaderStall, ThroughputDrop
@@ -63,7 +63,7 @@ def stall_columns(template: Template) -> tuple[int, int] | None:
 
 
 _BY_KEY = {
-    "loss": (LossSpike, FrozenLoss, Plateau, Divergence),
+    "loss": (LossSpike, FrozenLoss, Course),
     "grad_norm": (GradientExplosion, GradientVanished),
     "lr": (LearningRate,),
     "loss_scale": (LossScale,),

@@ -1,13 +1,16 @@
-"""The course of a loss over hundreds of steps: frozen, stopped falling, diverging. Judged by medians of stretches."""
+"""The course of a loss over hundreds of steps: frozen, or diverging by the medians of stretches."""
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from ldlm_lint.monitor.detectors.base import Context, Found, at, number
+from ldlm_lint.monitor.detectors.plateau import Plateau
 from ldlm_lint.monitor.detectors.robust import jitter, median
+from ldlm_lint.monitor.detectors.stretches import Stretches
 from ldlm_lint.monitor.records import Record
 
 
@@ -62,119 +65,30 @@ class FrozenLoss:
         return Found("frozen-loss", record, text, {"value": self.value, "run": self.length}, since=self.since)
 
 
-class _Stretches:
-    """Medians and standard errors of stretches of ``length`` points, and the records that they end at."""
-
-    def __init__(self, length: int, keep: int) -> None:
-        self.length = length
-        self.open: list[float] = []
-        self.medians: deque[float] = deque(maxlen=keep)
-        self.errors: deque[float] = deque(maxlen=keep)
-        self.ends: deque[Record] = deque(maxlen=keep)
-
-    def feed(self, values: Sequence[float], records: Sequence[Record]) -> Iterator[None]:
-        """Take values in, and pause at the end of each stretch."""
-        start = 0
-        while start < len(values):
-            end = min(start + self.length - len(self.open), len(values))
-            self.open.extend(values[start:end])
-            if len(self.open) == self.length:
-                middle = median(self.open)
-                self.medians.append(middle)
-                # 1.25 sigma / sqrt(n) is the standard error of a median; the noise from value to value has no trend.
-                self.errors.append(1.2533 * jitter(self.open) / self.length**0.5)
-                self.ends.append(records[end - 1])
-                self.open = []
-                yield
-            start = end
-
-
-class Plateau:
-    """A loss that fell steadily over four stretches and then not at all over two: a kink, as no convergence has one.
-
-    Steadily: each fall is within a third of the one before, and 8 standard errors. Not at all: by less than a
-    tenth of that, and less than 2 standard errors. Exponential and power-law curves slow down before they are flat; a
-    stepped learning rate makes falls that are not alike. A learning rate that was lowered by half explains it as well,
-    and so does an epoch boundary (bars show the mean of an epoch so far).
-    """
-
-    LENGTHS = (100, 200, 400)
-    FALLS = 3
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.scales = [_Stretches(length, self.FALLS + 3) for length in self.LENGTHS]
-
-    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge each scale at the end of each of its stretches."""
-        for scale in self.scales:
-            for _ in scale.feed(values, records):
-                if len(scale.medians) == self.FALLS + 3 and self._kink(scale, context):
-                    yield self._found(scale)
-                    # The other lengths would see the same kink again.
-                    for one in self.scales:
-                        one.medians.clear()
-                        one.errors.clear()
-                        one.ends.clear()
-
-    def _kink(self, scale: _Stretches, context: Context) -> bool:
-        middles = list(scale.medians)
-        error = max(scale.errors) * 2**0.5
-        falls = [before - after for before, after in pairwise(middles)]
-        steady, flat = falls[: self.FALLS], falls[self.FALLS :]
-        alike = all(0.75 <= b / a <= 1.33 for a, b in pairwise(steady)) if min(steady) > 8 * error else False
-        # The stretch in which it stops is a mixture; only the last one is judged by its fall alone.
-        still = abs(flat[-1]) < min(2 * error, 0.1 * steady[-1]) and abs(flat[0]) < 0.6 * steady[-1]
-        if not alike or not still:
-            return False
-        first, last = scale.ends[0].line, scale.ends[-1].line
-        # The mean of an epoch so far is not one series over epochs.
-        return not Context.within(context.lowered, first, last) and not Context.within(context.marks, first, last)
-
-    def _found(self, scale: _Stretches) -> Found:
-        middles, since, record = list(scale.medians), scale.ends[self.FALLS], scale.ends[-1]
-        text = (
-            f"{self.name} stays at {number(middles[-1])} since {at(since)}; it fell by "
-            f"{number(middles[self.FALLS - 1] - middles[self.FALLS])} in the {scale.length} records before"
-        )
-        numbers = {"level": middles[-1], "before": middles[0], "records": scale.length}
-        return Found("plateau", record, text, numbers, since=since)
-
-
 class Divergence:
     """A loss that goes back to where it came from, or leaves its first level upwards, and stays there.
 
     Compared are medians of 25 points: half of what was gained is lost and the level is 1.3 times the best one; or,
     without any gain, 1.5 times the first one and rising over 8 stretches. What was gained counts as lost if the last 100
     points rose by 8 times what these medians usually move by, or 16 stretches rose one after the other, and to 1.1 times
-    of all in the last 500 points: waves do neither. Only for losses that are positive throughout, whose
-    first stretch has a level (a penalty that grows from zero has none).
+    of all in the last 500 points: waves do neither. What grows as an exponential does is seen earlier: three rises in a
+    row, by 6 spreads and to 1.8 times the level before them and 1.4 times of all in the 100 points before. Only for losses
+    that are positive throughout, whose first stretch has a level (a penalty that grows from zero has none).
     """
 
     LENGTH, LATELY, RISES, KEEP = 25, 5, 16, 21
     LOST, ABOVE_BEST, ABOVE_FIRST, MOVES = 0.5, 1.3, 1.5, 8.0
+    GROWS, EACH, TO, ABOVE_USUAL, GROWN = 4, 1.08, 1.8, 1.4, 6.0
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, stretches: Stretches) -> None:
         self.name = name
-        self.stretches = _Stretches(self.LENGTH, self.KEEP)
+        self.stretches = stretches
         self.first = self.best = 0.0
         self.level = self.told = False
-        self.positive = True
         self.seen = 0
 
-    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge at the end of each stretch."""
-        if not self.positive:
-            return
-        if min(values) <= 0:
-            self.positive = False
-            return
-        for _ in self.stretches.feed(values, records):
-            found = self._judge(context)
-            if found is not None:
-                yield found
-
-    def _judge(self, context: Context) -> Found | None:
+    def judge(self, context: Context) -> Found | None:
+        """Judge at the end of a stretch."""
         self.seen += 1
         middles = list(self.stretches.medians)
         record = self.stretches.ends[-1]
@@ -194,6 +108,8 @@ class Divergence:
 
     def _gone(self, middles: list[float], context: Context) -> bool:
         """Whether the level is out of bounds, and, unless it was so already, whether it got there as waves do not."""
+        if self._growing(middles, context):
+            return True
         gained, lately = self.first - self.best, min(middles[-2:])
         learnt = gained > 0.1 * self.first
         if not learnt:
@@ -206,10 +122,47 @@ class Divergence:
         rise = middles[-1] - min(middles[-self.LATELY :])
         moves = max(jitter(usual), 2 * median(self.stretches.errors))
         sudden = rise > self.MOVES * moves or (len(middles) >= self.RISES and _rising(middles[-self.RISES :]))
-        start = self.stretches.ends[-self.LATELY].line
-        raised = Context.within(context.raised, start, self.stretches.ends[-1].line)
-        return sudden and lately > 1.1 * max(usual) and not raised
+        return sudden and lately > 1.1 * max(usual) and not self._raised(self.LATELY, context)
+
+    def _growing(self, middles: list[float], context: Context) -> bool:
+        """Whether the last medians grow by a factor each: a loss that grows by 1 % a step is 2.7 times as high after 100."""
+        last, usual = middles[-self.GROWS :], middles[: -self.GROWS][-self.GROWS :]
+        if len(last) < self.GROWS or last[-1] < self.TO * last[0] or not _rising(last):
+            return False
+        if usual and last[-1] < self.ABOVE_USUAL * max(usual):
+            return False
+        errors = [error / level for error, level in zip(self.stretches.errors, middles, strict=True)][-2 * self.GROWS :]
+        # Where there is nothing to compare with, each rise has to be one.
+        each = 1.0 if usual else self.EACH
+        grows = math.log(last[-1] / last[0]) > self.GROWN * max(errors)
+        return grows and min(b / a for a, b in pairwise(last)) >= each and not self._raised(self.GROWS, context)
+
+    def _raised(self, stretches: int, context: Context) -> bool:
+        """Whether the learning rate was raised in the last stretches."""
+        ends = self.stretches.ends
+        return Context.within(context.raised, ends[-min(stretches, len(ends))].line, ends[-1].line)
 
 
 def _rising(values: list[float]) -> bool:
     return len(values) > 2 and all(before < after for before, after in pairwise(values))
+
+
+class Course:
+    """The course of a loss by the medians of 25 records, which tell whether it diverges and whether it stopped falling."""
+
+    def __init__(self, name: str) -> None:
+        self.stretches = Stretches(Divergence.LENGTH, Divergence.KEEP)
+        self.divergence = Divergence(name, self.stretches)
+        self.plateau = Plateau(name)
+        self.positive = True
+
+    def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
+        """Judge at the end of each stretch."""
+        self.positive = self.positive and min(values) > 0
+        for _ in self.stretches.feed(values, records):
+            found = self.divergence.judge(context) if self.positive else None
+            if found is not None:
+                yield found
+            found = self.plateau.judge(self.stretches, context)
+            if found is not None:
+                yield found

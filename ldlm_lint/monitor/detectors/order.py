@@ -53,8 +53,8 @@ class Order:
         context.marks.append(record.line)
         self.back += 1
         fell = record.epoch is not None and last.epoch is not None and record.epoch < last.epoch
-        from_start = record.step <= 2 * max(self.low or 0, 1) or record.step <= 0.02 * last.step
-        if self.back > max(self.ALARM, self.MIXED * self.seen) or risen or (from_start and not fell):
+        anew = begins_anew(record.step, last.step, self.low or 0)
+        if self.back > max(self.ALARM, self.MIXED * self.seen) or risen or (anew and not fell):
             return
         self.restarts += 1
         text = f"step {record.step} after step {last.step}: the run went on from an earlier state"
@@ -64,6 +64,11 @@ class Order:
         yield Found(
             "restart", record, text, {"step": record.step, "before": last.step, "restarts": self.restarts}, level
         )
+
+
+def begins_anew(step: int, before: int, low: int) -> bool:
+    """Whether a step that goes back is among the first ones (an epoch begins) and not somewhere in between."""
+    return step <= 2 * max(low, 1) or step <= 0.02 * before
 
 
 def _epoch(record: Record) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ldlm_lint.monitor.detectors.base import Context, Found, at, number
 from ldlm_lint.monitor.detectors.robust import median
+from ldlm_lint.monitor.detectors.slowdown import Slowdown
 from ldlm_lint.monitor.records import Record
 
 
@@ -16,15 +17,16 @@ class ThroughputDrop:
     """The median of the last 10 rates below 0.7 of the median of the 200 before them, and 9 of the 10 below 0.85.
 
     A series that scatters needs more: the median of 10 has to lie 6 of its own standard errors lower, and where one rate
-    in 20 is as low as that anyway (short and long samples), it takes 30 rates. Single slow steps
-    (evaluation, a checkpoint, the first batch of an epoch, a compilation) never move a median of 10. After an alarm the
-    lower rate is the new baseline.
+    in 20 is as low as that anyway, or three in a row were (short and long samples, an evaluation), it takes 40 rates. Single
+    slow steps (a checkpoint, the first batch of an epoch, a compilation) never move a median of 10. An epoch that begins as
+    slowly as an earlier stretch was says nothing: its samples may be sorted. After an alarm the lower rate is the new
+    baseline. What drops by less and stays there takes longer (see `Slowdown`).
 
     ``inverse`` says that the series are seconds per step.
     """
 
-    BLOCK, LONG, BASE, EVERY, FEWEST, SKIP = 10, 30, 200, 40, 30, 5
-    DROP, MOST, AGREE, COMMON = 0.70, 0.85, 0.9, 0.05
+    BLOCK, LONG, BASE, EVERY, FEWEST, SKIP = 10, 40, 200, 40, 30, 5
+    DROP, MOST, AGREE, COMMON, ROW, BEFORE = 0.70, 0.85, 0.9, 0.05, 3, 0.9
 
     def __init__(self, name: str, *, inverse: bool = False) -> None:
         self.name, self.inverse = name, inverse
@@ -33,31 +35,51 @@ class ThroughputDrop:
         self.count = -self.SKIP
         self.center, self.limit = 0.0, 0.0
         self.block = self.BLOCK
+        self.slowest = math.inf
+        self.slowdown = Slowdown()
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
-        """Judge a block in stretches that end where the baseline is taken anew."""
+        """Judge a block by its last rates, and by levels that last."""
         if self.inverse:
             values = [1 / value if value > 0 else 0.0 for value in values]
         start = min(max(-self.count, 0), len(values))
         self.count += start
+        for end, found in self._sudden(values, records, start, context):
+            yield from self._lasting(values[start:end], records[start:end], context)
+            self.slowdown.clear()
+            start = end
+            yield found
+        yield from self._lasting(values[start:], records[start:], context)
+
+    def _lasting(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
+        for drop in self.slowdown.feed(values, records, context):
+            yield self._said(*drop)
+
+    def _sudden(
+        self, values: Sequence[float], records: Sequence[Record], start: int, context: Context
+    ) -> Iterator[tuple[int, Found]]:
+        """Judge in stretches that end where the baseline is taken anew; each drop with how many values it took."""
         while start < len(values):
             end = min(start + self.EVERY - self.count % self.EVERY, len(values))
             if min(values[start:end]) >= self.limit:
                 self.window.extend(values[start:end])
                 self.records.extend(records[start:end])
             else:
-                for value, record in zip(values[start:end], records[start:end], strict=True):
-                    self.window.append(value)
-                    self.records.append(record)
-                    if value < self.limit and self._dropped():
-                        yield self._found(record)
+                for index in range(start, end):
+                    self.window.append(values[index])
+                    self.records.append(records[index])
+                    if values[index] < self.limit and self._dropped(context):
+                        yield index + 1, self._found(records[index])
             self.count += end - start
             start = end
             if self.count % self.EVERY == 0:
                 self._set()
 
     def _set(self) -> None:
-        base = sorted(list(self.window)[: -self.BLOCK])
+        kept = list(self.window)
+        if len(kept) >= self.EVERY:
+            self.slowest = min(self.slowest, median(kept[-self.EVERY :]))
+        base = sorted(kept[: -self.BLOCK])
         base = base[bisect_right(base, 0.0) :]
         if len(base) < self.FEWEST:
             return
@@ -65,26 +87,38 @@ class ThroughputDrop:
         spread = math.log(base[int(0.84 * len(base))] / base[int(0.16 * len(base))]) / 2
         self.center = base[len(base) // 2]
         self.limit = self.center * min(self.DROP, math.exp(-6 * 1.2533 * spread / self.BLOCK**0.5))
-        common = bisect_left(base, self.MOST * self.center) > self.COMMON * len(base)
-        self.block = self.LONG if common else self.BLOCK
+        low = self.MOST * self.center
+        number = bisect_left(base, low)
+        row = number > self.ROW and any(
+            max(kept[index : index + self.ROW]) < low for index in range(len(kept) - self.BLOCK - self.ROW)
+        )
+        common = number > self.COMMON * len(base) or (number > self.ROW and len(base) < self.BASE // 2)
+        self.block = self.LONG if row or common else self.BLOCK
 
-    def _dropped(self) -> bool:
+    def _dropped(self, context: Context) -> bool:
         last = list(self.window)[-self.block :]
         low = sum(one < self.MOST * self.center for one in last)
-        return low >= self.AGREE * self.block and median(last) < self.limit
+        if low < self.AGREE * self.block or median(last) >= self.limit:
+            return False
+        began, now = self.records[0].line, self.records[-1].line
+        # Where samples are sorted, each epoch begins as slowly as the one before it.
+        return median(last) < self.BEFORE * self.slowest or not Context.within(context.marks, began, now)
 
     def _found(self, record: Record) -> Found:
         last = list(self.window)[-self.block :]
-        now, before = median(last), self.center
-        shown = (1 / now if now else math.inf, 1 / before) if self.inverse else (now, before)
         places = list(self.records)[-self.block :]
-        since = next((place for value, place in zip(last, places, strict=True) if value < self.MOST * before), record)
-        text = (
-            f"{self.name} {number(shown[0])} at {at(record)} (median of {self.block}), before {number(shown[1])}: "
-            f"{now / before - 1:+.0%} speed"
-        )
+        low = self.MOST * self.center
+        since = next((place for value, place in zip(last, places, strict=True) if value < low), record)
         self.window.clear()
         self.limit = 0.0
+        return self._said(median(last), self.center, since, record, self.block)
+
+    def _said(self, now: float, before: float, since: Record, record: Record, count: int) -> Found:
+        shown = (1 / now if now else math.inf, 1 / before) if self.inverse else (now, before)
+        text = (
+            f"{self.name} {number(shown[0])} at {at(record)} (median of {count}), before {number(shown[1])}: "
+            f"{now / before - 1:+.0%} speed"
+        )
         numbers = {"now": shown[0], "before": shown[1], "ratio": now / before}
         return Found("throughput-drop", record, text, numbers, since=since)
 

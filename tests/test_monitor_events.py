@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 from monitor_event_lines import CHILD_FAILED, EVENTS, NOTHING
+from monitor_heldout_events import HELD_OUT, SPOKEN_OF
 
 from ldlm_lint.monitor.alarms import KINDS, Alarm, Level
-from ldlm_lint.monitor.events import COVER, PATTERNS, TRIGGERS, Event
+from ldlm_lint.monitor.events import PATTERNS, TRIGGERS, Event, eventful
 from ldlm_lint.monitor.failures import Failures
 from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.reader import LogReader
@@ -32,13 +33,13 @@ def alarms(text: str) -> list[Alarm]:
     return health(text).book.alarms
 
 
-@pytest.mark.parametrize(("kind", "rank", "line"), [one[:3] for one in EVENTS])
+@pytest.mark.parametrize(("kind", "rank", "line"), [one[:3] for one in (*EVENTS, *HELD_OUT)])
 def test_a_line_of_a_public_log(kind: str, rank: int | None, line: str) -> None:
     (found,) = events(line)
     assert (found.kind, found.rank) == (kind, rank)
 
 
-@pytest.mark.parametrize("line", NOTHING)
+@pytest.mark.parametrize("line", (*NOTHING, *SPOKEN_OF))
 def test_a_line_that_only_looks_like_one(line: str) -> None:
     assert events(line) == []
 
@@ -48,8 +49,11 @@ def test_each_kind_of_event_has_a_line() -> None:
     assert {pattern.kind for pattern in PATTERNS} <= set(KINDS)
 
 
-def test_the_words_that_blocks_are_searched_for_cover_all_triggers() -> None:
-    assert [one for one in TRIGGERS if not any(word in one for word in COVER)] == []
+def test_a_block_that_holds_an_event_is_read_line_by_line() -> None:
+    ordinary = "iter 5: loss 2.5, time 60.00ms, mfu 0.02%\n" * 40
+    assert not eventful(ordinary)
+    assert [one for one in TRIGGERS if not eventful(f"{ordinary}x{one}y\n{ordinary}")] == []
+    assert eventful(f"{ordinary}Traceback (most recent call last):\n")
 
 
 def test_an_event_in_a_line_with_numbers_is_seen() -> None:
@@ -62,6 +66,14 @@ def test_the_report_of_torchrun() -> None:
     (found,) = events(CHILD_FAILED)
     assert (found.kind, found.rank, found.details["signal"]) == ("child-failed", 0, "SIGKILL")
     assert "exit code -9" in found.text
+
+
+def test_what_ends_a_program_is_an_exception_and_no_warning() -> None:
+    raised = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    load()\n'
+        "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+    )
+    assert [(one.kind, one.level) for one in alarms(raised)] == [("exception", Level.CRITICAL)]
 
 
 TRACEBACK = """\

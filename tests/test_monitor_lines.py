@@ -16,7 +16,7 @@ from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.monitor.records import UNITS, Record
 from tests.monitor_samples import Score, records, samples, score, table
 
-NAMES = ("samples.json", "heldout.json", "heldout6.json", "heldout7.json", "heldout8.json")
+NAMES = ("samples.json", "heldout.json", "heldout6.json", "heldout7.json", "heldout8.json", "heldout9.json")
 SAMPLES = [one for name in NAMES for one in samples(name)]
 
 
@@ -231,6 +231,18 @@ def test_settings_code_and_prose_say_nothing(text):
         ('{"loss": "nan", "step": "3"}', "loss", float("nan")),
         ('{"train": {"loss": 1.5}, "step": 3}', "loss", 1.5),
         ("step: 3  loss: 1,234.5", "loss", 1234.5),
+        ("step 3 loss 0,123", "loss", 0.123),
+        ("step 3 loss 2,5 lr 1,5e-04", "lr", 1.5e-4),
+        ("step 3 loss -0,25", "loss", -0.25),
+        ("step 3 loss 1.234,5", "loss", 1234.5),
+        ("loss 0,5 acc 0,875\nloss 1,234 acc 0,875", "loss", 0.5),
+        ("step 3 loss 1.5 tps: 7,034", "tokens_per_s", 7034.0),
+        ("step 1,200 loss 1.5", "step", 1200.0),
+        ("| loss | 0,123 |\n| step | 1200 |\n", "loss", 0.123),
+        ("Loss: 1.23 | {'lr': 0.5, 'step': 3}", "loss", 1.23),
+        ("Loss: 1.23 | {'lr': 0.5, 'step': 3}", "lr", 0.5),
+        ("Epoch 0: |    | 3/? [00:01<00:00,  2.05it/s, loss=4.5]", "step", 3.0),
+        ("Epoch 0: |    | 3/? [00:01<00:00,  2.05it/s, loss=4.5]", "loss", 4.5),
         ("epoch 1 | loss 0.5 | 3.5 s/it", "step_time_s", 3.5),
         ("epoch 1 | loss 0.5 | 250 ms/step", "step_time_s", 0.25),
         ("step 1, loss 0.5, throughput: 12.5k tokens/s", "loss", 0.5),
@@ -242,7 +254,7 @@ def test_settings_code_and_prose_say_nothing(text):
     ],
 )
 def test_numbers_as_programs_write_them(text, key, value):
-    (got,) = table(records(text))[key]
+    got = table(records(text))[key][0]
     assert repr(got) == repr(value)
 
 
@@ -250,6 +262,8 @@ def test_numbers_as_programs_write_them(text, key, value):
     ("text", "absent"),
     [
         ("step 5 | loss 1.0 | base_lr 0.1", "lr"),
+        ("step 5 | loss 1,234 | lr 0.1", "loss"),
+        ("step 5 | lr 0,01 | tps 7,034 | loss 2.5\n", "tokens_per_s"),
         ("step 5 | mtp_1 loss: 11.8 | aux loss: 0.3", "loss"),
         ("step:5 - critic/grad_norm:3.1 - critic/loss:0.5", "grad_norm"),
         ("step 5 | loss 1.0 | memory 12 quux", "memory_bytes"),

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ldlm_lint.monitor.dicts import says_something
-from ldlm_lint.monitor.numbers import MARK, value
+from ldlm_lint.monitor.numbers import MARK
 from ldlm_lint.monitor.pairs import Pair, item
 from ldlm_lint.monitor.plans import NOWHERE, Item, Part, assemble
-from ldlm_lint.monitor.records import Line, Record, Template
+from ldlm_lint.monitor.records import Column, Line, Record, Template
+from ldlm_lint.monitor.values import Commas
 
 _N = MARK
 # OpenAI's logger (baselines, guided-diffusion) and Stable-Baselines3: `| loss     | 0.0123 |`, groups as `| train/ | |`.
@@ -81,8 +82,9 @@ def head(text: str) -> Head | None:
 class Blocks:
     """The table or list that is being read, of one process."""
 
-    def __init__(self, interned: Callable[[Template], Template]) -> None:
+    def __init__(self, interned: Callable[[Template], Template], commas: Commas) -> None:
         self._interned = interned
+        self._commas = commas
         self._first: Line | None = None
         self._group = ""
         self._headed: tuple[float | None, float | None] | None = None
@@ -103,7 +105,7 @@ class Blocks:
     def begin(self, line: Line, kind: Head, numbers: Sequence[str], rank: int | None) -> None:
         """Open a list below a step."""
         self._first, self._rank, self._rows = line, rank, []
-        self._headed = tuple(value(numbers[at]) if at != NOWHERE else None for at in kind)  # type: ignore[assignment]
+        self._headed = tuple(self._commas.number(numbers[at], True) if at != NOWHERE else None for at in kind)  # type: ignore[assignment]
 
     def group(self, line: Line) -> bool:
         """Whether a line without numbers is part of a table; the rows below a group have its name before theirs."""
@@ -116,8 +118,11 @@ class Blocks:
     def add(self, line: Line, kind: Row, number: str) -> None:
         """One more row."""
         self._first = self._first or line
-        if len(self._rows) < _MOST:
-            self._rows.append((f"{self._group}{kind.key}", value(number)))
+        key = f"{self._group}{kind.key}"
+        made = _item(0, key)
+        said = self._commas.column(number, Column(made.key if made else "", key))
+        if len(self._rows) < _MOST and said is not None:
+            self._rows.append((key, said))
 
     def close(self) -> tuple[Record, ...]:
         """The record of the block, which ends here."""

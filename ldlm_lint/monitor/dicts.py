@@ -7,12 +7,16 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ldlm_lint.monitor import headers
 from ldlm_lint.monitor.names import EPOCH, STEP, Unit, in_table, meaning
 from ldlm_lint.monitor.numbers import MARK
-from ldlm_lint.monitor.pairs import Pair, item
+from ldlm_lint.monitor.pairs import Pair, item, pairs
 from ldlm_lint.monitor.plans import Item, Part, assemble
+
+if TYPE_CHECKING:
+    from ldlm_lint.monitor.formats.bars import Before
 
 _START = re.compile(r"\{\s*['\"]")
 # np.float64(1.0), tensor(1.0, device='cuda:0'), Array(1., dtype=float32), array([1.0]), Decimal('1.0')
@@ -20,6 +24,10 @@ _WRAPPER = re.compile(rf"\b[A-Za-z_][\w.]*\(\s*[\[('\"]*({MARK})[\])'\"]*(?:,[^(
 _NUMBER = re.compile(r"(\d+)(?: ?(%|[a-zA-Z/]+))?$")
 _IN_BRACKETS = re.compile(r"([\w/]+) ?\(([\w/%]+)\)$")
 _OF = re.compile(r"(\d+)/\d+$")
+# What a line says in front of its dictionary, with a name that is certain.
+_MEASURED = frozenset(
+    (STEP, EPOCH, "loss", "grad_norm", "perplexity", "tokens_per_s", "samples_per_s", "iterations_per_s")
+)
 _SPLIT_KEYS = ("mode", "split", "phase", "stage", "dataset", "type", "kind")
 _NAME_KEYS = ("name", "metric", "metric_name", "tag", "key")
 _SPLITS = {
@@ -60,7 +68,7 @@ def tree(text: str) -> tuple[Mapping[str, Any], str] | None:
     return None
 
 
-def read(text: str, shapes: Sequence[Shape], bar_of: Callable[[str], tuple[list[Item], int]]) -> list[Part] | None:
+def read(text: str, shapes: Sequence[Shape], bar_of: Callable[[str], Before]) -> list[Part] | None:
     """The records of a line with a dictionary; None where it has none, or one that says nothing of a training.
 
     ``bar_of`` gives the step and the pace of a progress bar in a text, and where that begins.
@@ -73,16 +81,30 @@ def read(text: str, shapes: Sequence[Shape], bar_of: Callable[[str], tuple[list[
     names = {key for key, _, _ in leaves} | set(values)
     shape = next((one for one in shapes if one.keys <= names), None)
     items = [one for key, index, unit in leaves if (one := _item(key, index, unit, shape))]
+    bar, at, total, varies = bar_of(before)
+    items += _said(text, before[:at], items)
     if not shape and not says_something(items, _mode(values)):
         return None
-    bar, at = bar_of(before)
     split = _mode(values) or _spoken(before[:at]) or (shape.split if shape else "")
     if bar:
         items += [one for one in bar[:1] if not any(item.key == STEP for item in items)]
     where = "" if shape else before[:at].replace(MARK, "#").strip()
     made = assemble(shape.name if shape else "json", items, split, bool(shape), where)
     # The pace of a bar is a record of its own: the series of the dictionary are those that it has without a bar.
-    return made + (assemble("tqdm", bar, split) if len(bar) > 1 and not _paced(items) else [])
+    paced = assemble("tqdm", bar, split) if len(bar) > 1 and not _paced(items) else []
+    return made + [part._replace(total=total, varies=varies) for part in paced]
+
+
+def _said(text: str, before: str, items: Sequence[Item]) -> list[Item]:
+    """What the words before a dictionary measure that it does not: ``Loss: 1.23 | {...}``, ``step 5: {...}``."""
+    first = before.count(MARK)
+    if not first:
+        return []
+    texts = before.split(MARK)
+    found = pairs(texts, frozenset((headers.rank(text),)))
+    made = [one for pair in found if pair.index < first and (one := item(pair))]
+    keys = {one.key for one in items}
+    return [one for one in made if one.key in _MEASURED and one.key not in keys]
 
 
 def _named(values: Mapping[str, Any], leaves: list[tuple[str, int, str]]) -> list[tuple[str, int, str]]:

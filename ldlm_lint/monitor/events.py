@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ldlm_lint.monitor import nonfinite, wordings
 from ldlm_lint.monitor.alarms import Level
+from ldlm_lint.monitor.patterns import Pattern, asserted, pattern
 from ldlm_lint.monitor.records import Line
 
 LONGEST = 240
@@ -29,85 +31,72 @@ class Event(NamedTuple):
     level: Level | None = None
 
 
-class Pattern(NamedTuple):
-    """How an event is recognised. Of several patterns that match a line the first one counts."""
-
-    kind: str
-    triggers: tuple[str, ...]
-    expression: re.Pattern[str]
-    level: Level | None = None
-
-
-def _pattern(kind: str, triggers: str, expression: str, level: Level | None = None) -> Pattern:
-    return Pattern(kind, tuple(triggers.split("|")), re.compile(expression), level)
-
-
 _RANK = r"\[(?:PG (?:ID )?(?P<pg>\d+)[^\]]*? )?Rank (?P<rank>\d+)\]"
 _NAMED = re.compile(r"\[(?:PG [^\]]*)?Rank (\d+)\]")
-PATTERNS = (
+_FIXED = (
     # Collectives. `culprit.py` puts the lines of all ranks together.
-    _pattern(
+    pattern(
         "nccl-timeout",
         "Watchdog caught collective",
         rf"(?:{_RANK}\s*)?Watchdog caught collective operation timeout: "
         r"Work(?:NCCL|HCCL|UCC|XCCL)?\((?:SeqNum=(?P<seq>\d+), )?OpType=(?P<op>\w+)"
         r"(?:.*?Timeout\(ms\)=(?P<limit>\d+))?(?:.*?ran for (?P<ran>\d+) milliseconds)?",
     ),
-    _pattern(
+    pattern(
         "nccl-timeout",
         "ast enqueued",
         rf"{_RANK}.*?(?:at work|at NCCL work|work sequence id): (?P<seq>-?\d+)[,. ].*?"
         r"last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+)(?:, last started work: (?P<started>-?\d+)[^,]*)?"
         r", last completed (?:NCCL )?work: (?P<completed>-?\d+)",
     ),
-    _pattern(
+    pattern(
         "nccl-timeout",
         "eceived a dump signal due to a collective timeout",
         rf"(?:{_RANK}\s*)?Received a dump signal due to a collective timeout from\s+(?:.*?)"
         r"[Ll]ast enqueued NCCL work: (?P<enqueued>-?\d+), last completed NCCL work: (?P<completed>-?\d+)",
     ),
-    _pattern(
+    pattern(
         "nccl-timeout",
         "monitoredBarrier",
         r"[Rr]anks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in (?P<limit>\d+) ?ms",
     ),
-    _pattern(
+    pattern(
         "collective-mismatch",
         "Detected mismatch between collectives",
         r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: "
         r"CollectiveFingerPrint\((?:SequenceNumber=(?P<seq>\d+),? ?)?OpType=(?P<op>\w+?)(?:,|\)).*?"
         r"(?:but|while) Rank (?P<other>\d+) is running",
     ),
-    _pattern(
+    pattern(
         "nccl-timeout",
         "didn't join collective",
         r"\[(?P<missing>\d+(?:, ?\d+)*)\] finished collective #(?P<completed>\d+), but didn't join collective #(?P<seq>\d+)",
     ),
-    _pattern(
+    pattern(
         "nccl-heartbeat",
-        "Heartbeat monitor timed out|eartbeat monitor",
+        "Heartbeat monitor timed out|eartbeat monitor|Terminating the process after",
         rf"(?:{_RANK}.*?)?(?:Heartbeat monitor timed out!|Terminating the process after attempting to dump debug info, due to)",
     ),
-    _pattern(
+    pattern(
         "connection-lost",
         "Connection reset by peer|Connection closed by|ncclRemoteError|Broken pipe",
         r"(?:(?:recv|send|write|read|socketProgress|Net|gloo|TCPStore|TCPSTORE|NCCL|RuntimeError|DistNetworkError|"
         r"ConnectionResetError|DistStoreError)\b.*(?:Connection (?:reset|closed) by (?:remote )?peer|Broken pipe))"
         r"|^ncclRemoteError: ",
     ),
-    _pattern(
+    pattern(
         "nccl-error",
         "NCCL error|DistBackendError|ncclUnhandledCudaError|ncclSystemError|ncclInternalError",
         r"(?:DistBackendError|RuntimeError|Exception): NCCL error|^nccl(?:UnhandledCuda|System|Internal)Error: ",
     ),
-    _pattern(
+    pattern(
         "connection-lost",
-        "store based barrier|Socket Timeout|Timed out waiting|client socket has timed out",
-        r"(?:Timed out initializing process group in store based barrier|(?:RuntimeError|DistStoreError|DistNetworkError|"
+        "store->get|store based barrier|Socket Timeout|Timed out waiting|client socket has timed out",
+        r"(?:Timed out initializing process group in store based barrier|store->get\('[^']*'\) got error|(?:RuntimeError|DistStoreError|DistNetworkError|"
         r"TimeoutError): .*(?:Socket Timeout|client socket has timed out|Timed out waiting \d+ms for (?:recv|send)))",
     ),
     # Memory, of the device and of the host.
-    _pattern(
+    pattern(
         "oom",
         "out of memory|OutOfMemoryError|OUT_OF_MEMORY",
         r"(?:OutOfMemoryError|RuntimeError|AcceleratorError|cudaErrorMemoryAllocation)\S*: "
@@ -115,50 +104,50 @@ PATTERNS = (
         r"|(?:^|[^\w\"'])(?:CUDA|HIP|XPU|NPU|MPS backend)(?: error:)? out of memory\.? ?(?:Tried|Currently|\(|$)"
         r"|ran out of memory with exception|Cuda failure (?:\d+ )?'out of memory'",
     ),
-    _pattern("oom", "ALLOC_FAILED", r"(?:RuntimeError|CUDA error): .*CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED"),
-    _pattern(
+    pattern("oom", "ALLOC_FAILED", r"(?:RuntimeError|CUDA error): .*CU(?:BLAS|DNN|SOLVER)_STATUS_ALLOC_FAILED"),
+    pattern(
         "oom",
         "ran out of memory",
         r"ran out of memory(?: in (?P<where>validation|worker))?, (?:retrying|skipping) batch|OOM during optimization",
         Level.WARNING,
     ),
-    _pattern(
+    pattern(
         "host-oom",
         "oom-kill|oom_kill|Out of memory: Kill|OOMKilled|Out Of Memory|OOM Killed|OOM when|Cannot allocate memory",
         r"[Dd]etected \d+ oom[-_]kill event|Out of memory: Kill(?:ed)? process|(?:reason|Reason|status)\W+OOMKilled"
         r"|^srun: error: .*: Out Of Memory|tasks have been OOM Killed|MemoryError|(?:OSError|RuntimeError): .*Cannot allocate memory"
         r"|DefaultCPUAllocator: (?:can't allocate|not enough) memory",
     ),
-    _pattern(
+    pattern(
         "host-oom",
         "DefaultCPUAllocator",
         r"DefaultCPUAllocator: (?:can't allocate|not enough) memory",
     ),
-    _pattern(
+    pattern(
         "shared-memory",
         "shared memory|/dev/shm|bus error|Bus error",
         r"insufficient shared memory|workers? are out of shared memory|unable to (?:open|write|mmap|resize).{0,60}shared memory"
         r"|No space left on device.*?/dev/shm|/dev/shm.*?No space left on device|(?:NCCL WARN|Error).*?while creating shared memory segment"
         r"|Unexpected bus error encountered in worker|received by PID \d+.*SIGBUS",
     ),
-    _pattern(
+    pattern(
         "worker-died",
         "DataLoader worker",
         r"RuntimeError: DataLoader worker \(pid\(?s?\)? (?P<pid>[\d, ]+)\) (?:exited unexpectedly|is killed by signal: (?P<signal>[\w ]+))",
     ),
-    _pattern(
+    pattern(
         "disk-full",
         "No space left on device|PytorchStreamWriter failed|Disk quota exceeded|file write failed",
         r"(?:OSError|IOError|RuntimeError|SafetensorError|Error|error)\b.*?(?:No space left on device|Disk quota exceeded"
         r"|(?:os error|code:?) (?:28|122))|PytorchStreamWriter failed writing file|(?:write|write error|tee|cp|mv): .*No space left on device",
     ),
     # Precision.
-    _pattern(
+    pattern(
         "scale-at-minimum",
         "scale already at minimum|Minimum loss scale reached",
         r"(?:Exception: )?[Cc]urrent loss scale already at minimum|Minimum loss scale reached \((?P<scale>[\d.e+-]+)\)",
     ),
-    _pattern(
+    pattern(
         "overflow",
         "OVERFLOW!|verflow detected|Gradient overflow|Grad overflow",
         r"(?:OVERFLOW!|Overflow detected\.) (?:Rank (?P<rank>\d+) )?Skipping step\. Attempted loss scale: (?P<scale>[\d.e+]+)"
@@ -167,7 +156,7 @@ PATTERNS = (
         r"|Grad overflow on iteration:? (?P<step>\d+)",
         Level.INFO,
     ),
-    _pattern(
+    pattern(
         "nan-message",
         "NaN|nan values|Loss is nan|Loss is inf|non-finite|stopping training",
         r"Rank (?P<rank>\d+): found NaN in |found NaN in local (?:forward loss|grad norm)|[Ll]oss is (?:nan|inf), stopping training"
@@ -175,71 +164,73 @@ PATTERNS = (
         r"|The total norm .{0,80}is non-finite|NaN or Inf found in input tensor",
     ),
     # DistributedDataParallel.
-    _pattern(
+    pattern(
         "ddp-unused",
         "Expected to have finished reduction",
         r"RuntimeError: Expected to have finished reduction in the prior iteration",
     ),
-    _pattern(
+    pattern(
         "ddp-static-graph",
         "graph has changed|Expected to mark a variable ready only once",
         r"Your training graph has changed in this iteration|RuntimeError: Expected to mark a variable ready only once",
     ),
     # The device and the machine.
-    _pattern(
+    pattern(
         "hardware",
         "ECC|Xid|NVLink|fallen off the bus",
         r"CUDA error: .*(?:ECC|NVLink) error|NVRM: Xid \(PCI:[\w:.]+\): (?P<xid>\d+)|GPU has fallen off the bus"
         r"|CUDA_ERROR_ECC_UNCORRECTABLE",
     ),
-    _pattern(
+    pattern(
         "cuda-error",
         "CUDA error:|HIP error:|CUBLAS_STATUS|CUDNN_STATUS",
         r"(?:RuntimeError|AcceleratorError|what\(\)|terminated with exception): .*?(?:CUDA|HIP) error: (?P<what>[\w :-]+)"
         r"|RuntimeError: .*(?:CUBLAS|CUDNN)_STATUS_(?!SUCCESS|ALLOC)(?P<status>\w+)",
     ),
     # Launchers and schedulers.
-    _pattern(
+    pattern(
         "child-failed",
         "failed (exitcode",
         r"failed \(exitcode: (?P<exitcode>-?\d+)\) local_rank: (?P<local>\d+)",
     ),
-    _pattern(
+    pattern(
         "killed",
         "Killed|Segmentation fault|Aborted",
         r"^\S*srun: error: .*: (?:task|tasks) \S+: (?P<signal>Killed|Segmentation fault|Aborted)"
         r"|^(?:.*line \d+: +\d+ )?(?P<word>Killed|Segmentation fault|Aborted)(?: \(core dumped\))?(?: {2,}.*)?$"
         r"|^Fatal Python error: (?P<fatal>Segmentation fault|Aborted)",
     ),
-    _pattern("killed", "exits with return code", r" exits with return code = (?P<exitcode>-\d+)"),
-    _pattern(
+    pattern("killed", "exits with return code", r" exits with return code = (?P<exitcode>-\d+)"),
+    pattern(
         "preempted",
         "PREEMPTION|TIME LIMIT|JOB REQUEUE|CANCELLED AT|is preempted|NODE FAILURE|received signal: 15|got signal: 15",
         r"\*\*\* (?:JOB|STEP) [\d.]+ ON \S+ CANCELLED AT \S+(?: DUE TO (?P<why>[A-Z ]+?))? \*\*\*|: this job is preempted"
         r"|Received Signals\.SIGTERM|SignalException: Process \d+ got signal: 15",
     ),
 )
-TRIGGERS = tuple(dict.fromkeys(one for pattern in PATTERNS for one in pattern.triggers))
-# Short words of which each trigger holds one: what a whole block of lines is searched for at once.
-COVER = (
-    *("ollective", "enqueued", "arrier", "eartbeat", "onnection", "rror", "Broken", "imed out", "Timeout", "of memory"),
-    *("OfMemory", "Of Memory", "OF_MEMORY", "shared memory", "allocate memory", "/shm", "DataLoader worker", "FAILED"),
-    *("kill", "Kill", "OOM", "space left", "failed", "quota", "inimum", "verflow", "OVERFLOW", "NaN", "nan values"),
-    *("Loss is", "non-finite", "stopping training", "Expected to", "has changed", "ECC", "Xid", "NVLink", "fallen off"),
-    *(
-        "_STATUS",
-        "fault",
-        "Abort",
-        "return code",
-        "CANCELLED",
-        "PREEMPTION",
-        "LIMIT",
-        "REQUEUE",
-        "preempted",
-        "FAILURE",
-    ),
-    *("signal", "DefaultCPUAllocator", "Traceback"),
-)
+PATTERNS: tuple[Pattern, ...] = (*_FIXED, *wordings.LIBRARIES, *nonfinite.PATTERNS, *wordings.PROGRAMS)
+TRIGGERS = tuple(dict.fromkeys(one for known in PATTERNS for one in known.triggers))
+# What each metric line says too.
+_ORDINARY = {"loss", "grad", "train", "norm", "value", "scale", "for", "in", "at", "is", "are", "when", "found", "step"}
+_words = re.compile("[A-Za-z]{3,}").findall
+
+
+def _stems() -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The triggers by a word that each line with them holds: their longest run of letters that is not ordinary."""
+    found: dict[str, list[str]] = {}
+    for one in (*TRIGGERS, "Traceback"):
+        runs = re.findall("[A-Za-z]+", one)
+        found.setdefault(max(runs, key=lambda run: (run not in _ORDINARY, len(run))), []).append(one)
+    return tuple((stem, tuple(triggers)) for stem, triggers in found.items())
+
+
+_STEMS = _stems()
+
+
+def eventful(text: str) -> bool:
+    """Whether a block of lines may hold an event. Ordinary lines share their few words, which are looked at once."""
+    words = "\n".join(set(_words(text)))
+    return any(stem in words and any(map(text.__contains__, triggers)) for stem, triggers in _STEMS)
 
 
 def match(line: Line) -> Event | None:
@@ -247,11 +238,11 @@ def match(line: Line) -> Event | None:
     text = line.text
     if not any(map(text.__contains__, TRIGGERS)):
         return None
-    for kind, triggers, expression, level in PATTERNS:
+    for kind, triggers, expression, level, spoken in PATTERNS:
         if not any(map(text.__contains__, triggers)):
             continue
         found = expression.search(text)
-        if found is not None:
+        if found is not None and (not spoken or asserted(text, found.start(), found.end())):
             details = {name: value for name, value in found.groupdict().items() if value}
             said = details.get("rank") or ((named := _NAMED.search(text)) and named[1])
             rank = int(said) if said else line.rank

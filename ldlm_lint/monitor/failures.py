@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from ldlm_lint.monitor.alarms import Level
+from ldlm_lint.monitor.alarms import KINDS, Level
 from ldlm_lint.monitor.events import Event, match, shortened
 from ldlm_lint.monitor.records import Line
 
@@ -88,7 +88,8 @@ class Failures:
             self._report = _Report(line.line)
             return None
         event = match(line)
-        if event is not None and event.kind not in ("overflow", "nan-message"):
+        # What ends a program is no warning, whatever it says.
+        if event is not None and (KINDS[event.kind].level if event.level is None else event.level) is Level.CRITICAL:
             return event
         found = _EXCEPTION.match(text)
         if found is None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ldlm_lint.monitor.alarms import KINDS, Alarm, AlarmBook, Level
 from ldlm_lint.monitor.culprit import Incident
 from ldlm_lint.monitor.detectors.order import Silence, seconds
-from ldlm_lint.monitor.events import COVER, Event
+from ldlm_lint.monitor.events import Event, eventful
 from ldlm_lint.monitor.failures import Failures
 from ldlm_lint.monitor.judging import ProcessJudge, Series
 from ldlm_lint.monitor.records import Line, Record
@@ -86,23 +86,23 @@ class Health:
         """Read the lines that wait; a batch without any word of an event has its records taken only."""
         waiting, place.waiting = place.waiting, []
         text = "\n".join([line.text for line, _ in waiting if line is not None])
-        eventful = place.failures.busy or any(map(text.__contains__, COVER))
+        watched = place.failures.busy or eventful(text)
         pausing = any(map(text.__contains__, _PAUSES))
         for line, records in waiting:
             if line is not None:
                 place.lines = line.line
-                if eventful or pausing:
-                    self._line(place, line, eventful)
+                if watched or pausing:
+                    self._line(place, line, watched)
             for record in records:
                 judge = place.processes.get((record.rank, record.actor)) or self._new(place, record)
                 if judge is None:
                     continue
                 place.records += 1
                 if judge.add(record):
-                    self._flush(judge)
+                    self._flush(judge, final=False)
 
-    def _line(self, place: _Source, line: Line, eventful: bool) -> None:
-        event = place.failures.read(line) if eventful else None
+    def _line(self, place: _Source, line: Line, watched: bool) -> None:
+        event = place.failures.read(line) if watched else None
         if event is not None:
             self._event(place, event)
         elif any(map(line.text.__contains__, _PAUSES)):
@@ -126,8 +126,8 @@ class Health:
         )
         return judge
 
-    def _flush(self, judge: ProcessJudge) -> None:
-        for alarm, position in judge.flush():
+    def _flush(self, judge: ProcessJudge, final: bool = True) -> None:
+        for alarm, position in judge.flush(final):
             self.book.add(alarm, position)
 
     def poll(self) -> None:

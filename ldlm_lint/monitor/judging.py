@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ldlm_lint.monitor.alarms import KINDS, Alarm, Level
-from ldlm_lint.monitor.detectors import LoaderStall, detectors, finite_judge, stall_columns
+from ldlm_lint.monitor.detectors import BARS, LoaderStall, detectors, finite_judge, stall_columns
 from ldlm_lint.monitor.detectors.base import Context, Found
 from ldlm_lint.monitor.detectors.finite import split_finite
 from ldlm_lint.monitor.detectors.order import Order, Silence
@@ -16,6 +19,7 @@ from ldlm_lint.monitor.trace import Trace
 
 BLOCK = 64
 MOST_TEMPLATES = 256
+_TURNS = 1 << 30
 _ORDERED = ("loss-spike", "divergence", "plateau")
 """What is said of the order of a series; a series without steps and epochs may have none."""
 _FIRST = ("lr", "loss_scale", "skipped_steps")
@@ -56,7 +60,12 @@ class Series:
 class Shape:
     """What belongs to one template of one process: its series, its order, its share of data time."""
 
-    def __init__(self, template: Template, series: list[Series]) -> None:
+    def __init__(self, template: Template, series: list[Series], context: Context, nameless: bool = False) -> None:
+        # A bar that says no epoch begins anew with each evaluation too: it marks epochs of its own series only, and what
+        # it goes back to is no earlier state of the run.
+        self.nameless = nameless
+        self.template, self.bar = template, template.name in BARS
+        self.context = replace(context, marks=deque(maxlen=256)) if nameless else context
         self.series = sorted(series, key=lambda one: one.key.named.key not in _FIRST)
         self.order = Order()
         self.stall = LoaderStall() if stall_columns(template) else None
@@ -66,9 +75,15 @@ class Shape:
     def news(self, records: Sequence[Record]) -> list[Record]:
         """The records without those that say the same as the one before: a progress bar that is drawn again."""
         kept = []
-        for record in records:
+        shown = self.bar and self.template.split == "val"
+        for index, record in enumerate(records):
             last, self.last = self.last, record
-            if last is None or record.values != last.values or record.step != last.step or record.step is None:
+            again = last is not None and record.values == last.values
+            # A validation is not measured again because the bar of the training shows it on.
+            if again and (shown or (record.step is not None and last is not None and record.step == last.step)):
+                continue
+            following = records[index + 1] if self.bar and index + 1 < len(records) else None
+            if following is None or record.step is None or following.step != record.step or not _plain(record):
                 kept.append(record)
         return kept
 
@@ -80,6 +95,11 @@ class Shape:
         kept = [one for one in records if 0 <= one.values[data] <= one.values[step] and one.values[step] > 0]
         if kept:
             yield from self.stall.feed([one.values[data] / one.values[step] for one in kept], kept, context)
+
+
+def _plain(record: Record) -> bool:
+    """Whether a bar that is drawn again in the same step may take a record's place: not where a value is not finite."""
+    return math.isfinite(sum(record.values))
 
 
 class ProcessJudge:
@@ -105,15 +125,28 @@ class ProcessJudge:
         self._same: dict[Template, Shape] = {}
         self.pending: list[Record] = []
         self.unjudged = 0
+        self._line, self._turn = 0, 0
 
     def add(self, record: Record) -> bool:
         """Take a record in; True when a block is full and `flush` is due."""
+        if record.line == self._line:
+            # The redraws of a bar share a line; which of them came first is told by a part of a line.
+            self._turn += 1
+            record = record._replace(line=record.line + self._turn / _TURNS)  # type: ignore[arg-type]
+        else:
+            self._line, self._turn = record.line, 0
         self.pending.append(record)
         return len(self.pending) >= BLOCK
 
-    def flush(self) -> Iterator[tuple[Alarm, int]]:
-        """Judge what came since the last time; the alarms with the place of each in its series."""
+    def flush(self, final: bool = True) -> Iterator[tuple[Alarm, int]]:
+        """Judge what came since the last time; the alarms with the place of each in its series.
+
+        ``final`` False: more records follow at once, and the last of these waits for them.
+        """
         records, self.pending = self.pending, []
+        if not final and len(records) > 1:
+            # The next one may be the same step of a bar, with the new values.
+            self.pending = [records.pop()]
         blocks: dict[Template, list[Record]] = {}
         for record in records:
             if record.step is not None and record.step < self.since:
@@ -121,14 +154,14 @@ class ProcessJudge:
             blocks.setdefault(record.template, []).append(record)
             if record.time is not None:
                 for found in self.silence.feed(record, self.context):
-                    yield self._alarm(found, "time"), found.record.line
+                    yield self._alarm(found, "time"), int(found.record.line)
         if records:
             self.overflow.progress(records)
         for template, block in blocks.items():
             yield from self._judge(template, block)
 
     def _judge(self, template: Template, records: list[Record]) -> Iterator[tuple[Alarm, int]]:
-        shape = self._shape(template)
+        shape = self._shape(template, records[0])
         if shape is None:
             self.unjudged += len(records)
             return
@@ -136,15 +169,17 @@ class ProcessJudge:
         if not records:
             return
         if template.split != "val":
-            for found in shape.order.feed(records, self.context):
-                yield self._alarm(found, "step"), found.record.line
+            for found in shape.order.feed(records, shape.context):
+                if shape.nameless:
+                    continue
+                yield self._alarm(found, "step"), int(found.record.line)
         for series in shape.series:
-            for found, position in series.feed(records, self.context):
+            for found, position in series.feed(records, shape.context):
                 yield self._alarm(found, series.key.label), position
-        for found in shape.shares(records, self.context):
-            yield self._alarm(found, "data time"), found.record.line
+        for found in shape.shares(records, shape.context):
+            yield self._alarm(found, "data time"), int(found.record.line)
 
-    def _shape(self, template: Template) -> Shape | None:
+    def _shape(self, template: Template, first: Record) -> Shape | None:
         shape = self.shapes.get(template) or self._same.get(template)
         if shape is None:
             # A log that was rotated is read by another reader, with templates of its own.
@@ -154,7 +189,9 @@ class ProcessJudge:
         if shape is None and len(self.shapes) < MOST_TEMPLATES:
             columns = range(len(template.columns))
             keys = [SeriesKey(self.source, self.rank, self.actor, template, index) for index in columns]
-            shape = self.shapes[template] = Shape(template, [Series(key, self.capacity, self.broken) for key in keys])
+            nameless = template.name in BARS and first.epoch is None
+            series = [Series(key, self.capacity, self.broken) for key in keys]
+            shape = self.shapes[template] = Shape(template, series, self.context, nameless)
         return shape
 
     def _alarm(self, found: Found, series: str) -> Alarm:
@@ -168,10 +205,10 @@ class ProcessJudge:
             level=level,
             source=self.source,
             message=found.message,
-            line=start.line,
+            line=int(start.line),
             series=series,
             step=start.step,
-            detected=found.record.line,
+            detected=int(found.record.line),
             time=start.time,
             ranks=() if self.rank is None else (self.rank,),
             numbers=dict(found.numbers),

@@ -14,13 +14,15 @@ MARK = "\x00"
 _PLAIN = r"[0-9]+(?:\.[0-9]*)?"
 # Commas group digits only outside of lists: `[100,200]`.
 _GROUPED = r"(?<![\[(,])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9]|,[0-9])(?:\.[0-9]+)?"
+# A comma that groups nothing is a decimal one, `2,5` and `1.234,5`: `values.py` tells which.
+_COMMA = r"(?<![\[(,])(?:[0-9]{1,3}(?:\.[0-9]{3})+|[0-9]+),[0-9]+(?![0-9.]|,[0-9])"
 _EXPONENT = r"(?:[eE][-+]?[0-9]+)?"
 # "number of nan iterations: 0" holds one number.
 _WORDS = r"(?<! of )(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)(?![\w/])"
 # A sign and a digit count only at the start of a word: `layer_3`, `H100` and `2025-05-27` hold no negative numbers, and
 # `Acc@1`, `top-5` and `mAP50-95` are names. Blanks before a number are padding and belong to it.
 _START = r"(?:(?<! ) +|(?<![\w.@])(?<![tT]op-)(?<!50-)|(?<=[0-9]T))"
-_NUMBER = re.compile(rf"({_START}[-+]?(?:(?:{_GROUPED}|{_PLAIN}|\.[0-9]+){_EXPONENT}|{_WORDS}))")
+_NUMBER = re.compile(rf"({_START}[-+]?(?:(?:{_GROUPED}|{_COMMA}|{_PLAIN}|\.[0-9]+){_EXPONENT}|{_WORDS}))")
 # The same number where what stands before it is known; the plain one first, as it is the usual one.
 _LOCKED = rf"[-+]?(?:(?:{_PLAIN}|{_GROUPED}|\.[0-9]+){_EXPONENT}|{_WORDS})"
 # A number whose value is wanted is a word of its characters: three times as fast, and `float` tells if it is none.
@@ -46,17 +48,12 @@ def without_bars(text: str) -> str:
     return _GAPS.sub("    ", text) if len(text) > _LONG else text
 
 
-def value(number: str) -> float:
-    """The value of a number as it stands in text: thousands separators, exponents, nan and inf."""
-    return float(number) if "," not in number else float(number.replace(",", ""))
-
-
 def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = ()) -> re.Pattern[str]:
     """A pattern that matches lines of one skeleton, with the numbers at ``wanted`` as its groups.
 
-    A line is of this skeleton if it matches and `value` takes each group, and of another one if not. ``texts`` are the
+    A line is of this skeleton if it matches and `values.py` takes each group, and of another one if not. ``texts`` are the
     pieces between the numbers, as `split` gives them for a line without bars; ``clock`` are the numbers of a date and
-    time, which no `value` looks at: all but the last are one group, the last is one.
+    time, which are not read as values: all but the last are one group, the last is one.
     """
     made = [_literal(texts[0])]
     for index, text in enumerate(texts[1:]):
@@ -79,5 +76,8 @@ def locked(texts: Sequence[str], wanted: Container[int], clock: Sequence[int] = 
 
 
 def _literal(text: str) -> str:
+    if text == ",":
+        # Without a blank behind it, it may be a decimal comma.
+        return ",(?= )"
     made = re.escape(text).replace(re.escape("%||"), _BAR).replace("━", "[━╸╺╌─][━╸╺╌─ ]*")
     return made.replace(re.escape("[=]"), r"\[[=>.]{8,}\]")

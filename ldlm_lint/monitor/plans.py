@@ -24,13 +24,19 @@ class Item(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One record of a line: the indices of its numbers. ``scales`` is None where no value is converted."""
+    """One record of a line: the indices of its numbers. ``scales`` is None where no value is converted.
+
+    ``total`` is the index of a progress bar's total, which tells its series from another bar's; ``varies``: a total that
+    is nearly the same is of the same bar.
+    """
 
     template: Template
     step: int
     epoch: int
     values: tuple[int, ...]
     scales: tuple[float, ...] | None
+    total: int = NOWHERE
+    varies: bool = False
 
 
 class Plan(NamedTuple):

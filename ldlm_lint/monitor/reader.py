@@ -12,9 +12,10 @@ from ldlm_lint.monitor.blocks import Blocks, whole
 from ldlm_lint.monitor.formats import FORMATS, SHAPES, bars, yolo
 from ldlm_lint.monitor.headers import Clock
 from ldlm_lint.monitor.lines import Framer
-from ldlm_lint.monitor.numbers import MARK, locked, split, value, without_bars
+from ldlm_lint.monitor.numbers import MARK, locked, split, without_bars
 from ldlm_lint.monitor.plans import NOTHING, NOWHERE, Part, Plan
 from ldlm_lint.monitor.records import Line, Read, Record, Template
+from ldlm_lint.monitor.values import Values
 
 # No print statement of a trainer writes more than this without its numbers; verl's, the longest, stays below 6,000.
 LONGEST_PRINT = 10_000
@@ -29,7 +30,13 @@ def plan(text: str, texts: Sequence[str]) -> Plan:
     parts = dicts.read(text, SHAPES, bars.before)
     if not parts and len(text) <= LONGEST_PRINT:
         parts = _exact(text, texts) or bars.read(text, texts) or generic.read(text, texts)
-    return Plan(tuple(parts), headers.rank(text), headers.time(text)) if parts else NOTHING
+    return Plan(tuple(parts), headers.rank(text), _time(text, parts)) if parts else NOTHING
+
+
+def _time(text: str, parts: Sequence[Part]) -> tuple[int, ...]:
+    """The numbers of a line's date; none where it is a position and the clock of a bar, ``12/60 0:00:03``."""
+    made = headers.time(text)
+    return made if not any({part.step, part.total} & {*made} for part in parts) else ()
 
 
 def _exact(text: str, texts: Sequence[str]) -> list[Part] | None:
@@ -66,7 +73,8 @@ class LogReader:
         self._locks: list[_Lock] = []
         self._templates: dict[tuple[Any, ...], Template] = {}
         self._clock = Clock()
-        self._blocks = Blocks(self._interned)
+        self._values = Values(self._interned)
+        self._blocks = Blocks(self._interned, self._values.commas)
         self._heading: tuple[str, ...] = ()
 
     def read(self, chunk: bytes | str) -> Iterator[Read]:
@@ -124,14 +132,14 @@ class LogReader:
         if known.row and known.row.table:
             self._blocks.add(line, known.row, numbers[known.row.number])
         elif known.head:
-            self._blocks.begin(line, known.head, numbers, _rank(headers.rank(key), numbers, line))
+            self._blocks.begin(line, known.head, numbers, _rank(headers.rank(key), numbers, line, self._values))
         known.seen += 1
         if self._fast and known.seen == _LOCK_AFTER and known.plan.parts and not (known.row or known.head or headed):
-            self._locks.insert(0, _Lock(known.plan, texts))
+            self._locks.insert(0, _Lock(known.plan, texts, self._values))
             del self._locks[_LOCKS:]
         made = known.plan
         time = self._clock.read([numbers[at] for at in made.time]) if made.time and made.parts else None
-        return closed + _records(line, made, numbers, time)
+        return closed + _records(line, made, numbers, time, self._values)
 
     def _understood(self, key: str, texts: Sequence[str], heading: tuple[str, ...]) -> _Known:
         name = f"{heading}{key}" if heading else key
@@ -140,6 +148,7 @@ class LogReader:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
                 self._templates.clear()
+                self._values.clear()
             row = blocks.row(key)
             table = yolo.read(key, heading) if heading else None
             made = Plan(tuple(table)) if table else plan(key, texts) if not (row and row.table) else NOTHING
@@ -151,32 +160,33 @@ class LogReader:
         return self._templates.setdefault(template.identity, template)
 
 
-def _records(line: Line, made: Plan, numbers: Sequence[str], time: float | None) -> tuple[Record, ...]:
+def _records(line: Line, made: Plan, numbers: Sequence[str], time: float | None, read: Values) -> tuple[Record, ...]:
     if not made.parts:
         return ()
-    rank = _rank(made.rank, numbers, line)
+    rank = _rank(made.rank, numbers, line, read)
     records = []
-    for template, step, epoch, indices, scales in made.parts:
-        values = [value(numbers[at]) for at in indices]
-        if scales:
-            values = [one * scale for one, scale in zip(values, scales, strict=True)]
-        at_step = whole(value(numbers[step])) if step >= 0 else None
-        at_epoch = value(numbers[epoch]) if epoch >= 0 else None
-        records.append(Record(line.line, rank, line.actor, template, at_step, at_epoch, tuple(values), time))
+    for part in made.parts:
+        template, values = read.read(part, numbers)
+        step, epoch = part.step, part.epoch
+        at_step = whole(read.counter(numbers[step])) if step >= 0 else None
+        at_epoch = read.counter(numbers[epoch], counted=False) if epoch >= 0 else None
+        if values or not part.values:
+            records.append(Record(line.line, rank, line.actor, template, at_step, at_epoch, tuple(values), time))
     return tuple(records)
 
 
-def _rank(index: int, numbers: Sequence[str], line: Line) -> int | None:
-    return line.rank if line.rank is not None or index == NOWHERE else whole(value(numbers[index]))
+def _rank(index: int, numbers: Sequence[str], line: Line, read: Values) -> int | None:
+    return line.rank if line.rank is not None or index == NOWHERE else whole(read.counter(numbers[index]))
 
 
 class _Lock:
     """The pattern of one skeleton with its plan: what `_records` does, for lines that match."""
 
-    def __init__(self, made: Plan, texts: Sequence[str]) -> None:
+    def __init__(self, made: Plan, texts: Sequence[str], values: Values) -> None:
+        self._values = values
         wanted = set(made.time) | {made.rank}
         for part in made.parts:
-            wanted |= {part.step, part.epoch, *part.values}
+            wanted |= {part.step, part.epoch, part.total, *part.values}
         wanted.discard(NOWHERE)
         # A date and time of day is two groups: the minute, that many lines share, and the seconds.
         grouped = sorted(wanted - set(made.time[1:-1]))
@@ -184,13 +194,18 @@ class _Lock:
         places[NOWHERE] = NOWHERE
         self.match = locked(texts, wanted, made.time).fullmatch
         parts = [
-            part._replace(step=places[part.step], epoch=places[part.epoch], values=tuple(map(places.get, part.values)))  # type: ignore[arg-type]
+            part._replace(
+                step=places[part.step],
+                epoch=places[part.epoch],
+                values=tuple(places[at] for at in part.values),
+                total=places[part.total],
+            )
             for part in made.parts
         ]
         self._time = (places[made.time[0]], places[made.time[-1]]) if made.time else (NOWHERE, NOWHERE)
         self._plan = Plan(tuple(parts), places[made.rank])
         # A line of one record is the usual one, and its numbers are plain ones.
-        plain = len(parts) == 1 and made.rank == NOWHERE
+        plain = len(parts) == 1 and made.rank == parts[0].total == NOWHERE
         self.quick: _Maker = _quickly(parts[0], *self._time) if plain else self._all
 
     def records(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...] | None:
@@ -203,7 +218,7 @@ class _Lock:
     def _all(self, line: Line, numbers: tuple[str, ...], clock: Clock) -> tuple[Record, ...]:
         minute, seconds = self._time
         time = clock.at(numbers[minute], numbers[seconds]) if minute >= 0 else None
-        return _records(line, self._plan, numbers, time)
+        return _records(line, self._plan, numbers, time, self._values)
 
 
 _Maker = Callable[[Line, tuple[str, ...], Clock], tuple[Record, ...]]
@@ -212,7 +227,7 @@ _new = tuple.__new__
 
 def _quickly(part: Part, minute: int, seconds: int) -> _Maker:
     """What makes the one record of a line. Where a number is not plain (`1,024`, a step of `2e+3`) it raises ValueError."""
-    template, step, epoch, places, scales = part
+    template, step, epoch, places, scales, *_ = part
     first, last = places[0], places[-1]
     neighbours = list(places) == list(range(first, last + 1))
     taken = itemgetter(slice(first, last + 1)) if neighbours else itemgetter(*places)

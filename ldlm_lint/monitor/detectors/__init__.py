@@ -13,6 +13,7 @@ from ldlm_lint.monitor.detectors.base import Detector
 from ldlm_lint.monitor.detectors.finite import NotANumberGradient, NotANumberLoss
 from ldlm_lint.monitor.detectors.gradients import GradientExplosion, GradientVanished
 from ldlm_lint.monitor.detectors.level import Course, FrozenLoss
+from ldlm_lint.monitor.detectors.redrawn import Redrawn
 from ldlm_lint.monitor.detectors.scaler import LossScale, SkippedSteps
 from ldlm_lint.monitor.detectors.schedule import LearningRate
 from ldlm_lint.monitor.detectors.speed import LoaderStall, ThroughputDrop
@@ -21,6 +22,8 @@ from ldlm_lint.monitor.records import Column, Template
 
 RATES = ("tokens_per_s", "samples_per_s", "iterations_per_s", "step_time_s")
 """The speed of a template is its first column of these; samples become slower where they become longer."""
+BARS = ("tqdm", "rich", "yolo")
+"""Templates whose lines are drawn again and again."""
 _LOSS = re.compile(r"(?:^|[^a-z])(?:loss|nll)(?:$|[^a-z])", re.IGNORECASE)
 VALIDATION_RUN = 20
 
@@ -44,7 +47,8 @@ def detectors(template: Template, index: int, name: str) -> list[Detector]:
     if template.split == "val":
         return [FrozenLoss(name, VALIDATION_RUN)] if key == "loss" else []
     if index == speed_column(template):
-        return [ThroughputDrop(name, inverse=key == "step_time_s")]
+        judge = ThroughputDrop(name, inverse=key == "step_time_s")
+        return [Redrawn(judge, inverse=judge.inverse) if template.name in BARS else judge]
     return [make(name) for make in _BY_KEY.get(key, ())]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -33,19 +33,21 @@ class Context:
     """What detectors of one process know of each other's series.
 
     ``marks`` are the lines of epoch boundaries and restarts, ``raised`` those where the learning rate rose to at least
-    twice its value, ``lowered`` those where it fell to half. ``overflows`` says that the run scales its loss, so that a
+    twice its value, ``lowered`` those where it fell to half; ``warming`` is the last one of the warm-up that a run begins
+    with. ``overflows`` says that the run scales its loss, so that a
     gradient norm that is not finite now and then is how it works.
     """
 
-    marks: deque[int] = field(default_factory=lambda: deque(maxlen=256))
-    raised: deque[int] = field(default_factory=lambda: deque(maxlen=256))
-    lowered: deque[int] = field(default_factory=lambda: deque(maxlen=256))
+    marks: deque[float] = field(default_factory=lambda: deque(maxlen=256))
+    raised: deque[float] = field(default_factory=lambda: deque(maxlen=256))
+    lowered: deque[float] = field(default_factory=lambda: deque(maxlen=256))
     overflows: bool = False
+    warming: float = -1
 
     @staticmethod
-    def within(lines: deque[int], first: int, last: int) -> bool:
+    def within(lines: Iterable[float], first: float, last: float) -> bool:
         """Whether one of the lines lies between two lines, both included."""
-        return any(first <= one <= last for one in reversed(lines))
+        return any(first <= one <= last for one in lines)
 
 
 class Detector(Protocol):
@@ -66,4 +68,4 @@ def number(value: float) -> str:
 
 def at(record: Record) -> str:
     """The place of a record for a sentence."""
-    return f"step {record.step}" if record.step is not None else f"line {record.line}"
+    return f"step {record.step}" if record.step is not None else f"line {int(record.line)}"

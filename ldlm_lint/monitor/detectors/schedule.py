@@ -23,11 +23,12 @@ class LearningRate:
         self.highest = self.last = self.before = 0.0
         self.run = 0
         self.since: Record | None = None
-        self.told = False
+        self.told = self.fell = False
 
     def feed(self, values: Sequence[float], records: Sequence[Record], context: Context) -> Iterator[Found]:
         """Judge changes of the rate; a block in which it moves by less than half is passed over."""
         low, high = min(values), max(values)
+        self.fell = self.fell or low < 0.9 * self.highest
         if 0 < high < 2 * min(low, self.last) and self.last < 2 * low:
             self.highest = max(self.highest, high)
             self.last = self.before = values[-1]
@@ -36,6 +37,8 @@ class LearningRate:
         for value, record in zip(values, records, strict=True):
             if value >= 2 * self.last > 0:
                 context.raised.append(record.line)
+                if not self.fell:
+                    context.warming = record.line
             elif value <= self.last / 2 and self.last:
                 context.lowered.append(record.line)
             if value:

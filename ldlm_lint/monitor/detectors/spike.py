@@ -42,7 +42,7 @@ class LossSpike:
     def __init__(self, name: str) -> None:
         self.name = name
         self.window: deque[float] = deque(maxlen=WINDOW)
-        self.lines: deque[int] = deque(maxlen=RAISED)
+        self.lines: deque[float] = deque(maxlen=RAISED)
         self.scores: deque[float] = deque(maxlen=512)
         self.exceeded: deque[int] = deque(maxlen=2)
         self.seen = self.row = 0
@@ -106,9 +106,10 @@ class LossSpike:
 
     def _judge(self, value: float, record: Record, context: Context, index: int) -> Iterator[Found]:
         lines = [*self.lines, record.line]
-        if Context.within(context.marks, lines[-GRACE:][0], record.line):
-            return
-        if Context.within(context.raised, lines[0], record.line):
+        # After the warm-up that a run begins with, a higher loss is expected no longer than after an epoch boundary.
+        recent = [*context.marks, context.warming]
+        raised = [one for one in context.raised if one > context.warming]
+        if Context.within(recent, lines[-GRACE:][0], record.line) or Context.within(raised, lines[0], record.line):
             return
         twice = self.row >= ROW or (bool(self.exceeded) and index - self.exceeded[-1] <= 2)
         self.exceeded.append(index)

@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ldlm_lint.monitor.formats.base import SECONDS
 from ldlm_lint.monitor.names import EPOCH, PACES, RATES, STEP
 from ldlm_lint.monitor.numbers import MARK
 from ldlm_lint.monitor.pairs import item, pairs
-from ldlm_lint.monitor.plans import Item, Part, assemble
+from ldlm_lint.monitor.plans import NOWHERE, Item, Part, assemble
 
 _N = MARK
 _CLOCK = rf"(?:{_N}(?:(?::| days?,?){_N})*|\?)"
 # `Epoch 0:  6%|...| 86/1563 [00:06<01:44, 14.19it/s, v_num=0, loss=1.8]`; a bar without total: `1it [00:04, 4.36s/it]`.
 _TQDM = re.compile(
-    rf"(?P<what>(?:[^|\r]*?[:)] ?:? ?)?)(?:{_N}%\|\|)? ?(?P<step>{_N})(?:/(?:{_N}|\?))?(?P<it>it)? "
+    rf"(?P<what>(?:[^|\r]*?[:)] ?:? ?)?)(?:{_N}%\|\||\| +\|)? ?(?P<step>{_N})(?:/(?:(?P<total>{_N})|(?P<endless>\?)))?(?P<it>it)? "
     rf"\[{_CLOCK}(?:\<{_CLOCK})?(?:, ?(?:(?P<rate>{_N}) ?(?P<unit>[\w.]+/[\w.]+)|\?[^,\]]*))?(?P<rest>,[^\]]*|[^\]]*)?"
 )
 _RICH = re.compile(
-    rf"^(?P<what>Epoch(?P<epoch>{_N})/(?:{_N}|-\d) +|[A-Z]\w+(?: \w+)* +)━ ?(?P<step>{_N})/{_N} ?"
+    rf"^(?P<what>Epoch(?P<epoch>{_N})/(?:{_N}|-\d) +|[A-Z]\w+(?: \w+)* +)━ ?(?P<step>{_N})/(?:(?P<total>{_N})|-?-) ?"
     rf"(?:{_CLOCK}|-) •(?: ?(?:{_CLOCK}|-:--:--))?(?: ?(?P<rate>{_N})(?P<unit>it/s))?"
 )
 _POSITION = re.compile(rf"{_N}/{_N}(?: ?\[{_CLOCK}\<{_CLOCK},)?{_N}(?P<unit>it/s|s/it)")
 _EPOCH = re.compile(rf"\b[Ee]poch(?:s)?[ :#\[]*(?P<epoch>{_N})")
 _TRAINS = re.compile(r"(?i)\b(?:epochs?|train(?:ing)?|steps?|iter(?:ation)?s?|fit|finetun\w*|optimi[sz]\w*)\b")
 _CHECKS = re.compile(r"(?i)\b(?:val(?:id(?:ation|ating)?)?|eval(?:uat\w+)?|test(?:ing)?)\b")
+_SIGNS = ("it/s", "/it", "%||", "━", "/?")
 _NAMES = {
     "train_step_timing": "step_time_s",
     "consumed_samples": "samples",
@@ -37,10 +39,10 @@ _NAMES = {
 
 def read(text: str, texts: Sequence[str]) -> list[Part] | None:
     """The records of a progress bar of a training or a validation; None where the line is no bar of such."""
-    if "it/s" not in text and "/it" not in text and "%||" not in text and "━" not in text:
+    if not any(sign in text for sign in _SIGNS):
         return None
     found, name = (_RICH.match(text), "rich") if "━" in text else (_TQDM.search(text), "tqdm")
-    if not found or not (name == "rich" or "%||" in text or found["it"]):
+    if not found or not (name == "rich" or "%||" in text or found["it"] or found["endless"]):
         return None
     what = found["what"].replace(MARK, "#").strip(" :#%|\t")
     first, last = (
@@ -62,15 +64,37 @@ def read(text: str, texts: Sequence[str]) -> list[Part] | None:
         items = [one for one in items if one.key != STEP]
     if any(one.key == EPOCH for one in named):
         items = [one for one in items if one.key != EPOCH]
-    return assemble(name, items + named, "val" if checks else "train" if _TRAINS.search(what) else "", shape=what)
+    parts = assemble(name, items + named, "val" if checks else "train" if _TRAINS.search(what) else "", shape=what)
+    return of_total(parts, *_total(text, found))
 
 
-def before(text: str) -> tuple[list[Item], int]:
-    """The step and the pace of a bar that stands before something else, and where it begins; (nothing, all) for none."""
-    found = _TQDM.search(text) if "%||" in text else None
+class Before(NamedTuple):
+    """A bar that stands before something else: its step and its pace, its total, and where it begins."""
+
+    items: list[Item]
+    at: int
+    total: int = NOWHERE
+    varies: bool = False
+
+
+def before(text: str) -> Before:
+    """The bar in a text; one without items, behind all of it, for none."""
+    found = _TQDM.search(text) if "%||" in text or "/?" in text else None
     if not found:
-        return [], len(text)
-    return _own(text, found)[: 1 + bool(found["rate"])], found.end("what")
+        return Before([], len(text))
+    return Before(_own(text, found)[: 1 + bool(found["rate"])], found.end("what"), *_total(text, found))
+
+
+def of_total(parts: list[Part], total: int, varies: bool) -> list[Part]:
+    """The records of a bar, which its total tells from another bar of the same look."""
+    return [part._replace(total=total, varies=varies) for part in parts]
+
+
+def _total(text: str, found: re.Match[str]) -> tuple[int, bool]:
+    """The index of a bar's total, and whether it may differ from one time to the next: that of an epoch."""
+    if not found["total"]:
+        return NOWHERE, False
+    return text.count(MARK, 0, found.start("total")), bool(_EPOCH.search(found["what"]))
 
 
 def position(text: str, first: int) -> list[Item]:

@@ -89,11 +89,13 @@ def _kind(path: str) -> str:
     return "torch" if "/torch/" in plain else ""
 
 
-def _code_of(closure: Any) -> CodeType | None:
+def _code_of(closure: Callable[..., Any] | None) -> CodeType | None:
     while isinstance(closure, functools.partial):
         closure = closure.func
-    code = getattr(closure, "__code__", None)
-    return code if code is not None else getattr(getattr(type(closure), "__call__", None), "__code__", None)
+    if closure is None:
+        return None
+    found: CodeType | None = getattr(closure, "__code__", None)
+    return found if found is not None else getattr(type(closure).__call__, "__code__", None)
 
 
 def with_closure(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe.frames import uncounted
-from ldlm_lint.probe.sites import call_site, is_own, is_project
+from ldlm_lint.probe.sites import STAND_IN, call_site, is_own, is_project
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -59,7 +59,7 @@ class Callers:
                 # The innermost frame of the step itself is the optimizer's: all that the project's one calls is its own.
                 own = is_project(below, root) and not closure
                 return PROGRAM if project and not own else OPTIMIZER
-            if where != "probe":
+            if where != "probe" and frame.f_code.co_name != STAND_IN:
                 closure = closure or frame.f_code is self._closure
                 project = project or is_project(path, root)
                 innermost = innermost or ("" if where == "torch" else path)

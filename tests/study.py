@@ -1,7 +1,7 @@
 """Verdicts against truths: small programs of common kinds are watched, and no verdict may contradict what they do.
 
 The programs stand in ``tests/probed/studied``. What is true of each was written into it before it was watched, as comments at
-the lines that it is true of: ``# holds: RULE, RULE if WORD unless WORD; open: RULE``, where the words are those that the
+(or, on a line of their own, above) the lines that it is true of: ``# holds: RULE, RULE if WORD unless WORD; open: RULE``, where the words are those that the
 program is started with. ``holds`` says that the rule's claim is true there, ``open`` that it has to be measured, and
 ``on-cuda`` that a CPU cannot tell. Whatever is not written is not true: a *verified* there is wrong.
 
@@ -66,11 +66,11 @@ def of(program: str, *texts: str, steps: int = TO_THE_END, **others) -> list[Set
 SETTINGS: tuple[Setting, ...] = (
     *of("gpt", "", "by-hand retain eval-grad checkpoint", steps=30),
     *of("gpt", "fused atomic", "checkpoint fused", "eval-grad atomic", slow=True),
-    *of("gpt", "resume", steps=7, before=12, never=frozenset({"non-atomic-checkpoint"})),
+    *of("gpt", "resume", steps=4, before=12, never=frozenset({"non-atomic-checkpoint"})),
     *of("gpt", "", steps=7, before=12, never=frozenset({"non-atomic-checkpoint"}), slow=True),
     *of("gpt", "atomic", steps=20, before=20, slow=True),
     *of("digits", "workers save", "zeros kept eval-grad schedule-first save-last"),
-    *of("digits", "", "listed save-each", "detached adadelta", "persistent save-last", "zeros workers", slow=True),
+    *of("digits", "", "listed save-each", "detached adadelta", "persistent save-last", "zeros workers", "workers slow-rows", slow=True),
     *of("digits", "save-last", before=TO_THE_END, slow=True),
     *of("words", "", "eval-grad"),
     *of("words", "", steps=15, slow=True),
@@ -80,6 +80,10 @@ SETTINGS: tuple[Setting, ...] = (
     *of("rotation", "keep-last", "keep-last-folders", "one-folder", "once-each", before=TO_THE_END, slow=True),
     *of("closures", "lbfgs reads", "reads", "kept outside"),
     *of("closures", "lbfgs kept", "lbfgs outside", "outside", slow=True),
+    *of("corners", "saliency average recent", "skipped", "resumed"),
+    *of("corners", "attack experts", "labels prototypes", "window", "twice", "gradient-again", "penalty", "teacher", slow=True),
+    *of("corners", "six", steps=6),
+    *of("corners", "six", slow=True),
     *of("adversarial", "fused", "frozen"),
     *of("adversarial", "", slow=True),
     *of("mixed", "float16 clip-scaled", "scaler micro schedule-micro"),
@@ -127,15 +131,17 @@ class Comparison:
 def truths(setting: Setting) -> dict[int, dict[str, str]]:
     """What is true of a program with these words, by line and rule."""
     found: dict[int, dict[str, str]] = {}
-    for number, line in enumerate(_text(setting).splitlines(), 1):
+    for number, line in enumerate(lines(setting.program), 1):
         mark = _MARK.search(line)
         if mark:
-            found[number] = dict(_told(mark.group(1), setting))
+            at = number + line.lstrip().startswith("#")
+            found[at] = dict(_told(mark.group(1), setting))
     return found
 
 
-def _text(setting: Setting) -> str:
-    return (PROGRAMS / f"{setting.program}.py").read_text(encoding="utf-8")
+def lines(program: str) -> list[str]:
+    """The lines of a program."""
+    return (PROGRAMS / f"{program}.py").read_text(encoding="utf-8").splitlines()
 
 
 def _told(mark: str, setting: Setting) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,8 @@ def main() -> None:
     maker = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 8))
     judge = nn.Sequential(nn.Linear(8, 16), nn.LeakyReLU(), nn.Linear(16, 1))
     of_maker = torch.optim.Adam(maker.parameters(), lr=1e-3)  # holds: optimizer-not-fused
-    of_judge = torch.optim.Adam(judge.parameters(), lr=1e-3, fused="fused" in WORDS or None)  # holds: optimizer-not-fused unless fused
+    # holds: optimizer-not-fused unless fused
+    of_judge = torch.optim.Adam(judge.parameters(), lr=1e-3, fused="fused" in WORDS or None)
     ones, zeros, fixed = torch.ones(8, 1), torch.zeros(8, 1), torch.randn(8, 4)
     for step in range(14):
         of_judge.zero_grad()

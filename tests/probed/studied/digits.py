@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import torch
 from torch import nn
@@ -11,6 +12,14 @@ from torch.utils.data import DataLoader, TensorDataset
 
 WORDS = set(sys.argv[1:])
 WORKERS = 1 if WORDS & {"workers", "persistent"} else 0
+
+
+class SlowRows(TensorDataset):
+    """Rows that take longer than the start of a worker does."""
+
+    def __getitem__(self, index: int):
+        time.sleep(0.02)
+        return super().__getitem__(index)
 
 
 class Net(nn.Module):
@@ -53,11 +62,13 @@ def test(model: nn.Module, loader: DataLoader) -> None:
 
 def main() -> None:
     torch.manual_seed(0)
-    digits = TensorDataset(torch.randn(64, 1, 8, 8), torch.randint(10, (64,)))
+    digits = (SlowRows if "slow-rows" in WORDS else TensorDataset)(torch.randn(64, 1, 8, 8), torch.randint(10, (64,)))
     # The sets of data are in memory: whether their workers' starts cost anything is to be measured.
     shared = {"num_workers": WORKERS, "persistent_workers": "persistent" in WORDS}
-    learned = DataLoader(digits, batch_size=8, shuffle=True, **shared)  # open: dataloader-without-persistent-workers, dataloader-in-main-process, dataloader-without-prefetch
-    tested = DataLoader(digits, batch_size=32, **shared)  # open: dataloader-without-persistent-workers, dataloader-in-main-process, dataloader-without-prefetch
+    # open: dataloader-in-main-process unless workers persistent; dataloader-without-persistent-workers, dataloader-without-prefetch if workers unless slow-rows
+    learned = DataLoader(digits, batch_size=8, shuffle=True, **shared)
+    # open: dataloader-in-main-process unless workers persistent; dataloader-without-persistent-workers, dataloader-without-prefetch if workers unless slow-rows
+    tested = DataLoader(digits, batch_size=32, **shared)
     model = Net()
     kind = torch.optim.Adadelta if "adadelta" in WORDS else torch.optim.SGD
     optimizer = kind(model.parameters(), lr=0.1)  # holds: optimizer-not-fused unless adadelta

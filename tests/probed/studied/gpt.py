@@ -58,7 +58,9 @@ class GPT(nn.Module):  # holds: missing-activation-checkpointing unless checkpoi
 
 def batch(data: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     starts = torch.randint(len(data) - LENGTH, (BATCH,))
-    return torch.stack([data[i : i + LENGTH] for i in starts]), torch.stack([data[i + 1 : i + 1 + LENGTH] for i in starts])
+    return torch.stack([data[i : i + LENGTH] for i in starts]), torch.stack(
+        [data[i + 1 : i + 1 + LENGTH] for i in starts]
+    )
 
 
 @torch.set_grad_enabled("eval-grad" in WORDS)
@@ -94,7 +96,7 @@ def main() -> None:
                     os.replace("ckpt.pt.tmp", "ckpt.pt")
                 else:
                     torch.save(state, "ckpt.pt")  # holds: non-atomic-checkpoint
-        for micro in range(MICRO):
+        for _ in range(MICRO):
             loss = model(*batch(data)) / MICRO
             loss.backward(retain_graph="retain" in WORDS)  # holds: graph-retained-on-backward if retain
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -44,7 +44,8 @@ class Module(pl.LightningModule):
 
     def configure_optimizers(self):
         kind = torch.optim.Adam if "adam" in WORDS else torch.optim.AdamW
-        return kind(self.parameters(), lr=1e-2, fused="fused" in WORDS or None)  # holds: optimizer-not-fused unless fused
+        # holds: optimizer-not-fused unless fused
+        return kind(self.parameters(), lr=1e-2, fused="fused" in WORDS or None)
 
 
 def main() -> None:
@@ -54,7 +55,8 @@ def main() -> None:
     keep = -1 if "all" in WORDS else 1
     callbacks = []
     if WORDS & {"all", "best"}:
-        saver = ModelCheckpoint("out", monitor="loss", save_top_k=keep, every_n_train_steps=2, filename="{step}")  # holds: unbounded-checkpoints if all
+        # holds: unbounded-checkpoints if all
+        saver = ModelCheckpoint("out", monitor="loss", save_top_k=keep, every_n_train_steps=2, filename="{step}")
         callbacks.append(saver)
     trainer = pl.Trainer(
         max_epochs=6,

@@ -15,9 +15,11 @@ MICRO = 2 if "micro" in WORDS else 1
 def main() -> None:
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused="fused" in WORDS)  # holds: optimizer-not-fused unless fused
+    # holds: optimizer-not-fused unless fused
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused="fused" in WORDS)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
-    scaler = torch.amp.GradScaler("cpu", enabled=bool(WORDS & {"float16", "scaler"}), init_scale=64.0)  # holds: grad-scaler-with-bfloat16 if scaler
+    # holds: grad-scaler-with-bfloat16 if scaler
+    scaler = torch.amp.GradScaler("cpu", enabled=bool(WORDS & {"float16", "scaler"}), init_scale=64.0)
     for index in range(14 * MICRO):
         with torch.autocast("cpu", dtype=TYPE):
             loss = (model(torch.randn(8, 16)) - 1).float().square().mean() / MICRO

@@ -43,7 +43,8 @@ def evaluate(model: nn.Module, loader: DataLoader) -> float:
 def main() -> None:
     torch.manual_seed(0)
     hours = 3 if "long" in WORDS else 0.1
-    dist.init_process_group("gloo", timeout=datetime.timedelta(hours=hours))  # holds: excessive-collective-timeout if long
+    # holds: excessive-collective-timeout if long
+    dist.init_process_group("gloo", timeout=datetime.timedelta(hours=hours))
     rank = dist.get_rank()
     data = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
     sampler, in_order = sampler_of(data, True), sampler_of(data, "both-shuffled" in WORDS)
@@ -66,7 +67,8 @@ def main() -> None:
                 optimizer.zero_grad()
         evaluate(model, values)
         if "every-rank" in WORDS or rank == 0:
-            torch.save(model.module.state_dict(), "ranks.tmp" if "aside" in WORDS else "ranks.pt")  # holds: checkpoint-saved-by-every-rank if every-rank; non-atomic-checkpoint unless aside
+            # holds: checkpoint-saved-by-every-rank if every-rank; non-atomic-checkpoint unless aside
+            torch.save(model.module.state_dict(), "ranks.tmp" if "aside" in WORDS else "ranks.pt")
             if "aside" in WORDS:
                 os.replace("ranks.tmp", "ranks.pt")
         dist.barrier()

@@ -1,4 +1,7 @@
-"""A small GPT-2 with the Trainer of transformers: checkpoints with a limit or without, evaluation in between."""
+"""A small GPT-2 with the Trainer of transformers: checkpoints with a limit or without, evaluation in between.
+
+Its attention has a dropout, and on a CPU torch then computes the matrix of scores.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,15 @@ def main() -> None:
     set_seed(0)
     rows = torch.randint(0, 100, (64, 16))
     data = [{"input_ids": one, "labels": one} for one in rows]
-    sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "vocab_size": 100, "n_positions": 16, "bos_token_id": 0, "eos_token_id": 0}
+    sizes = {
+        "n_layer": 2,
+        "n_embd": 16,
+        "n_head": 2,
+        "vocab_size": 100,
+        "n_positions": 16,
+        "bos_token_id": 0,
+        "eos_token_id": 0,
+    }
     model = GPT2LMHeadModel(GPT2Config(**sizes))  # holds: missing-activation-checkpointing unless checkpointing
     evaluated = {"eval_strategy": "steps", "eval_steps": 5} if "evaluate" in WORDS else {}
     arguments = TrainingArguments(
@@ -36,7 +47,7 @@ def main() -> None:
         **evaluated,
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=data, eval_dataset=data[:8])
-    trainer.train()  # holds: optimizer-not-fused unless fused; unbounded-checkpoints if unlimited; open: dataloader-in-main-process
+    trainer.train()  # holds: unfused-attention; optimizer-not-fused unless fused; unbounded-checkpoints if unlimited; open: dataloader-in-main-process
 
 
 main()

@@ -16,7 +16,11 @@ VOCABULARY, WIDTH, LENGTH, BATCH = 20, 16, 6, 4
 class Words(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.words, self.rnn, self.out = nn.Embedding(VOCABULARY, WIDTH), nn.LSTM(WIDTH, WIDTH, 2), nn.Linear(WIDTH, VOCABULARY)
+        self.words, self.rnn, self.out = (
+            nn.Embedding(VOCABULARY, WIDTH),
+            nn.LSTM(WIDTH, WIDTH, 2),
+            nn.Linear(WIDTH, VOCABULARY),
+        )
 
     def forward(self, words: torch.Tensor, hidden: tuple) -> tuple[torch.Tensor, tuple]:
         y, hidden = self.rnn(self.words(words), hidden)
@@ -43,7 +47,7 @@ def train(model: Words, data: torch.Tensor) -> None:
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         for one in model.parameters():
-            one.data.add_(one.grad, alpha=-1.0)
+            one.data.add_(one.grad, alpha=-0.1)
         total += loss.item()
     print("train", total)
 

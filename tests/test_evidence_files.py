@@ -83,6 +83,18 @@ def test_what_is_written_is_what_the_schema_says_and_what_is_read(tmp_path):
     assert files.read(tmp_path) == [WHOLE]
 
 
+@pytest.mark.parametrize("status", Status)
+def test_compact_evidence_is_the_same_in_one_line(tmp_path: Path, status: Status) -> None:
+    odd = {"named": {1: (2, float("inf"))}, "kind": Status.FINISHED, "pair": {(1, 2): {3}}}
+    one = replace(WHOLE, run=replace(WHOLE.run, status=status))
+    for found in (one, replace(one, observations=odd), replace(one, observations={"kind": Status.FINISHED})):
+        path = files.write(found, tmp_path, compact=True)
+        assert path.read_text().count("\n") == 1
+        document = json.loads(path.read_text())
+        valid(document, "evidence")
+        assert document == json.loads(files.write(found, tmp_path).read_text())
+
+
 def test_evidence_is_read_in_the_order_of_run_and_rank(tmp_path: Path) -> None:
     for pid, (run_id, rank, second) in enumerate([("a", 1, 3), ("a", 0, 4), ("b", 0, 1), ("c", 0, 3)]):
         run = replace(WHOLE.run, run_id=run_id, rank=rank, pid=pid, started=f"2026-01-01T00:00:0{second}")

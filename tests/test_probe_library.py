@@ -179,12 +179,16 @@ def test_a_forked_child_writes_nothing(tmp_path):
     watched = watch(steps=50, out=tmp_path)
     with watched:
         training(steps=3)
+        # The parent's own file, of the steps until now.
+        (kept,) = tmp_path.iterdir()
+        assert files.read(kept)[0].run.status is Status.RUNNING
+        written = kept.read_bytes()
         child = os.fork()
         if not child:
             watched.finish()
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert not list(tmp_path.iterdir())
+        assert [(one, one.read_bytes()) for one in tmp_path.iterdir()] == [(kept, written)]
     assert [one.run.pid for one in files.read(tmp_path)] == [os.getpid()]
 
 

@@ -102,6 +102,28 @@ def test_evidence_is_kept_however_a_program_ends(
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(("ending", "signal_name"), [("killed", "9 (SIGKILL)"), ("segfault", "11 (SIGSEGV)")])
+@pytest.mark.parametrize("shell", [False, True], ids=["child", "shell"])
+def test_a_process_that_is_killed_leaves_what_it_saw_in_its_whole_steps(
+    project: Path, ending: str, signal_name: str, shell: bool
+) -> None:
+    words = (
+        ["sh", "-c", f"{sys.executable} train.py {ending}; exit $?"] if shell else [sys.executable, "train.py", ending]
+    )
+    done = _probe(project, "run", "--out", "seen", "--", *words)
+    assert done.returncode == 3
+    assert f"killed by signal {signal_name} after step 5; the evidence of 5 steps is kept" in done.stderr
+    (one,) = _evidence(project)
+    assert (one.run.status, one.run.steps) == (Status.KILLED, 5)
+    # The first iteration has no beginning; two are observed behind it, one is profiled.
+    assert {phase: seen["n"] for phase, seen in one.observations["steps"]["seconds"].items()} == {
+        "observe": 2,
+        "profile": 1,
+        "time": 1,
+    }
+    assert [path.name for path in (project / "seen").iterdir()] == [files.name_of(one)]
+
+
 def test_an_exception_is_recorded_by_its_first_line(project: Path) -> None:
     _train(project, "crash")
     assert _evidence(project)[0].run.exception == "ValueError: as written"
@@ -144,7 +166,6 @@ def test_a_forked_child_that_trains_leaves_the_evidence_and_its_parent_none(proj
         (["-E", "train.py"], "the probe was not injected"),
         (["-c", "print(1)"], "Python ran, but it never imported torch"),
         (["train.py", "idle"], "torch was imported, but no optimizer stepped"),
-        (["train.py", "killed"], "ended by force"),
     ],
 )
 def test_what_was_not_seen_is_no_result(project: Path, command: list[str], said: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -265,6 +267,7 @@ def _evidence(
 
 
 CRASHED = _evidence(0, Status.CRASHED, 5, "RuntimeError: Connection closed by peer", 2)
+KILLED = _evidence(1, Status.KILLED, 7, "ended by force", 2)
 CAUSE = _evidence(1, Status.CRASHED, 5, "ValueError: boom", 2)
 
 
@@ -280,6 +283,8 @@ CAUSE = _evidence(1, Status.CRASHED, 5, "ValueError: boom", 2)
         ([_evidence(status=Status.INTERRUPTED)], Ended(-2, interrupted=True), 130, "interrupted; the evidence of 8 steps"),
         ([CRASHED, CAUSE], Ended(1), 3, "after 5 steps: ValueError: boom (rank 1); RuntimeError: Connection closed by peer (rank 0)"),
         ([_evidence(status=Status.CRASHED, steps=0, exception="E: x")], Ended(1), 3, "crashed before its first optimizer step: E: x"),
+        ([KILLED, CRASHED], Ended(1), 3, "rank 1 was ended by force after step 7; the evidence of 7 steps is kept (RuntimeError: Conn"),
+        ([KILLED, CAUSE], Ended(1), 3, "crashed after 5 steps: ValueError: boom (rank 1)"),
         ([], Ended(0), 3, "no evidence: why"),
         ([_evidence(status=Status.FINISHED, steps=0)], Ended(-9), 3, "no evidence: why; the command ended by signal 9"),
     ],
@@ -298,6 +303,23 @@ def test_evidence_of_idle_processes_counts_only_where_it_explains_something(tmp_
     found = outcome.outcome_of(tmp_path, "id", Ended(1))
     assert [(one.run.rank, one.run.steps) for one in found.evidence] == [(0, 8), (1, 0)]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evidence-rank0-100.json", "evidence-rank1-101.json"]
+
+
+@pytest.mark.parametrize(
+    ("alive", "host", "status"),
+    [([], "", Status.KILLED), ([100], "", Status.RUNNING), ([], "elsewhere", Status.RUNNING)],
+    ids=["gone", "alive", "other-machine"],
+)
+def test_a_process_that_still_runs_is_not_called_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alive: list[int], host: str, status: Status
+) -> None:
+    monkeypatch.setattr("ldlm_lint.probe.killed.members", lambda _: alive)
+    one = _evidence(status=Status.RUNNING)
+    one = dataclasses.replace(one, run=dataclasses.replace(one.run, host=host or socket.gethostname()))
+    files.write(one, tmp_path, compact=True)
+    found = outcome.outcome_of(tmp_path, "id", Ended(137, pid=1))
+    assert [kept.run.status for kept in (*found.evidence, *files.read(tmp_path))] == [status, status]
+    assert ("killed by signal 9 (SIGKILL) after step 8" in found.problem) == (status is Status.KILLED)
 
 
 def test_evidence_of_other_runs_in_the_folder_is_left_alone(tmp_path: Path) -> None:

@@ -155,8 +155,10 @@ def _change(event: str, order: int, *paths: str) -> dict[str, Any]:
     return {"event": event, "paths": list(paths), "step": order, "order": order, "site": place(6)}
 
 
-def _files(saves: list[dict[str, Any]], *changes: dict[str, Any]) -> dict[str, Any]:
-    return {"checkpoint_files": {"saves": saves, "changes": list(changes), "loads": []}}
+def _files(saves: list[dict[str, Any]], *changes: dict[str, Any], **more: Any) -> dict[str, Any]:
+    record = {"saves": saves, "changes": list(changes), "loads": [], "missing": [], "limits": [], "may_remove": []}
+    record["may_limit"] = []
+    return {"checkpoint_files": record | more}
 
 
 NUMBERED = [_save(f"/out/step{number}.pt", number) for number in range(6)]
@@ -220,7 +222,10 @@ def test_a_file_that_another_rank_has_just_written_was_not_written_over_in_place
     rule = "non-atomic-checkpoint"
     shared = [rank(_files([_save("/out/last.pt", 0, existed=number > 0)]), number, 2) for number in range(2)]
     assert rule not in verdicts(*shared)
-    own = [rank(_files([_save(f"/out/{number}.pt", 0, existed=True)]), number, 2) for number in range(2)]
+    own = [
+        rank(_files([_save(f"/out/{number}.pt", 0), _save(f"/out/{number}.pt", 1, existed=True)]), number, 2)
+        for number in range(2)
+    ]
     assert verdicts(*own)[rule][0] == "verified"
 
 

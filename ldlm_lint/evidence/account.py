@@ -18,6 +18,8 @@ _ENDS = {
     Status.CRASHED: "crashed",
     Status.INTERRUPTED: "was interrupted",
     Status.TIMEOUT: "ran out of time",
+    Status.RUNNING: "was still running when this was written",
+    Status.KILLED: "was ended by force; what was seen until its last step is kept",
     Status.NOT_INJECTED: "was not seen",
 }
 

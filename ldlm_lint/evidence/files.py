@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import stat
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from ldlm_lint.evidence.model import Evidence, EvidenceError, from_json, to_json
+from ldlm_lint.evidence.model import Evidence, EvidenceError, from_json, plain, to_json
 
 PATTERN = "evidence-*.json"
+# What is being written.
+PARTS = ".evidence-*.json.part"
 MOST_BYTES = 64_000_000
 
 
@@ -20,18 +23,29 @@ def name_of(evidence: Evidence) -> str:
     return f"evidence-{f'rank{run.rank}' if run.kind == 'watch' else run.kind}-{run.pid}.json"
 
 
-def write(evidence: Evidence, folder: Path, name: str = "") -> Path:
+def write(evidence: Evidence, folder: Path, name: str = "", *, compact: bool = False) -> Path:
     """Write one file into a folder (made if missing), atomically, and return its path; raises OSError.
 
-    ``name`` is for a process that leaves more than one file; it has to match `PATTERN`.
+    ``name`` is for a process that leaves more than one file; it has to match `PATTERN`. ``compact`` is for
+    evidence that is soon written again: one line, in a fraction of the time.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / (name or name_of(evidence))
     part = path.with_name(f".{path.name}.part")
     # NaN and infinities are values here (a loss, a norm); they are written the way Python reads them.
-    part.write_text(json.dumps(to_json(evidence), indent=1) + "\n", encoding="utf-8")
+    text = _compact(evidence) if compact else json.dumps(to_json(evidence), indent=1)
+    part.write_text(text + "\n", encoding="utf-8")
     os.replace(part, path)
     return path
+
+
+def _compact(evidence: Evidence) -> str:
+    """One line; observations are plain values but for a few, and are not copied."""
+    head = to_json(dataclasses.replace(evidence, observations={}))
+    try:
+        return json.dumps({**head, "observations": evidence.observations}, default=plain)
+    except TypeError:  # a key that is no plain value
+        return json.dumps(to_json(evidence))
 
 
 def read(place: Path) -> list[Evidence]:

@@ -43,6 +43,9 @@ class Status(enum.Enum):
     CRASHED = "crashed"
     INTERRUPTED = "interrupted"
     TIMEOUT = "timeout"
+    # Of evidence that is written while the program runs, and of a process that was then ended by force.
+    RUNNING = "running"
+    KILLED = "killed"
     NOT_INJECTED = "not_injected"
 
 

@@ -20,6 +20,7 @@ from ldlm_lint.evidence.model import Run, Status
 from ldlm_lint.probe.footprint import Footprint
 from ldlm_lint.probe.recording import identity_of, recorded
 from ldlm_lint.probe.settings import IDLE, Settings
+from ldlm_lint.probe.snapshots import Snapshots
 from ldlm_lint.probe.termination import Termination
 from ldlm_lint.probe.watcher import Watcher
 
@@ -54,6 +55,7 @@ class Process:
             settings.steps if settings.stop else sys.maxsize,
             observers=[Footprint()] if settings.timing else None,
             on_done=self._stop,
+            on_step=None if settings.timing else self._keep,
             timing=settings.timing,
         )
         self._torch = torch
@@ -65,6 +67,8 @@ class Process:
         self._termination = Termination(self._at_termination)
         self._pid = os.getpid()
         self._started = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._snapshots = Snapshots(self.watcher, lambda: self._run(Status.RUNNING), Path(settings.out))
+        self.watcher.session.after_save = self._keep_save
 
     def start(self) -> None:
         """Install everything; nothing of it is seen by the program."""
@@ -87,16 +91,35 @@ class Process:
             if self._forked_at != self._worked():
                 self._write(status)
 
+    def _keep(self) -> None:
+        """Write what was seen so far: the process may be killed at any time."""
+        with self._lock:
+            if not self._written and self._forked_at != self._worked():
+                self._snapshots.after_step()
+
+    def _keep_save(self) -> None:
+        with self._lock:
+            if not self._written:
+                self._snapshots.after_save()
+
     def _worked(self) -> int:
         return self.watcher.session.step + self.watcher.session.backwards
 
     def _write(self, status: Status) -> None:
-        watcher, settings = self.watcher, self.settings
-        observations = watcher.finish()
-        session = watcher.session
-        run = Run(
+        observations = self.watcher.finish()
+        evidence = recorded(self.watcher, self._run(status), observations)
+        out = Path(self.settings.out)
+        try:
+            self._snapshots.end(write(evidence, out if self._worked() else out / IDLE))
+        except (OSError, TypeError, ValueError) as error:
+            print(f"ldlm-lint probe: evidence of process {self._pid} could not be written: {error}", file=sys.stderr)
+
+    def _run(self, status: Status) -> Run:
+        """What this process knows of its run."""
+        settings = self.settings
+        return Run(
             kind="watch",
-            run_id=identity_of(settings.run_id, session.world_size, os.environ),
+            run_id=identity_of(settings.run_id, self.watcher.session.world_size, os.environ),
             command=settings.command,
             root=(settings.shown_root or settings.root).replace(os.sep, "/"),
             pid=self._pid,
@@ -104,11 +127,6 @@ class Process:
             started=self._started,
             exception=self._failure,
         )
-        evidence = recorded(watcher, run, observations)
-        try:
-            write(evidence, Path(settings.out) if self._worked() else Path(settings.out, IDLE))
-        except (OSError, TypeError, ValueError) as error:
-            print(f"ldlm-lint probe: evidence of process {self._pid} could not be written: {error}", file=sys.stderr)
 
     def _stop(self) -> None:
         """After the last step: write, then end the program, again and again if it does not listen."""
@@ -164,6 +182,7 @@ class Process:
         self._failure = ""
         self._forked_at = self._worked()
         self.watcher.forked()
+        self._snapshots.forked()
         self._termination.forked()
 
     def _watch_children(self) -> None:

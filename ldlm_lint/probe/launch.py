@@ -34,12 +34,14 @@ OFFLINE = {
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a command ended: its exit code (negative for a signal) and why it was told to, if it was."""
+    """How a command ended: its exit code (negative for a signal) and why it was told to, if it was; ``pid`` is the
+    process that was started, which may be a launcher of others."""
 
     code: int
     timed_out: bool = False
     interrupted: bool = False
     seconds: float = 0.0
+    pid: int = 0
 
 
 class _Terminated(Exception):
@@ -86,7 +88,7 @@ def run(
             interrupted = True
         if timed_out or interrupted:
             _end(process, run_id)
-    return Ended(process.returncode, timed_out, interrupted, time.monotonic() - began)
+    return Ended(process.returncode, timed_out, interrupted, time.monotonic() - began, process.pid)
 
 
 @contextlib.contextmanager

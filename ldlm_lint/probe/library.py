@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from ldlm_lint.extras import install
 from ldlm_lint.probe.settings import VARIABLE
 
 if TYPE_CHECKING:
+    from ldlm_lint.probe.session import Session
+    from ldlm_lint.probe.snapshots import Snapshots
     from ldlm_lint.probe.watcher import Watcher
 
 LATE = (
@@ -52,6 +55,8 @@ class Watched:
         self.path: Path | None = None
         self.inactive = ""
         self._watcher: Watcher | None = None
+        self._snapshots: Snapshots | None = None
+        self._known = (0, "")
         self._pid = 0
         self._use = 0
         self._started = ""
@@ -97,7 +102,8 @@ class Watched:
         # Read when the profiler is first used; without it libkineto writes to stderr.
         self._quiet = "KINETO_LOG_LEVEL" not in os.environ
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")
-        self._watcher = Watcher(torch, self.root, self.steps, on_done=self._all_seen)
+        self._watcher = Watcher(torch, self.root, self.steps, on_done=self._all_seen, on_step=self._step_seen)
+        self._snapshots = self._made_snapshots(self._watcher)
         self._watcher.session.notes.append(LATE)
         atexit.register(self._at_exit)
         self._watcher.start()
@@ -121,6 +127,25 @@ class Watched:
             atexit.unregister(self._at_exit)
             _active = None if _active is self else _active
 
+    def _made_snapshots(self, watcher: Watcher) -> Snapshots | None:
+        """What keeps the evidence of a process that is killed; with no folder nothing does."""
+        from ldlm_lint.probe.snapshots import Snapshots
+
+        if self.out is None:
+            return None
+        made = Snapshots(watcher, lambda: self._run(watcher, Status.RUNNING, ""), self.out, self._named)
+        watcher.session.after_save = lambda: self._if_mine(made.after_save)
+        return made
+
+    def _step_seen(self) -> None:
+        if self._snapshots is not None:
+            self._if_mine(self._snapshots.after_step)
+
+    def _if_mine(self, work: Callable[[], None]) -> None:
+        # A forked child is not watched, and evidence that is whole is not written over.
+        if os.getpid() == self._pid and self.evidence is None:
+            work()
+
     def _all_seen(self) -> None:
         # Called from inside an optimizer's step, where its hooks cannot be removed; `finish` does that.
         if self._watcher is not None and os.getpid() == self._pid and self.evidence is None:
@@ -136,35 +161,39 @@ class Watched:
         if not session.step and not session.backwards:
             return
         from ldlm_lint.evidence.files import name_of, write
-        from ldlm_lint.probe.machine import environment
+        from ldlm_lint.probe.recording import recorded
 
-        run = Run(
+        self.evidence = recorded(watcher, self._run(watcher, status, failure), found)
+        if self.out is None:
+            return
+        try:
+            self.path = write(self.evidence, self.out, self._named(name_of(self.evidence)))
+            if self._snapshots is not None:
+                self._snapshots.end(self.path)
+        except (OSError, TypeError, ValueError) as error:
+            warnings.warn(f"ldlm-lint: the evidence could not be written to {self.out}: {error}", stacklevel=2)
+
+    def _run(self, watcher: Watcher, status: Status, failure: str) -> Run:
+        """What is known of the run beside what the watcher knows."""
+        return Run(
             kind="watch",
-            run_id=_run_id(session, self._use),
+            run_id=self._identity(watcher.session),
             command=tuple(sys.orig_argv),
             root=self.root.replace(os.sep, "/"),
-            rank=session.rank,
-            local_rank=session.local_rank,
-            world_size=session.world_size,
             pid=self._pid,
-            host=socket.gethostname(),
             status=status,
-            steps=session.step,
-            seconds=watcher.seconds,
             started=self._started,
             exception=failure,
         )
-        machine = environment(session.torch, session.device)
-        notes, unavailable = tuple(session.notes), dict(session.unavailable)
-        self.evidence = Evidence(run, machine, found, (), unavailable, notes, session.overhead_seconds)
-        if self.out is None:
-            return
-        name = name_of(self.evidence)
-        name = name if self._use == 1 else name.replace(".json", f"-{self._use}.json")
-        try:
-            self.path = write(self.evidence, self.out, name)
-        except (OSError, TypeError, ValueError) as error:
-            warnings.warn(f"ldlm-lint: the evidence could not be written to {self.out}: {error}", stacklevel=2)
+
+    def _identity(self, session: Session) -> str:
+        """The run's id; the same each time it is asked for, unless the group has come into being since."""
+        if self._known[0] != session.world_size:
+            self._known = session.world_size, _run_id(session, self._use)
+        return self._known[1]
+
+    def _named(self, name: str) -> str:
+        return name if self._use == 1 else name.replace(".json", f"-{self._use}.json")
 
     def _at_exit(self) -> None:
         self.finish(getattr(sys, "last_value", None))

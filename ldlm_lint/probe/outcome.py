@@ -13,6 +13,7 @@ from typing import Any
 
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.model import Evidence, EvidenceError, Status
+from ldlm_lint.probe import killed
 from ldlm_lint.probe.launch import Ended
 from ldlm_lint.probe.settings import IDLE, PROCESSES
 
@@ -37,6 +38,7 @@ class Outcome:
 def outcome_of(out: Path, run_id: str, ended: Ended) -> Outcome:
     """What became of a run; processes that mattered although they never trained get their evidence into ``out``."""
     found, notes = gathered(out, run_id)
+    found = killed.settled(out, found, run_id, ended)
     idle, _ = gathered(out / IDLE, run_id)
     promoted = [one for one in idle if _matters(one, found)]
     for one in promoted:
@@ -53,6 +55,9 @@ def _tidy(out: Path) -> None:
     """Leave evidence only."""
     shutil.rmtree(out / IDLE, ignore_errors=True)
     (out / PROCESSES).unlink(missing_ok=True)
+    for part in out.glob(files.PARTS):
+        # Of a process that was killed while it wrote.
+        part.unlink(missing_ok=True)
     if not any(out.iterdir()):
         out.rmdir()
 
@@ -86,7 +91,11 @@ def judged(evidence: Sequence[Evidence], ended: Ended, why_absent: Any) -> tuple
     if ended.timed_out and not stopped:
         seen = kept or ("; no step was seen" if evidence else f"; no evidence: {why_absent()}")
         return FAILURE, f"still running at the limit, ended after {ended.seconds:.0f} s{seen}"
+    forced = [one for one in evidence if one.run.status is Status.KILLED]
     crashed = [one for one in evidence if one.run.exception and one.run.status is Status.CRASHED]
+    if forced and all(any(mark in one.run.exception for mark in _CONSEQUENCES) for one in crashed):
+        others = f" ({_failures(crashed)})" if crashed else ""
+        return FAILURE, f"{killed.sentence(forced)}{others}"
     if crashed:
         return (
             FAILURE,

@@ -9,13 +9,23 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from ldlm_lint.evidence.model import Evidence, Run
+from ldlm_lint.evidence.model import Environment, Evidence, Run
 from ldlm_lint.probe.machine import environment
 from ldlm_lint.probe.watcher import Watcher
 
 
-def recorded(watcher: Watcher, run: Run, observations: Mapping[str, Any]) -> Evidence:
-    """The evidence of a watcher that has finished with ``observations``; ``run`` says what only its caller knows."""
+def recorded(
+    watcher: Watcher,
+    run: Run,
+    observations: Mapping[str, Any],
+    *,
+    machine: Environment | None = None,
+    unseen: Mapping[str, str] | None = None,
+) -> Evidence:
+    """The evidence of a watcher with ``observations``; ``run`` says what only its caller knows.
+
+    ``machine`` is what is known of it already (asking takes a moment), ``unseen`` what could not be seen until now.
+    """
     session = watcher.session
     whole = dataclasses.replace(
         run,
@@ -26,9 +36,9 @@ def recorded(watcher: Watcher, run: Run, observations: Mapping[str, Any]) -> Evi
         steps=session.step,
         seconds=watcher.seconds,
     )
-    machine = environment(session.torch, session.device)
-    unseen, notes = dict(session.unavailable), tuple(session.notes)
-    return Evidence(whole, machine, dict(observations), (), unseen, notes, session.overhead_seconds)
+    machine = machine or environment(session.torch, session.device)
+    unseen = dict(session.unavailable if unseen is None else unseen)
+    return Evidence(whole, machine, dict(observations), (), unseen, tuple(session.notes), session.overhead_seconds)
 
 
 def _starts_others(environ: Mapping[str, str]) -> bool:

@@ -47,8 +47,16 @@ class Observer:
     def profiled(self, session: Session, profile: Any) -> None:
         """One whole iteration was profiled; ``profile`` is the finished torch.profiler.profile."""
 
+    def conclude(self, session: Session) -> None:
+        """Watching ends: take one last look, and end what is not taken back with the patches. Called once, before the last
+        `collect`; what may wait for the device is done here."""
+
     def collect(self, session: Session) -> Any:
-        """What was seen, as plain JSON values: a list of records or one mapping; None for nothing. Called once, last."""
+        """What was seen, as plain JSON values: a list of records or one mapping; None for nothing.
+
+        Called after each iteration, so that a process that is killed leaves evidence: cheap, without waiting for the
+        device, and without effect on what is seen later. The values are written at once and not kept.
+        """
         return None
 
 
@@ -81,6 +89,8 @@ class Session:
     disturbances: set[str] = field(default_factory=set)
     _undo: list[Callable[[], None]] = field(default_factory=list)
     fragile: list[Any] = field(default_factory=list)
+    # Called when a checkpoint was saved: whoever writes evidence while the program runs does so now.
+    after_save: Callable[[], None] = lambda: None
     _before_compile: list[Callable[[], None]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
     _guards: int = 0
@@ -146,6 +156,10 @@ class Session:
             self._guards -= 1
             if not self._guards:
                 self._spent(topic, time.perf_counter() - began)
+
+    def is_dead(self, topic: str) -> bool:
+        """Whether an error of the probe's own has ended a topic."""
+        return topic in self._dead
 
     def _spent(self, topic: str, seconds: float) -> None:
         self.overhead_seconds += seconds

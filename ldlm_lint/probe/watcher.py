@@ -21,6 +21,7 @@ from ldlm_lint.probe.timing import Clock
 from ldlm_lint.probe.untraced import kept_out
 
 CORE = "watcher"
+WRITING = "evidence"
 # Another optimizer that steps so often while the anchor does not: the anchor is no longer in use.
 FORSAKEN_AFTER = 100
 # A program whose optimizers never step after so many backward passes is counted by these.
@@ -40,7 +41,8 @@ class Watcher:
     """Watches this process from `start` to `finish`.
 
     ``steps`` is how many iterations are watched; after the last one ``on_done`` is called, from inside the optimizer's
-    step, and may raise to end the program. ``observers`` default to all rooms of `ldlm_lint.probe.observers`. With
+    step, and may raise to end the program; ``on_step`` after each iteration, outside of what is timed or profiled.
+    ``observers`` default to all rooms of `ldlm_lint.probe.observers`. With
     ``timing`` all iterations are in the last phase: none is observed or profiled.
     """
 
@@ -52,6 +54,7 @@ class Watcher:
         *,
         observers: Sequence[Observer] | None = None,
         on_done: Callable[[], None] | None = None,
+        on_step: Callable[[], None] | None = None,
         timing: bool = False,
     ) -> None:
         if observers is None:
@@ -66,6 +69,7 @@ class Watcher:
         self.window = Window(self.session)
         self.done = False
         self._on_done = on_done
+        self._on_step = on_step
         # Its own hooks outlive those of the observers: a program that swallows the end is told again.
         self._hooks = Session(torch, root)
         self._observed = observed_steps(steps)
@@ -195,17 +199,29 @@ class Watcher:
 
     def _next_phase(self) -> None:
         session = self.session
+        profiles = self._phase_over()
+        if self._on_step is not None:
+            session.guard(WRITING, self._on_step)
+        if profiles:
+            session.phase = Phase.PROFILE if self.window.open() else Phase.TIME
+
+    def _phase_over(self) -> bool:
+        """End the phase if it is over; whether the next iteration is to be profiled."""
+        session = self.session
+        more = session.step < self.steps
         if session.phase is Phase.PROFILE:
-            reopened = self.window.spoilt and session.step < self.steps and self.window.open()
-            if not reopened:
-                self.window.close()
-                session.phase = Phase.TIME
+            if self.window.spoilt and more:
+                return True
+            self.window.close()
+            session.phase = Phase.TIME
         elif session.phase is Phase.OBSERVE and session.step >= self._observed:
             for observer in session.observers:
                 session.guard(observer.topic, observer.stop_observing, session)
-            if session.step >= self.steps:
-                session.unavailable.setdefault(PROFILED, f"{self.steps} steps leave none to profile")
-            session.phase = Phase.PROFILE if session.step < self.steps and self.window.open() else Phase.TIME
+            if more:
+                return True
+            session.unavailable.setdefault(PROFILED, f"{self.steps} steps leave none to profile")
+            session.phase = Phase.TIME
+        return False
 
     def _again(self) -> None:
         if self._on_done is not None:
@@ -220,13 +236,33 @@ class Watcher:
         elif session.phase is Phase.OBSERVE:
             session.unavailable.setdefault(PROFILED, f"the program ended after {session.step} steps")
         session.guard(CORE, settle, session)
-        found: dict[str, Any] = {"steps": self.clock.summary(session, self._unit())}
         for observer in session.observers:
-            seen = session.guard(observer.topic, observer.collect, session)
-            if seen is not None:
-                found[observer.topic] = seen
+            session.guard(observer.topic, observer.conclude, session)
+        seen = {one.topic: session.guard(one.topic, one.collect, session) for one in session.observers}
         session.take_back()
-        seconds = time.perf_counter() - self._began
+        return self._whole(seen)
+
+    def glance(self) -> tuple[dict[str, Any], dict[str, str]]:
+        """The observations so far, and what could not be seen and why, both by topic; watching goes on."""
+        session = self.session
+        seen: dict[str, Any] = {}
+        unseen: dict[str, str] = {}
+        if session.phase is not Phase.TIME:
+            unseen[PROFILED] = f"the program ended after {session.step} steps"
+        for observer in session.observers:
+            if session.is_dead(observer.topic):
+                continue
+            try:
+                seen[observer.topic] = observer.collect(session)
+            except Exception as error:  # a thread of the program changes what is read; the next look may succeed
+                unseen[observer.topic] = f"could not be read while the program ran ({type(error).__name__}: {error})"
+        return self._whole(seen), {**unseen, **session.unavailable}
+
+    def _whole(self, seen: dict[str, Any]) -> dict[str, Any]:
+        """The observations of the topics with the watcher's own."""
+        session, seconds = self.session, self.seconds
+        found: dict[str, Any] = {"steps": self.clock.summary(session, self._unit())}
+        found |= {topic: one for topic, one in seen.items() if one is not None}
         found["overhead"] = {
             "share_of_run": session.overhead_seconds / seconds if seconds else 0.0,
             "topics": {

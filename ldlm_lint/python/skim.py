@@ -37,6 +37,7 @@ _OWN_TRAINER = lazily(rb"trainer\.fit\((?<!\wtrainer\.fit\()")
 _TRAINING_WORDS = (*_STEPS, b"Trainer(", b"trainer.fit(", b"def training_step(")
 _REMOVAL = lazily(rb"os\.remove\(|\.unlink\(|(?<![\w.])(?:remove|unlink)\(|rmtree\(")
 _REMOVAL_WORDS = (b"remove(", b"unlink(", b"rmtree(")
+_SHELL_REMOVAL = lazily(rb"rm[\"',]*[ \t]+[\"']?-\w*[rf]")
 # The first of the names that are kept goes: a rotation, whatever the names are called.
 _OLDEST = lazily(rb"\.pop(?:left)?\([ \t]*0?[ \t]*\)")
 # A folder of models is gone through, and what is found there goes.
@@ -178,6 +179,13 @@ class Skim:
         rotates = holds_any(code, _ROTATION_WORDS) and (holds_any(code, _ROTATION) or _KEEP_N.search(code) is not None)
         kept = holds_any(code, _NUMBERS_KEPT) and (b"aver(" in code or _CHECKPOINT_WORD.search(code) is not None)
         return rotates or kept or _removes_checkpoints(code)
+
+    @cached_property
+    def removes_files(self) -> bool:
+        """Whether it deletes files or folders of any kind."""
+        if holds_any(self._data, _REMOVAL_WORDS) and _REMOVAL.search(self._code):
+            return True
+        return b"rm" in self._data and _SHELL_REMOVAL.search(self._code) is not None
 
     @cached_property
     def replaces_load(self) -> bool:

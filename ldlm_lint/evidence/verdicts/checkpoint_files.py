@@ -2,70 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict, site_of
+from ldlm_lint.evidence.model import Judgement, Site, Status, Verdict, site_of
 from ldlm_lint.evidence.verdicts.by_place import by_site, counted, ranks_of
+from ldlm_lint.evidence.verdicts.checkpoint_series import Group, below, piled_up
 from ldlm_lint.evidence.watched import WatchedRun
 
-# Rotations that keep three are common; fewer files than this tell them from no rotation at all.
-_FEWEST_FILES = 5
 _UNBOUNDED = "every save writes a new file, and none is removed"
 _IN_PLACE = "the checkpoint is written over the one before it"
 _EVERY_RANK = "several ranks write the same checkpoint"
 _REMOVED_FIRST = "the checkpoint is removed before the one that replaces it is written"
-
-Group = Sequence[tuple[Evidence, Any]]
 
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
     """Judge the rules about saving, by the place that saves or removes."""
     saves = [(evidence, save) for evidence, record in run.of("checkpoint_files") for save in record["saves"]]
     changes = [(evidence, change) for evidence, record in run.of("checkpoint_files") for change in record["changes"]]
+    first = _written_from(saves, changes)
     for site, group in by_site(saves):
-        yield from _unbounded(run, site, group, changes)
-        yield from _in_place(run, site, group, changes)
+        if (piled := piled_up(run, group, changes)) is not None:
+            verdict, reason, figure = piled
+            yield Judgement("unbounded-checkpoints", _UNBOUNDED, verdict, reason, run.scope(), (site,), figure)
+        yield from _in_place(run, site, group, changes, first)
         yield from _every_rank(run, site, group)
     yield from _removed_first(run, saves, changes)
-
-
-def _below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder}/")
-
-
-def _last_name(evidence: Evidence, save: Any, changes: Group) -> str | None:
-    """What a saved file is called in the end, after all renames of its rank; None where it was removed."""
-    path = save["path"]
-    for other, change in changes:
-        if other is not evidence or change["order"] < save["order"] or not _below(path, change["paths"][0]):
-            continue
-        if change["event"] != "os.rename":
-            return None
-        path = change["paths"][-1] + path[len(change["paths"][0]) :]
-    return path
-
-
-def _unbounded(run: WatchedRun, site: Site, group: Group, changes: Group) -> Iterator[Judgement]:
-    names = [(evidence.run.rank, _last_name(evidence, save, changes), save["bytes"]) for evidence, save in group]
-    kept = {(rank, path): size for rank, path, size in names if path is not None}
-    files = {path: size for (_, path), size in kept.items()}
-    removed, size = sum(path is None for _, path, _ in names), sum(files.values())
-    count = f"{counted(len(group), 'save')}, {counted(len(files), 'file')} left"
-    figure = Measurement("bytes left behind", float(size), "bytes", n=len(group))
-    if removed:
-        verdict, reason = Verdict.REFUTED, f"{count}, {removed} removed"
-    elif len(group) > 1 and len(kept) <= len(group) / 2:
-        verdict, reason = Verdict.REFUTED, f"{count}: the same names are written again"
-    elif len(files) >= _FEWEST_FILES and len(kept) == len(group):
-        verdict, reason = Verdict.VERIFIED, f"{count} ({size:,} bytes), and none was removed"
-    elif len(files) > 1:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{count}, none removed, too few to tell from a rotation"
-    else:
-        return
-    yield Judgement(
-        "unbounded-checkpoints", _UNBOUNDED, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), figure
-    )
 
 
 def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
@@ -76,11 +38,17 @@ def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
     return writers
 
 
-def _in_place(run: WatchedRun, site: Site, group: Group, changes: Group) -> Iterator[Judgement]:
+def _in_place(
+    run: WatchedRun, site: Site, group: Group, changes: Group, first: Mapping[tuple[int, str], int]
+) -> Iterator[Judgement]:
+    # Of a checkpoint in shards only the file that is written last was seen.
+    group = [(one, save) for one, save in group if not save.get("sharded")]
     writers = _writers(group)
     # What several ranks write was there because another of them had just written it: that is another rule's defect.
-    over = [save for one, save in group if save["existed"] and len(writers[one.run.host, save["path"]]) == 1]
+    existed = [(one, save) for one, save in group if save["existed"] and len(writers[one.run.host, save["path"]]) == 1]
     moved = {change["paths"][0] for _, change in changes if change["event"] == "os.rename"}
+    # What an earlier run left is written over once, and tells nothing of this run's own checkpoints.
+    over = [save for one, save in existed if first[id(one), save["path"]] < save["order"]]
     if over and not any(save["path"] in moved for save in over):
         largest = max(save["bytes"] for save in over)
         verdict, reason = (
@@ -92,9 +60,28 @@ def _in_place(run: WatchedRun, site: Site, group: Group, changes: Group) -> Iter
             Verdict.REFUTED,
             f"each of {counted(len(group), 'save')} wrote another file, which was renamed",
         )
+    elif existed and not over and not any(save["path"] in moved for _, save in existed):
+        verdict, reason = (
+            Verdict.INCONCLUSIVE,
+            f"{counted(len(existed), 'save')} wrote over a file that was there before the run, none over a file of the run",
+        )
     else:
         return
     yield Judgement("non-atomic-checkpoint", _IN_PLACE, verdict, f"{reason} {run.scope().words}", run.scope(), (site,))
+
+
+def _written_from(saves: Group, changes: Group) -> dict[tuple[int, str], int]:
+    """For each process and file, when in its order it was first written, or got its name, in this run."""
+    first: dict[tuple[int, str], int] = {}
+    moves = [(one, change["paths"][-1], change["order"]) for one, change in changes if change["event"] == "os.rename"]
+    for one, path, order in [*((one, save["path"], save["order"]) for one, save in saves), *moves]:
+        first[id(one), path] = min(order, first.get((id(one), path), order))
+    return first
+
+
+def _had_its_chance(run: WatchedRun, save: Any) -> bool:
+    """Whether each rank went on behind the step of a save: one that was killed there might have saved as well."""
+    return all(one.run.steps > save["step"] or one.run.status is Status.FINISHED for one in run.ranks)
 
 
 def _every_rank(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
@@ -103,7 +90,7 @@ def _every_rank(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement
     most = max(_writers(group).values(), key=len)
     if len(most) > 1:
         verdict, reason = Verdict.VERIFIED, f"{len(most)} ranks wrote the same path"
-    elif run.complete:
+    elif run.complete and any(_had_its_chance(run, save) for _, save in group):
         verdict, reason = (
             Verdict.REFUTED,
             f"{counted(len(ranks_of(group)), 'rank')} saved here, each path by one rank only",
@@ -126,10 +113,13 @@ def _removed_first(run: WatchedRun, saves: Group, changes: Group) -> Iterator[Ju
         before = [save for save in mine if save["order"] < change["order"]]
         later = [save for save in mine if save["order"] > change["order"]]
         removed = change["paths"][0]
-        only = {save["path"] for save in before if _below(save["path"], removed)} and all(
-            _below(save["path"], removed) for save in before
+        # A file that goes as soon as it is written (to see how large it is) is no checkpoint that is replaced.
+        if before and before[-1]["step"] >= change["step"]:
+            continue
+        only = {save["path"] for save in before if below(save["path"], removed)} and all(
+            below(save["path"], removed) for save in before
         )
-        if only and later and _below(later[0]["path"], removed):
+        if only and later and below(later[0]["path"], removed):
             seen = found.get((site.path, site.line), (site, 0))
             found[site.path, site.line] = (site, seen[1] + 1)
     for site, times in found.values():

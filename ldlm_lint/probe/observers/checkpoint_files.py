@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ldlm_lint.probe import sites
+from ldlm_lint.probe.observers.rotation import Rotation, libraries_between
 from ldlm_lint.probe.session import Observer, Session
 
 _MOST = 2000
@@ -16,6 +18,8 @@ _MOST_KEYS = 20
 _MANY = 20
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl")
 _ENDINGS = (*_CHECKPOINTS, ".tmp")
+# What torch.distributed.checkpoint writes last; the shards beside it go through streams that have no name.
+_SHARDED = f"{os.sep}.metadata"
 _CHANGES = ("os.rename", "os.remove", "shutil.rmtree", "os.rmdir")
 
 
@@ -34,6 +38,8 @@ class CheckpointFiles(Observer):
         self._wrapped_safetensors = False
         # Names of files that were seen saved, wherever they were moved to since.
         self._known: set[str] = set()
+        self._rotation = Rotation()
+        self._missing: list[str] = []
 
     def install(self, session: Session) -> None:
         torch = session.torch
@@ -98,20 +104,39 @@ class CheckpointFiles(Observer):
         if opened and any(one["path"] == path and one["step"] == session.step for one in self._saves[-_MANY:]):
             # Sharded checkpoints write tensor by tensor into one open file.
             return None
+        if os.path.exists(path) and not os.path.isfile(path):
+            # /dev/null and the like: where the other ranks of some programs save to.
+            return None
+        site = sites.call_site(session.root, 4)
         return {
             "path": path,
             "keys": [str(key) for key in list(values)[:_MOST_KEYS]] if isinstance(values, dict) else [],
             "existed": not opened and os.path.exists(path),
-            "site": sites.call_site(session.root, 4),
+            "site": site,
+            "by": self._saved_by(session, site),
         }
 
+    def _saved_by(self, session: Session, site: dict[str, Any] | None) -> list[str]:
+        """The libraries that save for the project's line; they and the program may rotate checkpoints."""
+        libraries = libraries_between(session.root, 5)
+        self._rotation.saving(session.root, site, libraries)
+        return sorted(set(libraries.values()))
+
     def _saved(self, session: Session, pending: dict[str, Any], seconds: float) -> None:
-        size = os.path.getsize(pending["path"]) if os.path.isfile(pending["path"]) else 0
-        pending |= {"bytes": size, "seconds": round(seconds, 6), "step": session.step, "order": self._next()}
+        pending |= {
+            "bytes": _size(pending["path"]),
+            "seconds": round(seconds, 6),
+            "step": session.step,
+            "order": self._next(),
+        }
         self._saves.append(pending)
         self._known.add(pending["path"])
+        session.after_save()
 
     def _changed(self, session: Session, event: str, arguments: tuple[Any, ...]) -> None:
+        # Names relative to an open folder (`shutil.rmtree` at work) are of a folder that has been noted itself.
+        if any(isinstance(one, int) and one >= 0 for one in arguments[1:]):
+            return
         paths = [
             _full(one)
             for one in arguments[: 2 if event == "os.rename" else 1]
@@ -121,9 +146,12 @@ class CheckpointFiles(Observer):
             return
         site = sites.call_site(session.root, 4)
         if event == "os.rename" and self._arrives(paths):
-            size = os.path.getsize(paths[0]) if os.path.isfile(paths[0]) else 0
+            sharded = paths[1].endswith(_SHARDED)
+            size = _size(os.path.dirname(paths[0]) if sharded else paths[0])
             arrived = {"path": paths[0], "keys": [], "existed": False, "bytes": size, "seconds": 0.0}
-            self._saves.append(arrived | {"site": site, "step": session.step, "order": self._next()})
+            arrived |= {"site": site, "by": self._saved_by(session, site), "sharded": sharded}
+            self._saves.append(arrived | {"step": session.step, "order": self._next()})
+            session.after_save()
         change = {"event": event, "paths": paths, "step": session.step, "order": self._next()}
         self._changes.append(change | {"site": site})
 
@@ -134,7 +162,7 @@ class CheckpointFiles(Observer):
         known = paths[0] in self._known
         self._known.discard(paths[0])
         self._known.add(paths[1])
-        return not known and paths[1].endswith(_CHECKPOINTS)
+        return not known and paths[1].endswith((*_CHECKPOINTS, _SHARDED))
 
     def _concerns(self, path: str) -> bool:
         saved = [one["path"] for one in self._saves]
@@ -161,14 +189,30 @@ class CheckpointFiles(Observer):
         self._order += 1
         return self._order
 
-    def collect(self, session: Session) -> Any:
+    def conclude(self, session: Session) -> None:
         self._listening = False
+        # Another process may have removed what this one saved.
+        names = {one["path"] for one in self._saves} | {one["paths"][-1] for one in self._changes}
+        self._missing = sorted(one for one in names if not os.path.exists(one))
+
+    def collect(self, session: Session) -> Any:
         seen = {"saves": self._saves, "changes": self._changes, "loads": self._loads}
-        return seen if any(seen.values()) else None
+        if not any(seen.values()):
+            return None
+        return {**seen, "missing": self._missing, **(self._rotation.summary(session.root) if self._saves else {})}
 
 
 def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
     return obj, f
+
+
+def _size(path: str) -> int:
+    """The bytes of a file, or of the files of a folder."""
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path):
+            return sum(one.stat().st_size for one in os.scandir(path) if one.is_file())
+        return os.path.getsize(path)
+    return 0
 
 
 def _full(path: Any) -> str:

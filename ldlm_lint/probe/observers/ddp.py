@@ -167,11 +167,13 @@ class DistributedDataParallel(Observer):
         if self._wrapped:
             self._all_reduces = sum(one.count for one in profile.key_averages() if one.key == _ALL_REDUCE)
 
-    def collect(self, session: Session) -> Any:
+    def conclude(self, session: Session) -> None:
         for one in self._wrapped:
             one.look_at_reducer()
             for handle in one.handles:
                 handle.remove()
+
+    def collect(self, session: Session) -> Any:
         return [self._record(one) for one in self._wrapped] or None
 
     def _record(self, one: _Wrapped) -> dict[str, Any]:

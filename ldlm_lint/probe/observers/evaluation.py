@@ -115,6 +115,8 @@ class EvaluationObserver(Observer):
         self._disarm()
         self._touched, self._root, self._module = [], 0, None
 
-    def collect(self, session: Session) -> Any:
+    def conclude(self, session: Session) -> None:
         self._disarm()
+
+    def collect(self, session: Session) -> Any:
         return self._places.records or None

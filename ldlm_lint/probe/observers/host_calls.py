@@ -49,9 +49,9 @@ class HostCallObserver(Observer):
         self._iterations = session.step - 1
 
     def collect(self, session: Session) -> Any:
-        for place in self._places.records:
-            # The iteration that is running now is not a whole one.
-            place["iterations"] -= int(bool(place["last"]) and place["last"] >= session.step)
-        if not self._places.records:
-            return None
-        return {"iterations": self._iterations, "places": self._places.records}
+        # The iteration that is running now is not a whole one.
+        places = [
+            {**place, "iterations": place["iterations"] - int(bool(place["last"]) and place["last"] >= session.step)}
+            for place in self._places.records
+        ]
+        return {"iterations": self._iterations, "places": places} if places else None

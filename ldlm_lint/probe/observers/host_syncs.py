@@ -173,9 +173,11 @@ class HostSyncObserver(Observer):
             one for one in warnings.filters if not (one[1] is not None and one[1].pattern == WARNING)
         ]
 
-    def collect(self, session: Session) -> Any:
+    def conclude(self, session: Session) -> None:
         self._end()
         self._end_mode(session)
+
+    def collect(self, session: Session) -> Any:
         records = [
             {**one, "iterations": len(one["iterations"]), "warned_iterations": len(one["warned_iterations"])}
             for one in self._places.records

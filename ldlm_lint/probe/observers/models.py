@@ -90,9 +90,11 @@ class Models(Observer):
             take_away()
         self._take_away = []
 
-    def collect(self, session: Session) -> Any:
+    def conclude(self, session: Session) -> None:
         self.stop_observing(session)
         self._take_down(session)
+
+    def collect(self, session: Session) -> Any:
         return [self._records[id(root)] for root in self.roots if id(root) in self._records] or None
 
     def _constructor(self, session: Session) -> Callable[[Any], Any]:

@@ -106,8 +106,10 @@ class Parameters(Observer):
             if module is not None:
                 one.record = self._record(session, module)
 
-    def collect(self, session: Session) -> Any:
+    def conclude(self, session: Session) -> None:
         self._take_down(session)
+
+    def collect(self, session: Session) -> Any:
         return [one.record | one.counts() for one in self._watched.values() if one.record] or None
 
     def _record(self, session: Session, module: Any) -> dict[str, Any]:

@@ -79,11 +79,13 @@ class ProcessGroups(Observer):
             record["timeouts"] = _timeouts(session, group)
             record["size"] = group.size()
 
+    def conclude(self, session: Session) -> None:
+        if self._groups and session.torch.distributed.is_initialized():
+            self._read_all(session)
+
     def collect(self, session: Session) -> Any:
         if not self._groups:
             return None
-        if session.torch.distributed.is_initialized():
-            self._read_all(session)
         return {"environment": self._environment or {}, "groups": list(self._groups.values())}
 
 

@@ -30,6 +30,7 @@ class ScalingObserver(Observer):
         self._asked: dict[int, int] = {}
         self._clips = Tally(self._fresh_clip)
         self._norms: list[tuple[dict[str, Any], Any]] = []
+        self._taken = 0
 
     @staticmethod
     def _fresh_clip() -> dict[str, Any]:
@@ -91,7 +92,8 @@ class ScalingObserver(Observer):
         place = self._clips.here(session.root)
         place["calls"] += 1
         place[self._state()] += 1
-        if isinstance(norm, session.torch.Tensor) and len(self._norms) < MOST_NORMS:
+        if isinstance(norm, session.torch.Tensor) and self._taken < MOST_NORMS:
+            self._taken += 1
             # Read at the end: reading it here would wait for the device.
             self._norms.append((place, norm.detach()))
 
@@ -107,13 +109,23 @@ class ScalingObserver(Observer):
         several = len(active) > 1 or any(len(self._optimizers.get(one, ())) > 1 for one in active)
         return "unclear" if several else "unscaled"
 
-    def collect(self, session: Session) -> Any:
-        for place, norm in self._norms:
-            place["norms"].append(float(norm))
+    def conclude(self, session: Session) -> None:
+        # Here a value may be waited for: the device computes nothing more that is timed.
+        self._read_norms(self._norms)
+        self._norms = []
         for identity, reference in self._alive.items():
             scaler = reference()
             if scaler is not None and self._by_identity[identity]["updates"]:
                 self._by_identity[identity]["last_scale"] = float(scaler.get_scale())
+
+    @staticmethod
+    def _read_norms(norms: list[tuple[dict[str, Any], Any]]) -> None:
+        for place, norm in norms:
+            place["norms"].append(float(norm))
+
+    def collect(self, session: Session) -> Any:
+        self._read_norms([one for one in self._norms if one[1].device.type == "cpu"])
+        self._norms = [one for one in self._norms if one[1].device.type != "cpu"]
         if not self._scalers and not self._clips.records:
             return None
         return {"scalers": self._scalers, "clips": self._clips.records}

@@ -56,6 +56,7 @@ AT_SIX = {
     "leave": lambda: os._exit(0),
     "terminated": lambda: os.kill(os.getpid(), signal.SIGTERM),
     "killed": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "segfault": lambda: os.kill(os.getpid(), signal.SIGSEGV),
     "interrupted": lambda: os.kill(os.getpid(), signal.SIGINT),
     "hang": lambda: time.sleep(60),
     "blocked": blocked,

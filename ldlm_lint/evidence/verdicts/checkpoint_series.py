@@ -1,0 +1,180 @@
+"""Checkpoints that pile up: saves put together into checkpoints, checkpoints into series, and what ends a series."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ldlm_lint.evidence.model import Evidence, Measurement, Status, Verdict
+from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.watched import WatchedRun
+
+Group = Sequence[tuple[Evidence, Any]]
+
+# Rotations that keep three are common; fewer checkpoints than this tell them from no rotation at all.
+FEWEST = 5
+# Where the program has code that deletes: ten is the largest limit that libraries have by default.
+FEWEST_BESIDE_DELETIONS = 11
+_NUMBER = re.compile(r"\d+")
+
+
+@dataclass(slots=True)
+class Series:
+    """Checkpoints whose files differ by their numbers alone; those of one step are one checkpoint (shards, ranks)."""
+
+    name: str
+    # By step: the names that the files of this checkpoint have in the end.
+    steps: dict[int, set[tuple[int, str]]] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+    # Whether files are renamed again and again, as numbered backups are: the last of them is written over.
+    shifted: bool = False
+    # Checkpoints behind which the training went on: whatever removes old ones has had its turn.
+    passed: set[int] = field(default_factory=set)
+
+    @property
+    def numbered(self) -> bool:
+        """Whether the names of the files or of their folder count."""
+        return any("#" in part for part in self.name.split("/")[-2:])
+
+    @property
+    def names(self) -> int:
+        """How many checkpoints are left: a name that is written again replaces the one before it."""
+        known: set[tuple[int, str]] = set()
+        count = 0
+        for names in self.steps.values():
+            count += bool(names - known)
+            known |= names
+        return count
+
+
+def below(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or in it."""
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def last_name(evidence: Evidence, save: Any, changes: Group) -> tuple[str | None, int]:
+    """What a saved file is called in the end, after all renames of its rank (None where any rank removed it), and how
+    often it was renamed."""
+    path, renames = save["path"], 0
+    for other, change in changes:
+        if not below(path, change["paths"][0]):
+            continue
+        renamed = change["event"] == "os.rename"
+        if other is not evidence:
+            # Orders of two ranks cannot be compared, steps can.
+            if not renamed and other.run.host == evidence.run.host and change["step"] > save["step"]:
+                return None, renames
+        elif change["order"] >= save["order"]:
+            if not renamed:
+                return None, renames
+            renames += 1
+            path = change["paths"][-1] + path[len(change["paths"][0]) :]
+    return path, renames
+
+
+def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, str, Measurement] | None:
+    """Whether the checkpoints of one place pile up, in words and bytes; None where nothing can be said."""
+    files: dict[str, int] = {}
+    series: dict[str, Series] = {}
+    # What another process removed.
+    missing = {id(one): frozenset(record.get("missing", ())) for one, record in run.of("checkpoint_files")}
+    for evidence, save in group:
+        last, renames = last_name(evidence, save, changes)
+        last = None if last in missing[id(evidence)] else last
+        path = last if last is not None else save["path"]
+        name = _NUMBER.sub("#", path)
+        one = series.setdefault(name, Series(name))
+        one.steps.setdefault(save["step"], set()).add((evidence.run.rank, path))
+        if save["step"] < evidence.run.steps or evidence.run.status is Status.FINISHED:
+            one.passed.add(save["step"])
+        one.shifted |= renames > 1
+        if last is None:
+            one.removed.add(save["step"])
+        else:
+            files[last] = save["bytes"]
+    rotation = _Rotation.of(run, group, any(one.removed for one in series.values()))
+    found = _together(series.values(), rotation)
+    if found is None:
+        return None
+    size = sum(files.values())
+    figure = Measurement("bytes left behind", float(size), "bytes", n=len(group))
+    left = f" ({counted(len(files), 'file')}, {size:,} bytes left)" if files else ""
+    return found.verdict, f"{found.reason}{left} {run.scope().words}", figure
+
+
+@dataclass(frozen=True, slots=True)
+class _Rotation:
+    """What may remove checkpoints of a place: the limit in words and as a number, or code that has not deleted yet."""
+
+    limit: str = ""
+    number: int = 0
+    deletes: str = ""
+
+    @classmethod
+    def of(cls, run: WatchedRun, group: Group, removes: bool) -> _Rotation:
+        libraries = {name for _, save in group for name in save.get("by", ())}
+        records = [record for _, record in run.of("checkpoint_files")]
+        limits = [one for record in records for one in record.get("limits", ())]
+        mine = [one for one in limits if not one["library"] or one["library"] in libraries]
+        least = min((one for one in mine if (one["value"] or 0) > 0), key=lambda one: one["value"], default=None)
+        if least is not None:
+            return cls(f"{least['name']}={least['value']}", least["value"])
+        if removes:
+            return cls(deletes="the program removes other checkpoints")
+        records = [record for record in records if record["saves"]]
+        if any("may_remove" not in record for record in records):
+            return cls(deletes="whether code of the program deletes files was not recorded")
+        # A library that was told to keep all does so, whatever it could do.
+        unlimited = {one["library"] for one in mine} & libraries
+        files = {name for record in records for name in record["may_remove"] if name.split("/")[0] not in unlimited}
+        if files:
+            return cls(deletes=f"{min(files)} has code that deletes files")
+        named = {name for record in records for name in record["may_limit"]} if not unlimited else ()
+        return cls(deletes=f"{min(named)} names a limit" if named else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    verdict: Verdict
+    saved: int
+    reason: str
+
+
+def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
+    """The verdict on one series; None where a single checkpoint says nothing."""
+    saved, kept = len(one.steps), one.names
+    count = counted(saved, "checkpoint")
+    if one.removed:
+        return _Decided(Verdict.REFUTED, saved, f"{count} saved, {len(one.removed)} removed")
+    if saved > 1 and kept <= saved / 2:
+        return _Decided(Verdict.REFUTED, saved, f"{count} saved, {kept} left: the same names are written again")
+    if rotation.limit:
+        chance = ", so that none had to go yet" if saved <= rotation.number else ", and none was removed"
+        return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, and {rotation.limit} is set{chance}")
+    if saved < 2:
+        return None
+    if one.shifted:
+        return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, and older ones are renamed in turn")
+    if kept < saved:
+        return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, {kept} left: some names are written again")
+    if len(one.passed) >= (FEWEST_BESIDE_DELETIONS if rotation.deletes else FEWEST):
+        return _Decided(Verdict.VERIFIED, saved, f"{count} saved, and none was removed")
+    beside = f"; {rotation.deletes}" if rotation.deletes else ""
+    reason = f"{count} saved, none removed, too few to tell from a rotation{beside}"
+    return _Decided(Verdict.INCONCLUSIVE, saved, reason)
+
+
+def _together(series: Iterable[Series], rotation: _Rotation) -> _Decided | None:
+    """One verdict for the series of a place: one that piles up is enough, and one that is not decided keeps it open."""
+    found = [(one, _of_series(one, rotation)) for one in series]
+    decided = [verdict for _, verdict in found if verdict is not None]
+    for wanted in (Verdict.VERIFIED, Verdict.INCONCLUSIVE, Verdict.REFUTED):
+        if any(one.verdict is wanted for one in decided):
+            best = max((one for one in decided if one.verdict is wanted), key=lambda one: one.saved)
+            # A file under a fixed name is written over the next time; a numbered one may be the first of many.
+            if wanted is Verdict.REFUTED and any(verdict is None and one.numbered for one, verdict in found):
+                return _Decided(Verdict.INCONCLUSIVE, best.saved, f"{best.reason}; of other files there is only one")
+            return best
+    return None

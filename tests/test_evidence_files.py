@@ -40,7 +40,8 @@ from ldlm_lint.evidence.places import Linted, followed, line_map
 from ldlm_lint.evidence.verdicts import ROOMS, assess
 from ldlm_lint.model import Edit, Span
 from ldlm_lint.probe.micro.table import EXPERIMENTS
-from ldlm_lint.report.verdicts import amount, figure, write_verdicts
+from ldlm_lint.report.verdict_table import write_verdicts
+from ldlm_lint.report.verdicts import amount, figure
 from ldlm_lint.rules import ALL, by_symbol
 from ldlm_lint.source import Kind, Source
 
@@ -232,13 +233,15 @@ def test_judge_prints_what_was_verified_first_and_exits_with_one(tmp_path, judge
     )
     code, out, err = judge(folder)
     assert (code, err) == (1, "")
-    lines = out.splitlines()
-    assert lines[1].split()[:2] == ["verified", "4.42x"]
-    assert lines[1].endswith(f"{UNUSED}  train.py:9")
-    assert "n 25, bar 1.05, A/A 1.01" in lines[2]
-    assert lines[3].startswith("inconclusive  4.42x [4.33, 4.47]")
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert lines.index(f"verified {UNUSED} train.py:9") < lines.index("inconclusive optimizer-not-fused train.py:1")
+    assert f"claim the claim of {UNUSED}" in lines and f"seen {UNUSED} was verified" in lines
+    figure = "4.42x [4.33, 4.47] (25 rounds, counts from 1.05x, the same against itself 1.01x)"
+    assert f"measured ratio: {figure}" in lines
     assert lines[-1] == "1 verified, 0 refuted, 1 inconclusive."
-    assert judge(written(tmp_path / "r", tmp_path, judged(UNUSED, REFUTED, [one])))[0] == 0
+    code, out, _ = judge(written(tmp_path / "r", tmp_path, judged(UNUSED, REFUTED, [one])))
+    assert (code, out.split()[:2]) == (0, ["not", "present"])
+    assert out.splitlines()[-1] == "0 verified, 0 refuted, 0 inconclusive, 1 not present."
 
 
 def test_judge_names_the_target(tmp_path, judge):
@@ -283,6 +286,7 @@ def test_judge_tells_which_findings_of_a_report_are_settled(tmp_path, judge, cap
     place = site(project / "train.py", 5, project)
     folder = written(tmp_path / "e", project, judged(UNUSED, REFUTED, [place]))
     _, out, _ = judge(folder, "--findings", tmp_path / "lint.json")
+    assert out.startswith("refuted ") and "0 verified, 1 refuted, 0 inconclusive.\n" in out
     assert f"note: the finding {UNUSED} at train.py:5: refuted\n" in out
     assert "note: 2 findings in the report, 1 of them without a verdict\n" in out
     (tmp_path / "lint.json").write_text('{"schema": "ldlm-lint/1", "findings": [{}]}')

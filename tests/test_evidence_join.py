@@ -256,6 +256,7 @@ def test_a_defect_that_only_the_probe_saw_is_a_finding_of_its_own(project, run, 
         "high",
     )
     assert f"slow W7226 {UNUSED}: seen at run time: the claim of {UNUSED}" in run("check", "--format", "full", "--evidence", folder, ".")[1]
+    assert f"<br>probe: verified: {UNUSED} was verified" in run("check", "--format", "markdown", "--evidence", folder, ".")[1]
     assert check("--evidence", folder, "--ignore", UNUSED)["summary"]["findings"] == 2
     lines = quiet.splitlines(keepends=True)
     lines[WRAP - 1] = lines[WRAP - 1].rstrip("\n") + f"  # ldlm-lint: ignore[{UNUSED}] the caller knows\n"
@@ -265,6 +266,12 @@ def test_a_defect_that_only_the_probe_saw_is_a_finding_of_its_own(project, run, 
     assert (report["summary"]["suppressed"], [one for one in report["findings"] if one["rule"] == UNUSED]) == (1, [])
     refuted = written(tmp_path / "g", project, judged(UNUSED, REFUTED, [site(project / "train.py", WRAP, project)]))
     assert check("--evidence", refuted)["summary"]["suppressed"] == 0
+
+
+def test_what_a_rule_trades_is_no_finding_of_its_own(project, check, tmp_path):
+    place = site(project / "train.py", WRAP, project)
+    folder = written(tmp_path / "e", project, judged("missing-activation-checkpointing", VERIFIED, [place]))
+    assert "missing-activation-checkpointing" not in {one["rule"] for one in check("--evidence", folder)["findings"]}
 
 
 def test_findings_of_a_configuration_meet_the_call_that_reads_it(project, check, tmp_path):

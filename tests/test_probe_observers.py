@@ -419,6 +419,33 @@ def test_passes_of_a_loader_with_persistent_workers_are_told_apart() -> None:
         (loader,) = seen["loaders"]
         assert (loader["iterators"], loader["worker_starts"], loader["batches"]) == (2, starts, 6)
         assert len(loader["first_waits"]) == 2
+        first, second = loader["passes"]
+        assert first["process_seconds"] > 0 and (second["process_seconds"] > 0) is not persistent
+        for times in (first, second):
+            assert 0 < times["first_wait"] < times["seconds"]
+            assert times["process_seconds"] <= times["iter_seconds"] < times["seconds"]
+            assert 0 < times["batch_at_most"] < times["seconds"]
+
+
+def test_iterations_beside_each_other_have_no_length_and_unfinished_ones_end_with_the_next() -> None:
+    def program() -> None:
+        import torch
+        from torch.utils.data import DataLoader, TensorDataset
+
+        net = _net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        loader = DataLoader(TensorDataset(torch.randn(6, WIDTH)), batch_size=2)
+        for _ in range(3):
+            (rows,) = next(iter(loader))
+            net(rows).backward()
+            optimizer.step()
+        for (rows,), _ in zip(loader, loader, strict=True):
+            net(rows).backward()
+            optimizer.step()
+
+    seen, _ = _watched(program)
+    lengths = [one["seconds"] for one in seen["loaders"][0]["passes"]]
+    assert all(lengths[:3]) and lengths[3:] == [None, None]
 
 
 def test_copies_are_told_by_the_names_of_the_trace(monkeypatch):

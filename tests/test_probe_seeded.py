@@ -24,13 +24,13 @@ CLEAN = (
 )
 TRUTHS = {
     "accumulation-without-no-sync": "loss.backward()\n        total",
-    "dataloader-without-persistent-workers": "loader = DataLoader(",
     "missing-activation-checkpointing": "class Plain(",
     "sampler-without-set-epoch": "sampler = DistributedSampler(",
     "subgroup-timeout-not-inherited": "group = dist.new_group(",
     "unbounded-checkpoints": "torch.save(state, path)\n    if",
 }
 
+RESTARTS = "dataloader-without-persistent-workers"
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", str(PROGRAM))
 FORKED = (sys.executable, str(PROGRAM.with_name("ranks.py")))
@@ -99,6 +99,13 @@ def test_each_seeded_truth_is_verified_where_it_stands(seeded, rule: str) -> Non
     assert found.scope.ranks == (0, 1)
 
 
+def test_workers_that_start_again_are_seen_and_only_a_measured_cost_verifies_them(seeded) -> None:
+    found = _by_rule(seeded[0])[RESTARTS]
+    assert _line_of("loader = DataLoader(") in found.sites[0].lines
+    assert re.search(r"worker started \d+ times for \d+ iterations", found.reason), found.reason
+    assert found.verdict is Verdict.INCONCLUSIVE or (found.measured and found.measured.clock), found.reason
+
+
 def test_the_needed_flag_is_refuted_with_the_names_of_what_is_unused(seeded) -> None:
     found = _by_rule(seeded[0])["ddp-find-unused-parameters"]
     assert found.verdict is Verdict.REFUTED and not found.lifts
@@ -117,7 +124,7 @@ def test_the_unfused_optimizer_is_seen_and_not_settled_on_a_cpu(seeded) -> None:
     assert found.verdict is Verdict.INCONCLUSIVE and "fused" not in str(found.sites)
 
 
-@pytest.mark.parametrize("rule", TRUTHS)
+@pytest.mark.parametrize("rule", [*TRUTHS, RESTARTS])
 def test_each_truth_is_refuted_where_it_is_mended(clean, rule: str) -> None:
     found = _by_rule(clean[0])[rule]
     assert found.verdict is Verdict.REFUTED, found.reason

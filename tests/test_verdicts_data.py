@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from watched_runs import judgements, place, rank, verdicts
 
-PERSISTENT = "dataloader-without-persistent-workers"
 IN_MAIN = "dataloader-in-main-process"
 PREFETCH = "dataloader-without-prefetch"
 
@@ -37,24 +36,6 @@ def _loader(**changes: Any) -> dict[str, Any]:
     return {"loaders": [record | changes]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "verdict"),
-    [
-        ({"iterators": 4, "worker_starts": 4, "first_waits": [0.1, 0.2, 0.3, 0.2]}, "verified"),
-        ({"iterators": 4, "worker_starts": 1, "persistent_workers": True}, "refuted"),
-        ({}, "inconclusive"),
-        ({"persistent_workers": True}, "inconclusive"),
-    ],
-    ids=["restarted", "persistent", "once", "persistent-once"],
-)
-def test_workers_that_start_again(changes: dict[str, Any], verdict: str) -> None:
-    assert verdicts(rank(_loader(**changes)))[PERSISTENT][0] == verdict
-
-
-def test_a_loader_without_workers_restarts_none() -> None:
-    assert PERSISTENT not in verdicts(rank(_loader(num_workers=0, iterators=3)))
-
-
 def test_a_loader_that_has_workers_refutes_that_it_has_none() -> None:
     assert verdicts(rank(_loader()))[IN_MAIN] == ("refuted", "this loader has 2 workers in 20 steps on 1 rank (cpu)")
 
@@ -79,6 +60,51 @@ def test_the_share_that_waits(share: dict[str, Any], target: str, pressure: floa
 def test_a_device_that_never_ran_dry_refutes_the_host_that_waited() -> None:
     records = _loader(wait_share=_quartiles(20, 0.3, 0.4, 0.5), device_asked=18)
     assert verdicts(rank(records, device="cuda"))[PREFETCH][0] == "refuted"
+
+
+@pytest.mark.parametrize(("starved", "verdict"), [(20, "verified"), (15, "verified"), (14, "inconclusive")])
+def test_a_host_that_waits_while_the_device_computes_costs_nothing(starved: int, verdict: str) -> None:
+    waits = {"wait_share": _quartiles(20, 0.3, 0.4, 0.5), "device_asked": 20, "device_starved": starved}
+    assert verdicts(rank(_loader(num_workers=0, **waits), device="cuda"))[IN_MAIN][0] == verdict
+
+
+def _bursts(late: int, waited: float, n: int = 60, **changes: Any) -> dict[str, Any]:
+    totals = {"seconds": 100.0, "waited": waited, "starved": 0.0, "late": late}
+    return _loader(wait_share=_quartiles(n, 0, 0.001, 0.002), waits_in_all=totals | changes)
+
+
+@pytest.mark.parametrize(
+    ("records", "verdict", "says"),
+    [
+        (_bursts(6, 30), "verified", "6 of 60 iterations wait, 30 % of the time"),
+        (_bursts(15, 30), "verified", "15 of 60"),
+        # Two workers that are too slow are waited for in every second iteration.
+        (_bursts(30, 70), "inconclusive", "the workers may be too slow"),
+        # One in ten is late, by more than the workers could make good while the training computes.
+        (_bursts(6, 60), "inconclusive", "the workers may be too slow"),
+        (_loader(wait_share=_quartiles(60, 0.3, 0.4, 0.5)), "inconclusive", "not recorded"),
+        (_bursts(2, 30), "inconclusive", "2 of 60"),
+        (_bursts(6, 5), "inconclusive", "0 % of its time"),
+        (_bursts(0, 1), "refuted", "0 % of its time"),
+    ],
+)
+def test_a_longer_queue_helps_against_single_late_batches_only(records: Any, verdict: str, says: str) -> None:
+    found, reason = verdicts(rank(records), target="cpu")[PREFETCH]
+    assert (found, says in reason) == (verdict, True), reason
+
+
+def test_a_late_batch_costs_a_device_only_what_it_has_nothing_to_do() -> None:
+    asked = {"device_asked": 60, "device_starved": 6}
+    for starved, verdict in ((30.0, "verified"), (5.0, "inconclusive")):
+        records = _bursts(6, 40, starved=starved)
+        records["loaders"][0] |= asked
+        assert verdicts(rank(records, device="cuda"))[PREFETCH][0] == verdict
+
+
+def test_quartiles_do_not_hide_a_few_long_waits() -> None:
+    records = _bursts(6, 30)
+    records["loaders"][0] |= {"num_workers": 0}
+    assert verdicts(rank(records), target="cpu")[IN_MAIN][0] == "inconclusive"
 
 
 def test_another_prefetch_factor_refutes_that_it_is_the_default() -> None:

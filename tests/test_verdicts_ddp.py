@@ -45,9 +45,9 @@ def test_a_flag_that_no_rank_needs_is_verified_and_lifts() -> None:
     assert found.sites[0].line == 30
 
 
-def test_one_rank_alone_verifies_for_itself_and_lifts_nothing() -> None:
+def test_one_rank_alone_leaves_open_what_other_ranks_use() -> None:
     found = judgements(rank(_searching()))[UNUSED]
-    assert (found.verdict.value, found.lifts) == ("verified", False)
+    assert (found.verdict.value, found.lifts, found.settled_by) == ("inconclusive", False, "ranks")
 
 
 def test_a_rank_without_evidence_leaves_it_open() -> None:

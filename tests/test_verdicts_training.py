@@ -93,6 +93,12 @@ def test_ranks_that_disagree_settle_nothing():
     assert (one.verdict, one.scope.ranks) == (INCONCLUSIVE, (0, 1))
 
 
+def test_a_step_that_may_be_compiled_is_not_judged_by_its_flags():
+    calls = {"calls": [{"site": site(3), "calls": 1, "errors": []}]}
+    found = judged({"optimizers": [optimizer(kernels=None)], "compilation": calls})
+    assert only(found, "optimizer-not-fused").verdict is INCONCLUSIVE
+
+
 def test_cuda_is_not_settled_by_another_target():
     assert only(judged({"optimizers": [optimizer()]}, target="cpu"), "optimizer-not-fused").verdict is INCONCLUSIVE
 

@@ -43,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ldlm_lint.evidence import files, listed
     from ldlm_lint.evidence.model import EvidenceError, Verdict
     from ldlm_lint.evidence.verdicts import assess
+    from ldlm_lint.report.verdict_table import write_verdicts
     from ldlm_lint.report.verdicts_json import render
 
     missing = next((place for place in arguments.places if not place.exists()), None)
@@ -54,24 +55,32 @@ def run(arguments: argparse.Namespace) -> int:
     except EvidenceError as error:
         return fail(FAILURE, str(error))
     assessed = assess(evidence, arguments.target or "")
+    # An experiment shows what a defect costs on its machine, not that it is there.
+    experiments = [judgement for one in evidence if one.run.kind != "watch" for judgement in one.judgements]
     notes = (*_notes(evidence), *assessed.notes, *_about(assessed.judgements, findings))
     if arguments.json:
         text = render(assessed.judgements, evidence=evidence, notes=notes)
         write_document(arguments.json, text)
     if arguments.json != "-":
-        _show(assessed.judgements, notes)
+        asked = [one for one in assessed.judgements if listed.of(one, findings or ())]
+        write_verdicts(
+            assessed.judgements,
+            sys.stdout,
+            notes=notes,
+            answered=[*experiments, *asked],
+            launch=_launch(evidence),
+            experiments=all(one.run.kind != "watch" for one in evidence),
+        )
     if faults:
         return fail(FAILURE, "; ".join(faults))
-    # An experiment shows what a defect costs on its machine, not that it is there.
-    experiments = [judgement for one in evidence if one.run.kind != "watch" for judgement in one.judgements]
     seen = (one for one in assessed.judgements if one not in experiments)
     return FINDINGS if any(one.verdict is Verdict.VERIFIED for one in seen) else OK
 
 
-def _show(judgements: Sequence[Judgement], notes: Sequence[str]) -> None:
-    from ldlm_lint.report.verdicts import write_verdicts
-
-    write_verdicts(judgements, sys.stdout, notes=notes)
+def _launch(evidence: Sequence[Evidence]) -> tuple[str, ...]:
+    """The command that was watched; empty where there are several."""
+    commands = {one.run.command for one in evidence if one.run.kind == "watch"}
+    return commands.pop() if len(commands) == 1 else ()
 
 
 def _notes(evidence: Sequence[Evidence]) -> Iterator[str]:

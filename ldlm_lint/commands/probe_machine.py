@@ -105,7 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results) -> int:
     from ldlm_lint.evidence.files import write
-    from ldlm_lint.report.verdicts import write_verdicts
+    from ldlm_lint.report.verdict_table import write_verdicts
     from ldlm_lint.report.verdicts_json import render
 
     notes = [*evidence.notes, *_machine(evidence)]
@@ -113,7 +113,7 @@ def _report(arguments: argparse.Namespace, evidence: Evidence, results: Results)
     if arguments.json == "-":
         sys.stdout.write(text)
     else:
-        write_verdicts(evidence.judgements, sys.stdout, notes=notes)
+        write_verdicts(evidence.judgements, sys.stdout, notes=notes, answered=evidence.judgements, experiments=True)
     try:
         if arguments.json not in (None, "-"):
             Path(arguments.json).write_text(text, encoding="utf-8")

@@ -164,14 +164,14 @@ def _report(found: Outcome, out: Path, arguments: argparse.Namespace) -> int:
     from ldlm_lint.evidence.account import notes_of
     from ldlm_lint.evidence.model import Verdict
     from ldlm_lint.evidence.verdicts import assess
-    from ldlm_lint.report.verdicts import write_verdicts
+    from ldlm_lint.report.verdict_table import write_verdicts
 
     assessed = assess(found.evidence, arguments.target)
     notes = (*found.notes, *notes_of(found.evidence), *assessed.notes)
     if arguments.json:
         _write_json(arguments.json, assessed.judgements, found, notes)
     if found.evidence:
-        write_verdicts(assessed.judgements, sys.stderr, notes=notes)
+        write_verdicts(assessed.judgements, sys.stderr, notes=notes, launch=found.evidence[0].run.command)
         print(f"evidence: {out} (ldlm-lint check --evidence {shlex.quote(str(out))})", file=sys.stderr)
     if found.problem:
         return fail(found.code, found.problem)

@@ -9,6 +9,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
+from ldlm_lint.evidence.amounts import duration
 from ldlm_lint.evidence.model import Evidence, Status
 
 MOST_RANKS = 8
@@ -68,7 +69,7 @@ def _watched(one: Evidence) -> str:
     unit = steps.get("unit", "optimizer step")
     plural = {"backward": "backward passes (no optimizer stepped)"}.get(unit, "optimizer steps")
     timed = steps.get("seconds", {}).get("time")
-    pace = f", {timed['median'] * 1000:.3g} ms a step (median of {timed['n']})" if timed else ""
+    pace = f", {duration(timed['median'])} a step (median of {timed['n']})" if timed else ""
     return f"watched {one.run.steps} {plural} on {one.environment.device}{pace}; {_ENDS[one.run.status]}"
 
 
@@ -93,4 +94,4 @@ def _cost(evidence: Sequence[Evidence]) -> Iterator[str]:
     if evidence:
         most = max(evidence, key=lambda one: one.overhead_seconds)
         share = most.overhead_seconds / most.run.seconds if most.run.seconds else 0.0
-        yield f"the probe's own work took {most.overhead_seconds:.3f} s, {share:.1%} of the run"
+        yield f"the probe's own work took {duration(most.overhead_seconds)}, {share:.1%} of the run"

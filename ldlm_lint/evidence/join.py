@@ -241,14 +241,15 @@ def _overlap(one: _Place, other: _Place) -> bool:
 
 
 def _own(left: Sequence[_Fresh], linted: Linted, rules: Mapping[str, Rule]) -> Iterator[tuple[list[int], Finding]]:
-    """A finding for each place where a defect was verified that no finding speaks of; of several runs together."""
+    """A finding for each place where a defect was verified that no finding is about; of several runs together."""
     places: dict[tuple[str, object], list[_Fresh]] = defaultdict(list)
     for one in left:
         if one.places:
             places[one.judgement.rule, _key(one)].append(one)
     for (rule, _), found in places.items():
         support = weighed([(Level.PLACE, one.judgement) for one in found])
-        if support.verdict is not Verdict.VERIFIED:
+        # What a rule trades (memory for speed) is a choice, which no run shows to be a wrong one.
+        if support.verdict is not Verdict.VERIFIED or rules[rule].trade:
             continue
         place = found[0].places[0]
         span = _line_span(linted, place)

@@ -129,7 +129,8 @@ class Judgement:
 
     ``sites`` are places that the finding may have, the likeliest first (the call, the class, the loop). ``lifts`` says
     that a verified claim makes the fix better by one level (find_unused_parameters: from display to unsafe).
-    ``reason`` is a sentence that holds the figures and the scope in words.
+    ``reason`` is a sentence that holds the figures and the scope in words. ``settled_by`` says what would settle an
+    inconclusive one (`ldlm_lint.evidence.settling`): ``device``, ``ranks``, ``steps``, ``quiet``; empty: nothing known.
     """
 
     rule: str
@@ -140,6 +141,7 @@ class Judgement:
     sites: tuple[Site, ...] = ()
     measured: Measurement | None = None
     lifts: bool = False
+    settled_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ FEWEST_ROUNDS = 15
 # Claims about loaders are made on the wall clock, where a round is an epoch.
 FEWEST_EPOCHS = 9
 BAR = 1.05
+# Above this share of time in which runnable tasks waited for a CPU (PSI, in percent), wall-clock figures say nothing.
+MOST_PRESSURE = 20.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ldlm_lint.evidence.model import Judgement, Verdict
+from ldlm_lint.evidence.settling import hint
 from ldlm_lint.model import Severity
 
 
@@ -49,7 +50,8 @@ class Support:
         if self.level is Level.MACHINE and self.verdict is not Verdict.INCONCLUSIVE:
             return f"{self.verdict.value} on this machine: {self.reason}"
         wrong = " (the linter was wrong here)" if self.verdict is Verdict.REFUTED else ""
-        return f"{self.verdict.value}{wrong}: {self.reason}"
+        todo = hint(self.judgements[0]) if self.verdict is Verdict.INCONCLUSIVE else ""
+        return f"{self.verdict.value}{wrong}: {self.reason}{f'; {todo}' if todo else ''}"
 
     @property
     def lifting(self) -> Judgement | None:

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Scope, Verdict
+from ldlm_lint.evidence.settling import DEVICE
+from ldlm_lint.evidence.statistics import MOST_PRESSURE
 from ldlm_lint.rules import by_symbol
 
+# How a reason begins that a device keeps from being a verdict.
+OBSERVED_ON = "observed on "
 ACCELERATORS = frozenset({"cuda", "xpu", "mps", "hpu", "mtia"})
 
 
@@ -39,6 +43,12 @@ class WatchedRun:
     def _world_size(self) -> int:
         return max((one.run.world_size for one in self.ranks), default=1)
 
+    @property
+    def busy(self) -> str:
+        """Why wall-clock figures of this run say nothing, as a sentence; empty where the machine was not busy."""
+        pressure = max((one.environment.cpu_pressure or 0.0 for one in self.ranks), default=0.0)
+        return f"the machine was busy (CPU pressure {pressure:.0f} %)" if pressure > MOST_PRESSURE else ""
+
     def of(self, topic: str) -> Iterator[tuple[Evidence, Any]]:
         """The observations of a topic with the process that made them; a list's records one by one."""
         for one in self.ranks:
@@ -64,7 +74,7 @@ class WatchedRun:
 def wrong_device(device: str, target: str) -> str:
     """Why what was observed on a device settles nothing about the target (empty: any accelerator); empty where it does."""
     target = target or (device if device in ACCELERATORS else "an accelerator")
-    return "" if device == target else f"observed on {device}, and the rule is about {target}"
+    return "" if device == target else f"{OBSERVED_ON}{device}, and the rule is about {target}"
 
 
 def on_its_device(judgement: Judgement, target: str, *, experiment: bool = False) -> Judgement:
@@ -75,7 +85,9 @@ def on_its_device(judgement: Judgement, target: str, *, experiment: bool = False
     probe = by_symbol[judgement.rule].probe if judgement.rule in by_symbol else None
     bound = probe is not None and (probe.device_bound or (experiment and probe.bound_experiment))
     reason = wrong_device(judgement.scope.device, target) if bound else ""
-    return _inconclusive(judgement, reason) if reason and judgement.verdict is not Verdict.INCONCLUSIVE else judgement
+    if reason and judgement.verdict is Verdict.INCONCLUSIVE:
+        return dataclasses.replace(judgement, settled_by=DEVICE)
+    return _inconclusive(judgement, reason) if reason else judgement
 
 
 def device_bound(run: WatchedRun, judgement: Judgement) -> Judgement:
@@ -86,5 +98,9 @@ def device_bound(run: WatchedRun, judgement: Judgement) -> Judgement:
 
 def _inconclusive(judgement: Judgement, reason: str) -> Judgement:
     return dataclasses.replace(
-        judgement, verdict=Verdict.INCONCLUSIVE, reason=f"{reason}; {judgement.reason}", lifts=False
+        judgement,
+        verdict=Verdict.INCONCLUSIVE,
+        reason=f"{reason}; {judgement.reason}",
+        lifts=False,
+        settled_by=DEVICE,
     )

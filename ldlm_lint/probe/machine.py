@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ldlm_lint.evidence.model import Environment
+from ldlm_lint.evidence.statistics import MOST_PRESSURE as MOST_PRESSURE
 
 # Variables that decide how training runs. Nothing else is recorded: an environment holds secrets.
 _VARIABLES = re.compile(
@@ -24,8 +25,6 @@ _LONGEST = 500
 
 PRESSURE = Path("/proc/pressure/cpu")
 CGROUP = Path("/sys/fs/cgroup")
-# Above this PSI some-avg10 (percent) the wall clock measures the other work on the machine.
-MOST_PRESSURE = 20.0
 BUSY_GPU = 10
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from ldlm_lint.model import Applicability, Report, Span
+from ldlm_lint.model import Applicability, Finding, Report, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.report import summary
 from ldlm_lint.report.cells import clean
@@ -90,11 +90,17 @@ def _findings(view: View, room: int) -> Iterator[str]:
     yield f"<details>\n<summary>{'All ' * (len(findings) > 1)}{summary.count(len(findings), 'finding')}</summary>\n"
     yield from _head("place", "rule", "what")
     rows = [
-        _row(_place(view, one.span), f"{view.label(one).removesuffix(one.rule)}{_linked(one.rule)}", _cell(view.message(one)))
+        _row(_place(view, one.span), f"{view.label(one).removesuffix(one.rule)}{_linked(one.rule)}", _what(view, one))
         for one in findings
     ]
     yield from _bounded(rows, room, "finding")
     yield "\n</details>"
+
+
+def _what(view: View, finding: Finding) -> str:
+    """The message, and what evidence says of it."""
+    said = f"<br>probe: {_cell(finding.evidence.words)}" if finding.evidence is not None else ""
+    return f"{_cell(view.message(finding))}{said}"
 
 
 def _problems(view: View, room: int) -> Iterator[str]:

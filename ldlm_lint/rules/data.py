@@ -76,7 +76,7 @@ PERSISTENT_WORKERS = Rule(
     "second iteration on. A sampler that is seeded with the epoch gives the same batches as before.",
     probe=Probe(
         "loader-starts",
-        "the workers of the loader were started again for a later epoch",
+        "starting the workers of the loader again took at least 5 % of its later epochs",
         experiment="dataloader",
     ),
 )
@@ -108,7 +108,7 @@ PREFETCH = Rule(
     fix_safety="Unsafe: it takes more host memory and shared memory (/dev/shm, 64 MB by default in Docker), which can end the workers "
     "with a bus error.",
     options=(PREFETCH_FACTOR,),
-    probe=Probe("loader-wait-share", "the step waits for the loader", experiment="dataloader"),
+    probe=Probe("loader-wait-share", "single batches came late, and the training waited for them at least 10 % of the time", experiment="dataloader"),
 )
 
 IN_MAIN_PROCESS = Rule(

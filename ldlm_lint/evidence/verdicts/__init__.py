@@ -28,6 +28,8 @@ ROOMS: tuple[str, ...] = (
     "ddp",
     "process_groups",
     "loaders",
+    "loader_waits",
+    "worker_restarts",
     "checkpoint_files",
 )
 

@@ -9,8 +9,10 @@ from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict
 from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed, unit
 from ldlm_lint.evidence.watched import WatchedRun
 
-_MISSING = "no block of this model runs its forward again inside the backward pass: nothing is checkpointed"
-_WHOLE = "one checkpointed segment holds a whole stack of blocks, and recomputes all of it at once"
+_MISSING = "the model trains without activation checkpointing"
+# Whether recomputation pays depends on the memory that the training has, which no observation of it as it is shows.
+_PAYS = "whether it pays: `ldlm-lint bench` or `ldlm-lint probe memory`"
+_WHOLE = "one checkpointed segment holds a whole stack of blocks and recomputes all of them at once"
 _MISUSE = "the reentrant checkpoint gives the parameters of its segment no gradients"
 
 
@@ -80,7 +82,10 @@ def _of_model(model: Any, checkpointing: Any) -> tuple[Verdict, str]:
             Verdict.INCONCLUSIVE,
             f"none of {what} of {model['class']} was recomputed, but there is a switch ({switches})",
         )
-    return Verdict.VERIFIED, f"none of {what} of {model['class']} ran its forward again inside the backward pass"
+    return (
+        Verdict.VERIFIED,
+        f"no activation checkpointing seen ({_PAYS}): none of {what} of {model['class']} ran its forward again",
+    )
 
 
 def _stacks(model: Any) -> list[Any]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ldlm_lint.evidence.amounts import amount
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
+from ldlm_lint.evidence.settling import RANKS, STEPS
 from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, listed, ranks_of, unit
 from ldlm_lint.evidence.watched import WatchedRun
 
 _FEWEST_ITERATIONS = 3
 _LITTLE = 1 << 20
-_UNUSED = "find_unused_parameters=True is not needed: each parameter gets its gradient on every rank in every step"
+_UNUSED = "find_unused_parameters=True is set, and each parameter gets its gradient on every rank in every step"
 _ACCUMULATED = "DDP reduces the gradients of every micro-batch, although the optimizer steps only after several"
 _TWICE = "DDP holds every gradient twice, in .grad and in its buckets"
 _DIFFER = "buffers differ between the ranks after DDP wrapped the model"
-_FROZEN = "parameters are frozen after DDP wrapped the model"
+_FROZEN = "parameters are frozen only after DDP has wrapped the model"
 
 Group = Sequence[tuple[Evidence, Any]]
 
@@ -33,17 +35,17 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
 def _unused(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     if not group:
         return
-    verdict, reason = _whether_unused(run, group)
+    verdict, reason, settled_by = _whether_unused(run, group)
     iterations = min(record["checked_iterations"] for _, record in group)
     count = max(record["unused_count"] for _, record in group)
     figure = (
         Measurement("parameters without gradient", float(count), "parameters", n=iterations) if iterations else None
     )
     lifts = verdict is Verdict.VERIFIED and len(ranks_of(group)) > 1
-    yield Judgement("ddp-find-unused-parameters", _UNUSED, verdict, reason, run.scope(), (site,), figure, lifts)
+    yield Judgement("ddp-find-unused-parameters", _UNUSED, verdict, reason, run.scope(), (site,), figure, lifts, settled_by)
 
 
-def _whether_unused(run: WatchedRun, group: Group) -> tuple[Verdict, str]:
+def _whether_unused(run: WatchedRun, group: Group) -> tuple[Verdict, str, str]:
     names = sorted({name for _, record in group for name in record["unused"]})
     ranks = sorted(evidence.run.rank for evidence, record in group if record["unused_count"])
     iterations = min(record["checked_iterations"] for _, record in group)
@@ -57,16 +59,19 @@ def _whether_unused(run: WatchedRun, group: Group) -> tuple[Verdict, str]:
         return (
             Verdict.REFUTED,
             f"{counted(count, 'parameter')} without gradient ({listed(names, count)}) {where} {scope}: the flag is needed",
+            "",
         )
     if any(record["compiled"] for _, record in group):
-        return Verdict.INCONCLUSIVE, "the model is compiled: which parameters a rank uses was not watched"
+        return Verdict.INCONCLUSIVE, "the model is compiled: which parameters a rank uses was not watched", ""
     if any(record["reducer"].get("unused_parameter_size", 0) for _, record in group):
-        return Verdict.INCONCLUSIVE, f"DDP itself counted unused parameters, but none was seen {scope}"
+        return Verdict.INCONCLUSIVE, f"DDP itself counted unused parameters, but none was seen {scope}", ""
     if not run.complete or ranks_of(group) != {one.run.rank for one in run.ranks}:
-        return Verdict.INCONCLUSIVE, f"no unused parameter seen {scope}, but not every rank left evidence"
+        return Verdict.INCONCLUSIVE, f"no unused parameter seen {scope}, but not every rank left evidence", RANKS
+    if run.scope().world_size < 2:
+        return Verdict.INCONCLUSIVE, f"no unused parameter seen {scope}, and other ranks may use other ones", RANKS
     if iterations < _FEWEST_ITERATIONS:
-        return Verdict.INCONCLUSIVE, f"no unused parameter seen, but only {scope}"
-    return Verdict.VERIFIED, f"no unused parameter seen {scope}"
+        return Verdict.INCONCLUSIVE, f"no unused parameter seen, but only {scope}", STEPS
+    return Verdict.VERIFIED, f"no unused parameter seen {scope}", ""
 
 
 def _accumulated(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
@@ -78,7 +83,7 @@ def _accumulated(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgemen
         (most, steps) for one, most, steps in judged if one is verdict or verdict is Verdict.INCONCLUSIVE
     )
     text = {
-        Verdict.VERIFIED: f"each of the {passes} backward passes of a step reduced the gradients, and one would do",
+        Verdict.VERIFIED: f"each of the {passes} backward passes of a step reduced the gradients; the last one is enough",
         Verdict.REFUTED: f"of the {passes} backward passes of a step only the last one reduced the gradients",
         Verdict.INCONCLUSIVE: "some of the passes before the last one of a step reduced the gradients, others did not"
         if passes > 1
@@ -131,16 +136,17 @@ def _copied(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
     size = max(record["gradient_bytes"] for record in looked)
     views = [record["flags"]["gradient_as_bucket_view"] for record in looked]
     alone = [record["gradients"]["stores"] == record["gradients"]["count"] for record in looked]
-    shown = f"{looked[0]['gradients']['count']} gradients in {counted(looked[0]['gradients']['stores'], 'store')}"
+    count, stores = looked[0]["gradients"]["count"], looked[0]["gradients"]["stores"]
+    shown = f"{counted(count, 'gradient')} in {counted(stores, 'memory block')}"
     figure = Measurement("bytes of gradients held twice", float(0 if all(views) else size), "bytes", n=len(looked))
     if all(views) and not all(alone):
-        verdict, reason = Verdict.REFUTED, f"gradients are views of the buckets: {shown}"
+        verdict, reason = Verdict.REFUTED, f"the gradients are views of DDP's buckets: {shown}"
     elif any(views) or not all(alone):
-        verdict, reason = Verdict.INCONCLUSIVE, f"it is not clear what the gradients are: {shown}"
+        verdict, reason = Verdict.INCONCLUSIVE, f"whether the gradients are views of DDP's buckets is not clear: {shown}"
     elif size < _LITTLE:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{shown}: the copies are {size:,} bytes, too few to matter"
+        verdict, reason = Verdict.INCONCLUSIVE, f"the gradients and their copies in DDP's buckets take {amount(size, 'bytes')} each, too little to matter"
     else:
-        verdict, reason = Verdict.VERIFIED, f"{shown} beside the buckets: {size:,} bytes are held twice"
+        verdict, reason = Verdict.VERIFIED, f"{counted(count, 'gradient')} of {amount(size, 'bytes')} have memory of their own beside DDP's buckets"
     yield Judgement("ddp-gradient-copy", _TWICE, verdict, f"{reason} {run.scope().words}", run.scope(), (site,), figure)
 
 
@@ -151,7 +157,7 @@ def _buffers(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
             sums.setdefault(name, set()).add(checksum)
     differ = sorted(name for name, seen in sums.items() if len(seen) > 1)
     if len(ranks_of(group)) > 1 and differ:
-        reason = f"{listed(differ)} not the same on {counted(len(ranks_of(group)), 'rank')} behind the constructor ({run.device})"
+        reason = f"{listed(differ)} not the same on {counted(len(ranks_of(group)), 'rank')} after the constructor ({run.device})"
         yield Judgement("ddp-broadcast-buffers", _DIFFER, Verdict.VERIFIED, reason, run.scope(), (site,))
 
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ldlm_lint.evidence.amounts import amount
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict, site_of
 from ldlm_lint.evidence.verdicts.by_place import counted
 from ldlm_lint.evidence.verdicts.grouping import Place, judgement, parts, places
@@ -29,7 +30,7 @@ def _zeros(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     if size:
         calls = sum(one["calls"] for one in keeping)
         measured = Measurement("gradients-after-zero-grad", size, "bytes", n=calls)
-        reason = f"{size:,} bytes of gradients were kept as zeros by {counted(calls, 'call')}"
+        reason = f"{amount(size, 'bytes')} of gradients were kept as zeros by {counted(calls, 'call')}"
         yield judgement(run, "gradients-kept-as-zeros", claim, Verdict.VERIFIED, reason, (place.site,), measured)
     elif not keeping and any(one["explicit"] for one in place.records):
         reason = f"set_to_none was true in {counted(place.total('calls'), 'call')}"
@@ -93,7 +94,7 @@ def _scaler(run: WatchedRun, place: Place) -> Iterable[Judgement]:
         verdict, reason = Verdict.INCONCLUSIVE, f"autocast computed in {' and '.join(types)}"
     else:
         return
-    claim = "a gradient scaler is enabled beside bfloat16"
+    claim = "a gradient scaler is enabled although autocast computes in bfloat16"
     yield device_bound(
         run, judgement(run, "grad-scaler-with-bfloat16", claim, verdict, reason, (place.site,), measured)
     )

@@ -40,9 +40,9 @@ def _retained(run: WatchedRun, place: Place) -> Iterable[Judgement]:
             f"no later backward pass went through any of {counted(observed, 'retained graph')}",
         )
     else:
-        verdict, reason = Verdict.INCONCLUSIVE, f"{counted(observed, 'retained graph')} could be followed"
+        verdict, reason = Verdict.INCONCLUSIVE, f"only {counted(observed, 'retained graph')} could be followed to the end"
     measured = Measurement("retained-graphs", again, "graphs used again", n=observed)
-    claim = "a retained graph is not walked again"
+    claim = "the retained graph is not used again"
     yield judgement(run, "graph-retained-on-backward", claim, verdict, reason, (place.site,), measured)
 
 
@@ -60,7 +60,7 @@ def _kept(run: WatchedRun, backwards: list[Site]) -> Iterable[Judgement]:
         )
     elif counts and all(len(one) >= FEWEST_ITERATIONS and max(one) <= 1 for one in counts):
         alive, keepers, verdict = max(max(one) for one in counts), [], Verdict.REFUTED
-        reason = "no graph of a loss was alive an iteration after the next one"
+        reason = "the graph of every loss was freed by the end of the next iteration"
     else:
         return
     sites = _sites(found) or backwards

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
+from ldlm_lint.evidence.settling import DEVICE
 from ldlm_lint.evidence.verdicts.by_place import by_site
-from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
+from ldlm_lint.evidence.watched import ACCELERATORS, OBSERVED_ON, WatchedRun, device_bound
 
 Found = Iterable[tuple[Evidence, Mapping[str, Any]]]
 
@@ -62,5 +63,5 @@ def on_accelerators(run: WatchedRun, made: Judgement) -> Judgement:
     """The judgement, inconclusive unless the run was on the accelerator: what it is about does not exist on a CPU."""
     if run.device in ACCELERATORS:
         return device_bound(run, made)
-    reason = f"observed on {run.device}, where it has no effect; {made.reason}"
-    return dataclasses.replace(made, verdict=Verdict.INCONCLUSIVE, reason=reason)
+    reason = f"{OBSERVED_ON}{run.device}, where it has no effect; {made.reason}"
+    return dataclasses.replace(made, verdict=Verdict.INCONCLUSIVE, reason=reason, settled_by=DEVICE)

@@ -11,7 +11,7 @@ from ldlm_lint.evidence.verdicts.grouping import Place, judgement, on_accelerato
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun
 
 CALLS = {
-    "synchronize": ("device-synchronized-in-training-loop", "the host waits for the device in every step", "host-wait"),
+    "synchronize": ("device-synchronized-in-training-loop", "synchronize() is called in every step: the host waits until the device has finished", "host-wait"),
     "empty_cache": (
         "cache-emptied-in-training-loop",
         "the allocator's cache is emptied in every step",
@@ -63,7 +63,7 @@ def _only_indexes(run: WatchedRun, place: Place) -> bool:
 
 
 def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
-    rule, claim = "host-sync-in-training-loop", "a value is waited for on the host in every step"
+    rule, claim = "host-sync-in-training-loop", "the host waits for a value from the device in every step"
     of, warned, reads = place.total("of"), place.total("warned_iterations"), place.total("iterations")
     devices = {name for one in place.records for name in one["devices"]}
     methods = ", ".join(dict.fromkeys(name for one in place.records for name in one["methods"]))

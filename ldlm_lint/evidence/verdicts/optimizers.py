@@ -38,7 +38,8 @@ def _not_fused(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     ]
     if not records:
         return
-    states = {_state(one) for one in records}
+    compiles = any(values["calls"] for _, values in run.of("compilation"))
+    states = {_state(one, compiles=compiles) for one in records}
     verdict, what = (
         states.pop() if len(states) == 1 else (Verdict.INCONCLUSIVE, "some of the optimizers made here are fused")
     )
@@ -60,15 +61,17 @@ def _not_fused(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     measured = Measurement(
         "optimizer-kernels", ran if one["kernels"] is not None else None, "kernels", n=one["steps"], detail=detail
     )
-    claim = "no fused kernel ran in the optimizer's step"
+    claim = "the optimizer's step is not fused"
     yield device_bound(run, judgement(run, "optimizer-not-fused", claim, verdict, reason, (place.site,), measured))
 
 
-def _state(record: Mapping[str, Any]) -> tuple[Verdict, str]:
-    """What the flags and the kernels of one optimizer say together."""
+def _state(record: Mapping[str, Any], *, compiles: bool) -> tuple[Verdict, str]:
+    """What the flags and the kernels of one optimizer say together; ``compiles``: the program calls torch.compile."""
     on = [group for group in record["groups"] if group.get("fused")]
     names = record["kernels"]
     if names is None:
+        if not on and compiles:
+            return Verdict.INCONCLUSIVE, "fused is off, but a compiled step is fused, and its kernels were not profiled"
         if not on:
             return Verdict.VERIFIED, "fused is off in all of its groups (its kernels were not profiled)"
         return Verdict.INCONCLUSIVE, "fused is on, but its kernels were not profiled"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from ldlm_lint.evidence.amounts import duration
 from ldlm_lint.evidence.model import Judgement, Measurement, Site, Verdict
 from ldlm_lint.evidence.verdicts.by_place import Record, by_site, counted, distinct, ranks_of
 from ldlm_lint.evidence.watched import WatchedRun
@@ -25,7 +26,7 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
         if len(seconds) != 1:
             continue
         first = timeouts[0]
-        words = f"{_length(first['seconds'])} ({first['backend']}, on {counted(len(ranks_of(members)), 'rank')})"
+        words = f"{duration(first['seconds'])} ({first['backend']}, on {counted(len(ranks_of(members)), 'rank')})"
         figure = Measurement("timeout", first["seconds"], "s", n=len(timeouts), detail={"backend": first["backend"]})
         if first["seconds"] != first["default"]:
             yield from _bounds(run, site, first["seconds"], words, figure)
@@ -38,10 +39,10 @@ def _bounds(run: WatchedRun, site: Site, seconds: float, words: str, figure: Mea
     checks = (
         (
             "excessive-collective-timeout",
-            f"a collective may hang for more than {_length(_LONGEST)}",
+            f"a collective may hang for more than {duration(_LONGEST)}",
             seconds > _LONGEST,
         ),
-        ("invalid-collective-timeout", f"the timeout is below {_length(_SHORTEST)}", seconds < _SHORTEST),
+        ("invalid-collective-timeout", f"the timeout is below {duration(_SHORTEST)}", seconds < _SHORTEST),
     )
     for rule, claim, holds in checks:
         verdict = Verdict.VERIFIED if holds else Verdict.REFUTED
@@ -54,14 +55,14 @@ def _inherited(
 ) -> Iterator[Judgement]:
     if default is None:
         return
-    claim = f"this sub-group does not inherit the default group's timeout of {_length(default['seconds'])}"
+    claim = f"this sub-group does not inherit the default group's timeout of {duration(default['seconds'])}"
     if own["seconds"] == default["seconds"]:
         verdict = Verdict.REFUTED
     elif own["seconds"] == own["default"]:
         verdict = Verdict.VERIFIED
     else:
         return
-    reason = f"it has {words}, the default group {_length(default['seconds'])}"
+    reason = f"it has {words}, the default group {duration(default['seconds'])}"
     yield Judgement("subgroup-timeout-not-inherited", claim, verdict, reason, run.scope(), (site,), figure)
 
 
@@ -72,18 +73,6 @@ def _timeouts(group: Record) -> list[Record]:
 def _given(group: Record) -> list[Record]:
     """The timeouts of a group that are not its backend's default."""
     return [one for one in _timeouts(group) if one["seconds"] != one["default"]]
-
-
-def _length(seconds: float) -> str:
-    """A time in words.
-
-    >>> _length(99), _length(7200), _length(1800)
-    ('99 s', '2 h', '30 min')
-    """
-    for unit, name in ((3600, "h"), (60, "min")):
-        if seconds >= unit and seconds % unit == 0:
-            return f"{int(seconds // unit)} {name}"
-    return f"{seconds:g} s"
 
 
 def _on(value: str) -> bool:
@@ -125,7 +114,7 @@ def _environment(run: WatchedRun) -> Iterator[Judgement]:
             continue
         shown = ", ".join(f"{name}={value}" for name, value in sorted(held.items()))
         nccl = "nccl" in backends
-        reason = f"{shown} stood in the environment when the process group was made"
+        reason = f"{shown} was set in the environment when the process group was made"
         verdict = Verdict.VERIFIED if nccl else Verdict.INCONCLUSIVE
         reason += (
             "" if nccl else f", but its backend is {', '.join(sorted(backends)) or 'unknown'}, which does not read it"

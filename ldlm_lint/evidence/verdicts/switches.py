@@ -62,7 +62,7 @@ def _guard(run: WatchedRun, place: Place) -> Iterable[Judgement]:
         values = [one["value"] for one in place.records if one["what"] == what]
         held = _held(run, state, any(values)) if values else None
         if held:
-            claim = "a guard of determinism is on during training"
+            claim = "a determinism setting is on during training"
             reason = f"{what} was {held[1]}"
             yield on_accelerators(
                 run, judgement(run, "nondeterminism-guard-left-on", claim, held[0], reason, (place.site,))
@@ -107,7 +107,7 @@ def _products(run: WatchedRun, entries: Sequence[Site]) -> Iterable[Judgement]:
         )
     else:
         verdict, reason = Verdict.VERIFIED, f"{products} products of float32 ran at full precision in the profiled step"
-    claim = "float32 products run without tensor cores"
+    claim = "TF32 is off: float32 products run at full precision"
     yield on_accelerators(run, judgement(run, "tf32-disabled", claim, verdict, reason, entries, measured))
 
 

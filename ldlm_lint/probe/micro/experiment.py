@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ldlm_lint.evidence.model import Judgement, Scope, Verdict
+from ldlm_lint.evidence.settling import DEVICE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ def settled(context: Context, judgement: Judgement) -> Judgement:
     if judgement.rule not in context.bound or about in ("", context.device):
         return judgement
     if judgement.verdict is Verdict.INCONCLUSIVE:
-        return judgement
+        return dataclasses.replace(judgement, settled_by=DEVICE)
     reason = f"measured on {context.device}; the rule is about {about}: {judgement.reason}"
-    return dataclasses.replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=reason, lifts=False)
+    return dataclasses.replace(
+        judgement, verdict=Verdict.INCONCLUSIVE, reason=reason, lifts=False, settled_by=DEVICE
+    )

@@ -7,8 +7,7 @@ from typing import Any
 
 from ldlm_lint.evidence import statistics
 from ldlm_lint.evidence.model import Arm, Judgement, Measurement, Verdict
-from ldlm_lint.evidence.statistics import BAR, FEWEST_ROUNDS
-from ldlm_lint.probe.machine import MOST_PRESSURE
+from ldlm_lint.evidence.statistics import BAR, FEWEST_ROUNDS, MOST_PRESSURE
 from ldlm_lint.probe.micro.experiment import Context
 from ldlm_lint.probe.micro.sampling import Timing
 

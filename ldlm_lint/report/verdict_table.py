@@ -1,0 +1,162 @@
+"""The table of verdicts for people: what was verified first, what is open with what would settle it, the rest last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TextIO
+
+from rich.cells import cell_len
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ldlm_lint.evidence import settling
+from ldlm_lint.evidence.amounts import amount
+from ldlm_lint.evidence.model import Judgement, Scope, Verdict
+from ldlm_lint.evidence.watched import OBSERVED_ON
+from ldlm_lint.report.cells import clean
+from ldlm_lint.report.console import console_of
+from ldlm_lint.report.verdicts import NOT_PRESENT, WORDS, figure, ordered, place, summary, word
+
+# A verified verdict is a defect that was seen: it has the colour of a warning.
+STYLES = {"verified": "yellow", "refuted": "green", "inconclusive": "dim", NOT_PRESENT: "green"}
+_INDENT = max(map(len, WORDS)) + 2
+_LABELS = len("measured") + 2
+_PIPE = 100_000
+
+
+def write_verdicts(
+    judgements: Iterable[Judgement],
+    stream: TextIO,
+    *,
+    notes: Sequence[str] = (),
+    answered: Collection[Judgement] = (),
+    launch: Sequence[str] = (),
+    experiments: bool = False,
+) -> None:
+    """Write judgements to a stream as a table, and below it ``notes``: what could not be seen, and why.
+
+    ``answered`` are the judgements that a finding or an experiment asked for; of the others, a refuted one reads "not
+    present". ``launch`` is the command that was watched (empty: several, or unknown); ``experiments`` says that nothing was
+    watched. A terminal gets lines of its width; a pipe gets whole sentences, one to a line.
+    """
+    console = console_of(stream)
+    if not console.is_terminal:
+        console.width = _PIPE
+    found = ordered(judgements)
+    common = _common_scope(found)
+    if found:
+        with console.capture() as captured:
+            for line in _table(found, answered, None if experiments else launch, common, console.width):
+                console.print(line)
+        # Text that is folded has blanks at its end; nobody wants them in a log.
+        stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()) + "\n")
+    for note in notes:
+        console.print(Text.assemble(("note: ", "bold"), clean(note)), soft_wrap=True)
+    console.print(summary(found, answered), soft_wrap=True)
+
+
+def _common_scope(judgements: Sequence[Judgement]) -> Scope | None:
+    """The scope that all judgements of a table have, so that it need not be read in each of them."""
+    scopes = {one.scope for one in judgements}
+    only = scopes.pop() if len(scopes) == 1 else None
+    return only if only is not None and only.steps and len(judgements) > 1 else None
+
+
+def _table(
+    judgements: Sequence[Judgement],
+    answered: Collection[Judgement],
+    launch: Sequence[str] | None,
+    common: Scope | None,
+    width: int,
+) -> Iterator[Text | Padding]:
+    """The groups, a blank line between two; above those that something would settle, what that is."""
+    rules = max(len(_rule(one)) for one in judgements)
+    if common:
+        yield Text.assemble((f"Seen {common.words}:", "bold"))
+    for number, (name, settled_by, group) in enumerate(_groups(judgements, answered)):
+        if common or number:
+            yield Text()
+        if settled_by:
+            yield _todo(group[0], settled_by, launch)
+        for one in group:
+            yield from _head(one, name, rules, width)
+            yield from _lines(one, common)
+
+
+def _groups(
+    judgements: Sequence[Judgement], answered: Collection[Judgement]
+) -> Iterator[tuple[str, str, list[Judgement]]]:
+    """The judgements of each word; the inconclusive ones by what would settle them."""
+    for name in WORDS:
+        mine = [one for one in judgements if word(one, answered) == name]
+        by_way: dict[str, list[Judgement]] = {}
+        for one in mine:
+            known = one.verdict is Verdict.INCONCLUSIVE and one.settled_by in settling.ORDER
+            by_way.setdefault(one.settled_by if known else "", []).append(one)
+        yield from ((name, way, by_way[way]) for way in settling.ORDER if way in by_way)
+
+
+def _rule(judgement: Judgement) -> str:
+    return clean(judgement.rule or "this machine")
+
+
+def _head(judgement: Judgement, name: str, rules: int, width: int) -> Iterator[Text | Padding]:
+    """The verdict, the rule and its place, in columns; a place for which there is no room has a line of its own."""
+    where = clean(place(judgement))
+    beside = bool(where) and _INDENT + rules + 2 + cell_len(where) <= width
+    rule = f"{_rule(judgement):{rules}}  {where}" if beside else _rule(judgement)
+    head = Text.assemble((f"{name:{_INDENT}}", STYLES[name]), rule)
+    head.stylize("bold", _INDENT, _INDENT + len(_rule(judgement)))
+    yield head
+    if where and not beside:
+        yield _labelled("at", where)
+
+
+def _lines(judgement: Judgement, common: Scope | None) -> Iterator[Padding]:
+    """The claim in words, what was seen, and the figure where the sentences do not have it."""
+    seen = judgement.reason.removesuffix(f" {common.words}").removesuffix(",") if common else judgement.reason
+    if judgement.settled_by == settling.DEVICE and seen.startswith(OBSERVED_ON):
+        # The line above the group says so.
+        seen = seen.partition("; ")[2] or seen
+    yield _labelled("claim", judgement.claim)
+    if seen and seen != judgement.claim:
+        yield _labelled("seen", seen)
+    measured = _measured(judgement)
+    if measured and figure(judgement.measured) not in seen:
+        yield _labelled("measured", measured)
+
+
+def _labelled(label: str, text: str) -> Padding:
+    """A label, and a text that is folded beside it."""
+    row = Table.grid()
+    row.add_column(width=_LABELS, no_wrap=True)
+    row.add_column(overflow="fold")
+    row.add_row(Text(label, "dim"), Text(clean(text)))
+    return Padding(row, (0, 0, 0, _INDENT))
+
+
+def _measured(judgement: Judgement) -> str:
+    """A figure with its name and, of an interval, what it rests on: rounds, the bar, what a thing differs from itself.
+
+    Counts of a watched run are in the sentences already.
+    """
+    measured = judgement.measured
+    if measured is None or measured.value is None:
+        return ""
+    if judgement.sites and measured.ci95 is None and measured.unit != "bytes":
+        return ""
+    shown = f"{measured.metric}: {figure(measured)}".removeprefix(": ")
+    if measured.ci95 is None:
+        return shown
+    parts = [f"{measured.n} rounds"] if measured.n else []
+    parts += [f"counts from {amount(measured.threshold, measured.unit)}"] if measured.threshold is not None else []
+    if measured.noise_band is not None:
+        parts.append(f"the same against itself {amount(measured.noise_band, measured.unit)}")
+    return f"{shown} ({', '.join(parts)})" if parts else shown
+
+
+def _todo(judgement: Judgement, settled_by: str, launch: Sequence[str] | None) -> Text:
+    """What would settle a group; ``launch`` None: the experiments, which need no program."""
+    command = "ldlm-lint probe" if launch is None else settling.command(settled_by, launch, judgement.scope)
+    return Text.assemble((f"{settling.hint(judgement)}: ", "bold"), clean(command))

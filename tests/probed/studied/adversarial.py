@@ -35,7 +35,7 @@ def main() -> None:
         if "frozen" in WORDS:
             judge.requires_grad_(True)
         of_maker.step()
-        if step % 5 == 4:
+        if step % 2:
             with torch.no_grad():
                 maker(fixed)
             torch.save(maker.state_dict(), f"maker{step}.pt")  # holds: unbounded-checkpoints

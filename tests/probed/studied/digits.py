@@ -22,6 +22,10 @@ class SlowRows(TensorDataset):
         return super().__getitem__(index)
 
 
+def slow_start(_: int) -> None:
+    time.sleep(0.3)
+
+
 class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -65,16 +69,19 @@ def main() -> None:
     digits = (SlowRows if "slow-rows" in WORDS else TensorDataset)(torch.randn(64, 1, 8, 8), torch.randint(10, (64,)))
     # The sets of data are in memory: whether their workers' starts cost anything is to be measured.
     shared = {"num_workers": WORKERS, "persistent_workers": "persistent" in WORDS}
-    # open: dataloader-in-main-process unless workers persistent; dataloader-without-persistent-workers, dataloader-without-prefetch if workers unless slow-rows
+    if "slow-start" in WORDS:
+        # A worker that reads an index first: that of an epoch's eight batches costs more than they do.
+        shared["worker_init_fn"] = slow_start
+    # open: dataloader-in-main-process unless workers persistent; dataloader-without-persistent-workers if workers unless slow-rows slow-start; dataloader-without-prefetch if workers unless slow-rows; holds: dataloader-without-persistent-workers if slow-start
     learned = DataLoader(digits, batch_size=8, shuffle=True, **shared)
-    # open: dataloader-in-main-process unless workers persistent; dataloader-without-persistent-workers, dataloader-without-prefetch if workers unless slow-rows
+    # open: dataloader-in-main-process unless workers persistent; dataloader-without-persistent-workers if workers unless slow-rows slow-start; dataloader-without-prefetch if workers unless slow-rows; holds: dataloader-without-persistent-workers if slow-start
     tested = DataLoader(digits, batch_size=32, **shared)
     model = Net()
     kind = torch.optim.Adadelta if "adadelta" in WORDS else torch.optim.SGD
     optimizer = kind(model.parameters(), lr=0.1)  # holds: optimizer-not-fused unless adadelta
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.7)
     history: list[torch.Tensor] = []
-    for epoch in range(4):
+    for epoch in range(7):
         if "schedule-first" in WORDS:
             scheduler.step()  # holds: scheduler-before-optimizer if schedule-first
         train(model, learned, optimizer, scheduler, history)

@@ -47,7 +47,7 @@ def main() -> None:
     dist.init_process_group("gloo", timeout=datetime.timedelta(hours=hours))
     rank = dist.get_rank()
     data = TensorDataset(torch.randn(64, 8), torch.randn(64, 1))
-    sampler, in_order = sampler_of(data, True), sampler_of(data, "both-shuffled" in WORDS)
+    sampler, in_order = sampler_of(data, True), sampler_of(data, bool(WORDS & {"both-shuffled", "wrong-sampler"}))
     loader = DataLoader(data, batch_size=4, sampler=sampler)  # open: dataloader-in-main-process
     values = DataLoader(data, batch_size=16, sampler=in_order)  # open: dataloader-in-main-process
     model = DistributedDataParallel(  # holds: ddp-find-unused-parameters if find unless unused
@@ -57,6 +57,8 @@ def main() -> None:
     for epoch in range(4):
         if "set-epoch" in WORDS:
             sampler.set_epoch(epoch)
+        if "wrong-sampler" in WORDS:
+            in_order.set_epoch(epoch)
         for index, (x, y) in enumerate(loader):  # holds: sampler-without-set-epoch unless set-epoch
             last = index % MICRO == MICRO - 1
             with model.no_sync() if "no-sync" in WORDS and not last else contextlib.nullcontext():

@@ -82,12 +82,13 @@ SETTINGS: tuple[Setting, ...] = (
     *of("closures", "lbfgs kept", "lbfgs outside", "outside", slow=True),
     *of("corners", "saliency average recent", "skipped", "resumed"),
     *of("corners", "attack experts", "labels prototypes", "window", "twice", "gradient-again", "penalty", "teacher", slow=True),
+    *of("corners", "features", "predictions", "two-schedules jacobian", "functional", "inferred", slow=True),
     *of("corners", "six", steps=6),
     *of("corners", "six", slow=True),
     *of("adversarial", "fused", "frozen"),
     *of("adversarial", "", slow=True),
     *of("mixed", "float16 clip-scaled", "scaler micro schedule-micro"),
-    *of("mixed", "float16 micro fused", "micro anomaly", "fused", "float16", slow=True),
+    *of("mixed", "float16 micro fused", "micro anomaly", "fused", "float16", "float16 clip-scaled norm-only", slow=True),
     *of("ending", "exit", code=1),
     *of("ending", "raise", code=1, slow=True),
     *of("ending", "hard", code=3, slow=True),
@@ -101,7 +102,7 @@ SETTINGS: tuple[Setting, ...] = (
     *of("trainer", "limited", steps=25, before=25, slow=True),
     *of("trainer", "checkpointing fused", "evaluate fused", steps=15, slow=True),
     *of("lit", "reads kept validate best", steps=20),
-    *of("lit", "all detached", "manual reads kept", "manual best", "fused micro reads", "best adam", steps=20, slow=True),
+    *of("lit", "all detached", "manual reads kept", "manual best", "fused micro reads", "best adam", "two", steps=20, slow=True),
     *of("lit", "best", steps=8, before=8, slow=True),
 )  # fmt: skip
 

@@ -77,6 +77,24 @@ def saliency(model: nn.Module) -> None:
     model.train()
 
 
+def jacobians(model: nn.Module) -> None:
+    """The same by the functions that are made for it."""
+    model.eval()
+    x = torch.randn(2, 8)
+    if "jacobian" in WORDS:
+        torch.autograd.functional.jacobian(model, x)
+    else:
+        torch.func.jacrev(model)(x)
+    model.train()
+
+
+def inferred(model: nn.Module) -> None:
+    model.eval()
+    with torch.inference_mode():
+        model(torch.ones(4, 8))
+    model.train()
+
+
 def attack(model: nn.Module) -> torch.Tensor:
     """An adversarial example from the model in evaluation mode."""
     model.eval()
@@ -134,6 +152,7 @@ def main() -> None:
     average = copy.deepcopy(model).eval() if "average" in WORDS else None
     optimizer = torch.optim.RMSprop(model.parameters(), lr=0.001)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 5)
+    second = torch.optim.lr_scheduler.ConstantLR(optimizer)
     scaler = torch.amp.GradScaler("cpu", enabled="skipped" in WORDS, init_scale=4.0)
     if "resumed" in WORDS:
         # The schedule is brought to where the earlier run ended, which had one epoch.
@@ -146,8 +165,17 @@ def main() -> None:
             x = attack(model)
         if "saliency" in WORDS:
             saliency(model)
+        if WORDS & {"jacobian", "functional"}:
+            jacobians(model)
+        if "inferred" in WORDS:
+            inferred(model)
         if "labels" in WORDS:
             labels(model)
+        if "features" in WORDS:
+            # What the training reads again, and no state of it.
+            torch.save(x, f"features-{step}.pt")
+        if "predictions" in WORDS:
+            torch.save(model(x).detach(), "predictions.pt")
         optimizer.zero_grad()
         if "skipped" in WORDS:
             # The first loss overflows: the scaler leaves its step out.
@@ -164,6 +192,8 @@ def main() -> None:
             backward(model, x, losses, recent)
         optimizer.step()
         scheduler.step()
+        if "two-schedules" in WORDS:
+            second.step()
         if average is not None:
             with torch.no_grad():
                 for mine, its in zip(average.parameters(), model.parameters(), strict=True):

@@ -19,7 +19,7 @@ class Module(pl.LightningModule):
         self.net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
         self.kept: list[torch.Tensor] = []
         self.numbers: list[torch.Tensor | float] = []
-        self.automatic_optimization = "manual" not in WORDS
+        self.automatic_optimization = not WORDS & {"manual", "two"}
 
     def training_step(self, batch, index):
         x, y = batch
@@ -30,6 +30,8 @@ class Module(pl.LightningModule):
             self.kept.append(loss)  # holds: loss-graph-accumulation
         if "detached" in WORDS:
             self.numbers.append(loss.detach())
+        if "two" in WORDS:
+            return self.one_after_the_other(loss)
         if "manual" in WORDS:
             optimizer = self.optimizers()
             optimizer.zero_grad()
@@ -38,11 +40,23 @@ class Module(pl.LightningModule):
         self.log("loss", loss)
         return loss
 
+    def one_after_the_other(self, loss):
+        """Two optimizers, for each of which the parameters of the other are frozen meanwhile."""
+        for optimizer in self.optimizers():
+            self.toggle_optimizer(optimizer)
+            optimizer.zero_grad()
+            self.manual_backward(self.net(torch.ones(4, 8)).square().mean())
+            optimizer.step()
+            self.untoggle_optimizer(optimizer)
+
     def validation_step(self, batch, index):
         x, y = batch
         self.log("value", (self.net(x) - y).square().mean())
 
     def configure_optimizers(self):
+        if "two" in WORDS:
+            halves = self.net[0].parameters(), self.net[2].parameters()
+            return [torch.optim.RMSprop(one, lr=1e-3) for one in halves]
         kind = torch.optim.Adam if "adam" in WORDS else torch.optim.AdamW
         # holds: optimizer-not-fused unless fused
         return kind(self.parameters(), lr=1e-2, fused="fused" in WORDS or None)

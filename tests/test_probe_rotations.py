@@ -110,6 +110,7 @@ CASES = {
     "trainer: none, too few": (TRAINER, 12, 10, None, "inconclusive", "2 checkpoints saved, none removed, too few"),
     "trainer: none": (TRAINER, 14, 2, None, "verified", "7 checkpoints saved, and none was removed"),
     "lightning: best three, no chance": (LIGHTNING, 12, 4, 3, "inconclusive", "save_top_k=3 is set"),
+    "lightning: best one, at work": (LIGHTNING, 12, 2, 1, "refuted", "removed"),
     "lightning: all": (LIGHTNING, 12, 2, -1, "verified", "checkpoints saved, and none was removed"),
     "accelerate: a limit, no chance": (ACCELERATE, 12, 2, 6, "inconclusive", "total_limit=6 is set"),
     "accelerate: a limit at work": (ACCELERATE, 12, 2, 3, "refuted", "6 checkpoints saved, 3 removed"),

@@ -90,6 +90,15 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "last and numbered": (_record(_saved(_each(range(6), "last.pt", "STEP.pt"))), "verified"),
     "last and few numbered": (_record(_saved([*_each(range(6), "last.pt"), (5, "epoch1.pt")])), "inconclusive"),
     "numbered, of which one goes": (_record(_saved(_each(range(9), "STEP.pt")), _gone(9, "0.pt", "os.remove")), "refuted"),
+    "numbered behind a renaming, of which one goes": (
+        _record(
+            _saved(_each(range(4), "tmpSTEP")),
+            *(_moved(step + 0.5, f"tmp{step}", f"epoch={step}.ckpt", step) for step in range(4)),
+            _gone(1.7, "epoch=0.ckpt", "os.remove", 1),
+            limits=[OWN_LIMIT],
+        ),
+        "refuted",
+    ),
     "a ring of three": (_record(_saved((step, f"slot{step % 3}.pt") for step in range(9))), "refuted"),
     "a ring of six": (_record(_saved((step, f"slot{step % 6}.pt") for step in range(9))), "inconclusive"),
     "backups that move on": (_shifting(7), "inconclusive"),

@@ -44,11 +44,12 @@ def _in_place(
     # Of a checkpoint in shards only the file that is written last was seen.
     group = [(one, save) for one, save in group if not save.get("sharded")]
     writers = _writers(group)
-    # What several ranks write was there because another of them had just written it: that is another rule's defect.
-    existed = [(one, save) for one, save in group if save["existed"] and len(writers[one.run.host, save["path"]]) == 1]
+    existed = [(one, save) for one, save in group if save["existed"]]
     moved = {change["paths"][0] for _, change in changes if change["event"] == "os.rename"}
-    # What an earlier run left is written over once, and tells nothing of this run's own checkpoints.
+    # What another rank has just written is another rule's defect. What an earlier run left is written over once, and tells
+    # nothing of this run's own checkpoints.
     over = [save for one, save in existed if first[id(one), save["path"]] < save["order"]]
+    existed = [(one, save) for one, save in existed if len(writers[one.run.host, save["path"]]) == 1]
     if over and not any(save["path"] in moved for save in over):
         largest = max(save["bytes"] for save in over)
         verdict, reason = (

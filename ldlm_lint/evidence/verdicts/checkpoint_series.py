@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ldlm_lint.evidence.model import Evidence, Measurement, Status, Verdict
 from ldlm_lint.evidence.verdicts.by_place import counted
@@ -54,9 +54,16 @@ def below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(f"{folder}/")
 
 
-def last_name(evidence: Evidence, save: Any, changes: Group) -> tuple[str | None, int]:
-    """What a saved file is called in the end, after all renames of its rank (None where any rank removed it), and how
-    often it was renamed."""
+class Fate(NamedTuple):
+    """What became of a saved file: its last name, how often it was renamed, and whether it was removed."""
+
+    name: str
+    renames: int
+    removed: bool
+
+
+def fate_of(evidence: Evidence, save: Any, changes: Group) -> Fate:
+    """What became of a saved file, after all renames by its rank and removals by any."""
     path, renames = save["path"], 0
     for other, change in changes:
         if not below(path, change["paths"][0]):
@@ -65,13 +72,13 @@ def last_name(evidence: Evidence, save: Any, changes: Group) -> tuple[str | None
         if other is not evidence:
             # Orders of two ranks cannot be compared, steps can.
             if not renamed and other.run.host == evidence.run.host and change["step"] > save["step"]:
-                return None, renames
+                return Fate(path, renames, True)
         elif change["order"] >= save["order"]:
             if not renamed:
-                return None, renames
+                return Fate(path, renames, True)
             renames += 1
             path = change["paths"][-1] + path[len(change["paths"][0]) :]
-    return path, renames
+    return Fate(path, renames, False)
 
 
 def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, str, Measurement] | None:
@@ -81,19 +88,17 @@ def piled_up(run: WatchedRun, group: Group, changes: Group) -> tuple[Verdict, st
     # What another process removed.
     missing = {id(one): frozenset(record.get("missing", ())) for one, record in run.of("checkpoint_files")}
     for evidence, save in group:
-        last, renames = last_name(evidence, save, changes)
-        last = None if last in missing[id(evidence)] else last
-        path = last if last is not None else save["path"]
-        name = _NUMBER.sub("#", path)
+        fate = fate_of(evidence, save, changes)
+        name = _NUMBER.sub("#", fate.name)
         one = series.setdefault(name, Series(name))
-        one.steps.setdefault(save["step"], set()).add((evidence.run.rank, path))
+        one.steps.setdefault(save["step"], set()).add((evidence.run.rank, fate.name))
         if save["step"] < evidence.run.steps or evidence.run.status is Status.FINISHED:
             one.passed.add(save["step"])
-        one.shifted |= renames > 1
-        if last is None:
+        one.shifted |= fate.renames > 1
+        if fate.removed or fate.name in missing[id(evidence)]:
             one.removed.add(save["step"])
         else:
-            files[last] = save["bytes"]
+            files[fate.name] = save["bytes"]
     rotation = _Rotation.of(run, group, any(one.removed for one in series.values()))
     found = _together(series.values(), rotation)
     if found is None:

@@ -94,6 +94,8 @@ class CheckpointFiles(Observer):
         self, session: Session, split: Callable[..., Any], arguments: Any, keywords: Any
     ) -> dict[str, Any] | None:
         values, target = split(*arguments, **keywords)
+        if _is_data(session.torch, values):
+            return None
         # An open file knows its name; one in memory has none.
         opened = not isinstance(target, (str, os.PathLike))
         target = getattr(target, "name", None) if opened else target
@@ -204,6 +206,15 @@ class CheckpointFiles(Observer):
 
 def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
     return obj, f
+
+
+def _is_data(torch: Any, values: Any) -> bool:
+    """Whether what is saved is features, predictions and the like: bare tensors, arrays and numbers, and no state."""
+    if isinstance(values, torch.Tensor):
+        return not values.requires_grad
+    if isinstance(values, (list, tuple)):
+        return all(_is_data(torch, one) for one in values[:_MANY])
+    return isinstance(values, (int, float, complex, str, bytes)) or type(values).__module__ == "numpy"
 
 
 def _size(path: str) -> int:

@@ -17,6 +17,7 @@ class Module(pl.LightningModule):
     def __init__(self) -> None:
         super().__init__()
         self.net = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1))
+        self.other = nn.Linear(1, 1)
         self.kept: list[torch.Tensor] = []
         self.numbers: list[torch.Tensor | float] = []
         self.automatic_optimization = not WORDS & {"manual", "two"}
@@ -41,11 +42,11 @@ class Module(pl.LightningModule):
         return loss
 
     def one_after_the_other(self, loss):
-        """Two optimizers, for each of which the parameters of the other are frozen meanwhile."""
+        """Two networks, each of which is frozen as a whole while the other one learns."""
         for optimizer in self.optimizers():
             self.toggle_optimizer(optimizer)
             optimizer.zero_grad()
-            self.manual_backward(self.net(torch.ones(4, 8)).square().mean())
+            self.manual_backward(self.other(self.net(torch.ones(4, 8))).square().mean())
             optimizer.step()
             self.untoggle_optimizer(optimizer)
 
@@ -55,11 +56,11 @@ class Module(pl.LightningModule):
 
     def configure_optimizers(self):
         if "two" in WORDS:
-            halves = self.net[0].parameters(), self.net[2].parameters()
-            return [torch.optim.RMSprop(one, lr=1e-3) for one in halves]
+            parts = self.net.parameters(), self.other.parameters()
+            return [torch.optim.RMSprop(one, lr=1e-3) for one in parts]
         kind = torch.optim.Adam if "adam" in WORDS else torch.optim.AdamW
         # holds: optimizer-not-fused unless fused
-        return kind(self.parameters(), lr=1e-2, fused="fused" in WORDS or None)
+        return kind(self.net.parameters(), lr=1e-2, fused="fused" in WORDS or None)
 
 
 def main() -> None:

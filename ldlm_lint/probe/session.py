@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ldlm_lint.probe import untraced
+from ldlm_lint.probe.callers import Callers
+from ldlm_lint.probe.frames import uncounted
 
 
 class Phase(enum.Enum):
@@ -85,6 +87,7 @@ class Session:
     group: tuple[int, int] | None = None
     backwards: int = 0
     uses_compile: bool = False
+    callers: Callers = field(default_factory=Callers)
     overhead: dict[str, list[float]] = field(default_factory=dict)
     disturbances: set[str] = field(default_factory=set)
     _undo: list[Callable[[], None]] = field(default_factory=list)
@@ -110,7 +113,9 @@ class Session:
         kept = vars(owner)[name] if own else getattr(owner, name)
         kind = type(kept) if isinstance(kept, (staticmethod, classmethod)) else None
         original = kept.__func__ if kind else kept
-        wrapped = functools.wraps(original)(wrap(original)) if callable(original) else wrap(original)
+        wrapped = uncounted(wrap(original))
+        if callable(original):
+            wrapped = functools.wraps(original)(wrapped)
         replaced = kind(wrapped) if kind else wrapped
         setattr(owner, name, replaced)
 

@@ -53,6 +53,11 @@ def foreign_site(depth: int = 2) -> str:
     return ""
 
 
+def is_own(path: str) -> bool:
+    """Whether a code object's file is the probe's."""
+    return path.startswith(_OWN)
+
+
 @functools.cache
 def is_project(path: str, root: str) -> bool:
     """Whether a code object's file is the user's: below the root, and not in an environment of installed packages."""

@@ -13,19 +13,35 @@ from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
 _hidden: set[types.CodeType] = set()
+# Code that is no module's: made while the program runs.
+_made: set[types.CodeType] = set()
+_skip: Callable[[types.CodeType], None] | None = None
 
 
 def hide_frames(torch: Any) -> None:
     """Have dynamo leave alone the frames of all of the probe's functions that are loaded; once for each."""
-    skip = _skipping(torch)
-    if skip is None:
+    global _skip
+    _skip = _skipping(torch)
+    if _skip is None:
         return
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == _PACKAGE:
-            for code in _codes(module):
-                if code not in _hidden:
-                    _hidden.add(code)
-                    skip(code)
+    codes = [
+        code
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] == _PACKAGE
+        for code in _codes(module)
+    ]
+    for code in (*codes, *_made):
+        if code not in _hidden:
+            _hidden.add(code)
+            _skip(code)
+
+
+def hide(code: types.CodeType) -> None:
+    """Have dynamo leave frames of a code object alone that was made at run time, now or when frames are hidden."""
+    _made.add(code)
+    if _skip is not None and code not in _hidden:
+        _hidden.add(code)
+        _skip(code)
 
 
 def _skipping(torch: Any) -> Callable[[types.CodeType], None] | None:

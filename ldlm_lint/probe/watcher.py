@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ldlm_lint.probe.callers import closure_of, then, with_closure
 from ldlm_lint.probe.place import settle
 from ldlm_lint.probe.profiling import TOPIC as PROFILED
 from ldlm_lint.probe.profiling import Window
@@ -132,19 +133,29 @@ class Watcher:
                 session.guard(observer.topic, observer.on_backward, session)
 
     @kept_out
-    def _before_step(self, optimizer: Any, *_: Any) -> None:
+    def _before_step(self, optimizer: Any, arguments: Any = (), options: Any = None) -> Any:
+        """What torch steps with instead, where it gives the step a closure: gradients are whole when that has ended."""
         if self.session.compiling():
-            return
+            return None
         identity = id(optimizer)
         # A step that raised has left its mark.
         if identity in self._stack:
             del self._stack[self._stack.index(identity) :]
         self._stack.append(identity)
         if self.done or len(self._stack) > 1:
-            return
+            return None
         session = self.session
         if self._anchor is None:
             session.guard(CORE, self._first_step, optimizer)
+        closure = closure_of(arguments, options or {})
+        session.callers.stepping(closure)
+        if closure is None:
+            self._gradients_whole(optimizer)
+            return None
+        return with_closure(arguments, options or {}, then(closure, lambda: self._gradients_whole(optimizer)))
+
+    def _gradients_whole(self, optimizer: Any) -> None:
+        session = self.session
         for observer in session.observers:
             session.guard(observer.topic, observer.before_step, session, optimizer)
 
@@ -189,6 +200,8 @@ class Watcher:
         session.disturbances.clear()
         if self._by_backward and session.step == 1:
             session.guard(CORE, settle, session)
+        if session.phase is Phase.OBSERVE:
+            session.callers.stepped(session.root)
         for observer in session.observers:
             session.guard(observer.topic, observer.after_step, session)
         self._next_phase()

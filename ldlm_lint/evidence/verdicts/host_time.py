@@ -25,10 +25,10 @@ EVERY, RARE = 0.9, 0.5
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
     """The judgements about calls and reads in the training loop, by place."""
-    for place in places(_within(run, "host_calls")):
+    for place in places(_made_by_the_program(_within(run, "host_calls"))):
         yield from _called(run, place)
-    for place in places(_within(run, "host_syncs")):
-        if any(one["caller"] == "program" for one in place.records) and not _only_indexes(run, place):
+    for place in places(_made_by_the_program(_within(run, "host_syncs"))):
+        if not _only_indexes(run, place):
             yield from _read(run, place)
 
 
@@ -37,6 +37,13 @@ def _within(run: WatchedRun, topic: str) -> Iterable[tuple[Evidence, Mapping[str
     for evidence, values in run.of(topic):
         for record in values["places"]:
             yield evidence, {**record, "of": values["iterations"], "mode": values.get("warned", False)}
+
+
+def _made_by_the_program(
+    found: Iterable[tuple[Evidence, Mapping[str, Any]]],
+) -> Iterable[tuple[Evidence, Mapping[str, Any]]]:
+    """The records of what the program does itself: a Trainer's, a loader's or an optimizer's are not its line's."""
+    return ((evidence, record) for evidence, record in found if record.get("caller", "program") == "program")
 
 
 def _called(run: WatchedRun, place: Place) -> Iterable[Judgement]:

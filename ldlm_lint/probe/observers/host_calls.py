@@ -6,13 +6,14 @@ from typing import Any
 
 from ldlm_lint.probe.patches import watch
 from ldlm_lint.probe.session import Observer, Session
+from ldlm_lint.probe.sites import call_site
 from ldlm_lint.probe.tallies import Tally
 
 SYNCHRONIZE, EMPTY = "synchronize", "empty_cache"
 
 
 class HostCallObserver(Observer):
-    """``places``: one record for each place and kind of call, with the calls between the first and the last step of the
+    """``places``: one record for each place, kind of call and caller (`Callers.of`), with the calls between the first and the last step of the
     watched iterations; ``iterations``: how many of these there were.
 
     The first iteration is not counted: whatever comes before it belongs to the start.
@@ -36,7 +37,8 @@ class HostCallObserver(Observer):
                     watch(session, owner, name, self.topic, before=called)
 
     def _called(self, session: Session, kind: str, call: str) -> None:
-        place = self._places.here(session.root, kind=kind, call=call)
+        site = call_site(session.root)
+        place = self._places.at(site, kind=kind, call=call, caller=session.callers.of(session.root, site))
         if not session.step:
             place["outside"] += 1
             return

@@ -6,18 +6,14 @@ that read a value are watched for some iterations: these are candidates, told ap
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Phase, Session
+from ldlm_lint.probe.sites import call_site
 from ldlm_lint.probe.tallies import Tally
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 READERS = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "numpy", "cpu")
 MOST_READS = 20_000
@@ -25,7 +21,7 @@ WARNING = "called a synchronizing CUDA operation"
 
 
 class HostSyncObserver(Observer):
-    """``places``: one record for each place that reads values, by ``caller`` (``program``, ``optimizer``, ``loader``);
+    """``places``: one record for each place that reads values, by ``caller`` (`Callers.of`);
     ``iterations``: how many were looked at; ``warned``: whether torch itself told of synchronising operations."""
 
     topic = "host_syncs"
@@ -34,7 +30,6 @@ class HostSyncObserver(Observer):
         self._places = Tally(self._fresh)
         self._patches: Fragile | None = None
         self._first = self._iterations = self._reads = 0
-        self._in_optimizer = False
         self._warned = False
         self._mode: int | None = None
         self._kept: Any = None
@@ -51,21 +46,7 @@ class HostSyncObserver(Observer):
             "warned_iterations": [],
         }
 
-    def install(self, session: Session) -> None:
-        register = getattr(import_module("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
-        if register is not None:
-            handle = register(self._stepped)
-            session.on_take_back(handle.remove)
-            session.before_compile(handle.remove)
-
-    def _stepped(self, *_: Any) -> None:
-        self._in_optimizer = False
-
-    def before_step(self, session: Session, optimizer: Any) -> None:
-        self._in_optimizer = True
-
     def after_step(self, session: Session) -> None:
-        self._in_optimizer = False
         if session.phase is not Phase.OBSERVE:
             return
         if session.step == 1:
@@ -97,24 +78,16 @@ class HostSyncObserver(Observer):
             return
         if method == "cpu" and values.device.type == "cpu":
             return
-        place = self._places.here(session.root, caller=self._caller())
+        place = self._here(session)
         place["reads"] += 1
         place["on_graph"] += int(values.requires_grad)
         _note(place["methods"], method)
         _note(place["devices"], values.device.type)
         _note(place["iterations"], session.step)
 
-    def _caller(self) -> str:
-        if self._in_optimizer:
-            return "optimizer"
-        frame: FrameType | None = sys._getframe(2)
-        while frame is not None:
-            if frame.f_code.co_filename.replace("\\", "/").endswith(
-                ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
-            ):
-                return "loader"
-            frame = frame.f_back
-        return "program"
+    def _here(self, session: Session) -> dict[str, Any]:
+        site = call_site(session.root)
+        return self._places.at(site, caller=session.callers.of(session.root, site))
 
     def stop_observing(self, session: Session) -> None:
         self._end()
@@ -158,7 +131,7 @@ class HostSyncObserver(Observer):
         self._session.guard(self.topic, self._count_warning, self._session)
 
     def _count_warning(self, session: Session) -> None:
-        place = self._places.here(session.root, caller=self._caller())
+        place = self._here(session)
         place["warned"] += 1
         _note(place["warned_iterations"], session.step)
 

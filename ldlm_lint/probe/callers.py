@@ -1,0 +1,118 @@
+"""On whose behalf a call is made: told by the stack, from the call outwards.
+
+The probe's own frames are passed over. What runs below an optimizer's step is not all the optimizer's: a closure is the
+program's again, and under a Trainer the whole training step is one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ldlm_lint.probe.frames import uncounted
+from ldlm_lint.probe.sites import call_site, is_own, is_project
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+PROGRAM, OPTIMIZER, LOADER, FRAMEWORK = "program", "optimizer", "loader", "framework"
+_LOADERS = ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
+# Every optimizer's step runs inside of a wrapper in this file, whoever wrote the optimizer.
+_STEPS = "torch/optim/optimizer.py"
+# torch.no_grad() around a step, as most optimizers have it.
+_DECORATOR = "torch/utils/_contextlib.py"
+
+
+class Callers:
+    """Tells whose call is running; the watcher keeps it informed by `stepping` and `stepped`."""
+
+    def __init__(self) -> None:
+        self._closure: CodeType | None = None
+        self._step_site: dict[str, Any] | None = None
+
+    def stepping(self, closure: Callable[..., Any] | None) -> None:
+        """An optimizer is about to step, with the closure that it was given."""
+        self._closure = _code_of(closure)
+
+    def stepped(self, root: str) -> None:
+        """The anchor has stepped: the project's line that is being run made it happen."""
+        self._step_site = call_site(root)
+
+    def of(self, root: str, site: dict[str, Any] | None) -> str:
+        """Whose call is being watched; ``site`` is the project's line that it was made from.
+
+        ``optimizer``: an optimizer's own, torch's or the project's; ``loader``: of what prepares batches; ``framework``: a
+        Trainer's, which the project called once for all steps; else ``program``.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        project = closure = False
+        innermost = below = ""
+        while frame is not None:
+            path = frame.f_code.co_filename
+            where = _kind(path)
+            if where in (LOADER, OPTIMIZER) and not is_project(path, root):
+                if where == LOADER:
+                    return LOADER
+                # The innermost frame of the step itself is the optimizer's: all that the project's one calls is its own.
+                own = is_project(below, root) and not closure
+                return PROGRAM if project and not own else OPTIMIZER
+            if where != "probe":
+                closure = closure or frame.f_code is self._closure
+                project = project or is_project(path, root)
+                innermost = innermost or ("" if where == "torch" else path)
+                below = below if where == "decorator" else path
+            frame = frame.f_back
+        foreign = bool(innermost) and not is_project(innermost, root)
+        return FRAMEWORK if foreign and site is not None and site == self._step_site else PROGRAM
+
+
+def closure_of(arguments: tuple[Any, ...], options: dict[str, Any]) -> Callable[..., Any] | None:
+    """The closure among the arguments of an optimizer's ``step``, the first of which is the optimizer."""
+    found = options.get("closure", arguments[1] if len(arguments) > 1 else None)
+    return found if callable(found) else None
+
+
+@functools.cache
+def _kind(path: str) -> str:
+    plain = path.replace(os.sep, "/")
+    if path.startswith("<") or is_own(path):
+        return "probe"
+    if plain.endswith(_LOADERS):
+        return LOADER
+    if plain.endswith(_STEPS):
+        return OPTIMIZER
+    if plain.endswith(_DECORATOR):
+        return "decorator"
+    return "torch" if "/torch/" in plain else ""
+
+
+def _code_of(closure: Any) -> CodeType | None:
+    while isinstance(closure, functools.partial):
+        closure = closure.func
+    code = getattr(closure, "__code__", None)
+    return code if code is not None else getattr(getattr(type(closure), "__call__", None), "__code__", None)
+
+
+def with_closure(
+    arguments: tuple[Any, ...], options: dict[str, Any], closure: Callable[..., Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of an optimizer's ``step`` with another closure."""
+    if "closure" in options:
+        return arguments, {**options, "closure": closure}
+    return (arguments[0], closure, *arguments[2:]), options
+
+
+def then(closure: Callable[..., Any], work: Callable[[], None]) -> Callable[..., Any]:
+    """The closure, with ``work`` done once after it has ended for the first time."""
+    waiting = [work]
+
+    def closed(*arguments: Any, **options: Any) -> Any:
+        result = closure(*arguments, **options)
+        if waiting:
+            waiting.pop()()
+        return result
+
+    return uncounted(closed)

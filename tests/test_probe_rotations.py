@@ -92,6 +92,21 @@ for step in range(STEPS):
         for old in sorted(glob.glob("out/step*"))[:-LIMIT]:
             shutil.rmtree(old)
 """
+BY_NAME = """
+import os
+import torch
+
+model, saved = torch.nn.Linear(4, 1), []
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+os.makedirs("out")
+for step in range(STEPS):
+    model(torch.randn(4, 4)).square().mean().backward()
+    optimizer.step()
+    saved.append(f"out/{step}.pt")
+    torch.save(model.state_dict(), saved[-1])
+    if len(saved) > LIMIT:
+        os.remove(saved.pop(0))
+"""
 SHARDED = """
 import torch
 import torch.distributed.checkpoint as dcp
@@ -116,6 +131,9 @@ CASES = {
     "accelerate: a limit at work": (ACCELERATE, 12, 2, 3, "refuted", "6 checkpoints saved, 3 removed"),
     "accelerate: none": (ACCELERATE, 12, 2, None, "verified", "6 checkpoints saved, and none was removed"),
     "by hand: no chance": (BY_HAND, 12, 2, 6, "inconclusive", "train.py has code that deletes files"),
+    "by hand: many are kept": (BY_HAND, 14, 1, 30, "inconclusive", "the program goes through their folder again and again"),
+    "by name: many are kept": (BY_NAME, 14, 1, 30, "inconclusive", "the program holds their names"),
+    "by name: at work": (BY_NAME, 14, 1, 3, "refuted", "14 checkpoints saved, 11 removed"),
     "by hand: at work": (BY_HAND, 12, 2, 3, "refuted", "6 checkpoints saved, 3 removed"),
     "sharded: few": (SHARDED, 9, 3, None, "inconclusive", "3 checkpoints saved, none removed, too few"),
     "sharded: all": (SHARDED, 12, 2, None, "verified", "6 checkpoints saved, and none was removed"),

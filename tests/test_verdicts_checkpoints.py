@@ -82,6 +82,10 @@ CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "shards of each": (_record(_saved(_each(range(6), *(f"STEP/{one}" for one in SHARDS)))), "verified"),
     "code that deletes": (_record(_saved(_each(range(6), "STEP.pt")), may_remove=["train.py"]), "inconclusive"),
     "code that deletes and never did": (_record(_saved(_each(range(11), "STEP.pt")), may_remove=["train.py"]), "verified"),
+    "code that deletes, and keeps track": (
+        _record(_saved(_each(range(15), "STEP.pt")), may_remove=["train.py"], tracks=["holds their names"]),
+        "inconclusive",
+    ),
     "code that names a limit": (_record(_saved(_each(range(6), "STEP.pt")), may_limit=["train.py"]), "inconclusive"),
     "evidence of before": ({"checkpoint_files": {"saves": _saved(_each(range(6), "STEP.pt")), "changes": [], "loads": []}}, "inconclusive"),
     "two networks": (_record(_saved(_each(range(3), "G_STEP.pt", "D_STEP.pt"))), "inconclusive"),

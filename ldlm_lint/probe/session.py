@@ -162,6 +162,11 @@ class Session:
             if not self._guards:
                 self._spent(topic, time.perf_counter() - began)
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether the probe's own code is running."""
+        return bool(self._guards)
+
     def is_dead(self, topic: str) -> bool:
         """Whether an error of the probe's own has ended a topic."""
         return topic in self._dead

@@ -116,6 +116,7 @@ class _Rotation:
     limit: str = ""
     number: int = 0
     deletes: str = ""
+    tracked: bool = False
 
     @classmethod
     def of(cls, run: WatchedRun, group: Group, removes: bool) -> _Rotation:
@@ -135,7 +136,9 @@ class _Rotation:
         unlimited = {one["library"] for one in mine} & libraries
         files = {name for record in records for name in record["may_remove"] if name.split("/")[0] not in unlimited}
         if files:
-            return cls(deletes=f"{min(files)} has code that deletes files")
+            how = next((words for record in records for words in record.get("tracks", ())), "")
+            tracks = f", and the program {how}" if how else ""
+            return cls(deletes=f"{min(files)} has code that deletes files{tracks}", tracked=bool(how))
         named = {name for record in records for name in record["may_limit"]} if not unlimited else ()
         return cls(deletes=f"{min(named)} names a limit" if named else "")
 
@@ -164,7 +167,7 @@ def _of_series(one: Series, rotation: _Rotation) -> _Decided | None:
         return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, and older ones are renamed in turn")
     if kept < saved:
         return _Decided(Verdict.INCONCLUSIVE, saved, f"{count} saved, {kept} left: some names are written again")
-    if len(one.passed) >= (FEWEST_BESIDE_DELETIONS if rotation.deletes else FEWEST):
+    if not rotation.tracked and len(one.passed) >= (FEWEST_BESIDE_DELETIONS if rotation.deletes else FEWEST):
         return _Decided(Verdict.VERIFIED, saved, f"{count} saved, and none was removed")
     beside = f"; {rotation.deletes}" if rotation.deletes else ""
     reason = f"{count} saved, none removed, too few to tell from a rotation{beside}"

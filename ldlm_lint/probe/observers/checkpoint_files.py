@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 from ldlm_lint.probe import sites
 from ldlm_lint.probe.observers.rotation import Rotation, libraries_between
+from ldlm_lint.probe.observers.tracking import LISTINGS, Tracking
 from ldlm_lint.probe.session import Observer, Session
 
 _MOST = 2000
@@ -39,6 +41,7 @@ class CheckpointFiles(Observer):
         # Names of files that were seen saved, wherever they were moved to since.
         self._known: set[str] = set()
         self._rotation = Rotation()
+        self._tracking = Tracking()
         self._missing: list[str] = []
 
     def install(self, session: Session) -> None:
@@ -52,6 +55,10 @@ class CheckpointFiles(Observer):
         def hook(event: str, arguments: tuple[Any, ...]) -> None:
             if self._listening and event in _CHANGES:
                 session.guard(self.topic, self._changed, session, event, arguments)
+            elif event in LISTINGS and self._saves and self._listening and not session.is_at_work:
+                recent = (one["paths"][-1] for one in self._changes[-_MANY:])
+                saved = itertools.chain((one["path"] for one in self._saves[-_MANY:]), recent)
+                session.guard(self.topic, self._tracking.listed, session.root, arguments[0], session.step, saved)
 
         sys.addaudithook(hook)
         self._wrap_safetensors(session)
@@ -122,6 +129,8 @@ class CheckpointFiles(Observer):
         """The libraries that save for the project's line; they and the program may rotate checkpoints."""
         libraries = libraries_between(session.root, 5)
         self._rotation.saving(session.root, site, libraries)
+        if self._rotation.may_remove(session.root):
+            self._tracking.saving((site["path"], site["line"]) if site else None, self._known)
         return sorted(set(libraries.values()))
 
     def _saved(self, session: Session, pending: dict[str, Any], seconds: float) -> None:
@@ -201,7 +210,8 @@ class CheckpointFiles(Observer):
         seen = {"saves": self._saves, "changes": self._changes, "loads": self._loads}
         if not any(seen.values()):
             return None
-        return {**seen, "missing": self._missing, **(self._rotation.summary(session.root) if self._saves else {})}
+        rotation = self._rotation.summary(session.root) if self._saves else {}
+        return {**seen, "missing": self._missing, **rotation, "tracks": self._tracking.words}
 
 
 def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:

@@ -58,14 +58,22 @@ class Rotation:
                     self._limits[limit] = None
         self._places.add(place)
 
-    def summary(self, root: str) -> dict[str, Any]:
-        """As plain values; ``may_remove`` are the project's files that were imported, and the libraries' that saved."""
+    def may_remove(self, root: str) -> bool:
+        """Whether any file that was looked at has code that deletes."""
+        self._look_at_modules(root)
+        return next(self._files("may_remove"), None) is not None
+
+    def _look_at_modules(self, root: str) -> None:
         modules = list(sys.modules.values())
         for module in modules if len(modules) != self._modules else ():
             path = getattr(module, "__file__", None)
             if isinstance(path, str) and path.endswith(".py") and is_project(path, root):
                 self._look_at(real(path), root)
         self._modules = len(modules)
+
+    def summary(self, root: str) -> dict[str, Any]:
+        """As plain values; ``may_remove`` are the project's files that were imported, and the libraries' that saved."""
+        self._look_at_modules(root)
         return {
             "limits": [
                 {"name": name, "value": value, "owner": owner, "library": _library_of(owner, root)}

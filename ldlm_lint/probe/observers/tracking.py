@@ -1,0 +1,89 @@
+"""Whether a program keeps track of its checkpoints: it goes through their folder again and again, or holds their names.
+
+Such a program may remove the oldest once there are more than a number that nobody but it knows.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+import sys
+from collections import deque
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ldlm_lint.probe.sites import is_project
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+LISTINGS = ("os.listdir", "os.scandir")
+LISTS, HOLDS = "goes through their folder again and again", "holds their names"
+# A program that looks for the newest file at its start does so once.
+FEWEST_STEPS = 2
+# How many checkpoints there are when all objects are looked through for their names.
+_LOOKS = frozenset({3, 6, 12, 24})
+_LONGEST = 1000
+
+
+class Tracking:
+    """Gathers ``words`` on how the program keeps track of its checkpoints."""
+
+    def __init__(self) -> None:
+        self._steps: set[int] = set()
+        self._holds = False
+        self._counts: dict[tuple[str, int] | None, int] = {}
+
+    def listed(self, root: str, path: Any, step: int, saved: Iterator[str]) -> None:
+        """A folder is gone through; of the program's own code only."""
+        if not isinstance(path, (str, bytes, os.PathLike)) or step in self._steps:
+            return
+        folder = os.path.abspath(os.fsdecode(path))
+        near = any(folder in (above := os.path.dirname(one), os.path.dirname(above)) for one in saved)
+        if near and _is_own(root):
+            self._steps.add(step)
+
+    def saving(self, place: tuple[str, int] | None, known: Collection[str]) -> None:
+        """Another checkpoint is saved at a place; ``known`` are the paths of those before."""
+        count = self._counts[place] = self._counts.get(place, 0) + 1
+        if not self._holds and count in _LOOKS:
+            self._holds = _is_held(known)
+
+    @property
+    def words(self) -> list[str]:
+        """How the program keeps track, in words."""
+        return [*([LISTS] if len(self._steps) >= FEWEST_STEPS else []), *([HOLDS] if self._holds else [])]
+
+
+def _is_own(root: str) -> bool:
+    """Whether the project's code, with nothing but the standard library in between, is running; imports do not count."""
+    frame: FrameType | None = sys._getframe(3)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if is_project(path, root):
+            return True
+        package = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if path.startswith("<frozen importlib") or package not in (*sys.stdlib_module_names, "ldlm_lint"):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _is_held(known: Collection[str]) -> bool:
+    """Whether two of the paths are in one list, queue or dictionary, by themselves or with a score."""
+    names = {os.path.basename(one) for one in known} | {os.path.basename(os.path.dirname(one)) for one in known}
+    for one in gc.get_objects():
+        if type(one) in (list, deque, dict) and 2 <= len(one) <= _LONGEST:
+            first, *others = itertools.islice(one, 3)
+            if _names(first, names) and any(_names(other, names) for other in others):
+                return True
+    return False
+
+
+def _names(value: Any, names: Collection[str]) -> bool:
+    if type(value) is tuple:
+        return any(_names(one, names) for one in value[:3] if type(one) is not tuple)
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    return type(value) is str and value.rstrip("/").rpartition("/")[2] in names

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe.frames import uncounted
-from ldlm_lint.probe.sites import call_site, is_own, is_project
+from ldlm_lint.probe.sites import STAND_IN, call_site, is_own, is_project
 
 if TYPE_CHECKING:
     from types import CodeType, FrameType
@@ -59,7 +59,7 @@ class Callers:
                 # The innermost frame of the step itself is the optimizer's: all that the project's one calls is its own.
                 own = is_project(below, root) and not closure
                 return PROGRAM if project and not own else OPTIMIZER
-            if where != "probe":
+            if where != "probe" and frame.f_code.co_name != STAND_IN:
                 closure = closure or frame.f_code is self._closure
                 project = project or is_project(path, root)
                 innermost = innermost or ("" if where == "torch" else path)
@@ -89,11 +89,13 @@ def _kind(path: str) -> str:
     return "torch" if "/torch/" in plain else ""
 
 
-def _code_of(closure: Any) -> CodeType | None:
+def _code_of(closure: Callable[..., Any] | None) -> CodeType | None:
     while isinstance(closure, functools.partial):
         closure = closure.func
-    code = getattr(closure, "__code__", None)
-    return code if code is not None else getattr(getattr(type(closure), "__call__", None), "__code__", None)
+    if closure is None:
+        return None
+    found: CodeType | None = getattr(closure, "__code__", None)
+    return found if found is not None else getattr(type(closure).__call__, "__code__", None)
 
 
 def with_closure(

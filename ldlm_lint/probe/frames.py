@@ -1,4 +1,4 @@
-"""Frames of the probe that warnings do not count.
+"""Frames of the probe that warnings neither count nor name.
 
 ``warnings.warn(..., stacklevel=2)`` in a function of torch means the line that called it. With a wrapper of the probe in
 between it would be the wrapper, and the warning would be shown for a file that is not the user's, and once for all lines
@@ -7,10 +7,13 @@ instead of once for each.
 
 from __future__ import annotations
 
+import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from ldlm_lint.probe import untraced
+from ldlm_lint.probe.sites import STAND_IN, is_own
 
 # What Python's warnings take for the import system's own frames, and pass over (since 3.3, in C and in Python alike).
 _PASSED_OVER = "importlib._bootstrap"
@@ -26,3 +29,26 @@ def uncounted(function: Any) -> Any:
             untraced.hide(_ours[code])
         function.__code__ = _ours[code]
     return function
+
+
+def in_the_callers_name(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of C's, to be called by a wrapper: what it warns of, it warns of for the line that runs, which must be
+    the line that the wrapper was called from. A function of Python's has a frame of its own and is returned as it is."""
+    if isinstance(function, types.FunctionType):
+        return function
+
+    def call(*arguments: Any, **options: Any) -> Any:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and _is_probes(frame.f_code.co_filename):
+            frame = frame.f_back
+        code = _CALL.replace(co_filename=frame.f_code.co_filename, co_firstlineno=frame.f_lineno or 1, co_name=STAND_IN)
+        return types.FunctionType(code, frame.f_globals)(function, arguments, options)
+
+    return uncounted(call)
+
+
+def _is_probes(path: str) -> bool:
+    return is_own(path) or _PASSED_OVER in path
+
+
+_CALL = (lambda function, arguments, options: function(*arguments, **options)).__code__

@@ -1,4 +1,5 @@
-"""Who keeps the graphs of past losses alive: names in the functions that are being run, and the lines that add to them."""
+"""Who keeps the graphs of past losses alive: names in the functions that are being run, else attributes of the project's
+objects and names of its modules, and the lines that add to them."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ldlm_lint.probe.resting import Place, resting
 from ldlm_lint.probe.session import Session
 from ldlm_lint.probe.sites import call_site, is_project, real, source_site
 
@@ -18,28 +20,46 @@ if TYPE_CHECKING:
 FEWEST = 2
 MOST_ELEMENTS = 64
 MOST_FRAMES = 12
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ADDING = frozenset({"append", "extend", "add", "appendleft", "update"})
 
 
 def holders(session: Session, marks_of: Callable[[Any], set[int]]) -> list[dict[str, Any]]:
-    """Names of the project's running functions whose values hold the losses of earlier iterations.
+    """Names of the project's running functions whose values hold the losses of earlier iterations; where there is none
+    that is added to, attributes and globals (under a Trainer no function of the project is running between two steps).
 
     ``marks_of`` says of a tensor which iterations' losses its graph holds. Each record has the ``name``, its ``type``,
     how many ``iterations`` it holds and the ``site`` of a line that adds to it; where none is found, of the step.
     """
-    adding: list[dict[str, Any]] = []
     running: list[dict[str, Any]] = []
-    for frame in _project_frames(session.root):
-        for name, value in _values(frame):
-            marks = {mark for one in _tensors(session, value) for mark in marks_of(one)}
-            if len({mark for mark in marks if mark < session.step - 1}) >= FEWEST:
-                record = {"name": name, "type": type(value).__name__, "iterations": len(marks)}
-                sites = _adding_sites(frame, name, session.root)
+    adding: list[dict[str, Any]] = []
+    for places in (_running, resting):
+        for place in places(session):
+            count = _held(session, place.value, marks_of)
+            if count:
+                record = {"name": place.name, "type": type(place.value).__name__, "iterations": count}
+                sites = _adding_sites(place, session.root)
                 adding.extend({**record, "site": site} for site in sites)
-                if not sites:
+                if not sites and places is _running:
                     running.append({**record, "site": call_site(session.root)})
+        if adding:
+            break
     # What is only made from a name that is added to holds the same graphs.
     return adding or running
+
+
+def _held(session: Session, value: Any, marks_of: Callable[[Any], set[int]]) -> int:
+    """The losses of how many iterations a value holds, 0 for fewer than would be told."""
+    marks = {mark for one in _tensors(session, value) for mark in marks_of(one)}
+    return len(marks) if len({mark for mark in marks if mark < session.step - 1}) >= FEWEST else 0
+
+
+def _running(session: Session) -> Iterator[Place]:
+    """The names of the project's functions that are being run."""
+    for frame in _project_frames(session.root):
+        code = frame.f_code
+        for name, value in _values(frame):
+            yield Place(name, value, code.co_filename, code.co_name, code.co_firstlineno)
 
 
 def _project_frames(root: str) -> Iterator[Any]:
@@ -78,29 +98,42 @@ def _tensors(session: Session, value: Any) -> list[Any]:
     return [one for one in found if isinstance(one, session.torch.Tensor) and one.grad_fn is not None]
 
 
-def _adding_sites(frame: Any, name: str, root: str) -> list[dict[str, Any]]:
-    """The lines of a frame's function that add to a name."""
-    code = frame.f_code
+def _adding_sites(place: Place, root: str) -> list[dict[str, Any]]:
+    """The lines of a place's function, class or module that add to its name."""
     try:
-        with open(real(code.co_filename), encoding="utf-8") as file:
+        with open(real(place.path), encoding="utf-8") as file:
             tree = ast.parse(file.read())
     except (OSError, SyntaxError, ValueError):
         tree = ast.Module([], [])
-    inside = _function(tree, code.co_firstlineno, code.co_name)
-    lines = [node for node in ast.walk(inside) if _adds(node, name)]
-    spans = [(one.lineno, one.end_lineno or one.lineno) for one in lines]
-    return [source_site(code.co_filename, first, last, root, code.co_name) for first, last in spans]
+    inside = _definition(tree, place)
+    lines = [node for node in ast.walk(inside) if _adds(node, place.name)]
+    return [
+        source_site(
+            place.path, one.lineno, one.end_lineno or one.lineno, root, _function_at(tree, one.lineno, place.scope)
+        )
+        for one in lines
+    ]
 
 
-def _function(tree: ast.AST, line: int, name: str) -> ast.AST:
-    """The function that begins at a line (its decorators may come first), or the whole module."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+def _definition(tree: ast.AST, place: Place) -> ast.AST:
+    """The function that begins at a line (its decorators may come first), or the class of a name; else the module."""
+    if not place.line:
+        classes = (one for one in ast.walk(tree) if isinstance(one, ast.ClassDef) and one.name == place.scope)
+        return next(classes, tree)
     starts = {
         min((one.lineno, *(decorator.lineno for decorator in one.decorator_list))): one
         for one in ast.walk(tree)
-        if isinstance(one, kinds) and one.name == name
+        if isinstance(one, _FUNCTIONS) and one.name == place.scope
     }
-    return starts.get(line, tree)
+    return starts.get(place.line, tree)
+
+
+def _function_at(tree: ast.AST, line: int, default: str) -> str:
+    """The name of the innermost function around a line."""
+    around = [
+        one for one in ast.walk(tree) if isinstance(one, _FUNCTIONS) and one.lineno <= line <= (one.end_lineno or 0)
+    ]
+    return max(around, key=lambda one: one.lineno).name if around else default
 
 
 def _adds(node: ast.AST, name: str) -> TypeGuard[ast.stmt | ast.expr]:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ldlm_lint.probe.frames import in_the_callers_name
 from ldlm_lint.probe.session import Session
 
 Seen = Callable[..., None]
@@ -35,13 +36,15 @@ def watch(
     is_tracing = tracing(session.torch)
 
     def wrap(original: Any) -> Any:
+        called = in_the_callers_name(original)
+
         def wrapper(*arguments: Any, **options: Any) -> Any:
             if is_tracing():
                 return original(*arguments, **options)
             if before is not None:
                 session.guard(topic, functools.partial(before, *arguments, **options))
             try:
-                result = original(*arguments, **options)
+                result = called(*arguments, **options)
             except Exception as error:
                 if failed is not None:
                     session.guard(topic, functools.partial(failed, error, *arguments, **options))

@@ -24,6 +24,8 @@ try:
     _START = os.getcwd()
 except OSError:  # the folder was removed
     _START = os.sep
+# The name of a frame in which the probe calls a function for a line of somebody else's.
+STAND_IN = "<ldlm-lint probe>"
 _digests: dict[str, str] = {}
 
 
@@ -36,7 +38,7 @@ def call_site(root: str, depth: int = 2) -> dict[str, Any] | None:
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None:
         path = frame.f_code.co_filename
-        if is_project(path, root):
+        if is_project(path, root) and frame.f_code.co_name != STAND_IN:
             return _site(frame, path, root)
         frame = frame.f_back
     return None

@@ -6,6 +6,7 @@ that read a value are watched for some iterations: these are candidates, told ap
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -120,7 +121,10 @@ class HostSyncObserver(Observer):
         self._kept = warnings.showwarning
         self._session = session
         warnings.showwarning = self._show
-        warnings.filterwarnings("always", message=WARNING)
+        # Not by filterwarnings(), which has every warning that was shown once shown again.
+        if not any(one[1] is not None and one[1].pattern == WARNING for one in warnings.filters):
+            always = ("always", re.compile(WARNING, re.IGNORECASE), Warning, None, 0)
+            warnings.filters.insert(0, always)  # type: ignore[attr-defined]  # typeshed hides that it is a list
 
     def _show(
         self, message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None

@@ -12,6 +12,7 @@ and ``--by-command`` has each run started by ``ldlm-lint probe run``.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import re
 import shutil
@@ -23,6 +24,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import warm
 
@@ -218,6 +220,22 @@ def studied(setting: Setting, by_command: bool = False) -> list[Comparison]:
         return compared(setting, watched(setting, folder, by_command))
     finally:
         shutil.rmtree(folder)
+
+
+def findings(setting: Setting, folder: Path) -> list[dict[str, Any]]:
+    """What ``check --evidence`` reports of a program that ``probe run`` has watched, as its JSON has it."""
+    watched(setting, folder, by_command=True)
+    check = [sys.executable, "-m", "ldlm_lint", "check", "--evidence", str(folder / "seen"), "--format", "json", "."]
+    done = subprocess.run(check, cwd=folder / "work", capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode in (0, 1), done.stderr
+    return json.loads(done.stdout)["findings"]
+
+
+def written(program: str) -> set[tuple[str, int]]:
+    """Each rule and line at which something is written, whatever the words."""
+    every = re.findall(r"\bif ([\w -]+?)(?: unless|;|$)", "\n".join(lines(program)), re.MULTILINE)
+    settings = [Setting(program, tuple(words)) for words in ((), *(one.split() for one in every))]
+    return {(rule, line) for one in settings for line, rules in truths(one).items() for rule in rules}
 
 
 def row(name: str, found: Sequence[Comparison]) -> str:

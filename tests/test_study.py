@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 import study
@@ -58,3 +59,18 @@ def _marks(setting: Setting) -> list[pytest.MarkDecorator]:
 def test_no_verdict_contradicts_the_program(setting: Setting) -> None:
     found = study.studied(setting)
     assert found and [str(one) for one in found if one.wrong] == []
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        pytest.param(one, marks=[*_marks(one), pytest.mark.slow], id=str(one))
+        for one in (
+            *study.of("trainer", "limited evaluate", "unlimited", steps=60),
+            *study.of("lit", "reads", "kept all", steps=20),
+        )
+    ],
+)
+def test_check_reports_of_a_watched_program_what_is_written_in_it(setting: Setting, tmp_path: Path) -> None:
+    found = {(one["rule"], one["line"]) for one in study.findings(setting, tmp_path)}
+    assert found - study.written(setting.program) == set()

@@ -51,6 +51,7 @@ def account(ranks: Sequence[Evidence]) -> Iterator[str]:
 def notes_of(evidence: Sequence[Evidence]) -> Iterator[str]:
     """The account that the watcher gives of the processes of a run, one sentence for what is the same in all of them."""
     yield from _grouped(evidence, _watched)
+    yield from _grouped(evidence, _software)
     seen = {one.run.rank for one in evidence}
     ranks = range(max((one.run.world_size for one in evidence), default=0))
     # Evidence may be anybody's: a world of any size costs no more than the first ranks that are missing.
@@ -71,6 +72,15 @@ def _watched(one: Evidence) -> str:
     timed = steps.get("seconds", {}).get("time")
     pace = f", {duration(timed['median'])} a step (median of {timed['n']})" if timed else ""
     return f"watched {one.run.steps} {plural} on {one.environment.device}{pace}; {_ENDS[one.run.status]}"
+
+
+def _software(one: Evidence) -> str:
+    """The Python and the torch that ran: they need not be those of the shell or of the linter."""
+    machine, root = one.environment, f"{one.run.root.rstrip('/')}/"
+    if not machine.executable:
+        return ""
+    executable = machine.executable[len(root) :] if machine.executable.startswith(root) else machine.executable
+    return f"ran under Python {machine.python} ({executable}){f', torch {machine.torch}' if machine.torch else ''}"
 
 
 def _unseen(one: Evidence, topic: str) -> str:

@@ -171,12 +171,14 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The machine and its software; ``device`` is what the parameters were on: ``cpu``, ``cuda``, ``mps`` ...
+    ``executable`` is the Python that ran, as it was started.
 
     ``load`` is the load average over 1, 5, 15 minutes, ``cpu_pressure`` PSI's some-avg10 in percent, ``variables``
     the NCCL_*, TORCH_*, PYTORCH_*, CUDA_*, OMP_* variables (never others: they may hold secrets).
     """
 
     python: str = ""
+    executable: str = ""
     torch: str = ""
     device: str = "cpu"
     device_name: str = ""

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from ldlm_lint.evidence.files import write
 from ldlm_lint.evidence.model import Run, Status
+from ldlm_lint.probe.exits import Exits, codes_in, failure_of, tell
 from ldlm_lint.probe.footprint import Footprint
 from ldlm_lint.probe.recording import identity_of, recorded
 from ldlm_lint.probe.settings import IDLE, Settings
@@ -63,6 +64,7 @@ class Process:
         self._written = False
         self._raised = 0
         self._failure = ""
+        self._exits = Exits()
         self._forked_at = -1
         self._termination = Termination(self._at_termination)
         self._pid = os.getpid()
@@ -78,6 +80,7 @@ class Process:
         self._wrap_exit()
         os.register_at_fork(after_in_child=self._forked)
         self._watch_children()
+        self._exits.install(self.watcher.session)
         self._termination.install()
         if self.settings.deadline:
             self._wait_for_deadline()
@@ -143,7 +146,10 @@ class Process:
 
     def _at_exit(self) -> None:
         """The interpreter ends: normally, or with the exception that Python has just reported."""
-        self.write(self._ending(getattr(sys, "last_value", None)))
+        error = getattr(sys, "last_value", None)
+        tell(Path(self.settings.out), codes_in(error))
+        self._failure = self._failure or self._exits.failure
+        self.write(self._ending(error))
 
     def _at_termination(self) -> None:
         self._failure = self._failure or "SIGTERM"
@@ -179,7 +185,7 @@ class Process:
         self._pid = os.getpid()
         self._written = False
         self._raised = 0
-        self._failure = ""
+        self._failure = self._exits.failure = ""
         self._forked_at = self._worked()
         self.watcher.forked()
         self._snapshots.forked()
@@ -199,6 +205,10 @@ class Process:
         def noting(*arguments: Any, **options: Any) -> Any:
             try:
                 return original(*arguments, **options)
+            except SystemExit as error:
+                # multiprocessing catches it, too, and exits with its code.
+                self._failure = failure_of(error.code)
+                raise
             except Exception as error:
                 self._failure = described(error)
                 raise

@@ -35,7 +35,7 @@ OFFLINE = {
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a command ended: its exit code (negative for a signal) and why it was told to, if it was; ``pid`` is the
-    process that was started, which may be a launcher of others."""
+    process that was started, which may be a launcher of others, 0 where that is not known."""
 
     code: int
     timed_out: bool = False

@@ -7,6 +7,7 @@ import contextlib
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +63,7 @@ def environment(torch: Any = None, device: str = "cpu") -> Environment:
     """
     return Environment(
         python=platform.python_version(),
+        executable=(sys.executable or "").replace(os.sep, "/"),
         torch=str(getattr(torch, "__version__", "")),
         device=device,
         device_name=_device_name(torch, device) or _processor(),

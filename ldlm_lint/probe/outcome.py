@@ -13,7 +13,7 @@ from typing import Any
 
 from ldlm_lint.evidence import files
 from ldlm_lint.evidence.model import Evidence, EvidenceError, Status
-from ldlm_lint.probe import killed
+from ldlm_lint.probe import exits, killed
 from ldlm_lint.probe.launch import Ended
 from ldlm_lint.probe.settings import IDLE, PROCESSES
 
@@ -39,6 +39,7 @@ def outcome_of(out: Path, run_id: str, ended: Ended) -> Outcome:
     """What became of a run; processes that mattered although they never trained get their evidence into ``out``."""
     found, notes = gathered(out, run_id)
     found = killed.settled(out, found, run_id, ended)
+    found = exits.settled(out, found, _codes(out, ended))
     idle, _ = gathered(out / IDLE, run_id)
     promoted = [one for one in idle if _matters(one, found)]
     for one in promoted:
@@ -146,6 +147,12 @@ def absence(out: Path, idle: Sequence[Evidence]) -> str:
         "the probe was not injected: no Python process of the command read PYTHONPATH "
         "(python -I, -E and -S ignore it, containers and remote shells start without it)"
     )
+
+
+def _codes(out: Path, ended: Ended) -> dict[int, int]:
+    """The exit codes of processes, as far as who started them told."""
+    told = {one["pid"]: int(one["text"]) for one in _processes(out) if one.get("event") == exits.EXIT}
+    return {**told, ended.pid: ended.code} if ended.pid else told
 
 
 def _processes(out: Path) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Site, Verdict
-from ldlm_lint.evidence.verdicts.by_place import by_site, counted, distinct, unit
+from ldlm_lint.evidence.verdicts.by_place import agreed, by_site, counted, distinct, unit
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun, device_bound
 
 _NO_WAIT = 0.02
@@ -76,22 +76,42 @@ def _pinned(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
 
 
 def _shuffled(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
-    records = [record for _, record in group if record["shuffle"]]
-    trained = [[epoch for epoch, learns in record["epochs"] if learns] for record in records]
-    passes = max(map(len, trained), default=0)
-    if passes < 2:
+    records = [record for _, record in group if record["shuffle"] and len(_trained(record)) >= 2]
+    if not records:
         return
+    passes = max(len(_trained(record)) for record in records)
     figure = Measurement("passes over the data", float(passes), unit(passes, "pass"), n=passes)
-    if any(record["set_epoch_calls"] for record in records):
-        changed = all(len(set(epochs)) == len(epochs) for epochs in trained if len(epochs) > 1)
-        verdict = Verdict.REFUTED if changed else Verdict.INCONCLUSIVE
-        reason = f"set_epoch() was called, and {counted(passes, 'pass', 'passes')} had epochs {', '.join(map(str, trained[0][:5]))}"
+    # One line may make several samplers: each is judged by its own passes and its own calls.
+    verdicts = [_of_sampler(record) for record in records]
+    verdict = agreed(verdicts)
+    if len(set(verdicts)) > 1:
+        reason = f"{counted(len(records), 'sampler')} made here differ: {_differing(verdicts)}"
     else:
-        verdict = (
-            Verdict.VERIFIED if all(len(set(epochs)) == 1 for epochs in trained if epochs) else Verdict.INCONCLUSIVE
+        epochs = _trained(records[0])
+        shown = ", ".join(map(str, epochs[:5]))
+        reason = (
+            f"set_epoch() was called, and {counted(passes, 'pass', 'passes')} had epochs {shown}"
+            if records[0]["set_epoch_calls"]
+            else f"{counted(passes, 'pass', 'passes')} were shuffled with epoch {epochs[0]}, and set_epoch() was not called"
         )
-        reason = f"{counted(passes, 'pass', 'passes')} were shuffled with epoch {trained[0][0]}, and set_epoch() was not called"
     places = distinct([site, *(loop for record in records for loop in record["loops"])])
     yield Judgement(
         "sampler-without-set-epoch", _SAME_ORDER, verdict, f"{reason} {run.scope().words}", run.scope(), places, figure
     )
+
+
+def _trained(record: Any) -> list[int]:
+    """The epochs of the passes that the program learnt from."""
+    return [epoch for epoch, learns in record["epochs"] if learns]
+
+
+def _of_sampler(record: Any) -> Verdict:
+    epochs = _trained(record)
+    if record["set_epoch_calls"]:
+        return Verdict.REFUTED if len(set(epochs)) == len(epochs) else Verdict.INCONCLUSIVE
+    return Verdict.VERIFIED if len(set(epochs)) == 1 else Verdict.INCONCLUSIVE
+
+
+def _differing(verdicts: Sequence[Verdict]) -> str:
+    right, stale = verdicts.count(Verdict.REFUTED), verdicts.count(Verdict.VERIFIED)
+    return f"{right} had another epoch in each pass, {stale} the same in all"

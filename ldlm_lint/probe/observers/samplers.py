@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ldlm_lint.probe import sites
@@ -12,13 +13,15 @@ _MOST = 200
 
 
 class Samplers(Observer):
-    """The `DistributedSampler`s of this process."""
+    """The `DistributedSampler`s of this process: ``epochs`` has for each pass its epoch, and whether a backward pass learnt
+    from it."""
 
     topic = "samplers"
 
     def __init__(self) -> None:
         self._records: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
         self._all: list[dict[str, Any]] = []
+        self._last: list[Any] | None = None
 
     def install(self, session: Session) -> None:
         kind = session.torch.utils.data.distributed.DistributedSampler
@@ -32,8 +35,9 @@ class Samplers(Observer):
 
         def starter(original: Any) -> Any:
             def start(sampler: Any) -> Any:
-                session.guard(self.topic, self._started, session, sampler)
-                return original(sampler)
+                begun = session.guard(self.topic, self._started, session, sampler)
+                found = original(sampler)
+                return found if begun is None else self._drawn(begun, found)
 
             return start
 
@@ -59,14 +63,27 @@ class Samplers(Observer):
         if len(self._all) < _MOST:
             self._all.append(record)
 
-    def _started(self, session: Session, sampler: Any) -> None:
+    def _drawn(self, begun: list[Any], samples: Iterable[Any]) -> Iterator[Any]:
+        """The samples of a pass; who drew the last one is who a backward pass learns from."""
+        for one in samples:
+            self._last = begun
+            yield one
+
+    def on_backward(self, session: Session) -> None:
+        if self._last is not None:
+            self._last[1] = True
+
+    def _started(self, session: Session, sampler: Any) -> list[Any] | None:
+        """The pass that begins, as it is recorded."""
         record = self._records.get(sampler)
         if record is None or len(record["epochs"]) >= _MOST:
-            return
-        record["epochs"].append([int(sampler.epoch), session.torch.is_grad_enabled()])
+            return None
+        begun = [int(sampler.epoch), False]
+        record["epochs"].append(begun)
         loop = sites.call_site(session.root, 4)
         if loop is not None and loop not in record["loops"]:
             record["loops"].append(loop)
+        return begun
 
     def _set(self, sampler: Any) -> None:
         if sampler in self._records:

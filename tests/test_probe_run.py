@@ -79,7 +79,7 @@ def test_a_program_may_run_to_its_end(project: Path) -> None:
     ("ending", "code", "status", "steps", "said"),
     [
         ("crash", 3, Status.CRASHED, 5, "the program crashed after 5 steps: ValueError: as written"),
-        ("exit", 3, Status.FINISHED, 5, "the command ended with exit code 4"),
+        ("exit", 3, Status.CRASHED, 5, "the program crashed after 5 steps: exit code 4"),
         ("leave", 0, Status.FINISHED, 5, ""),
         ("terminated", 3, Status.INTERRUPTED, 5, "by signal 15"),
         ("interrupted", 3, Status.INTERRUPTED, 5, "by signal 2"),

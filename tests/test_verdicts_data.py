@@ -160,6 +160,21 @@ def test_epochs_of_a_sampler(records: dict[str, Any], verdict: str | None) -> No
     assert verdicts(rank(records)).get("sampler-without-set-epoch", (None,))[0] == verdict
 
 
+@pytest.mark.parametrize(
+    ("second", "verdict"),
+    [
+        # A helper makes the samplers of the training and of the evaluation at one line.
+        (_sampler([0, 0], learns=False), "refuted"),
+        (_sampler([0, 0]), "inconclusive"),
+        (_sampler([0, 1], 2), "refuted"),
+    ],
+    ids=["evaluation", "never-told", "told"],
+)
+def test_samplers_made_at_one_line_are_told_apart(second: dict[str, Any], verdict: str) -> None:
+    both = {"samplers": [*_sampler([0, 1, 2], 3)["samplers"], *second["samplers"]]}
+    assert verdicts(rank(both))["sampler-without-set-epoch"][0] == verdict
+
+
 def test_a_sampler_is_found_at_its_constructor_and_at_its_loop() -> None:
     assert [one.line for one in judgements(rank(_sampler([0, 0])))["sampler-without-set-epoch"].sites] == [8, 20]
 

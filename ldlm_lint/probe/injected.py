@@ -7,10 +7,10 @@ import atexit
 import contextlib
 import faulthandler
 import os
+import re
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,6 +21,7 @@ from ldlm_lint.probe.exits import Exits, codes_in, failure_of, tell
 from ldlm_lint.probe.footprint import Footprint
 from ldlm_lint.probe.recording import identity_of, recorded
 from ldlm_lint.probe.settings import IDLE, Settings
+from ldlm_lint.probe.silence import first
 from ldlm_lint.probe.snapshots import Snapshots
 from ldlm_lint.probe.termination import Termination
 from ldlm_lint.probe.watcher import Watcher
@@ -74,7 +75,7 @@ class Process:
 
     def start(self) -> None:
         """Install everything; nothing of it is seen by the program."""
-        warnings.filterwarnings("ignore", message=_GLOBAL_HOOKS)
+        first(("ignore", re.compile(_GLOBAL_HOOKS), Warning, None, 0))
         self.watcher.start()
         atexit.register(self._at_exit)
         self._wrap_exit()

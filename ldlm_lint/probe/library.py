@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import socket
 import sys
 import time
@@ -18,7 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Run, Status
 from ldlm_lint.extras import install
+from ldlm_lint.probe.exits import failure_of
 from ldlm_lint.probe.settings import VARIABLE
+from ldlm_lint.probe.silence import drop, first
 
 if TYPE_CHECKING:
     from ldlm_lint.probe.session import Session
@@ -122,8 +125,7 @@ class Watched:
             watcher.release()
             if self._quiet:
                 os.environ.pop("KINETO_LOG_LEVEL", None)
-            if self._filter in warnings.filters:
-                warnings.filters.remove(self._filter)  # type: ignore[attr-defined]  # typeshed hides that it is a list
+            drop(self._filter)
             atexit.unregister(self._at_exit)
             _active = None if _active is self else _active
 
@@ -261,17 +263,18 @@ def _run_id(session: Any, use: int) -> str:
 def _status(error: BaseException | None) -> Status:
     if isinstance(error, KeyboardInterrupt):
         return Status.INTERRUPTED
-    return Status.FINISHED if error is None or isinstance(error, SystemExit) else Status.CRASHED
+    return Status.CRASHED if _described(error) else Status.FINISHED
 
 
 def _described(error: BaseException | None) -> str:
     if error is None or isinstance(error, SystemExit):
-        return ""
+        return failure_of(error and error.code)
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}"[:2000] if lines else type(error).__name__
 
 
-def _ignored(message: str) -> Any:
-    """Add a filter that ignores a warning, and return it for its removal."""
-    warnings.filterwarnings("ignore", message=message)
-    return warnings.filters[0]
+def _ignored(message: str) -> tuple[Any, ...]:
+    """Put up a filter that ignores a warning, and return it for its removal."""
+    entry = ("ignore", re.compile(message), Warning, None, 0)
+    first(entry)
+    return entry

@@ -13,12 +13,14 @@ from typing import Any
 
 from ldlm_lint.probe.patches import Fragile, watch
 from ldlm_lint.probe.session import Observer, Phase, Session
+from ldlm_lint.probe.silence import drop, first
 from ldlm_lint.probe.sites import call_site
 from ldlm_lint.probe.tallies import Tally
 
 READERS = ("item", "tolist", "__bool__", "__float__", "__int__", "__index__", "numpy", "cpu")
 MOST_READS = 20_000
 WARNING = "called a synchronizing CUDA operation"
+_ALWAYS = ("always", re.compile(WARNING, re.IGNORECASE), Warning, None, 0)
 
 
 class HostSyncObserver(Observer):
@@ -121,10 +123,8 @@ class HostSyncObserver(Observer):
         self._kept = warnings.showwarning
         self._session = session
         warnings.showwarning = self._show
-        # Not by filterwarnings(), which has every warning that was shown once shown again.
-        if not any(one[1] is not None and one[1].pattern == WARNING for one in warnings.filters):
-            always = ("always", re.compile(WARNING, re.IGNORECASE), Warning, None, 0)
-            warnings.filters.insert(0, always)  # type: ignore[attr-defined]  # typeshed hides that it is a list
+        if _ALWAYS not in warnings.filters:
+            first(_ALWAYS)
 
     def _show(
         self, message: Any, category: Any, filename: str, lineno: int, file: Any = None, line: Any = None
@@ -146,9 +146,7 @@ class HostSyncObserver(Observer):
         self._mode = None
         if getattr(warnings.showwarning, "__self__", None) is self:
             warnings.showwarning = self._kept
-        warnings.filters[:] = [  # type: ignore[index]  # typeshed hides that it is a list
-            one for one in warnings.filters if not (one[1] is not None and one[1].pattern == WARNING)
-        ]
+        drop(_ALWAYS)
 
     def conclude(self, session: Session) -> None:
         self._end()

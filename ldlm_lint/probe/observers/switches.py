@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe.patches import watch
 from ldlm_lint.probe.session import Observer, Session
+from ldlm_lint.probe.silence import silenced
 from ldlm_lint.probe.sites import call_site, is_project, source_site
 from ldlm_lint.probe.tallies import Tally
 
@@ -135,8 +135,7 @@ def _precision(torch: Any, both: bool) -> dict[str, Any]:
     if both or not newest:
         readers["matmul.allow_tf32"] = lambda: matmul.allow_tf32
         readers["float32_matmul_precision"] = torch.get_float32_matmul_precision
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silenced():
         for name, read in readers.items():
             try:
                 found[name] = read()

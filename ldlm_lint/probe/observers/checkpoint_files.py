@@ -101,8 +101,6 @@ class CheckpointFiles(Observer):
         self, session: Session, split: Callable[..., Any], arguments: Any, keywords: Any
     ) -> dict[str, Any] | None:
         values, target = split(*arguments, **keywords)
-        if _is_data(session.torch, values):
-            return None
         # An open file knows its name; one in memory has none.
         opened = not isinstance(target, (str, os.PathLike))
         target = getattr(target, "name", None) if opened else target
@@ -110,6 +108,11 @@ class CheckpointFiles(Observer):
         if not isinstance(target, (str, os.PathLike)) or len(self._saves) >= _MOST:
             return None
         path = _full(target)
+        # Sharded checkpoints write bare tensors as well, into open files.
+        if not opened and _is_data(session.torch, values):
+            # Also where it gets another name.
+            self._known.add(path)
+            return None
         if opened and any(one["path"] == path and one["step"] == session.step for one in self._saves[-_MANY:]):
             # Sharded checkpoints write tensor by tensor into one open file.
             return None

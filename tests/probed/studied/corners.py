@@ -176,6 +176,8 @@ def main() -> None:
             torch.save(x, f"features-{step}.pt")
         if "predictions" in WORDS:
             torch.save(model(x).detach(), "predictions.pt")
+            torch.save([step, model(x).detach()], "written.tmp")
+            os.replace("written.tmp", f"written-{step}.pt")
         optimizer.zero_grad()
         if "skipped" in WORDS:
             # The first loss overflows: the scaler leaves its step out.

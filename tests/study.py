@@ -105,6 +105,8 @@ SETTINGS: tuple[Setting, ...] = (
     *of("ranks", "", "no-sync set-epoch aside", ranks=2),
     *of("ranks", "find every-rank long", "unused both-shuffled set-epoch", "find no-sync", "wrong-sampler", ranks=2, slow=True),
     *of("ranks", "exit", ranks=2, code=1, slow=True),
+    *of("accelerated", "micro bf16", "unlimited fused", slow=True),
+    *of("accelerated", "micro", steps=6, slow=True),
     *of("trainer", "limited", steps=12),
     *of("trainer", "limited", steps=25, slow=True),
     *of("trainer", "limited evaluate", "limited micro bf16", "unlimited", "limited best evaluate", steps=60, slow=True),

@@ -11,7 +11,7 @@ from study import SETTINGS, Comparison, Setting
 
 from ldlm_lint.evidence.model import Judgement, Scope, Site, Verdict
 
-NEEDS = {"trainer": "transformers", "lit": "lightning"}
+NEEDS = {"accelerated": "accelerate", "trainer": "transformers", "lit": "lightning"}
 
 
 def test_truths_are_read_from_the_lines_of_a_program() -> None:

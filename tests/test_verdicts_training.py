@@ -293,6 +293,18 @@ def test_schedulers(record, verdicts):
     assert {one.rule: one.verdict for one in judged({"schedules": [record]})} == verdicts
 
 
+@pytest.mark.parametrize(
+    ("others", "loads"),
+    [([scheduler(site=site(90))], []), ([], [{"before": [], "after": [], "entries": 4, "site": None}])],
+    ids=["steps at another place", "the optimizer was restored"],
+)
+def test_one_call_that_resumes_a_schedule_is_not_one_before_the_optimizer(others, loads):
+    wound = scheduler(calls=1, before_first_step=1, after_step=0)
+    found = judged({"schedules": [wound, *others], "optimizers": [{**optimizer(), "loads": loads}]})
+    at_wound = [one for one in found if one.rule == "scheduler-before-optimizer" and one.sites[0].line == 70]
+    assert [(one.verdict, "as when a run is resumed" in one.reason) for one in at_wound] == [(INCONCLUSIVE, True)]
+
+
 def test_observations_of_another_shape_end_their_room_with_a_note():
     evidence = Evidence(Run("watch", "run"), Environment(), {"optimizers": [{"site": site(1), "steps": 3}]})
     found = assess([evidence])

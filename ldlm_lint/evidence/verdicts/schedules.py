@@ -12,26 +12,39 @@ from ldlm_lint.evidence.watched import WatchedRun
 
 def judge(run: WatchedRun) -> Iterable[Judgement]:
     """The judgements about each place that calls a scheduler's ``step()``, of an optimizer that was seen to step."""
-    for place in places(run.of("schedules")):
-        if min(int(one["optimizer_steps"]) for one in place.records):
-            yield from _order(run, place)
-            yield from _micro_batches(run, place)
+    every = [place for place in places(run.of("schedules")) if min(one["optimizer_steps"] for one in place.records)]
+    for place in every:
+        yield from _order(run, place, wound=_restored(run) or _steps_elsewhere(place, every))
+        yield from _micro_batches(run, place)
 
 
-def _order(run: WatchedRun, place: Place) -> Iterable[Judgement]:
+def _restored(run: WatchedRun) -> bool:
+    """Whether an optimizer got the state of an earlier run."""
+    return any(load["entries"] for _, one in run.of("optimizers") for load in one.get("loads", ()))
+
+
+def _steps_elsewhere(place: Place, every: Iterable[Place]) -> bool:
+    """Whether a scheduler of this place steps after its optimizer at another place: this one wound it forward."""
+    made = [str(one.get("made")) for one in place.records]
+    others = (one for other in every if other is not place for one in other.records)
+    return any(one["after_step"] and str(one.get("made")) in made for one in others)
+
+
+def _order(run: WatchedRun, place: Place, wound: bool) -> Iterable[Judgement]:
+    """``wound`` says that a place which is called only before the first step may resume an earlier run."""
     early, later, alone = (
         place.most("before_first_step"),
         place.total("after_step"),
         place.total("after_backward_alone"),
     )
     name = place.records[0]["class"]
-    if early == 1 and (alone <= len(place.records) or not later):
+    if early and not alone and (early > 1 or (wound and not later)):
+        verdict = Verdict.INCONCLUSIVE
+        reason = f"{name}.step() was called {counted(early, 'time')} before the first step, as when a run is resumed,"
+    elif early == 1 and (alone <= len(place.records) or not later):
         verdict, reason = Verdict.VERIFIED, f"{name}.step() was called here before its optimizer had stepped at all"
     elif not early and later:
         verdict, reason = Verdict.REFUTED, f"{name}.step() was first called here after its optimizer had stepped"
-    elif early > 1 and not alone:
-        verdict = Verdict.INCONCLUSIVE
-        reason = f"{name}.step() was called {early} times in a row before the first step, as when a run is resumed,"
     else:
         return
     claim = "the scheduler steps before its optimizer"

@@ -108,6 +108,11 @@ class CheckpointFiles(Observer):
         if not isinstance(target, (str, os.PathLike)) or len(self._saves) >= _MOST:
             return None
         path = _full(target)
+        # Sharded checkpoints write bare tensors as well, into open files.
+        if not opened and _is_data(session.torch, values):
+            # Also where it gets another name.
+            self._known.add(path)
+            return None
         if opened and any(one["path"] == path and one["step"] == session.step for one in self._saves[-_MANY:]):
             # Sharded checkpoints write tensor by tensor into one open file.
             return None
@@ -214,6 +219,15 @@ class CheckpointFiles(Observer):
 
 def _torch_arguments(obj: Any, f: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
     return obj, f
+
+
+def _is_data(torch: Any, values: Any) -> bool:
+    """Whether what is saved is features, predictions and the like: bare tensors, arrays and numbers, and no state."""
+    if isinstance(values, torch.Tensor):
+        return not values.requires_grad
+    if isinstance(values, (list, tuple)):
+        return all(_is_data(torch, one) for one in values[:_MANY])
+    return isinstance(values, (int, float, complex, str, bytes)) or type(values).__module__ == "numpy"
 
 
 def _size(path: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from ldlm_lint.probe.patches import tracing, watch_outermost
+from ldlm_lint.probe.patches import tracing, watch, watch_outermost
 from ldlm_lint.probe.session import Observer, Session
 from ldlm_lint.probe.sites import call_site
 from ldlm_lint.probe.tallies import Tally
@@ -21,7 +21,8 @@ class EvaluationObserver(Observer):
 
     A phase begins with the outermost ``eval()`` of a module that was training, and ends with the next ``train()`` of it;
     its first forward passes are looked at. ``recording`` counts those with gradients on, ``learning`` the phases of such
-    calls in which a backward pass followed: a model with frozen statistics is trained there, not evaluated.
+    calls in which a backward pass or `autograd.grad` followed: a model with frozen statistics is trained there, or its
+    gradients are wanted, and it is not evaluated.
     """
 
     topic = "evaluation"
@@ -47,6 +48,8 @@ class EvaluationObserver(Observer):
                 self._begin_phase(session, module)
 
         watch_outermost(session, iter((session.torch.nn.Module,)), "train", self.topic, before=switched)
+        # Gradients of inputs and of networks in evaluation mode are computed by this call alone.
+        watch(session, session.torch.autograd, "grad", self.topic, before=lambda *_, **__: self.on_backward(session))
         session.on_take_back(self._disarm)
 
     def before_step(self, session: Session, optimizer: Any) -> None:

@@ -20,22 +20,27 @@ class _Watched:
         # Walking a module's names in every step would take longer than looking at its parameters.
         self.named = [(name, weakref.ref(one)) for name, one in module.named_parameters()]
         self.identities = {id(one) for one in module.parameters()}
-        self.trainable: frozenset[str] | None = None
+        # By identity of the optimizer that steps: networks that take turns are frozen while another one learns. DDP
+        # wraps a model with all of its networks, and copes with no change of what it registered.
+        self.trainable: dict[int, frozenset[str]] = {}
+        self.whole = unwrapped(module) is not module
         self.steps = 0
         self.changes = 0
         self.changed: set[str] = set()
         self.without: dict[str, int] = {}
         self.record: dict[str, Any] = {}
 
-    def step(self) -> None:
+    def step(self, optimizer: int) -> None:
         """An optimizer of this model is about to step."""
         self.steps += 1
+        turn = 0 if self.whole else optimizer
         alive = ((name, held()) for name, held in self.named)
         trained = {name: one for name, one in alive if one is not None and one.requires_grad}
-        if self.trainable is not None and trained.keys() != self.trainable:
+        before = self.trainable.get(turn)
+        if before is not None and trained.keys() != before:
             self.changes += 1
-            self.changed |= trained.keys() ^ self.trainable
-        self.trainable = frozenset(trained)
+            self.changed |= trained.keys() ^ before
+        self.trainable[turn] = frozenset(trained)
         for name, one in trained.items():
             if one.grad is None:
                 self.without[name] = self.without.get(name, 0) + 1
@@ -62,7 +67,7 @@ class Parameters(Observer):
         self._held: set[int] = set()
         self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._backwards = 0
-        self._later: list[_Watched] = []
+        self._later: dict[_Watched, int] = {}
 
     def install(self, session: Session) -> None:
         self._models = models_of(session)
@@ -81,18 +86,18 @@ class Parameters(Observer):
                 watched = self._watched[id(module)] = _Watched(module)
             # Of two networks that take turns only the one whose turn it is has gradients.
             if not watched.identities.isdisjoint(mine):
-                self._step(session, watched)
+                self._step(session, watched, id(optimizer))
 
-    def _step(self, session: Session, watched: _Watched) -> None:
+    def _step(self, session: Session, watched: _Watched, optimizer: int) -> None:
         if session.backwards > self._backwards:
-            watched.step()
-        elif watched not in self._later:
+            watched.step(optimizer)
+        else:
             # The backward pass runs in a closure, inside of the step.
-            self._later.append(watched)
+            self._later.setdefault(watched, optimizer)
 
     def after_step(self, session: Session) -> None:
-        for watched in self._later:
-            watched.step()
+        for watched, optimizer in self._later.items():
+            watched.step(optimizer)
         self._later.clear()
         self._backwards = session.backwards
         # A program's models are gone when it is at its end.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from typing import Any
 
@@ -39,11 +40,18 @@ class ScalingObserver(Observer):
     def install(self, session: Session) -> None:
         for scaler in scaler_classes(session.torch):
             self._watch_scaler(session, scaler)
+
+        def clipped(norm: Any, _: Any = None, most: Any = None, *__: Any, **options: Any) -> None:
+            most = options.get("max_norm", options.get("clip_value", most))
+            # A norm up to infinity is only measured. A limit that is a tensor is not read: that would wait for it.
+            if not (isinstance(most, float) and math.isinf(most)):
+                self._clipped(session, norm)
+
         utilities = session.torch.nn.utils
         for name in _CLIPPING:
             for owner in (utilities, getattr(utilities, "clip_grad", None)):
                 if owner is not None:
-                    watch(session, owner, name, self.topic, after=lambda norm, *_, **__: self._clipped(session, norm))
+                    watch(session, owner, name, self.topic, after=clipped)
 
     def _watch_scaler(self, session: Session, scaler: type) -> None:
         def made(_: Any, one: Any, *arguments: Any, **options: Any) -> None:

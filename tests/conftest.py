@@ -6,11 +6,14 @@ With ``LDLM_LINT_ALL=1`` a test that would be skipped fails: where everything is
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from calling import Enter, Run, calling, entered
@@ -78,3 +81,16 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 def enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Enter:
     """A project of some files, which is entered; there is room beside it."""
     return lambda files: entered(tmp_path / "project", files, monkeypatch)
+
+
+@pytest.fixture
+def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The torch of a few dozen lines, in this process, and no trace of it afterwards."""
+    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "torch"}
+    for name in before:
+        del sys.modules[name]
+    monkeypatch.syspath_prepend(str(Path(__file__).parent / "probed" / "minitorch"))
+    yield importlib.import_module("torch")
+    for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:
+        del sys.modules[name]
+    sys.modules.update(before)

@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from following import in_turn
+
 from ldlm_lint.monitor import live, sources
 from ldlm_lint.monitor.health import Health
 
@@ -27,19 +29,7 @@ def append(path: Path, text: str) -> None:
 def followed(path: Path, turns: list[Callable[[], None]]) -> tuple[Health, str]:
     """Follow a log; each time there is nothing new the next turn is taken, and after the last one it ends."""
     health, out = Health(), io.StringIO()
-    left = iter(turns)
-    done: list[bool] = []
-
-    def stop() -> bool:
-        if not done:
-            turn = next(left, None)
-            if turn is None:
-                done.append(True)
-            else:
-                turn()
-        return bool(done)
-
-    live.follow(health, sources.find(str(path)), out, least_silence=120.0, stop=stop, poll=0.0)
+    live.follow(health, sources.find(str(path)), out, least_silence=120.0, stop=in_turn(turns), poll=0.0)
     health.close()
     return health, out.getvalue()
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from training_logs import template
 
 from ldlm_lint.cli import main
 from ldlm_lint.monitor import sources
@@ -17,7 +18,6 @@ from ldlm_lint.monitor.health import Health
 from ldlm_lint.monitor.picture import Panel, Picture, picture
 from ldlm_lint.monitor.records import Record
 from ldlm_lint.monitor.trace import Trace
-from tests.training_logs import template
 
 LOSS = template(["loss"])
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from following import in_turn
 
 from ldlm_lint.cli import main
 from ldlm_lint.monitor import live, sources
@@ -31,20 +32,9 @@ def line(step: int, loss: float | str = 2.5) -> str:
 
 def followed(path: Path, turns: list[Callable[[], object]]) -> Health:
     """Follow a path at which there may be nothing; each look that brings nothing is followed by the next turn."""
-    health, left = Health(), iter(turns)
-    done: list[bool] = []
-
-    def stop() -> bool:
-        if not done:
-            turn = next(left, None)
-            if turn is None:
-                done.append(True)
-            else:
-                turn()
-        return bool(done)
-
+    health = Health()
     arrivals = Arrivals([str(path)], clock=lambda: 0.0)
-    live.follow(health, [], io.StringIO(), least_silence=120.0, stop=stop, poll=0.0, arrivals=arrivals)
+    live.follow(health, [], io.StringIO(), least_silence=120.0, stop=in_turn(turns), poll=0.0, arrivals=arrivals)
     health.close()
     return health
 

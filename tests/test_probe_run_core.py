@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +21,6 @@ from ldlm_lint.probe.recording import identity_of
 from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.settings import Settings
 from ldlm_lint.probe.watcher import FORSAKEN_AFTER, Watcher
-
-MINI = Path(__file__).parent / "probed" / "minitorch"
 
 
 class Diary(Observer):
@@ -50,19 +46,6 @@ class Diary(Observer):
 
     def collect(self, session: Session) -> Any:
         return {"lines": len(self.lines)}
-
-
-@pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The torch of a few dozen lines, in this process, and no trace of it afterwards."""
-    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "torch"}
-    for name in before:
-        del sys.modules[name]
-    monkeypatch.syspath_prepend(str(MINI))
-    yield importlib.import_module("torch")
-    for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:
-        del sys.modules[name]
-    sys.modules.update(before)
 
 
 def _watcher(torch: Any, steps: int = 20, *observers: Observer) -> Watcher:

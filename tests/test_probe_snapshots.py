@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -20,7 +16,6 @@ from ldlm_lint.probe.session import Observer, Phase, Session
 from ldlm_lint.probe.snapshots import Snapshots
 from ldlm_lint.probe.watcher import Watcher
 
-MINI = Path(__file__).parent / "probed" / "minitorch"
 RUN = Run("watch", "id", pid=7, status=Status.RUNNING)
 
 
@@ -40,19 +35,6 @@ class Looks(Observer):
         if self.trouble and self.looks % self.trouble == 0 and not self.concluded:
             raise RuntimeError("dictionary changed size during iteration")
         return {"looks": self.looks}
-
-
-@pytest.fixture
-def torch(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    """The torch of a few dozen lines, in this process, and no trace of it afterwards."""
-    before = {name: module for name, module in sys.modules.items() if name.split(".")[0] == "torch"}
-    for name in before:
-        del sys.modules[name]
-    monkeypatch.syspath_prepend(str(MINI))
-    yield importlib.import_module("torch")
-    for name in [name for name in sys.modules if name.split(".")[0] == "torch"]:
-        del sys.modules[name]
-    sys.modules.update(before)
 
 
 def _steps(torch: Any, count: int) -> Any:

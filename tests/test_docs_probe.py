@@ -10,6 +10,7 @@ import pytest
 from ldlm_lint import cli
 from ldlm_lint.commands import probe
 from ldlm_lint.evidence import files
+from ldlm_lint.rules import by_symbol
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "probe.md").read_text(encoding="utf-8")
@@ -42,3 +43,16 @@ def test_the_evidence_is_of_the_example_as_it_is_and_names_no_machine():
     assert [one.run.rank for one in found] == [0, 1]
     assert {one.run.host for one in found} == {""}
     assert {one.run.root for one in found} == {"/home/user/latent-captions"}
+
+
+def test_each_verdict_that_a_gpu_alone_can_settle_is_listed_with_its_command():
+    page = (ROOT / "docs" / "evidence" / "gpu.md").read_text(encoding="utf-8")
+    rows = {name: (said, commands) for name, said, commands in re.findall(r"^\| `([\w-]+)` \| (.+) \| (.+) \|$", page, re.M)}
+    bound = {name for name, rule in by_symbol.items() if rule.probe and (rule.probe.device_bound or rule.probe.bound_experiment)}
+    # What a loader is waited for is bound by its verdict, not by its rule: a step on the CPU has another length.
+    assert rows.keys() == bound | {"dataloader-in-main-process", "dataloader-without-prefetch"}
+    for name, (said, commands) in rows.items():
+        probe = by_symbol[name].probe
+        assert said == probe.confirms
+        assert not probe.experiment or f"`ldlm-lint probe --only {probe.experiment}`" in commands
+        assert ("`ldlm-lint probe run -- CMD`" in commands) is (not probe.bound_experiment)

@@ -169,3 +169,20 @@ SPOKEN_OF: tuple[str, ...] = (
     "dataloader worker 3 started",
     "rank 3 responded after 2 s",
 )
+
+# The fourth round: 51 events of which 6 were not seen, 50 lines of prose of which 4 were taken for events.
+HELD_OUT += (
+    (
+        "oom",
+        None,
+        "2025-01-02 03:04:05.1: W tensorflow/tsl/framework/bfc_allocator.cc:497] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.25GiB (rounded to 2415919104)requested by op MatMul",
+    ),
+    ("nan-message", None, "ERROR: Non-finite gradient norm nan at step 812, aborting"),
+    ("preempted", None, "Signal 15 received, saving checkpoint and exiting"),
+    ("preempted", None, "Got signal 10 (SIGUSR1) from Slurm: requeueing job 81221"),
+)
+SPOKEN_OF += (
+    "disk usage 81% of 2.0 TB; disk full alarm at 95%",
+    "This model diverged from the base repository on 2024-05-01",
+    "the baseline run diverged at lr 1e-2; this one uses 1e-3",
+)

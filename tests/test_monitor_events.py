@@ -228,3 +228,16 @@ def test_only_one_rank() -> None:
     text = "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
     assert [one.kind for one in health(text, rank=1).book.alarms] == ["oom"]
     assert health(text, rank=0).book.alarms == []
+
+
+@pytest.mark.parametrize("after", ("", "train.py FAILED\nFailures:\n  <NO_OTHER_FAILURES>\n"))
+def test_a_report_of_torchrun_that_the_log_cuts_off_is_an_event(after: str) -> None:
+    text = "step 1 loss 2.0\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n" + after
+    (alarm,) = alarms(text)
+    assert (alarm.kind, alarm.level, alarm.line) == ("child-failed", Level.CRITICAL, 2)
+    assert "before it says which one" in alarm.message
+
+
+@pytest.mark.parametrize("line", ("best_val_loss: inf", "epoch: 1 | best loss inf | loss 0.5"))
+def test_the_best_loss_so_far_begins_at_infinity(line: str) -> None:
+    assert alarms(line + "\n") == []

@@ -16,7 +16,15 @@ from ldlm_lint.monitor.reader import LogReader
 from ldlm_lint.monitor.records import UNITS, Record
 from tests.monitor_samples import Score, records, samples, score, table
 
-NAMES = ("samples.json", "heldout.json", "heldout6.json", "heldout7.json", "heldout8.json", "heldout9.json")
+NAMES = (
+    "samples.json",
+    "heldout.json",
+    "heldout6.json",
+    "heldout7.json",
+    "heldout8.json",
+    "heldout9.json",
+    "heldout10.json",
+)
 SAMPLES = [one for name in NAMES for one in samples(name)]
 
 

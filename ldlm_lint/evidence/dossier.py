@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ldlm_lint.evidence import files
-from ldlm_lint.evidence.model import Evidence, Judgement
+from ldlm_lint.evidence.model import Evidence, Judgement, Site
 from ldlm_lint.evidence.places import followed, line_map
 from ldlm_lint.evidence.verdicts import assess
 from ldlm_lint.model import Edit
@@ -22,13 +22,14 @@ class Judged:
     """A judgement and where it is from: the root that its paths are relative to, and the kind of the run.
 
     ``hashes`` are the files that the run is known to have used, by path: what is said of the run as a whole is stale
-    as soon as one of them has changed.
+    as soon as one of them has changed. ``seen`` are the places where it observed something, of whatever rule.
     """
 
     judgement: Judgement
     root: str = ""
     kind: str = "watch"
     hashes: Mapping[str, str] = field(default_factory=dict)
+    seen: tuple[Site, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,22 +85,23 @@ def dossier(evidence: Sequence[Evidence], target: str = "") -> Dossier:
     notes: list[str] = []
     for (kind, _), ranks in runs.items():
         assessed = assess(ranks, target)
-        hashes = {path: sha for one in ranks for path, sha in _hashes(one.observations, 0)}
-        judged += [Judged(judgement, ranks[0].run.root, kind, hashes) for judgement in assessed.judgements]
+        seen = tuple(dict.fromkeys(site for one in ranks for site in _sites(one.observations, 0)))
+        hashes = {site.path: site.sha256 for site in seen}
+        judged += [Judged(judgement, ranks[0].run.root, kind, hashes, seen) for judgement in assessed.judgements]
         notes += assessed.notes
     return Dossier(tuple(judged), tuple(dict.fromkeys(notes)))
 
 
-def _hashes(value: Any, depth: int) -> Iterator[tuple[str, str]]:
-    """The paths and hashes of all sites inside of observations; what is nested deeper than ours ever are is left."""
+def _sites(value: Any, depth: int) -> Iterator[Site]:
+    """All sites inside of observations; what is nested deeper than ours ever are is left."""
     if depth > MOST_DEPTH:
         return
     if isinstance(value, Mapping):
-        path, sha = value.get("path"), value.get("sha256")
+        path, sha, line = value.get("path"), value.get("sha256"), value.get("line")
         if isinstance(path, str) and isinstance(sha, str) and path and sha:
-            yield path, sha
+            yield Site(path, line if isinstance(line, int) else 0, sha256=sha)
         for one in value.values():
-            yield from _hashes(one, depth + 1)
+            yield from _sites(one, depth + 1)
     elif isinstance(value, list):
         for one in value:
-            yield from _hashes(one, depth + 1)
+            yield from _sites(one, depth + 1)

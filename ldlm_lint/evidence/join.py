@@ -16,6 +16,7 @@ from ldlm_lint.evidence.dossier import Dossier, Judged
 from ldlm_lint.evidence.lift import own_finding, with_support
 from ldlm_lint.evidence.model import Judgement, Verdict
 from ldlm_lint.evidence.places import Linted
+from ldlm_lint.evidence.reached import ran
 from ldlm_lint.evidence.support import Level, weighed
 from ldlm_lint.model import Finding, Rule, Span
 from ldlm_lint.scopes import scopes, symbol_at
@@ -88,7 +89,9 @@ def join(
             matched[at].append((level, one))
     answered = {one.index for pairs in matched.values() for _, one in pairs} | dossier.answered
     joined = [
-        with_support(one, weighed([(level, fresh.judgement) for level, fresh in matched[at]])) if at in matched else one
+        with_support(one, weighed([(level, _of(one, level, fresh, linted)) for level, fresh in matched[at]]))
+        if at in matched
+        else one
         for at, one in enumerate(ours)
     ]
     left = [one for one in fresh if one.index not in answered]
@@ -101,6 +104,30 @@ def join(
         frozenset(answered),
         (*dossier.notes, *unknown),
     )
+
+
+def _of(finding: Finding, level: Level, fresh: _Fresh, linted: Linted) -> Judgement:
+    """What a judgement says of a finding: nothing is refuted by a run that may not have gone through its lines."""
+    judgement = fresh.judgement
+    if level is Level.MACHINE or judgement.verdict is not Verdict.REFUTED or _ran(finding, fresh, linted):
+        return judgement
+    reason = f"nothing shows that this run went through these lines; elsewhere {judgement.reason}"
+    return dataclasses.replace(judgement, verdict=Verdict.INCONCLUSIVE, reason=reason, lifts=False)
+
+
+def _ran(finding: Finding, fresh: _Fresh, linted: Linted) -> bool:
+    """Whether what was observed is of the finding's own lines, or of lines that the run cannot reach without these."""
+    spot = next(_spots(finding, linted), None)
+    if spot is None or any(_overlap(place, spot) for place in fresh.places):
+        return True
+    judged = fresh.judged
+    seen = [
+        linted.lines(spot.path, site).start
+        for site in (*judged.seen, *judged.judgement.sites)
+        if site.line > 0 and linted.file_of(site.path, judged.root, site.sha256) == spot.path
+    ]
+    source = linted.source(spot.path)
+    return source is None or ran(source, spot.lines.start, seen)
 
 
 def _within(judged: Judged, limits: Mapping[str, str]) -> Judged:

@@ -32,6 +32,7 @@ class _Report:
     """The root cause in a `ChildFailedError`, field by field."""
 
     line: int
+    actor: str
     fields: dict[str, str] = field(default_factory=dict)
     rooted: bool = False
 
@@ -58,7 +59,8 @@ class Failures:
         """The event that a line completes, if it does."""
         if self._report is not None:
             done = self._reported(line)
-            if done is not None:
+            # Its fields are told by the report as a whole.
+            if done is not None or _FIELD.match(line.text):
                 return done
         process = line.rank, line.actor
         open_ = self._open.get(process)
@@ -70,9 +72,14 @@ class Failures:
             # A progress bar or a log prefix may stand before it; an event on the same line does not happen.
             return None
         if "ChildFailedError" in line.text and line.text.lstrip().startswith("torch.distributed.elastic"):
-            self._report = _Report(line.line)
+            self._report = _Report(line.line, line.actor)
             return None
         return match(line)
+
+    def close(self) -> Event | None:
+        """The event of a torchrun report that the end of the log cuts off."""
+        report, self._report = self._report, None
+        return None if report is None else _child(report)
 
     def _continued(self, process: tuple[int | None, str], open_: _Open, line: Line) -> Event | None:
         text = line.text
@@ -85,7 +92,7 @@ class Failures:
         if text.startswith(_CHAINED):
             return None
         if "ChildFailedError" in text:
-            self._report = _Report(line.line)
+            self._report = _Report(line.line, line.actor)
             return None
         event = match(line)
         # What ends a program is no warning, whatever it says.
@@ -111,7 +118,7 @@ class Failures:
         ended = report.rooted and "rank" in report.fields and text.startswith("====")
         if ended or line.line - report.line > LONGEST:
             self._report = None
-            return _child(report, line) if ended else None
+            return _child(report) if ended else None
         return None
 
 
@@ -125,8 +132,11 @@ def exception(line: Line, name: str, text: str) -> Event | None:
     return Event(kind, line.line, line.rank, line.actor, said, {"name": name}, None)
 
 
-def _child(report: _Report, line: Line) -> Event:
+def _child(report: _Report) -> Event:
     fields = report.fields
+    if "rank" not in fields:
+        text = "torchrun reports that a rank failed (ChildFailedError); the log ends before it says which one"
+        return Event("child-failed", report.line, None, report.actor, text, {}, Level.CRITICAL)
     ranks = _RANK.search(fields.get("rank", ""))
     code = fields.get("exitcode", "").split(" ")[0]
     details = {"exitcode": code} | {name: fields[name] for name in ("host", "time") if name in fields}
@@ -140,4 +150,4 @@ def _child(report: _Report, line: Line) -> Event:
         words += f" ({details['signal']})"
     said = fields.get("traceback", "")
     text = f"{words}: {said}" if said and not said.startswith(("To enable", "Traceback")) else words
-    return Event("child-failed", report.line, rank, line.actor, shortened(text), details, Level.CRITICAL)
+    return Event("child-failed", report.line, rank, report.actor, shortened(text), details, Level.CRITICAL)

@@ -142,6 +142,10 @@ class Health:
 
     def close(self) -> None:
         """Judge what is left at the end of all sources."""
+        for place in self.sources.values():
+            self._read(place)
+            if (event := place.failures.close()) is not None:
+                self._event(place, event)
         self.poll()
 
     @property

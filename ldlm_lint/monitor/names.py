@@ -102,7 +102,7 @@ _NAMES: dict[str, str] = {
     "training/global_step current_step current_steps itr micro_step mini_batch minibatch_step n_iter stepnum curr_step cur_step "
     "optim_step",
     EPOCH: "epoch epochs ep train_epoch training_epoch train/epoch training/epoch current_epoch epoch_num epoch_idx "
-    "num_epoch cur_epoch",
+    "num_epoch cur_epoch epch",
 }
 NAMES = {name: key for key, names in _NAMES.items() for name in names.split()}
 # Which of several counters of a line is its step, the best first.

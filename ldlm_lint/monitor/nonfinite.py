@@ -23,7 +23,7 @@ _PROOF = rf"(?:(?: (?:was|were|has been|have been))? {_HAPPENED}| {_WHERE}|{_THE
 _FORMS = "|".join(
     (
         # NaN gradient detected; Nan grad norm occurs; NaN/Inf loss at step 3; Invalid loss nan, terminating training
-        rf"(?:{_BAD}[ -]|(?<!\w)nan(?=loss|grad))(?:valued? )?{_OF}(?: ?\([^()]{{1,24}}\))?{_PROOF}",
+        rf"(?:{_BAD}[ -]|(?<!\w)nan(?=loss|grad))(?:valued? )?{_OF}(?: ?\([^()]{{1,24}}\)|:? [-+]?(?:nan|inf)\b)?{_PROOF}",
         rf"{_INVALID}(?: (?:value|of))?(?::? ?[-+]?(?:nan|inf|[\d.e+]+))?{_PROOF}",
         # Loss became NaN at step 3; gradients contain inf values; training loss is not finite
         rf"(?<![\w.]){_OF}(?:'s value| value| norm)? (?:is|are|was|were|became|becomes|has become|have become|turned(?: in)?to|turned|went(?: to)?"

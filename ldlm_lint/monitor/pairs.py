@@ -204,6 +204,8 @@ def item(pair: Pair, names: Mapping[str, str] | None = None, units: Mapping[str,
         return Item(pair.index, "", f"{pair.key} (avg)", *_kept(pair.unit, units)) if pair.unit != UNKNOWN else None
     means = Meaning(names[name], meaning(pair.key).split) if name in names else meaning(pair.key)
     unit = pair.unit
+    if means.key == "step_time_s" and not unit and name.endswith("time/batch"):
+        return None  # Composer counts batches under this name
     if not means.key and (suffixed := _SUFFIX.match(name)) and meaning(suffixed[1]).key and not unit:
         means, unit = meaning(suffixed[1]), suffixed[2]
     if unit == UNKNOWN and unit not in units:

@@ -37,7 +37,7 @@ _CLAUSE = re.compile(r"[.!;|](?:\s|$)|\s[-\u2013\u2014]+\s|\bbut\b")
 # `NaN loss detected: 0`, `watchdog timed out?`, `hang detected = False`, `... message disabled`.
 _SETTING = re.compile(
     r"(?i)\s*(?:[:=]\s*(?:0(?![\d.])|no(?:ne)?\b\W*$|false|off\b|disabled|enabled|on\b|ok\b|true|skip\b|raise\b|warn\b|yes\b)|\?"
-    r"|(?:detection|detector|check|handling|handler|guard|policy|callback|message|count|counter|threshold|timeout|limit)s?\b)"
+    r"|(?:alarm|alert|warning)s? (?:at|above|below|when|if|set|is|on|off)\b|(?:detection|detector|check|handling|handler|guard|policy|callback|message|count|counter|threshold|timeout|limit)s?\b)"
     r"|.{0,24}\b(?:disabled|enabled|installed|registered)\W*$"
 )
 _CODE = re.compile(

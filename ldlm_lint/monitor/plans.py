@@ -62,6 +62,7 @@ def assemble(name: str, items: Iterable[Item], split: str = "", exact: bool = Tr
     steps = [item for item in items if item.key == STEP]
     steps.sort(key=lambda item: STEPS.index(plain(item.raw)) if plain(item.raw) in STEPS else len(STEPS))
     epochs = [item for item in items if item.key == EPOCH]
+    epochs.sort(key=lambda item: plain(item.raw) == "ep")  # beside another counter it counts episodes
     step, epoch = (found[0].index if found else NOWHERE for found in (steps, epochs))
     rest = [item for item in items if item.index not in (step, epoch)]
     rest = [item._replace(key="") if item.key in (STEP, EPOCH) else item for item in rest]

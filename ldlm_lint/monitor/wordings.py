@@ -22,6 +22,11 @@ LIBRARIES = (
     ),
     pattern(
         "oom",
+        "ran out of memory trying to allocate",
+        r"Allocator \((?:GPU|TPU|XPU)\S*\) ran out of memory trying to allocate (?P<asked>[\d.]+\w+)",
+    ),
+    pattern(
+        "oom",
         "out of memory",
         r"(?:HIP|CUDA|XPU|NPU|MPS|TPU)(?: error:| backend)? out of memory(?=[. ]|$)(?! (?:errors|events|issues|handling))(?=\.? (?:Tried|\(MPS|Currently)|\.?$)|^\S*(?:Error|Exception): .*\b(?:out of memory|not enough memory)\b",
     ),
@@ -166,13 +171,13 @@ PROGRAMS = (
     pattern(
         "divergence",
         "diverged|xploded|diverging",
-        r"(?i)\b(?:training|loss|model|run) (?:has |have )?(?:diverged|exploded)\b|\bloss is diverging\b",
+        r"(?i)(?<!baseline )(?<!previous )(?<!earlier )(?<!other )(?<!last )(?<!first )\b(?:training|loss|model|run) (?:has |have )?(?:diverged|exploded)\b(?! from\b)|\bloss is diverging\b",
         spoken=True,
     ),
     pattern(
         "preempted",
-        "SIGTERM|SIGUSR1|reempt|signal 15|termination|nterruption detected|death signal|nterruption notice|aintenance event",
-        r"(?i)\b(?:received|caught|got|detected|bypassing) (?:a )?(?:signal )?(?:SIGTERM|SIGUSR1|15 death signal)\b|\breceived (?:\w+ )?signal:? (?:15|SIGTERM)\b|\bSIGTERM (?:received|caught|detected)|\breceived \d+ death signal"
+        "SIGTERM|SIGUSR1|reempt|signal 15|ignal 15|ignal 10|ignal 12|ignal: 15|termination|nterruption detected|death signal|nterruption notice|aintenance event",
+        r"(?i)\b(?:received|caught|got|detected|bypassing) (?:a )?(?:signal )?(?:\d+ )?\(?(?:SIGTERM|SIGUSR1|15 death signal)\b|\bsignal:? (?:15|10|12)(?: \(SIG\w+\))? (?:was )?(?:received|caught)\b|\breceived (?:\w+ )?signal:? (?:15|SIGTERM)\b|\bSIGTERM (?:received|caught|detected)|\breceived \d+ death signal"
         r"|\bpreempt(?:ion|ed)\b(?: \w+)? (?:notice |signal |request )?(?:received|detected|imminent|requested)|\binterruption notice\b|\breceived (?:a |spot )*preemption\b|\binterruption detected|\btermination is imminent|\breceived (?:a )?termination signal|\b(?:job|instance|node|vm|task) (?:was|is being|has been|got|will be) preempted",
         Level.WARNING,
         spoken=True,

@@ -11,6 +11,7 @@ import sysconfig
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import FrameType
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -35,13 +36,20 @@ def call_site(root: str, depth: int = 2) -> dict[str, Any] | None:
     None where no frame is the project's. Of a call over several lines Python names the line it is at; the call's last
     line is given as ``end_line`` where the interpreter knows it (3.11).
     """
-    frame: FrameType | None = sys._getframe(depth)
+    return next(_project_sites(root, sys._getframe(depth)), None)
+
+
+def call_chain(root: str, most: int, depth: int = 2) -> list[dict[str, Any]]:
+    """As `call_site`, with the places that it was called from inside the project, the innermost first."""
+    return list(itertools.islice(_project_sites(root, sys._getframe(depth)), most))
+
+
+def _project_sites(root: str, frame: FrameType | None) -> Iterator[dict[str, Any]]:
     while frame is not None:
         path = frame.f_code.co_filename
         if is_project(path, root) and frame.f_code.co_name != STAND_IN:
-            return _site(frame, path, root)
+            yield _site(frame, path, root)
         frame = frame.f_back
-    return None
 
 
 def foreign_site(depth: int = 2) -> str:

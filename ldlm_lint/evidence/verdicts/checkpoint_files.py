@@ -22,12 +22,19 @@ def judge(run: WatchedRun) -> Iterable[Judgement]:
     changes = [(evidence, change) for evidence, record in run.of("checkpoint_files") for change in record["changes"]]
     first = _written_from(saves, changes)
     for site, group in by_site(saves):
+        places = (site, *_callers(group))
         if (piled := piled_up(run, group, changes)) is not None:
             verdict, reason, figure = piled
-            yield Judgement("unbounded-checkpoints", _UNBOUNDED, verdict, reason, run.scope(), (site,), figure)
-        yield from _in_place(run, site, group, changes, first)
-        yield from _every_rank(run, site, group)
+            yield Judgement("unbounded-checkpoints", _UNBOUNDED, verdict, reason, run.scope(), places, figure)
+        yield from _in_place(run, places, group, changes, first)
+        yield from _every_rank(run, places, group)
     yield from _removed_first(run, saves, changes)
+
+
+def _callers(group: Group) -> tuple[Site, ...]:
+    """Where the function that saves was called from, the innermost first; nothing where that was not always the same."""
+    chains = {tuple(map(site_of, save.get("callers", ()))) for _, save in group}
+    return tuple(one for one in chains.pop() if one is not None) if len(chains) == 1 else ()
 
 
 def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
@@ -39,7 +46,7 @@ def _writers(group: Group) -> dict[tuple[str, str], set[int]]:
 
 
 def _in_place(
-    run: WatchedRun, site: Site, group: Group, changes: Group, first: Mapping[tuple[int, str], int]
+    run: WatchedRun, places: tuple[Site, ...], group: Group, changes: Group, first: Mapping[tuple[int, str], int]
 ) -> Iterator[Judgement]:
     # Of a checkpoint in shards only the file that is written last was seen.
     group = [(one, save) for one, save in group if not save.get("sharded")]
@@ -68,7 +75,7 @@ def _in_place(
         )
     else:
         return
-    yield Judgement("non-atomic-checkpoint", _IN_PLACE, verdict, f"{reason} {run.scope().words}", run.scope(), (site,))
+    yield Judgement("non-atomic-checkpoint", _IN_PLACE, verdict, f"{reason} {run.scope().words}", run.scope(), places)
 
 
 def _written_from(saves: Group, changes: Group) -> dict[tuple[int, str], int]:
@@ -85,7 +92,7 @@ def _had_its_chance(run: WatchedRun, save: Any) -> bool:
     return all(one.run.steps > save["step"] or one.run.status is Status.FINISHED for one in run.ranks)
 
 
-def _every_rank(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement]:
+def _every_rank(run: WatchedRun, places: tuple[Site, ...], group: Group) -> Iterator[Judgement]:
     if run.scope().world_size < 2:
         return
     most = max(_writers(group).values(), key=len)
@@ -99,7 +106,7 @@ def _every_rank(run: WatchedRun, site: Site, group: Group) -> Iterator[Judgement
     else:
         return
     yield Judgement(
-        "checkpoint-saved-by-every-rank", _EVERY_RANK, verdict, f"{reason} {run.scope().words}", run.scope(), (site,)
+        "checkpoint-saved-by-every-rank", _EVERY_RANK, verdict, f"{reason} {run.scope().words}", run.scope(), places
     )
 
 

@@ -25,6 +25,8 @@ RATES = ("tokens_per_s", "samples_per_s", "iterations_per_s", "step_time_s")
 BARS = ("tqdm", "rich", "yolo")
 """Templates whose lines are drawn again and again."""
 _LOSS = re.compile(r"(?:^|[^a-z])(?:loss|nll)(?:$|[^a-z])", re.IGNORECASE)
+# The best so far of another series begins at infinity; that series is judged itself.
+_RECORD = re.compile(r"(?:^|[^a-z])(?:best|lowest|min|minimum)(?:$|[^a-z])", re.IGNORECASE)
 VALIDATION_RUN = 20
 
 __all__ = ["LoaderStall", "detectors", "finite_judge", "speed_column", "stall_columns"]
@@ -36,7 +38,8 @@ def finite_judge(column: Column, name: str) -> NotANumberLoss | None:
         return NotANumberLoss(name)
     if column.key == "grad_norm":
         return NotANumberGradient(name)
-    if not column.key and _LOSS.search(column.raw.replace("_", " ")):
+    said = column.raw.replace("_", " ")
+    if not column.key and _LOSS.search(said) and not _RECORD.search(said):
         return NotANumberLoss(name, Level.WARNING)
     return None
 

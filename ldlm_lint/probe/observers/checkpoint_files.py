@@ -17,6 +17,8 @@ from ldlm_lint.probe.session import Observer, Session
 
 _MOST = 2000
 _MOST_KEYS = 20
+# A function that saves, and those that call it: in the project, `save()` is rarely called through more.
+_MOST_CALLERS = 4
 _MANY = 20
 _CHECKPOINTS = (".pt", ".pth", ".ckpt", ".bin", ".safetensors", ".tar", ".pkl")
 _ENDINGS = (*_CHECKPOINTS, ".tmp")
@@ -119,12 +121,14 @@ class CheckpointFiles(Observer):
         if os.path.exists(path) and not os.path.isfile(path):
             # /dev/null and the like: where the other ranks of some programs save to.
             return None
-        site = sites.call_site(session.root, 4)
+        chain = sites.call_chain(session.root, _MOST_CALLERS, 4)
+        site = chain[0] if chain else None
         return {
             "path": path,
             "keys": [str(key) for key in list(values)[:_MOST_KEYS]] if isinstance(values, dict) else [],
             "existed": not opened and os.path.exists(path),
             "site": site,
+            "callers": chain[1:],
             "by": self._saved_by(session, site),
         }
 
@@ -158,12 +162,13 @@ class CheckpointFiles(Observer):
         ]
         if not paths or self._saving or len(self._changes) >= _MOST or not any(map(self._concerns, paths)):
             return
-        site = sites.call_site(session.root, 4)
+        chain = sites.call_chain(session.root, _MOST_CALLERS, 4)
+        site = chain[0] if chain else None
         if event == "os.rename" and self._arrives(paths):
             sharded = paths[1].endswith(_SHARDED)
             size = _size(os.path.dirname(paths[0]) if sharded else paths[0])
             arrived = {"path": paths[0], "keys": [], "existed": False, "bytes": size, "seconds": 0.0}
-            arrived |= {"site": site, "by": self._saved_by(session, site), "sharded": sharded}
+            arrived |= {"site": site, "callers": chain[1:], "by": self._saved_by(session, site), "sharded": sharded}
             self._saves.append(arrived | {"step": session.step, "order": self._next()})
             session.after_save()
         change = {"event": event, "paths": paths, "step": session.step, "order": self._next()}

@@ -182,6 +182,8 @@ HELD_OUT += (
     ("preempted", None, "Got signal 10 (SIGUSR1) from Slurm: requeueing job 81221"),
 )
 SPOKEN_OF += (
+    "on signal 15 received: save",
+    "non-finite gradient norm: skip the step",
     "disk usage 81% of 2.0 TB; disk full alarm at 95%",
     "This model diverged from the base repository on 2024-05-01",
     "the baseline run diverged at lr 1e-2; this one uses 1e-3",

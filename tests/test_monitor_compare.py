@@ -141,6 +141,9 @@ def test_what_is_equal_besides_nan_is_said_to_be() -> None:
     loss = compared(run(1, count=600), bad)["loss"]
     assert not loss.same and loss.verdict is Verdict.VERIFIED
     assert loss.reason.endswith("A has none; equal in every digit at the other 400 steps")
+    good = compared(run(1, count=600), run(1, count=600))["loss"]
+    assert loss.last and good.last, "the table does not hide that B has no number at its end"
+    assert math.isclose(loss.last[0], good.last[0], rel_tol=0.01) and math.isnan(loss.last[1])
 
 
 def test_nan_in_both_is_no_difference() -> None:

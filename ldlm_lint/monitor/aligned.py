@@ -110,6 +110,12 @@ class Aligned:
         numbers = [(x, y) for x, y in pairs if math.isfinite(x) and math.isfinite(y)]
         return len(numbers) if self.paired and all(x == y for x, y in numbers) else 0
 
+    def late(self, part: int) -> tuple[list[float], list[float]] | None:
+        """Both runs' values at the last ``1 / part`` of the common steps, if one of them is not a number there."""
+        places = self.common[-max(len(self.common) // part, 1) :] if self.paired else []
+        a, b = ([points.values[one] for one in places] for points in (self.a, self.b))
+        return None if all(map(math.isfinite, a + b)) else (a, b)
+
     def stretches(self, skip: float = 0.0, positive: bool = False) -> list[Stretch]:
         """Both runs in at most 40 stretches, without a share of the records at the start."""
         kept_a, kept_b = self._kept(self.a, positive), self._kept(self.b, positive)

@@ -6,6 +6,7 @@ itself, odd stretches against even ones, is the band below which nothing is call
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -157,7 +158,7 @@ class _Quantity:
             said,
             reason,
             (self.aligned.a.lost, self.aligned.b.lost),
-            self._medians(self.stretches[-max(len(self.stretches) // _LATE, 1) :]) if self.stretches else None,
+            self._last(),
             self._worst(),
             self.mean,
             tuple(remarks),
@@ -172,6 +173,19 @@ class _Quantity:
         if not stretches:
             return float("nan"), float("nan")
         return median([v for one in stretches for v in one.a]), median([v for one in stretches for v in one.b])
+
+    def _last(self) -> tuple[float, float] | None:
+        """The middles of the last tenth; NaN for a run that has mostly no number there."""
+        if not self.stretches:
+            return None
+        late = self.aligned.late(_LATE)
+        if late is None:
+            return self._medians(self.stretches[-max(len(self.stretches) // _LATE, 1) :])
+        finite = [[value for value in values if math.isfinite(value)] for values in late]
+        a, b = (
+            median(kept) if 2 * len(kept) > len(every) else math.nan for kept, every in zip(finite, late, strict=True)
+        )
+        return a, b
 
     def _worst(self) -> tuple[float, float] | None:
         if not self.stretches:

@@ -18,7 +18,7 @@ _WHERE = (
     r"(?:at|in|on|for|during|after|from) (?:the |local |rank )?(?:\w+[ _])?(?:step|iter\w*|epoch|batch|layer|rank|param\w*|micro\w*|loss|grad\w*"
     r"|update|forward|backward|inputs?|outputs?|weights?|logits?|activations?|norm|sample|\d)"
 )
-_THEN = rf"(?:\W{{1,4}}(?:so |now )?{_DONE}|\W{{1,4}}please check)"
+_THEN = rf"(?!: ?(?:skip|raise|ignore)\b)(?:\W{{1,4}}(?:so |now )?{_DONE}|\W{{1,4}}please check)"
 _PROOF = rf"(?:(?: (?:was|were|has been|have been))? {_HAPPENED}| {_WHERE}|{_THEN}| ?!(?!=))"
 _FORMS = "|".join(
     (

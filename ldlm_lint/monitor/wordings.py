@@ -177,7 +177,7 @@ PROGRAMS = (
     pattern(
         "preempted",
         "SIGTERM|SIGUSR1|reempt|signal 15|ignal 15|ignal 10|ignal 12|ignal: 15|termination|nterruption detected|death signal|nterruption notice|aintenance event",
-        r"(?i)\b(?:received|caught|got|detected|bypassing) (?:a )?(?:signal )?(?:\d+ )?\(?(?:SIGTERM|SIGUSR1|15 death signal)\b|\bsignal:? (?:15|10|12)(?: \(SIG\w+\))? (?:was )?(?:received|caught)\b|\breceived (?:\w+ )?signal:? (?:15|SIGTERM)\b|\bSIGTERM (?:received|caught|detected)|\breceived \d+ death signal"
+        r"(?i)\b(?:received|caught|got|detected|bypassing) (?:a )?(?:signal )?(?:\d+ )?\(?(?:SIGTERM|SIGUSR1|15 death signal)\b|(?<!on )(?<!On )\bsignal:? (?:15|10|12)(?: \(SIG\w+\))? (?:was )?(?:received|caught)\b|\breceived (?:\w+ )?signal:? (?:15|SIGTERM)\b|\bSIGTERM (?:received|caught|detected)|\breceived \d+ death signal"
         r"|\bpreempt(?:ion|ed)\b(?: \w+)? (?:notice |signal |request )?(?:received|detected|imminent|requested)|\binterruption notice\b|\breceived (?:a |spot )*preemption\b|\binterruption detected|\btermination is imminent|\breceived (?:a )?termination signal|\b(?:job|instance|node|vm|task) (?:was|is being|has been|got|will be) preempted",
         Level.WARNING,
         spoken=True,

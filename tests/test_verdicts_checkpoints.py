@@ -179,6 +179,14 @@ def test_cleaning_the_folder_of_an_earlier_run_removes_no_checkpoint_of_this_one
     assert "checkpoint-removed-before-replacement" not in verdicts(rank(record))
 
 
+def test_a_limit_of_one_callback_is_not_said_to_be_that_of_another() -> None:
+    record = _hf([10, 12, 14])
+    record["checkpoint_files"]["limits"] = [NO_LIMIT | {"value": -1}, LIMIT_2]
+    verdict, reason = verdicts(rank(record))[RULE]
+    assert verdict == "inconclusive"
+    assert "save_total_limit=2 (elsewhere -1) is set" in reason
+
+
 @pytest.mark.parametrize(("lines", "places"), [((20, 20), [5, 20]), ((20, 30), [5])], ids=["one-caller", "two-callers"])
 def test_a_function_that_saves_is_judged_for_its_only_caller(lines: tuple[int, int], places: list[int]) -> None:
     saves = _saved([(1, "last.pt"), (2, "last.pt")])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -50,3 +51,33 @@ def test_what_is_read_again_is_up_to_date() -> None:
     first = locals_of(sys._getframe())
     step += 1
     assert (first["step"], locals_of(sys._getframe())["step"]) == (1, step)
+
+
+@pytest.mark.torch
+def test_losses_that_the_program_lets_go_of_are_not_kept_by_looking_for_who_keeps_them() -> None:
+    import torch
+
+    from ldlm_lint.probe.observers.graphs import GraphObserver
+    from ldlm_lint.probe.watcher import Watcher
+
+    def train(model: Any, optimizer: Any) -> None:
+        kept: list[Any] = []
+        for step in range(16):
+            loss = model(torch.ones(2, 4)).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            kept.append(loss)
+            if step >= 7:
+                kept = []
+
+    watcher = Watcher(torch, str(Path(__file__).parent), 20, observers=[GraphObserver()])
+    watcher.start()
+    try:
+        model = torch.nn.Linear(4, 1)
+        train(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    finally:
+        seen = watcher.finish()["graphs"]
+        watcher.release()
+    assert "kept" in {one["name"] for one in seen["kept_by"]}
+    assert max(seen["alive"]) > 3 and seen["alive"][-1] == 0

@@ -1,7 +1,8 @@
-"""The local values of running functions, read without keeping any of them alive.
+"""The local values of running functions, read without keeping any of them alive and without changing what is read.
 
 Before Python 3.13 ``frame.f_locals`` of a function is a dict that the frame keeps until the function ends: the batches
-and losses that were in it would stay in memory although the program has let go of them.
+and losses that were in it would stay in memory although the program has let go of them. It is also the very dict that
+``locals()`` gave the program, which may be its settings: asking for it fills it anew.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import FrameType
 
-# The frame's, the name's here, and the one that asks.
-_OWN_REFERENCES = 3
+_HAND_OUT = frozenset({"locals", "vars", "f_locals"})
 
 
-def locals_of(frame: FrameType) -> dict[str, Any]:
-    """A copy of the local names and their values; of a module its global ones."""
+def locals_of(frame: FrameType) -> dict[str, Any] | None:
+    """A copy of the local names and their values, of a module its global ones; None where asking might change them."""
+    if sys.version_info >= (3, 13) or not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return dict(frame.f_locals)
+    if not _HAND_OUT.isdisjoint(frame.f_code.co_names):
+        return None
     kept = frame.f_locals
     found = dict(kept)
-    snapshot = sys.version_info < (3, 13) and frame.f_code.co_flags & inspect.CO_OPTIMIZED
-    # A program that called locals() has this very dict.
-    if snapshot and sys.getrefcount(kept) <= _OWN_REFERENCES:
-        kept.clear()
+    kept.clear()
     return found

@@ -75,7 +75,7 @@ def _project_frames(root: str) -> Iterator[Any]:
 
 def _values(frame: Any) -> Iterator[tuple[str, Any]]:
     """The local names, and the attributes of ``self`` as ``self.name``."""
-    for name, value in locals_of(frame).items():
+    for name, value in (locals_of(frame) or {}).items():
         if name == "self":
             yield from (
                 (f"self.{attribute}", one)

@@ -263,4 +263,8 @@ def forward_site(session: Session, kind: type) -> dict[str, Any] | None:
 def _constructs(frame: Any, module: Any) -> bool:
     """Whether a frame is a constructor of this very module, such as a subclass's that calls its base."""
     code = frame.f_code
-    return code.co_name == "__init__" and bool(code.co_argcount) and locals_of(frame).get(code.co_varnames[0]) is module
+    if code.co_name != "__init__" or not code.co_argcount:
+        return False
+    found = locals_of(frame)
+    # Of a constructor that hands out its locals only the name is known.
+    return found is None or found.get(code.co_varnames[0]) is module

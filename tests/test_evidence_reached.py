@@ -32,6 +32,7 @@ CASES = {
     "a loop around it": (True, "a()  # seen\nfor x in y:\n    with z:\n        b()  # asked\n"),
     "behind a flag": (False, "a()  # seen\nif keep:\n    b()  # asked\n"),
     "a condition itself": (True, "a()  # seen\nif b():  # asked\n    c()\n"),
+    "on a condition's line": (False, "if a(): b()  # seen, asked\n"),
     "the other branch": (False, "if keep:\n    a()  # seen\nelse:\n    b()  # asked\n"),
     "the same branch": (True, "if keep:\n    a()  # seen\n    b()  # asked\n"),
     "what handles a failure": (False, "try:\n    a()  # seen\nexcept E:\n    b()  # asked\n"),
@@ -55,7 +56,7 @@ CASES = {
 
 
 def _line(text: str, mark: str) -> list[int]:
-    return [number for number, line in enumerate(text.splitlines(), 1) if line.endswith(f"# {mark}")]
+    return [number for number, line in enumerate(text.splitlines(), 1) if mark in line.partition("# ")[2].split(", ")]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -95,6 +95,18 @@ def test_reads_that_wait_are_told_by_place(watched, program):
     assert not [one for one in warnings.filters if one[1] is not None and one[1].pattern == WARNING]
 
 
+def test_what_the_probe_reads_itself_is_not_the_programs(watched, program):
+    session, observer, cuda = watched
+    _step(session, observer)
+    # As when evidence is written in the middle of a run: below the program's line, on behalf of the probe.
+    session.guard("snapshot", program.losses, Tensor(cuda, "cuda"))
+    program.lengths(Tensor(cuda, "cuda"))
+    _step(session, observer)
+    observer.stop_observing(session)
+    (place,) = observer.collect(session)["places"]
+    assert (place["site"]["line"], place["reads"], place["warned"]) == (5, 1, 1)
+
+
 def test_other_warnings_go_their_way(watched):
     session, observer, _ = watched
     told: list[str] = []

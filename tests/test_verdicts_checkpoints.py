@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from watched_runs import place, rank, verdicts
+from watched_runs import judgements, place, rank, verdicts
 
 from ldlm_lint.evidence.model import Evidence
 from ldlm_lint.python.skim import Skim
@@ -177,6 +177,23 @@ def test_a_file_that_goes_at_once_was_no_checkpoint(step: int, verdict: str | No
 def test_cleaning_the_folder_of_an_earlier_run_removes_no_checkpoint_of_this_one() -> None:
     record = _record(_saved([(1, "last.pt")]), _gone(-1, "", step=0))
     assert "checkpoint-removed-before-replacement" not in verdicts(rank(record))
+
+
+def test_a_limit_of_one_callback_is_not_said_to_be_that_of_another() -> None:
+    record = _hf([10, 12, 14])
+    record["checkpoint_files"]["limits"] = [NO_LIMIT | {"value": -1}, LIMIT_2]
+    verdict, reason = verdicts(rank(record))[RULE]
+    assert verdict == "inconclusive"
+    assert "save_total_limit=2 (elsewhere -1) is set" in reason
+
+
+@pytest.mark.parametrize(("lines", "places"), [((20, 20), [5, 20]), ((20, 30), [5])], ids=["one-caller", "two-callers"])
+def test_a_function_that_saves_is_judged_for_its_only_caller(lines: tuple[int, int], places: list[int]) -> None:
+    saves = _saved([(1, "last.pt"), (2, "last.pt")])
+    for save, line in zip(saves, lines, strict=True):
+        save["callers"] = [place(line)]
+    found = judgements(rank(_record(saves)))[RULE]
+    assert [one.line for one in found.sites] == places
 
 
 TEXTS = {

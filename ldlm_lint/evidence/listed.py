@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ldlm_lint.evidence.model import EvidenceError, Judgement
+from ldlm_lint.evidence.model import EvidenceError, Judgement, Verdict
 
 SCHEMA = "ldlm-lint/1"
 MOST_BYTES = 64_000_000
@@ -55,9 +55,12 @@ def _listed(values: Mapping[str, Any]) -> Listed:
 def of(judgement: Judgement, findings: Sequence[Listed]) -> tuple[Listed, ...]:
     """The findings that a judgement is about: those at its likeliest place, else the only one of its rule in the file.
 
-    A report holds no contents, so that nobody can tell here whether a file has changed since; `check --evidence` can.
+    A report holds no contents, so that nobody can tell here whether a file has changed since, or whether a run that was
+    seen elsewhere went through a finding's lines; `check --evidence` can. What is refuted is said of its own lines only.
     """
     mine = [one for one in findings if one.rule == judgement.rule]
+    if judgement.verdict is Verdict.REFUTED:
+        mine = [one for one in mine if any(_meets(site.path, site.lines, *_spots(one)[0]) for site in judgement.sites)]
     for site in judgement.sites:
         hit = tuple(one for one in mine if any(_meets(site.path, site.lines, *spot) for spot in _spots(one)))
         if hit:

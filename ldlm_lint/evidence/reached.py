@@ -61,26 +61,29 @@ class _Program:
 
     def ran(self, line: int, asked: frozenset[str] = frozenset()) -> bool:
         """Whether the line ran; ``asked`` are the functions whose callers are being looked at."""
-        if line in self.seen:
-            return True
         # Where nothing was seen in a file, it may not even have been imported.
         return bool(self.seen) and all(self._entered(branch, asked) for branch in _branches(self.tree.body, line))
 
     def _entered(self, branch: _Branch, asked: frozenset[str]) -> bool:
-        if self._saw(branch.block):
+        if self._saw(branch.block, branch.behind):
             return True
         name = branch.function
         return name not in asked and any(self.ran(at, asked | {name}) for at in self.calls.get(name, ()))
 
-    def _saw(self, block: Sequence[ast.stmt]) -> bool:
-        return any(block[0].lineno <= line <= (block[-1].end_lineno or 0) for line in self.seen)
+    def _saw(self, block: Sequence[ast.stmt], behind: int = 0) -> bool:
+        first, last = max(block[0].lineno, behind + 1), block[-1].end_lineno or 0
+        return any(first <= line <= last for line in self.seen)
 
 
 @dataclass(frozen=True)
 class _Branch:
-    """Statements that need not run, and the name of the function whose body they are, empty where they are none."""
+    """Statements that need not run, and the name of the function whose body they are, empty where they are none.
+
+    What is seen at a line that a condition stands on (``behind``) may be of the condition: ``if loss.item() > 5: stop()``.
+    """
 
     block: Sequence[ast.stmt]
+    behind: int = 0
     function: str = ""
 
 
@@ -90,7 +93,7 @@ def _branches(block: Sequence[ast.stmt], line: int) -> Iterator[_Branch]:
         if statement.lineno <= line <= (statement.end_lineno or 0):
             left = [at for at in range(number) if _may_leave(block[at])]
             if left:
-                yield _Branch(block[left[-1] + 1 :])
+                yield _Branch(block[left[-1] + 1 :], block[left[-1]].end_lineno or 0)
             yield from _inside(statement, line)
             return
 
@@ -100,9 +103,9 @@ def _inside(statement: ast.stmt, line: int) -> Iterator[_Branch]:
         if not inner[0].lineno <= line <= (inner[-1].end_lineno or 0):
             continue
         if isinstance(statement, _FUNCTION):
-            yield _Branch(inner, statement.name)
+            yield _Branch(inner, function=statement.name)
         elif part != "finalbody" and (isinstance(statement, (ast.If, ast.Match)) or part != "body"):
-            yield _Branch(inner)
+            yield _Branch(inner, statement.lineno)
         yield from _branches(inner, line)
 
 

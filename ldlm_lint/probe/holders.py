@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ldlm_lint.probe.frame_locals import locals_of
 from ldlm_lint.probe.resting import Place, resting
 from ldlm_lint.probe.session import Session
 from ldlm_lint.probe.sites import call_site, is_project, real, source_site
@@ -74,7 +75,7 @@ def _project_frames(root: str) -> Iterator[Any]:
 
 def _values(frame: Any) -> Iterator[tuple[str, Any]]:
     """The local names, and the attributes of ``self`` as ``self.name``."""
-    for name, value in list(frame.f_locals.items()):
+    for name, value in (locals_of(frame) or {}).items():
         if name == "self":
             yield from (
                 (f"self.{attribute}", one)

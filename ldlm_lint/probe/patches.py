@@ -31,7 +31,7 @@ def watch(
     """Have calls of ``owner.name`` seen, and return what ends it.
 
     ``before`` gets the call's arguments, ``after`` its result and the arguments, ``failed`` the exception and the
-    arguments. None of them can change the call, and none runs while torch.compile traces.
+    arguments. None of them can change the call, and none runs while torch.compile traces, or for a call of the probe's own.
     """
     is_tracing = tracing(session.torch)
 
@@ -39,7 +39,7 @@ def watch(
         called = in_the_callers_name(original)
 
         def wrapper(*arguments: Any, **options: Any) -> Any:
-            if is_tracing():
+            if session.is_at_work or is_tracing():
                 return original(*arguments, **options)
             if before is not None:
                 session.guard(topic, functools.partial(before, *arguments, **options))
@@ -104,7 +104,7 @@ def watch_outermost(
 
     def wrap(original: Any) -> Any:
         def wrapper(*arguments: Any, **options: Any) -> Any:
-            if depth[0] or is_tracing():
+            if depth[0] or session.is_at_work or is_tracing():
                 return original(*arguments, **options)
             depth[0] += 1
             try:

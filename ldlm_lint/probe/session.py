@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,12 @@ class Phase(enum.Enum):
     OBSERVE = "observe"
     PROFILE = "profile"
     TIME = "time"
+
+
+class _Work(threading.local):
+    """How many of the probe's own pieces of code are running in this thread, one inside the other."""
+
+    depth: int = 0
 
 
 class Observer:
@@ -96,7 +103,7 @@ class Session:
     after_save: Callable[[], None] = lambda: None
     _before_compile: list[Callable[[], None]] = field(default_factory=list)
     _dead: set[str] = field(default_factory=set)
-    _guards: int = 0
+    _work: _Work = field(default_factory=_Work)
     _evaluate_frames: Callable[[Any], Any] = field(default=lambda _: None)
 
     def patch(self, owner: Any, name: str, wrap: Callable[[Any], Any], topic: str) -> Callable[[], None]:
@@ -148,7 +155,7 @@ class Session:
         if topic in self._dead:
             return None
         began = time.perf_counter()
-        self._guards += 1
+        self._work.depth += 1
         callback = self._evaluate_frames(None)
         try:
             return work(*arguments)
@@ -158,14 +165,14 @@ class Session:
             return None
         finally:
             self._evaluate_frames(callback)
-            self._guards -= 1
-            if not self._guards:
+            self._work.depth -= 1
+            if not self._work.depth:
                 self._spent(topic, time.perf_counter() - began)
 
     @property
     def is_at_work(self) -> bool:
-        """Whether the probe's own code is running."""
-        return bool(self._guards)
+        """Whether the probe's own code is running in this thread: what it calls is not the program's."""
+        return self._work.depth > 0
 
     def is_dead(self, topic: str) -> bool:
         """Whether an error of the probe's own has ended a topic."""

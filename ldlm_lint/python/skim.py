@@ -43,6 +43,8 @@ _OLDEST = lazily(rb"\.pop(?:left)?\([ \t]*0?[ \t]*\)")
 # A folder of models is gone through, and what is found there goes.
 _LISTS = lazily(rb"\b(?:list|scan)dir\(|glob\(|\.iterdir\(")
 _FOLDER_OF_MODELS = lazily(rb"(?<![a-z])(?:save|model|weight)s?_?(?:dir|path|folder|root)", re.I)
+# Files of models by their ending, whatever they are called: ``glob("epoch_*.pt")``.
+_FILES_OF_MODELS = lazily(rb"\*[^*\"'\n]*\.(?:ckpt|pth?|safetensors)(?:\.tar)?[\"']")
 _OTHER_FILES = lazily(
     rb"(?<![a-z])(?:tmp|lock|cache)|(?<![a-z])temp(?![a-z])|\.log\b|log_?file|init_file|socket"
     # One file under a fixed name is no rotation of numbered ones.
@@ -293,7 +295,8 @@ def _removes_checkpoints(data: bytes) -> bool:
             end = end if end >= 0 else len(data)
             if _CHECKPOINT_WORD.search(data, begin, end):
                 return True
-            if _LISTS.search(data, begin, end) and _FOLDER_OF_MODELS.search(data, begin, end):
+            models = (_FOLDER_OF_MODELS, _FILES_OF_MODELS)
+            if _LISTS.search(data, begin, end) and any(one.search(data, begin, end) for one in models):
                 return True
     return False
 

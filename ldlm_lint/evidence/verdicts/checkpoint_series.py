@@ -126,7 +126,11 @@ class _Rotation:
         mine = [one for one in limits if not one["library"] or one["library"] in libraries]
         least = min((one for one in mine if (one["value"] or 0) > 0), key=lambda one: one["value"], default=None)
         if least is not None:
-            return cls(f"{least['name']}={least['value']}", least["value"])
+            # One callback may keep a few and another all.
+            values = dict.fromkeys(str(one["value"]) for one in mine if one["name"] == least["name"])
+            others = [one for one in values if one != str(least["value"])]
+            beside = f" (elsewhere {', '.join(others)})" if others else ""
+            return cls(f"{least['name']}={least['value']}{beside}", least["value"])
         if removes:
             return cls(deletes="the program removes other checkpoints")
         records = [record for record in records if record["saves"]]

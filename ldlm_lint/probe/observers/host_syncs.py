@@ -132,7 +132,8 @@ class HostSyncObserver(Observer):
         if WARNING not in str(message):
             self._kept(message, category, filename, lineno, file, line)
             return
-        self._session.guard(self.topic, self._count_warning, self._session)
+        if not self._session.is_at_work:
+            self._session.guard(self.topic, self._count_warning, self._session)
 
     def _count_warning(self, session: Session) -> None:
         place = self._here(session)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ldlm_lint.probe import sites
+from ldlm_lint.probe.frame_locals import locals_of
 from ldlm_lint.probe.observers.stacks import Stack, stacks_of, switches_of
 from ldlm_lint.probe.session import Observer, Phase, Session
 
@@ -262,4 +263,8 @@ def forward_site(session: Session, kind: type) -> dict[str, Any] | None:
 def _constructs(frame: Any, module: Any) -> bool:
     """Whether a frame is a constructor of this very module, such as a subclass's that calls its base."""
     code = frame.f_code
-    return code.co_name == "__init__" and bool(code.co_argcount) and frame.f_locals.get(code.co_varnames[0]) is module
+    if code.co_name != "__init__" or not code.co_argcount:
+        return False
+    found = locals_of(frame)
+    # Of a constructor that hands out its locals only the name is known.
+    return found is None or found.get(code.co_varnames[0]) is module

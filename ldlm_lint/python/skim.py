@@ -295,8 +295,8 @@ def _removes_checkpoints(data: bytes) -> bool:
             end = end if end >= 0 else len(data)
             if _CHECKPOINT_WORD.search(data, begin, end):
                 return True
-            models = (_FOLDER_OF_MODELS, _FILES_OF_MODELS)
-            if _LISTS.search(data, begin, end) and any(one.search(data, begin, end) for one in models):
+            models = _FOLDER_OF_MODELS.search(data, begin, end) or _FILES_OF_MODELS.search(data, begin, end)
+            if models and _LISTS.search(data, begin, end):
                 return True
     return False
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ldlm_lint.evidence.model import Evidence, Judgement, Measurement, Verdict
-from ldlm_lint.evidence.verdicts.by_place import counted
+from ldlm_lint.evidence.verdicts.by_place import counted, listed
 from ldlm_lint.evidence.verdicts.grouping import Place, judgement, on_accelerators, places
 from ldlm_lint.evidence.watched import ACCELERATORS, WatchedRun
 
@@ -73,13 +73,13 @@ def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
     rule, claim = "host-sync-in-training-loop", "the host waits for a value from the device in every step"
     of, warned, reads = place.total("of"), place.total("warned_iterations"), place.total("iterations")
     devices = {name for one in place.records for name in one["devices"]}
-    methods = ", ".join(dict.fromkeys(name for one in place.records for name in one["methods"]))
+    methods = listed(dict.fromkeys(_call(name) for one in place.records for name in one["methods"]))
     enough = place.most("of") >= FEWEST_OBSERVED
     mode = all(one["mode"] for one in place.records)
     if run.device not in ACCELERATORS:
         verdict = Verdict.INCONCLUSIVE
         reason = (
-            f"{methods} read values here in {reads} of {counted(of, 'iteration')}, and a CPU has nothing to wait for,"
+            f"a tensor's value is read here by {methods} in {reads} of {counted(of, 'iteration')}, and a CPU has nothing to wait for,"
         )
     elif mode and enough and warned >= EVERY * of:
         verdict, reason = (
@@ -87,7 +87,7 @@ def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
             f"torch told of a synchronising operation here in {warned} of {counted(of, 'iteration')}",
         )
     elif mode and enough and not warned and devices == {"cpu"}:
-        verdict, reason = Verdict.REFUTED, f"the values that {methods} read here were on the CPU already"
+        verdict, reason = Verdict.REFUTED, f"the values read here by {methods} were on the CPU already"
     else:
         verdict, reason = (
             Verdict.INCONCLUSIVE,
@@ -95,3 +95,12 @@ def _read(run: WatchedRun, place: Place) -> Iterable[Judgement]:
         )
     measured = Measurement("host-wait", (warned or reads) / of if of else None, "reads per iteration", n=of)
     yield judgement(run, rule, claim, verdict, reason, (place.site,), measured)
+
+
+def _call(method: str) -> str:
+    """A method that takes a tensor's value to the host, as a program writes it.
+
+    >>> _call("item"), _call("__float__")
+    ('.item()', 'float()')
+    """
+    return f"{method.strip('_')}()" if method.startswith("__") else f".{method}()"

@@ -150,7 +150,7 @@ class Waits:
         if row[0] in ("not", "bool", "const"):
             return ""
         value = self._get(module, node)
-        if BOOLEAN in value and value & _ON_DEVICE:
+        if BOOLEAN in value and value & _ON_DEVICE and HOST not in value:
             operands = (row[2], *row[3]) if row[0] == "cmp" else ()  # type: ignore[misc]
             return "" if operands and not any(self._is_pure(self._get(module, one)) for one in operands) else "test"  # type: ignore[arg-type]
         homes = frozenset([DEVICE, HOST_TENSOR, TENSOR])
@@ -165,8 +165,9 @@ class Waits:
             return "slice" if any(one and self.is_only_on_device(self._get(module, one)) for one in key[1:]) else ""
         for one in (row[2],) if key[0] != "seq" else key[2]:
             value = self._get(module, one)
-            if BOOLEAN in value and DEVICE in value and base & MAY_BE_ON_DEVICE:
-                return "mask"
+            if BOOLEAN in value and DEVICE in value and HOST not in value and base & MAY_BE_ON_DEVICE:
+                # A number is filled in without a wait, a tensor needs the places.
+                return "mask" if row[0] != "upd" or DEVICE in self._get(module, row[3]) else ""  # type: ignore[index]
             inner = module.nodes[one]
             if inner[0] == "slice" and any(two and self.is_only_on_device(self._get(module, two)) for two in inner[1:]):
                 return "slice"

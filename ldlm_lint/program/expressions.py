@@ -11,13 +11,17 @@ from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import (
     BOOLEAN,
     DEVICE,
+    FALSE,
     FIRST,
     HOMES,
+    HOST,
     MASK,
+    NONE,
     NOTHING,
     OF_PYTHON,
     ON_DEVICE,
     ON_HOST,
+    TRUE,
     WHERE_TENSOR,
     Value,
 )
@@ -44,6 +48,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "Mod": lambda left, right: left % right,
 }
 _LARGEST = 1 << 64
+_PLAIN = frozenset([HOST, TRUE, FALSE, NONE])
 
 
 class Expressions(Methods):
@@ -297,6 +302,8 @@ class Expressions(Methods):
         homes = self.tensor_part(left | right)
         if homes:
             value = ON_DEVICE if DEVICE in homes else homes - ON_HOST or homes
+            if self.may_be_plain(left) and self.may_be_plain(right):
+                value |= OF_PYTHON
             boolean = row[1] in ("BitAnd", "BitOr", "BitXor") and BOOLEAN in left | right
             return value | frozenset([BOOLEAN]) if boolean else value
         return self._of_constants(row[1], left, right)
@@ -335,12 +342,16 @@ class Expressions(Methods):
     def _comparison(self, module: Module, row: Node, key: int) -> Value:
         if any(name in ("Is", "IsNot", "In", "NotIn") for name in row[1]):
             return OF_PYTHON
-        homes: set[int] = set()
-        for one in (row[2], *row[3]):
-            homes |= self.tensor_part(self.get(module.base | one))
+        operands = [self.get(module.base | one) for one in (row[2], *row[3])]
+        homes = frozenset().union(*map(self.tensor_part, operands))
         if not homes:
             return OF_PYTHON
-        return (ON_DEVICE if DEVICE in homes else frozenset(homes)) | frozenset([BOOLEAN])
+        plain = OF_PYTHON if all(map(self.may_be_plain, operands)) else NOTHING
+        return (ON_DEVICE if DEVICE in homes else homes) | frozenset([BOOLEAN]) | plain
+
+    def may_be_plain(self, value: Value) -> bool:
+        """Whether a value may be a number, text or truth value of Python."""
+        return not value.isdisjoint(_PLAIN) or any(one >= FIRST and self.atoms.of[one][0] == "k" for one in value)
 
     def _not(self, module: Module, row: Node, key: int) -> Value:
         return OF_PYTHON

@@ -197,7 +197,10 @@ class Training:
                     row = module.nodes[number]
                     if row[0] == "def":
                         self.steps[module.base | row[1]].add(None)
-                        program.hooks[module.base | row[1]] = {"*": home}
+                        first = module.scopes[row[1]].params[1:2]
+                        # Behind the batch Lightning gives numbers: which batch, which optimizer.
+                        only = {one: home for one in first} if name == "training_step" else {"*": home}
+                        program.hooks[module.base | row[1]] = only
 
     def _hooks_of(self, owner: int) -> list[tuple[str, Value]]:
         outside = self.program.outside_of(owner)

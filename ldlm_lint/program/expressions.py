@@ -259,7 +259,27 @@ class Expressions(Methods):
             return self.tensor_part(value) | rest | self.later(key, value)
         if self.is_symbolic and not self.atoms.opaque.isdisjoint(value):
             return self.item(value, None) | self.later(key, value)
+        if index[0] == "const":
+            return self._stored(module, row[1], index[1], set())
         return self.item(value, self._key(module, row[2]))
+
+    def _stored(self, module: Module, number: int, key: object, seen: set[int]) -> Value:
+        """What a container holds under a constant key: what was stored there last on each way."""
+        row = module.nodes[number]
+        if number in seen:
+            return NOTHING
+        seen.add(number)
+        if row[0] == "upd":
+            stored = module.nodes[row[2]]
+            if stored[0] == "const":
+                if stored[1] == key:
+                    return self.get(module.base | row[3])
+                return self._stored(module, row[1], key, seen)
+        elif row[0] == "copy":
+            return self._stored(module, row[1], key, seen)
+        elif row[0] == "phi":
+            return frozenset().union(*(self._stored(module, one, key, seen) for one in row[1]))
+        return self.item(self.get(module.base | number), key if key.__class__ in (str, int) else None)
 
     def _key(self, module: Module, number: int) -> object:
         """The key that an index is, if it is one text or whole number; else None."""
@@ -343,6 +363,9 @@ class Expressions(Methods):
         if any(name in ("Is", "IsNot", "In", "NotIn") for name in row[1]):
             return OF_PYTHON
         operands = [self.get(module.base | one) for one in (row[2], *row[3])]
+        if any(module.nodes[one][0] == "const" and module.nodes[one][1].__class__ in (str, bool) for one in (row[2], *row[3])):
+            # With a text no tensor is compared.
+            return OF_PYTHON
         homes = frozenset().union(*map(self.tensor_part, operands))
         if not homes:
             return OF_PYTHON

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
+from ldlm_lint.python.syntax import required
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
@@ -26,6 +29,7 @@ class View:
         self.context = context
         self._root = context.project.root.rstrip("/")
         self._sources: dict[str, Source] = {}
+        self._ends: dict[str, dict[int, int]] = {}
 
     @property
     def program(self) -> Program:
@@ -65,8 +69,20 @@ class View:
         """The span from a place to an end; to the end of the expression that begins there where no end is known."""
         source = self.source(module)
         start = self.offset(module, place)
-        stop = self.offset(module, end) if end else start + len(self.line(module, place)[column_of(place) :])
+        stop = self.offset(module, end or self._end(module, place))
         return source.span(start, max(stop, start))
+
+    def _end(self, module: Module, place: int) -> int:
+        """The end of the largest expression that begins at a place: only of calls does a table keep it."""
+        path = self.path(module)
+        if path not in self._ends:
+            ends: dict[int, int] = {}
+            for node in ast.walk(required(self.source(module))):
+                if isinstance(node, ast.expr):
+                    begin = place_of(node)
+                    ends[begin] = max(ends.get(begin, 0), end_of(node))
+            self._ends[path] = ends
+        return self._ends[path].get(place, place)
 
     def line(self, module: Module, place: int) -> str:
         """The text of the line of a place, without what ends it."""

@@ -84,14 +84,15 @@ class Training:
                 return
             self._gates[function, site.loop].append(self._gate(module, site.guard))
             self.steps[function].add(site.loop)
-            if is_backward and (module.index, site.loop) not in stepping:
-                # Micro-batches: the loop around them steps.
-                if function not in seen:
-                    seen.add(function)
-                    todo.append(function)
-                parent = module.table.loops[site.loop].parent
-                if parent >= 0 and (module.index, parent) in stepping:
-                    self.steps[function].add(parent)
+            if (module.index, site.loop) in stepping:
+                return
+            # Micro-batches: the loop around them steps.
+            parent = module.table.loops[site.loop].parent
+            if parent >= 0 and (module.index, parent) in stepping:
+                self.steps[function].add(parent)
+            if is_backward and function not in seen:
+                seen.add(function)
+                todo.append(function)
 
         for call in backwards:
             above(call, True)

@@ -29,7 +29,7 @@ from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.methods import Methods
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.outside import Given
-from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, MODULE_USES, PLAIN_METHODS, TENSOR_ATTRIBUTES
+from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, MODULE_METHODS, MODULE_USES, PLAIN_METHODS, TENSOR_ATTRIBUTES
 
 _BUILTINS = frozenset(dir(builtins))
 _PLAIN_TYPES = frozenset({"int", "float", "str", "bool"})
@@ -118,7 +118,9 @@ class Expressions(Methods):
         default = scope.defaults.get(name)
         value = self.get(module.base | default) if default is not None else NOTHING
         self.get(("callers", function))
-        value |= self._taken_from_callers(function, name, key) | self.get(("hook", function, name))
+        value |= self._taken_from_callers(function, name, key)
+        if not self.is_used_as_module(module, scope.parameters[name]):
+            value |= self.get(("hook", function, name))
         return self._annotated(value, module, scope.annotations.get(name, ""))
 
     def _parameter_of_forward(self, module: Module, function: int, name: str) -> Value:
@@ -496,13 +498,24 @@ class Expressions(Methods):
     _uses: dict[int, dict[Node, frozenset[str]]]
 
 
+def _receiver(module: Module, number: int) -> Node:
+    """What ``net.cuda().train()`` is called on in the end: methods of modules give the module."""
+    row = module.plain(number)
+    while row[0] == "call":
+        function = module.nodes[row[1]]
+        if function[0] != "attr" or function[2] not in MODULE_METHODS:
+            break
+        row = module.plain(function[1])
+    return row
+
+
 def _uses_of(module: Module) -> dict[Node, frozenset[str]]:
     """The methods that are called on each name of a module, and on each attribute by its name."""
     uses: dict[Node, set[str]] = {}
     for call in module.table.sites:
         function = module.nodes[module.nodes[call][1]]
         if function[0] == "attr":
-            row = module.plain(function[1])
+            row = _receiver(module, function[1])
             if row[0] in ("param", "free"):
                 uses.setdefault(row, set()).add(function[2])
             elif row[0] == "attr":

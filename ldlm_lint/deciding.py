@@ -35,11 +35,12 @@ def decide_all(results: Sequence[FileResult], configured: Configured, projects: 
 
 def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:
     """A finding as the project decides it, or what became of the asking."""
+    from ldlm_lint.program import deep
     from ldlm_lint.project import decide
     from ldlm_lint.project.texts import ChangedError
 
     try:
-        with clock.running(len(context.project.files) + len(context.project.others)):
+        with clock.running(len(context.project.files) + len(context.project.others)), deep():
             return decide(finding, context)
     except (ChangedError, OverBudgetError) as error:
         return failed(finding.span, f"{finding.rule}: {error}")

@@ -12,6 +12,7 @@ from ldlm_lint.config import Configured
 from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import Finding, Span
+from ldlm_lint.program import deep
 from ldlm_lint.projects import Projects
 from ldlm_lint.source import Kind
 
@@ -50,7 +51,7 @@ def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects:
     linted = frozenset(paths)
     for query in asked:
         try:
-            with projects.clock(paths[0]).running(len(context.project.files)):
+            with projects.clock(paths[0]).running(len(context.project.files)), deep():
                 findings = list(query.find(context.view))
         except OverBudgetError as error:
             yield failed(Span(paths[0], 0, 0), f"{query.symbol}: {error}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.budget import OverBudgetError
 from ldlm_lint.code.expressions import end_of, place_of
 from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
@@ -30,6 +31,7 @@ class View:
         self.context = context
         self._root = context.project.root.rstrip("/")
         self._sources: dict[str, Source] = {}
+        self._given_up: str | None = None
         self._ends: dict[str, dict[int, int]] = {}
 
     @property
@@ -56,7 +58,13 @@ class View:
         """What trains."""
         from ldlm_lint.concepts.training import Training
 
-        return Training(self.program)
+        if self._given_up is not None:
+            # What took too long once takes too long for each who asks.
+            raise OverBudgetError(self._given_up)
+        self._given_up = "the training steps of the project took too long to find"
+        training = Training(self.program)
+        self._given_up = None
+        return training
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""

@@ -56,7 +56,7 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
     found = found or context.often.every_step(path, scope, [int(one) for one in lines.split(",") if one])
     if found is None and (itself or is_loss(scope)):
         found = _itself(context, path, scope)
-    if found is None or _only_differentiates(context.project, found[0]):
+    if found is None or only_differentiates(context.project, found[0]):
         return Verdict(False)
     if not alone and trainings_of(context.project, path) and not context.starts_training(path):
         return Verdict(False)
@@ -119,7 +119,7 @@ def _call_empties_cache(context: Context, finding: Finding, position: str) -> Ve
     )
 
 
-def _only_differentiates(project: Project, path: str) -> bool:
+def only_differentiates(project: Project, path: str) -> bool:
     """A file with gradients that no weights follow: an attack, a saliency map, a check."""
     return project.any_shows([path], _DIFFERENTIATES) and not project.any_shows([path], _LEARNS)
 

@@ -90,10 +90,10 @@ class Expressions(Names):
         end = (node.end_lineno << COLUMNS) | node.end_col_offset  # type: ignore[operator]
         self.table.sites[number] = _SITE(Site, (self.scope, self.loop, self.guard, place, end))
         self.current.calls.append(number)
-        called = node.func
+        called: Any = node.func
         while called.__class__ in _CALLED:
-            called = called.func if called.__class__ is ast.Call else called.value  # type: ignore[attr-defined]
-        name = called.attr if called.__class__ is ast.Attribute else called.id if called.__class__ is ast.Name else ""  # type: ignore[attr-defined]
+            called = called.func if called.__class__ is ast.Call else called.value
+        name = called.attr if called.__class__ is ast.Attribute else called.id if called.__class__ is ast.Name else ""
         if called is not node.func:
             name = f"(){name}"
         named = self.table.named.get(name)

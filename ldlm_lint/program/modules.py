@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -104,7 +103,7 @@ class Modules:
         if len(candidates) == 1 or near is None:
             return candidates[0]
         # The one that shares most of the path with who imports it.
-        return max(candidates, key=lambda one: (len(os.path.commonprefix([one.path, near.path])), -len(one.path)))
+        return max(candidates, key=lambda one: (_shared(one.path, near.path), -len(one.path)))
 
     def is_known(self, name: str) -> bool:
         """Whether a dotted name ends the name of a module."""
@@ -141,3 +140,8 @@ class Modules:
             package = self.by_name.get(name)
             if package is not None:
                 yield package.index
+
+
+def _shared(one: str, other: str) -> int:
+    """The number of characters with which two paths begin alike."""
+    return next((index for index, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), min(len(one), len(other)))

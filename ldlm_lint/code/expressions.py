@@ -12,7 +12,6 @@ from ldlm_lint.code.table import COLUMNS, Guard, Loop, Scope, Site
 _KEPT = frozenset({int, float, str, bool, type(None)})
 _PLAIN = frozenset({"const", "map", "seq"})
 _WRAPPERS = frozenset({"Optional", "Annotated", "Final", "ClassVar", "InitVar"})
-_CALLED = (ast.Call, ast.Subscript)
 # The constructor of a named tuple, without its way through Python: half the time of a table went into it.
 _SITE = tuple.__new__
 
@@ -45,6 +44,15 @@ def type_name(node: ast.expr | None) -> str:
         else:
             break
     return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _name_within(node: ast.expr) -> str:
+    """The last name of what gives a function that is called at once: ``()build`` for ``build(x)(y)``."""
+    outer = node
+    while isinstance(node, (ast.Call, ast.Subscript)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    name = node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return f"(){name}" if node is not outer else name
 
 
 class Expressions(Names):
@@ -90,12 +98,9 @@ class Expressions(Names):
         end = (node.end_lineno << COLUMNS) | node.end_col_offset  # type: ignore[operator]
         self.table.sites[number] = _SITE(Site, (self.scope, self.loop, self.guard, place, end))
         self.current.calls.append(number)
-        called: Any = node.func
-        while called.__class__ in _CALLED:
-            called = called.func if called.__class__ is ast.Call else called.value
-        name = called.attr if called.__class__ is ast.Attribute else called.id if called.__class__ is ast.Name else ""
-        if called is not node.func:
-            name = f"(){name}"
+        called = node.func
+        kind = called.__class__
+        name = called.attr if kind is ast.Attribute else called.id if kind is ast.Name else _name_within(called)  # type: ignore[attr-defined]
         named = self.table.named.get(name)
         if named is None:
             self.table.named[name] = [number]

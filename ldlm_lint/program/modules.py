@@ -85,7 +85,7 @@ class Modules:
         package = module.name if module.path.endswith("__init__.py") else module.name.rpartition(".")[0]
         parts = package.split(".") if package else []
         if level > 1:
-            parts = parts[: len(parts) - (level - 1)]
+            parts = parts[: max(0, len(parts) - (level - 1))]
         return ".".join([*parts, *([name] if name else [])])
 
     def find(self, name: str, near: Module | None = None) -> Module | None:

@@ -494,7 +494,7 @@ class Expressions(Methods):
         if known is None:
             module = self.module_of(call)
             row = module.nodes[call & MASK]
-            given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("",))
+            given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("", None))
             texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
             long = [text for text in texts if text.startswith("--")] or texts
             known = str(given[1]) if given[0] == "const" else long[0].lstrip("-").replace("-", "_") if long else ""

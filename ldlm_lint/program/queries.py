@@ -117,13 +117,16 @@ class Queries:
     def _indirect_calls(self) -> list[int]:
         """The calls of something that a name or expression holds: what no definition or import says at the place."""
         if self._indirect is None:
-            self._indirect = [
-                module.base | call
-                for module in self.program.live
-                for call in module.table.sites
-                if self._is_indirect(module, module.nodes[call][1])
-            ]
+            self._indirect = [call for module in self.program.live for call in self._indirect_of(module)]
         return self._indirect
+
+    def _indirect_of(self, module: Module) -> Iterator[int]:
+        written = {call: name for name, calls in module.table.named.items() for call in calls}
+        for call in module.table.sites:
+            function = module.nodes[call][1]
+            # ``maker = torch.optim.AdamW`` before ``maker(…)``: the index has the name that stands at the call.
+            if self._is_indirect(module, function) or module.last_name(function) != written.get(call, ""):
+                yield module.base | call
 
     def _is_indirect(self, module: Module, function: int) -> bool:
         row = module.nodes[function]

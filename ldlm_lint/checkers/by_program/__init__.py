@@ -13,7 +13,10 @@ from typing import NamedTuple
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
-_ROOMS = ("host_sync_in_training_loop",)
+_ROOMS = (
+    "host_sync_in_training_loop",
+    "optimizer_not_fused",
+)
 
 
 class Query(NamedTuple):

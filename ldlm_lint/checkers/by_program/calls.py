@@ -1,0 +1,88 @@
+"""What several rules want to know of a call: who stands around it, what becomes of what it makes."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.table import line_of
+from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+
+# What fills a model and its optimizer from a file; what resumes a training is called so, too.
+_LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
+_OWN = frozenset({"__init__", "__new__", "step", "__call__"})
+
+
+def is_plain_subclass(view: View, owner: int) -> bool:
+    """Whether a class of the project changes neither what its base takes nor what it does in a step."""
+    program = view.program
+    scopes = [program.module_of(one).scopes[one & MASK] for one in program.order(owner)]
+    return all(_OWN.isdisjoint(scope.bindings) for scope in scopes)
+
+
+def stands_in_test(view: View, call: int) -> bool:
+    """Whether a call stands in a ``def test_…``."""
+    return any(name.startswith("test_") for name in _functions_around(view, call))
+
+
+def _functions_around(view: View, call: int) -> list[str]:
+    module = view.program.module_of(call)
+    at = module.table.sites[call & MASK].scope
+    names = []
+    while at > 0:
+        if module.scopes[at].kind == "def":
+            names.append(module.scopes[at].name)
+        at = module.scopes[at].parent
+    return names
+
+
+def configures_lightning(view: View, call: int) -> bool:
+    """Whether a call stands in the ``configure_optimizers`` of a Lightning module."""
+    function = view.program.function_of(call)
+    module = view.program.module_of(call)
+    owner = view.program.owner.get(function)
+    if owner is None or module.scopes[function & MASK].name != "configure_optimizers":
+        return False
+    return any(name.endswith("LightningModule") or name.startswith("lightning.") for name in view.program.outside_of(owner))
+
+
+def is_only_loaded(view: View, call: int) -> bool:
+    """``load_checkpoint(model, optimizer, path)`` and nothing else: an evaluation makes it for a function that asks for one."""
+    module = view.program.module_of(call)
+    number = call & MASK
+    uses = [row for row in module.nodes if row[0] == "call" and (number in row[2] or any(one == number for _, one in row[3]))]
+    others = any(row[0] in ("attr", "item", "copy") and number == row[1] for row in module.nodes)
+    returned = any(value == number for scope in module.scopes for value, _ in scope.returns)
+    stored = any(value == number for scope in module.scopes for _, _, value, _ in scope.writes)
+    held = others or returned or stored or any(row[0] in ("seq", "map", "phi", "choice") and _holds(row, number) for row in module.nodes)
+    return bool(uses) and not held and all(_LOADS.search(module.last_name(row[1])) for row in uses)
+
+
+def _holds(row: tuple[object, ...], number: int) -> bool:
+    return any(isinstance(field, (tuple, list)) and number in field for field in row) or number in row
+
+
+def lists_tensors(view: View, key: int) -> bool:
+    """Whether an expression is a literal list of tensors, and no list of groups or of what a call gives."""
+    module = view.program.module_of(key)
+    row = module.plain(key & MASK)
+    if row[0] == "op" and row[1] == "Add":
+        return lists_tensors(view, module.base | row[2]) or lists_tensors(view, module.base | row[3])
+    return row[0] == "seq" and not any(module.plain(one)[0] in ("map", "star", "call") for one in row[2])
+
+
+def line_span(view: View, key: int) -> Span:
+    """The line on which an expression begins."""
+    module = view.program.module_of(key)
+    return view.context.line_span(view.path(module), line_of(module.table.places[key & MASK]))
+
+
+def name_of_module(view: View, module: Module, name: str) -> str:
+    """The name under which a file imports a module as a whole at its top; empty where it does not."""
+    for bound, values in module.scopes[0].bindings.items():
+        if any(module.nodes[one][:2] == ("imp", name) for one in values):
+            return bound
+    return ""

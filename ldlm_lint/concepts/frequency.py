@@ -9,6 +9,10 @@ from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
 
 _STEPS = frozenset({"step", "zero_grad", "clip_grad_norm_", "backward", "sync_gradients"})
+_ALARMS = frozenset({"isnan", "isinf"})
+_HEALTHY = frozenset({"isfinite"})
+_OF_PARTS = frozenset({"any", "all", "item", "bool", "sum"})
+_DEPTH = 8
 
 
 class Frequency:
@@ -66,6 +70,32 @@ class Frequency:
                     given.append(self.is_periodic(self.program.module_of(node), node & MASK))
         return bool(given) and all(given)
 
+    def is_alarm(self, module: Module, number: int, steps: int = 0) -> bool | None:
+        """Which outcome of a test means that numbers have gone wrong; None for a test of something else."""
+        row = module.nodes[number]
+        kind = row[0]
+        if steps > _DEPTH:
+            return None
+        if kind == "not":
+            inner = self.is_alarm(module, row[1], steps + 1)
+            return None if inner is None else not inner
+        if kind == "bool":
+            found = {self.is_alarm(module, one, steps + 1) for one in row[2]} - {None}
+            # Of an ``and`` each part has to hold, so that one rare one is enough.
+            return next(iter(found)) if len(found) == 1 else None
+        if kind in ("copy", "phi"):
+            return self.is_alarm(module, row[1] if kind == "copy" else row[1][0], steps + 1)
+        if kind != "call":
+            return None
+        name = module.last_name(row[1])
+        if name in _ALARMS:
+            return True
+        if name in _HEALTHY:
+            return False
+        receiver = module.nodes[row[1]]
+        inside = [receiver[1]] if receiver[0] == "attr" and name in _OF_PARTS else list(row[2])[:1]
+        return next((self.is_alarm(module, one, steps + 1) for one in inside if name in _OF_PARTS), None)
+
     def tells_training(self, module: Module, number: int) -> int:
         """1 for a test that holds in training alone, -1 for one that holds outside of it alone, 0 for neither."""
         row = module.nodes[number]
@@ -99,6 +129,8 @@ class Frequency:
             return False
         if guard.kind == "rest" and guard.ends == "after raise":
             return True
+        if self.is_alarm(module, guard.test) is guard.holds:
+            return False
         if self.is_periodic(module, guard.test) and self._is_rare_side(module, guard) and not self.steps_under(module, number, function):
             return False
         return self._can_hold(module, guard)

@@ -10,6 +10,7 @@ from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
+from ldlm_lint.project.questions.host_time import trains_on_device
 from ldlm_lint.rules.host_time import HOST_SYNC_IN_TRAINING_LOOP
 from ldlm_lint.wording import quoted
 
@@ -35,7 +36,9 @@ def find(view: View) -> Iterator[Finding]:
     for wait in Waits(view.training).all():
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
     for waits in groups.values():
-        yield _finding(view, waits[0])
+        module, _ = step_of(view, waits[0].function)
+        if trains_on_device(view.context, view.path(module)):
+            yield _finding(view, waits[0])
 
 
 def _finding(view: View, wait: Wait) -> Finding:

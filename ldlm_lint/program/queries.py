@@ -52,10 +52,11 @@ class Meaning(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a call: its state, and the expressions (keys) that may be given."""
+    """An argument of a call: its state, the expressions (keys) that may be given, and what gives each: a call or what fills a dictionary."""
 
     state: State
     sources: tuple[int, ...] = ()
+    given_by: tuple[int, ...] = ()
 
 
 class Flag(NamedTuple):
@@ -155,33 +156,34 @@ class Queries:
         row = module.nodes[call & MASK]
         for keyword, value in row[3]:
             if keyword == name:
-                return Argument(State.GIVEN, (module.base | value,))
+                return Argument(State.GIVEN, (module.base | value,), (call,))
         if position is not None:
             for index, value in enumerate(row[2]):
                 if module.nodes[value][0] == "star":
                     return Argument(State.OPEN)
                 if index == position:
-                    return Argument(State.GIVEN, (module.base | value,))
+                    return Argument(State.GIVEN, (module.base | value,), (call,))
         return self._unpacked(call, name)
 
     def _unpacked(self, call: int, name: str) -> Argument:
         """What ``**`` gives, or a ``partial``."""
         module = self.program.module_of(call)
-        sources: list[int] = []
+        sources: list[tuple[int, int]] = []
         is_open = is_certain = False
         for keyword, value in module.nodes[call & MASK][3]:
             if keyword is None:
                 keys = self.mappings.keys_at(module.base | value)
-                sources += keys.entries.get(name, ())
+                sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
                 is_open |= keys.is_open
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
         for fields in self.program.atoms.kinds(functions, "partial"):
             inner = self.argument(fields[1], name)
-            sources += inner.sources
+            sources += zip(inner.sources, inner.given_by, strict=True)
             is_open |= inner.state is State.OPEN
         if sources:
-            return Argument(State.GIVEN if is_certain else State.MAYBE, tuple(dict.fromkeys(sources)))
+            given = list(dict.fromkeys(sources))
+            return Argument(State.GIVEN if is_certain else State.MAYBE, tuple(one for one, _ in given), tuple(by for _, by in given))
         return Argument(State.OPEN if is_open else State.ABSENT)
 
     def meaning(self, *keys: int) -> Meaning:

@@ -14,6 +14,8 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
 _ROOMS = (
+    "ddp_find_unused_parameters",
+    "ddp_gradient_copy",
     "host_sync_in_training_loop",
     "optimizer_not_fused",
 )

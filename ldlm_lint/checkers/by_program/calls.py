@@ -25,10 +25,11 @@ def is_plain_subclass(view: View, owner: int) -> bool:
 
 def stands_in_test(view: View, call: int) -> bool:
     """Whether a call stands in a ``def test_…``."""
-    return any(name.startswith("test_") for name in _functions_around(view, call))
+    return any(name.startswith("test_") for name in functions_around(view, call))
 
 
-def _functions_around(view: View, call: int) -> list[str]:
+def functions_around(view: View, call: int) -> list[str]:
+    """The names of the functions that a call stands in, innermost first."""
     module = view.program.module_of(call)
     at = module.table.sites[call & MASK].scope
     names = []
@@ -86,3 +87,58 @@ def name_of_module(view: View, module: Module, name: str) -> str:
         if any(module.nodes[one][:2] == ("imp", name) for one in values):
             return bound
     return ""
+
+
+def is_as_written(view: View, call: int) -> bool:
+    """Whether a call says itself which function it is of and what it gives: a look at its file alone decides that."""
+    module = view.program.module_of(call)
+    row = module.nodes[call & MASK]
+    if any(name is None for name, _ in row[3]):
+        return False
+    return _is_dotted(module, row[1])
+
+
+def _is_dotted(module: Module, number: int) -> bool:
+    """``torch.nn.Linear``, by imports at the top of the file."""
+    row = module.nodes[number]
+    while row[0] == "attr":
+        row = module.nodes[row[1]]
+    if row[0] == "free":
+        bound = module.scopes[0].bindings.get(row[2], ())
+        return len(bound) == 1 and module.nodes[bound[0]][0] in ("imp", "impf")
+    return row[0] in ("imp", "impf")
+
+
+def handler_around(view: View, call: int) -> bool:
+    """Whether a call stands in an ``except`` clause: another try at what its ``try`` did."""
+    module = view.program.module_of(call)
+    guard = module.table.sites[call & MASK].guard
+    while guard >= 0:
+        if module.table.guards[guard].kind == "except":
+            return True
+        guard = module.table.guards[guard].parent
+    return False
+
+
+def dotted_scope(view: View, call: int) -> str:
+    """The dotted name, inside its module, of the function or class that a call stands in; empty for the module."""
+    module = view.program.module_of(call)
+    at = module.table.sites[call & MASK].scope
+    names = []
+    while at > 0:
+        names.append(module.scopes[at].name)
+        at = module.scopes[at].parent
+    return ".".join(reversed(names))
+
+
+def is_frozen_beside(view: View, call: int, model: int) -> bool:
+    """Whether the function around a call also switches the gradients of a model off, or calls it a teacher's."""
+    module = view.program.module_of(call)
+    scope = module.scopes[module.table.sites[call & MASK].scope]
+    for one in scope.calls:
+        function = module.nodes[module.nodes[one][1]]
+        if function[0] == "attr" and function[2] == "requires_grad_" and module.base | function[1] in (model, call):
+            args = module.nodes[one][2]
+            if args and module.nodes[args[0]] == ("const", False):
+                return True
+    return False

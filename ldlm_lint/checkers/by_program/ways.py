@@ -7,12 +7,15 @@ several possibilities names its case.
 from __future__ import annotations
 
 import ast
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
@@ -20,6 +23,8 @@ from ldlm_lint.python.syntax import required
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
+_RANKS = lazily(r"^(?:is_)?(?:distributed|ddp|multi_?gpu|parallel)$|world_?size|local_rank|^rank$|n_?gpus?$|device_count|is_initialized|_RANK$|WORLD_SIZE", re.I)
+_SOMETIMES = "in some cases"
 MOST = 64
 """Expressions that are looked through for one value."""
 _LONGEST = 48
@@ -38,7 +43,7 @@ class Ways:
     def __init__(self, view: View) -> None:
         self.view = view
         self.program = view.program
-        self._guards: dict[int, dict[int, int]] = {}
+        self._guards: dict[int, dict[int, set[int]]] = {}
         self._written: dict[int, dict[tuple[int, int], list[ast.expr]]] = {}
 
     def to(self, key: int, atom: int) -> list[Way]:
@@ -139,22 +144,36 @@ class Ways:
                     yield home.base | value, self._equal(module, key, home.nodes[name][1])
 
     def case_of(self, key: int) -> str:
-        """The case in which what is bound to a name is bound to it."""
+        """The case in which an expression is bound to a name, put into a container, or called; "" for always.
+
+        A constant that is bound in several cases says of none which one it is.
+        """
         module = self.program.module_of(key)
+        number = key & MASK
+        if number in module.table.sites:
+            return self._under(module, module.table.sites[number].guard)
         guards = self._guards.get(module.index)
         if guards is None:
-            guards = self._guards[module.index] = {
-                event[1]: event[3] for scope in module.scopes for event in scope.events if event[0] == "bind"
-            }
-        return self._under(module, guards.get(key & MASK, -1))
+            guards = self._guards[module.index] = defaultdict(set)
+            for scope in module.scopes:
+                for event in scope.events:
+                    if event[0] in ("bind", "store"):
+                        guards[event[1]].add(event[3])
+        cases = {self._under(module, guard) for guard in guards.get(number, (-1,))}
+        return cases.pop() if len(cases) == 1 else _SOMETIMES
 
     def _under(self, module: Module, guard: int) -> str:
         while guard >= 0:
             row = module.table.guards[guard]
-            if row.kind in ("if", "rest") and row.holds is not None:
-                return self._said(module, row.test, row.holds)
+            if row.kind in ("if", "rest") and row.holds is not None and not self._is_of_ranks(module, row.test):
+                return self._said(module, row.test, row.holds) or _SOMETIMES
             guard = row.parent
         return ""
+
+    def _is_of_ranks(self, module: Module, test: int) -> bool:
+        """Whether a condition only asks whether several processes run: what stands under it is for all that do."""
+        names = {word for number in _below(module, test) for word in _words(module, number)}
+        return bool(names) and any(_RANKS.search(name) for name in names)
 
     def _said(self, module: Module, test: int, holds: bool) -> str:
         """A condition in words; an option of the command line by its name."""
@@ -198,6 +217,28 @@ class Ways:
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
         source = self.view.source(module)
         return source.slice(_span(source, same[0])) if same else ""
+
+
+def _below(module: Module, number: int) -> list[int]:
+    """An expression and the operands of tests in it."""
+    found, todo = [], [number]
+    while todo and len(found) < MOST:
+        at = todo.pop()
+        found.append(at)
+        row = module.nodes[at]
+        if row[0] in ("bool", "cmp"):
+            todo += [*row[2]] if row[0] == "bool" else [row[2], *row[3]]
+        elif row[0] in ("not", "copy", "attr", "call"):
+            todo.append(row[1])
+    return found
+
+
+def _words(module: Module, number: int) -> list[str]:
+    """The names and texts that an expression itself is."""
+    row = module.nodes[number]
+    if row[0] in ("attr", "free", "param", "impf"):
+        return [str(row[2])]
+    return [row[1]] if row[0] == "const" and isinstance(row[1], str) else []
 
 
 _WRITTEN: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {

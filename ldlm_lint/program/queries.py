@@ -9,6 +9,7 @@ import enum
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.mappings import Mappings
@@ -16,6 +17,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
 
 _INDIRECT = frozenset({"phi", "copy", "param", "item", "choice", "bool", "call", "part", "elem", "free", "attr"})
+_DEFINITIONS = frozenset({"def", "class", "imp", "impf"})
 _SMALL = {TRUE: True, FALSE: False, NONE: None}
 
 
@@ -134,13 +136,41 @@ class Queries:
         kind = row[0]
         if kind == "free":
             bound = module.scopes[0].bindings.get(row[2])
-            return bound is not None and module.nodes[bound[0]][0] not in ("def", "class", "imp", "impf")
+            return bound is not None and self._is_value(module, module.nodes[bound[0]])
+        if kind == "impf":
+            return self._is_value(module, row)
         if kind == "attr":
             owner = self.program.class_of_self(module, row[1])
             if owner is None:
-                return False
+                return self._is_value_of_module(module, row)
             return (owner, row[2]) in self.program.own_writes or self._is_value_in_class(owner, row[2])
         return kind in _INDIRECT
+
+    def _is_value(self, module: Module, row: Node) -> bool:
+        """Whether something bound to a name is neither defined nor imported as what it is: ``make = torch.optim.AdamW``."""
+        if row[0] != "impf":
+            return row[0] not in _DEFINITIONS
+        modules = self.program.modules
+        full = modules.absolute(module, row[1], row[3])
+        return self._binds_value(modules.find(full, module) if full else None, row[2])
+
+    def _is_value_of_module(self, module: Module, row: Node) -> bool:
+        base = module.nodes[row[1]]
+        if base[0] == "free":
+            bound = module.scopes[0].bindings.get(base[2])
+            base = module.nodes[bound[0]] if bound else base
+        if base[0] not in ("imp", "impf"):
+            return False
+        modules = self.program.modules
+        level = base[3] if base[0] == "impf" else base[2]
+        full = modules.absolute(module, base[1], level)
+        name = full if base[0] == "imp" else f"{full}.{base[2]}" if full else base[2]
+        return self._binds_value(modules.find(name, module), row[2])
+
+    @staticmethod
+    def _binds_value(target: Module | None, name: str) -> bool:
+        bound = target.scopes[0].bindings.get(name, ()) if target is not None else ()
+        return any(target.nodes[one][0] not in _DEFINITIONS for one in bound) if target is not None else False
 
     def _is_value_in_class(self, owner: int, name: str) -> bool:
         module = self.program.module_of(owner)

@@ -16,6 +16,7 @@ from ldlm_lint.model import Finding
 _ROOMS = (
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
+    "deprecated_amp_api",
     "host_sync_in_training_loop",
     "optimizer_not_fused",
 )

@@ -95,24 +95,32 @@ def is_as_written(view: View, call: int) -> bool:
     row = module.nodes[call & MASK]
     if any(name is None for name, _ in row[3]):
         return False
-    return _is_dotted(module, row[1])
+    return _is_imported(view, module, row[1])
 
 
-def _is_dotted(module: Module, number: int) -> bool:
-    """``torch.nn.Linear``, by imports at the top of the file."""
+def _is_imported(view: View, module: Module, number: int) -> bool:
+    """``torch.nn.Linear``, by an import of another package at the top of the file."""
     row = module.nodes[number]
     while row[0] == "attr":
         row = module.nodes[row[1]]
     if row[0] == "free":
         bound = module.scopes[0].bindings.get(row[2], ())
-        return len(bound) == 1 and module.nodes[bound[0]][0] in ("imp", "impf")
-    return row[0] in ("imp", "impf")
+        row = module.nodes[bound[0]] if len(bound) == 1 else row
+    if row[0] not in ("imp", "impf"):
+        return False
+    modules = view.program.modules
+    full = modules.absolute(module, row[1], row[3] if row[0] == "impf" else row[2])
+    return not full or modules.find(full, module) is None
 
 
 def handler_around(view: View, call: int) -> bool:
     """Whether a call stands in an ``except`` clause: another try at what its ``try`` did."""
     module = view.program.module_of(call)
-    guard = module.table.sites[call & MASK].guard
+    return in_handler(module, module.table.sites[call & MASK].guard)
+
+
+def in_handler(module: Module, guard: int) -> bool:
+    """Whether a guard, or one around it, is an ``except`` clause."""
     while guard >= 0:
         if module.table.guards[guard].kind == "except":
             return True

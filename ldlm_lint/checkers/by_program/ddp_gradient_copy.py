@@ -9,6 +9,7 @@ from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
 from ldlm_lint.checkers.by_program.ddp_calls import WRAPPERS, may_have, wraps
 from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.ways import Ways
 from ldlm_lint.checkers.ddp import VIEW_REASON
 from ldlm_lint.model import Applicability, Claim, Finding, Fix
 from ldlm_lint.program.atoms import FIRST, MASK
@@ -22,11 +23,22 @@ _VIEWS = "gradient_as_bucket_view"
 
 def find(view: View) -> Iterator[Finding]:
     """All wrappers that surely get no views."""
+    ways = Ways(view)
     for call in dict.fromkeys(wraps(view, WRAPPERS)):
-        if not may_have(view, call, _VIEWS) and not calls.handler_around(view, call) and not _only_evaluates(view, call):
-            scope = calls.dotted_scope(view, call)
-            claims = (Claim("wrapped-model-trains", scope), Claim("gradients-stay-attached"))
+        if may_have(view, call, _VIEWS) or calls.handler_around(view, call) or _only_evaluates(view, call):
+            continue
+        if not _is_second_choice(view, ways, call):
+            claims = (Claim("wrapped-model-trains", calls.dotted_scope(view, call)), Claim("gradients-stay-attached"))
             yield view.finding(RULE, view.call_span(call), {}, claims=claims, fix=_fix(view, call))
+
+
+def _is_second_choice(view: View, ways: Ways, call: int) -> bool:
+    """Whether torch's wrapper is only taken where another one, such as apex's, cannot be imported."""
+    module = view.program.module_of(call)
+    function = module.base | module.nodes[call & MASK][1]
+    torchs = [one for one in view.program.ask(function) if not view.ask.names_of(frozenset([one])).isdisjoint(WRAPPERS)]
+    found = [way for atom in torchs for way in ways.to(function, atom)]
+    return bool(found) and all(ways.is_fallback(way.key) for way in found)
 
 
 def _only_evaluates(view: View, call: int) -> bool:

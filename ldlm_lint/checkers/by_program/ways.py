@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ldlm_lint.checkers.by_program.calls import in_handler
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.code.table import column_of, line_of
 from ldlm_lint.model import Span
@@ -149,9 +150,18 @@ class Ways:
         A constant that is bound in several cases says of none which one it is.
         """
         module = self.program.module_of(key)
-        number = key & MASK
+        cases = {self._under(module, guard) for guard in self._guards_of(module, key & MASK)}
+        return cases.pop() if len(cases) == 1 else _SOMETIMES
+
+    def is_fallback(self, key: int) -> bool:
+        """Whether an expression is bound in an ``except`` clause alone: what is tried before is preferred."""
+        module = self.program.module_of(key)
+        return all(in_handler(module, guard) for guard in self._guards_of(module, key & MASK))
+
+    def _guards_of(self, module: Module, number: int) -> set[int]:
+        """The guards under which an expression is called, bound to a name, or put into a container."""
         if number in module.table.sites:
-            return self._under(module, module.table.sites[number].guard)
+            return {module.table.sites[number].guard}
         guards = self._guards.get(module.index)
         if guards is None:
             guards = self._guards[module.index] = defaultdict(set)
@@ -159,8 +169,7 @@ class Ways:
                 for event in scope.events:
                     if event[0] in ("bind", "store"):
                         guards[event[1]].add(event[3])
-        cases = {self._under(module, guard) for guard in guards.get(number, (-1,))}
-        return cases.pop() if len(cases) == 1 else _SOMETIMES
+        return guards.get(number) or {-1}
 
     def _under(self, module: Module, guard: int) -> str:
         while guard >= 0:

@@ -13,7 +13,13 @@ from typing import NamedTuple
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
-_ROOMS = ("host_sync_in_training_loop",)
+_ROOMS = (
+    "ddp_find_unused_parameters",
+    "ddp_gradient_copy",
+    "deprecated_amp_api",
+    "host_sync_in_training_loop",
+    "optimizer_not_fused",
+)
 
 
 class Query(NamedTuple):

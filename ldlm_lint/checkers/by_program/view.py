@@ -70,6 +70,10 @@ class View:
         """The absolute path of a module."""
         return f"{self._root}/{module.path}"
 
+    def facts(self, module: Module) -> Mapping[str, object]:
+        """The options of rules for a module, and the ends of the range of torch that it runs on, see `Config.facts`."""
+        return self.context.facts_of(self.path(module))
+
     def source(self, module: Module) -> Source:
         """The text of a module."""
         path = self.path(module)

@@ -168,7 +168,7 @@ class Queries:
         is_open = is_certain = False
         for keyword, value in module.nodes[call & MASK][3]:
             if keyword is None:
-                keys = self.mappings.keys_at(module.base | value)
+                keys = self.mappings.keys_at(module.base | value, call)
                 sources += keys.entries.get(name, ())
                 is_certain |= name in keys.certain
                 is_open |= keys.is_open

@@ -143,7 +143,10 @@ class Projects:
                     self._session.note("file", path)
         files = (path for path, kind in kinds.items() if kind is Kind.PYTHON)
         others = {path: kind for path, kind in kinds.items() if kind is not Kind.PYTHON}
-        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session), self._told_torch)
+        return Context(Project(root, files, self._overlay, self._known_flows(), others, self._session), self._told_torch, self._facts)
+
+    def _facts(self, path: str) -> Mapping[str, object]:
+        return self._configured.of(path).facts
 
     def _told_torch(self, path: str) -> TorchVersion | None:
         """The torch that the configuration of a file names."""

@@ -13,7 +13,13 @@ from typing import NamedTuple
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
-_ROOMS = ("host_sync_in_training_loop",)
+_ROOMS = (
+    "host_sync_in_training_loop",
+    "dataloader_in_main_process",
+    "dataloader_without_persistent_workers",
+    "dataloader_without_pin_memory",
+    "dataloader_without_prefetch",
+)
 
 
 class Query(NamedTuple):

@@ -16,6 +16,7 @@ from ldlm_lint.python.syntax import required
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -50,9 +51,20 @@ class View:
 
         return Training(self.program)
 
+    @cached_property
+    def loaders(self) -> LoaderCalls:
+        """The data loaders, as rules look at them."""
+        from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+
+        return LoaderCalls(self)
+
     def path(self, module: Module) -> str:
         """The absolute path of a module."""
         return f"{self._root}/{module.path}"
+
+    def facts(self, module: Module) -> Mapping[str, object]:
+        """The options of rules for a module, and the ends of the range of torch that it runs on, see `Config.facts`."""
+        return self.context.facts_of(self.path(module))
 
     def source(self, module: Module) -> Source:
         """The text of a module."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -80,9 +80,16 @@ class Verdict(NamedTuple):
 class Context:
     """A project with the analyses that questions share."""
 
-    def __init__(self, project: Project, told_torch: Callable[[str], TorchVersion | None] = lambda path: None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        told_torch: Callable[[str], TorchVersion | None] = lambda path: None,
+        facts_of: Callable[[str], Mapping[str, object]] = lambda path: {},
+    ) -> None:
         self.project = project
         self.told_torch = told_torch
+        self.facts_of = facts_of
+        """What the rules of a file are told, see `ldlm_lint.config.Config.facts`."""
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
 

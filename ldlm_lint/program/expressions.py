@@ -583,4 +583,5 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "registered": Expressions.all_registered,
     "annotation": Expressions.annotation,
     "hook": Expressions.hook,
+    "field": Expressions.field,
 }

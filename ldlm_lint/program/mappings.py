@@ -66,9 +66,12 @@ class Mappings:
         self._known: dict[int, Keys] = {}
         self._changes: dict[int, list[int]] | None = None
 
-    def keys(self, value: Value) -> Keys:
-        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes."""
-        ways = [self._of_atom(one) for one in sorted(value) if one != NONE]
+    def keys(self, value: Value, call: int = 0) -> Keys:
+        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes.
+
+        What a function puts in after a ``call`` of its own is not there yet.
+        """
+        ways = [self._of_atom(one, call) for one in sorted(value) if one != NONE]
         if not ways:
             keys = Keys()
             keys.is_open = True
@@ -80,16 +83,17 @@ class Mappings:
             first.either(way)
         return first
 
-    def keys_at(self, key: int) -> Keys:
-        """The keys of an expression's value."""
-        return self.keys(self.program.ask(key))
+    def keys_at(self, key: int, call: int = 0) -> Keys:
+        """The keys of an expression's value, before what is put in after a ``call``."""
+        return self.keys(self.program.ask(key), call)
 
-    def _of_atom(self, one: int) -> Keys:
+    def _of_atom(self, one: int, call: int) -> Keys:
         fields = self.program.atoms.of[one] if one >= FIRST else ("",)
         if fields[0] == "d":
-            return self._of_place(fields[1])
+            later = self._later(one, call) if call else frozenset()
+            return self._made_at(fields[1], later) if later else self._of_place(fields[1])
         if fields[0] == "view" and fields[1] == "pass":
-            return self.keys(self.program.ask(fields[2]))
+            return self.keys(self.program.ask(fields[2]), call)
         keys = Keys()
         keys.is_open = True
         return keys
@@ -99,10 +103,43 @@ class Mappings:
         if known is None:
             known = self._known[place] = Keys()
             # A mapping that is made of itself has the keys that it has besides.
-            module = self.program.module_of(place)
-            self._make(known, module, module.nodes[place & MASK], place)
-            self._change(known, place)
+            self._fill(known, place, frozenset())
         return known
+
+    def _made_at(self, place: int, later: frozenset[int]) -> Keys:
+        """The keys of a mapping without some changes of it."""
+        keys = Keys()
+        self._fill(keys, place, later)
+        return keys
+
+    def _fill(self, keys: Keys, place: int, without: frozenset[int]) -> None:
+        module = self.program.module_of(place)
+        self._make(keys, module, module.nodes[place & MASK], place)
+        self._change(keys, place, without)
+
+    def _later(self, container: int, call: int) -> frozenset[int]:
+        """The changes of a mapping that the function of a call makes after it, and not before it in another round of a loop."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        found = []
+        for change in self._changes_of(container):
+            if change > call and self.program.module_of(change) is module:
+                standing = self._standing(module, change & MASK)
+                if standing is not None and standing[0] == site.scope and not self._share_loop(module, site.loop, standing[1]):
+                    found.append(change)
+        return frozenset(found)
+
+    @staticmethod
+    def _share_loop(module: Module, one: int, other: int) -> bool:
+        around = set()
+        while one >= 0:
+            around.add(one)
+            one = module.table.loops[one].parent
+        while other >= 0:
+            if other in around:
+                return True
+            other = module.table.loops[other].parent
+        return False
 
     def _make(self, keys: Keys, module: Module, row: Node, place: int) -> None:
         kind = row[0]
@@ -164,10 +201,12 @@ class Mappings:
             else:
                 keys.join(own, certain=True)
 
-    def _change(self, keys: Keys, place: int) -> None:
+    def _change(self, keys: Keys, place: int, without: frozenset[int]) -> None:
         """What is put in, or taken out, wherever the mapping goes."""
         container = self.program.atoms.atom("d", place)
         for change in self._changes_of(container):
+            if change in without:
+                continue
             module = self.program.module_of(change)
             row = module.nodes[change & MASK]
             if row[0] == "upd":

@@ -202,7 +202,7 @@ class Queries:
         is_open = is_certain = False
         for keyword, value in module.nodes[call & MASK][3]:
             if keyword is None:
-                keys = self.mappings.keys_at(module.base | value)
+                keys = self.mappings.keys_at(module.base | value, call)
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
                 is_open |= keys.is_open

@@ -14,6 +14,10 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
 _ROOMS = (
+    "dataloader_in_main_process",
+    "dataloader_without_persistent_workers",
+    "dataloader_without_pin_memory",
+    "dataloader_without_prefetch",
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",

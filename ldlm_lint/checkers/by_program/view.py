@@ -18,6 +18,7 @@ from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -65,6 +66,13 @@ class View:
         training = Training(self.program)
         self._given_up = None
         return training
+
+    @cached_property
+    def loaders(self) -> LoaderCalls:
+        """The data loaders, as rules look at them."""
+        from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+
+        return LoaderCalls(self)
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""

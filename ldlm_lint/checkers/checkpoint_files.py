@@ -21,8 +21,6 @@ from ldlm_lint.checkers.checkpoint_requests import interval_asked_for
 from ldlm_lint.checkers.checkpoint_rotation import rotation_fix
 from ldlm_lint.checkers.checkpoint_uses import is_rotated
 from ldlm_lint.checkers.mm_configs import KEEP, is_settings, keeps_every_checkpoint
-from ldlm_lint.checkers.prediction_scripts import only_predicts
-from ldlm_lint.checkers.trainer_schedule import kept_by, strategies_of
 from ldlm_lint.model import Applicability, Claim, Confidence, Edit, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments, State
@@ -33,7 +31,6 @@ from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
 from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 from ldlm_lint.wording import listed
 
 if TYPE_CHECKING:
@@ -102,9 +99,7 @@ class CheckpointFilesChecker(LdlmChecker):
     def visit_call(self, node: nodes.Call) -> None:
         """Look at saves, and at the frameworks' settings that decide how many they keep."""
         names = qualified(node.func)
-        if names <= TRAINING_ARGUMENTS:
-            self._check_training_arguments(node)
-        elif names <= _MODEL_CHECKPOINT:
+        if names <= _MODEL_CHECKPOINT:
             self._check_model_checkpoint(node)
         elif is_settings(node):
             self._check_hook(node)
@@ -139,26 +134,6 @@ class CheckpointFilesChecker(LdlmChecker):
         if asked := interval_asked_for(node):
             claims += (Claim("save-is-not-optional", asked),)
         self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
-
-    def _check_training_arguments(self, node: nodes.Call) -> None:
-        arguments = Arguments(node)
-        strategy = arguments["save_strategy"]
-        if arguments["save_total_limit"].may_be_passed() or (strategy.may_be_passed() and not _saves_often(strategies_of(strategy))):
-            return
-        if only_predicts(self.source.data) or self._may_save_adapters(node):
-            return
-        keep = self.option("checkpoints-to-keep")
-        self.report(
-            UNBOUNDED_CHECKPOINTS,
-            node,
-            args={"what": f"`save_total_limit` is not set, so the Trainer {kept_by(arguments)}"},
-            claims=(Claim("belongs-to-training"),),
-            fix=lambda source: _keep_fix(source, node, "save_total_limit", keep),
-        )
-
-    def _may_save_adapters(self, node: nodes.Call) -> bool:
-        """trl trains an adapter where it is given one: what it saves is small."""
-        return b"peft_config" in self.source.data and any(one.startswith("trl.") for one in qualified(node.func))
 
     def _check_model_checkpoint(self, node: nodes.Call) -> None:
         keep_all = Arguments(node)["save_top_k"]
@@ -253,10 +228,6 @@ def _is_by_product(node: nodes.Call, target: nodes.NodeNG) -> bool:
 def _all_names(node: nodes.NodeNG) -> Iterator[str]:
     for inner in nodes_of(node, (nodes.Name, nodes.Attribute)):
         yield inner.name if isinstance(inner, nodes.Name) else inner.attrname
-
-
-def _saves_often(strategies: tuple[object, ...]) -> bool:
-    return bool(strategies) and all(value in ("steps", "epoch") for value in strategies)
 
 
 def _keep_fix(source: Source, call: nodes.Call, name: str, keep: int) -> Fix | None:

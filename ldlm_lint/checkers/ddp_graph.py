@@ -22,7 +22,6 @@ from ldlm_lint.rules.ddp_graph import (
     STATIC_GRAPH_WITH_NO_SYNC,
 )
 from ldlm_lint.source import Source
-from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
 _DDP = "torch.nn.parallel.DistributedDataParallel"
 _ENGINES = {"accelerate.DistributedDataParallelKwargs": "accelerate", "lightning.strategies.DDPStrategy": "lightning"}
@@ -68,9 +67,7 @@ class DdpGraphChecker(LdlmChecker):
         if len(names) != 1:
             return
         name = next(iter(names))
-        if name in TRAINING_ARGUMENTS:
-            self._check_training_arguments(node)
-        elif name == "lightning.Trainer":
+        if name == "lightning.Trainer":
             strategy = Arguments(node)["strategy"]
             if strategy.is_only("ddp_find_unused_parameters_true"):
                 self._check_unused(node, strategy.node, _models_of_engine(node, "lightning"))
@@ -111,28 +108,6 @@ class DdpGraphChecker(LdlmChecker):
                 fix=lambda _: _CHECKPOINT,
             )
 
-    def _check_training_arguments(self, node: nodes.Call) -> None:
-        """The Trainer of transformers takes both settings in one call."""
-        arguments = Arguments(node)
-        if not arguments["ddp_find_unused_parameters"].is_only(True) or not arguments["gradient_checkpointing"].is_only(
-            True
-        ):
-            return
-        # Most files ask for nothing of the project pass, which takes a while to load.
-        from ldlm_lint.project.reentrant import is_reentrant
-
-        options = arguments["gradient_checkpointing_kwargs"]
-        if not options.absent and not is_reentrant(options):
-            return
-        self.report(
-            FIND_UNUSED_WITH_REENTRANT_CHECKPOINT,
-            _keyword(node, "ddp_find_unused_parameters"),
-            args={"where": "the reentrant checkpoint (`gradient_checkpointing=True`)"},
-            related=[(_keyword(node, "gradient_checkpointing"), "this checkpoint is reentrant")],
-            claims=(Claim("stands-outside-tests"), *([Claim("transformers-is-old")] if options.absent else ())),
-            fix=lambda source: _options_fix(source, node, options.node),
-        )
-
 
 def _subject(slots: list[Slot]) -> str:
     return ";".join("|".join((slot.kind, slot.scope, slot.name, slot.index)) for slot in slots)
@@ -151,15 +126,6 @@ def _models_of_engine(node: nodes.Call, engine: str) -> list[Slot]:
 
 def _keyword(call: nodes.Call, name: str) -> nodes.NodeNG:
     return next((keyword for keyword in call.keywords if keyword.arg == name), call)
-
-
-def _options_fix(source: Source, call: nodes.Call, options: nodes.NodeNG | None) -> Fix | None:
-    from ldlm_lint.project.reentrant import with_options
-    from ldlm_lint.rules.segments import NON_REENTRANT
-
-    edit = with_options(source, call, options)
-    title = "pass use_reentrant=False in gradient_checkpointing_kwargs"
-    return Fix(title, (edit,), Applicability.UNSAFE, NON_REENTRANT) if edit is not None else _CHECKPOINT
 
 
 def _drop_fix(source: Source, place: nodes.NodeNG) -> Fix | None:

@@ -1,0 +1,152 @@
+"""The settings that Python gives to a Trainer, as sections: calls of TrainingArguments and its relatives, and classes derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from astroid import nodes
+
+from ldlm_lint.checkers.base import span_of
+from ldlm_lint.checkers.prediction_scripts import only_predicts
+from ldlm_lint.checkers.setting_edits import CodeEditor
+from ldlm_lint.frameworks import trainer
+from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
+from ldlm_lint.model import Claim, Finding
+from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
+from ldlm_lint.python.defaults import field_default
+from ldlm_lint.python.memo import remembered
+from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.values import evaluate
+from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.source import Source
+from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
+
+# The first parameter of every one of the classes; the order of the others has changed.
+_FIRST = ("output_dir",)
+# A class is derived from another one of its file at most so often.
+_BASES = 6
+_OF_PROJECT = (Claim("belongs-to-training"),)
+# No launch gives another value to an argument that the code passes.
+_IN_FORCE = "trainer-setting-is-in-force"
+
+
+def findings(module: nodes.Module, source: Source, options: Mapping[str, object]) -> Iterator[Finding]:
+    """What the settings of the Trainers cost that a Python file gives."""
+    if only_predicts(source.data):
+        return
+    for node in nodes_of(module, (nodes.Call, nodes.ClassDef)):
+        if isinstance(node, nodes.ClassDef):
+            section = _of_class(source, node) if is_derived(node) else None
+        else:
+            section = _of_call(source, node) if qualified(node.func) <= TRAINING_ARGUMENTS else None
+        if section is None or not _trains(section):
+            continue
+        for finding in trainer.decide(section, options):
+            yield _settled(finding) if section.call is not None else finding
+
+
+def is_derived(node: nodes.ClassDef, depth: int = 0) -> bool:
+    """Whether a class is derived from TrainingArguments, itself or through other classes of its file."""
+    if depth > _BASES:
+        return False
+    for base in node.bases:
+        if qualified(base) <= TRAINING_ARGUMENTS:
+            return True
+        local = bindings(base) if isinstance(base, nodes.Name) else []
+        if len(local) == 1 and isinstance(local[0], nodes.ClassDef) and local[0] is not node and is_derived(local[0], depth + 1):
+            return True
+    return False
+
+
+def _settled(finding: Finding) -> Finding:
+    """A finding about an argument that the code itself passes: no launch replaces it."""
+    return finding._replace(claims=tuple(one for one in finding.claims if one.kind != _IN_FORCE))
+
+
+def _trains(section: Section) -> bool:
+    """Whether the arguments are those of a training, as far as they say."""
+    return section.flag("do_train") is not False and not (section.on("do_predict") and not section.on("do_train"))
+
+
+def _of_call(source: Source, call: nodes.Call) -> Section:
+    arguments = Arguments(call, _FIRST)
+    settings: dict[str, Setting] = {}
+    for name, argument in arguments.given.items():
+        if not argument.absent:
+            settings.update(_settings(source, name, argument, call))
+    for name in _stored_later(call):
+        settings[name] = Setting(name, None, span_of(source, call), certain=False)
+    if _trains_adapter(call):
+        settings.setdefault("peft_config", Setting("peft_config", None, span_of(source, call)))
+    whole = Setting("", None, span_of(source, call))
+    return Section("transformers", settings, CodeEditor(source, call), not arguments.open, _OF_PROJECT, call=whole, in_code=True)
+
+
+def _settings(source: Source, name: str, argument: Argument, call: nodes.Call) -> Iterator[tuple[str, Setting]]:
+    """An argument, and the entries of the dictionary that it is."""
+    node = argument.node
+    place = node.parent if node is not None and isinstance(node.parent, nodes.Keyword) else node
+    span = span_of(source, place if place is not None else call)
+    yield name, Setting(name, _text(argument), span, place=node)
+    if isinstance(node, (nodes.Dict, nodes.Call, nodes.Name)) and argument.state is State.UNKNOWN:
+        for key, inner in mapping_of(node).entries.items():
+            whole = span_of(source, inner.node) if inner.node is not None else span
+            yield f"{name}.{key}", Setting(f"{name}.{key}", _text(inner), whole, place=inner.node)
+
+
+def _text(argument: Argument) -> str | None:
+    """The one value of an argument as a configuration file would write it; None where it is not known or there are several."""
+    if argument.state is State.KNOWN:
+        texts = {"" if value is None else str(value) for value in argument.values}
+        return texts.pop() if len(texts) == 1 else None
+    return _member(argument.node) if argument.node is not None else None
+
+
+def _member(node: nodes.NodeNG) -> str | None:
+    """A member of an enumeration of transformers is worth its name in small letters: ``OptimizerNames.ADAMW_TORCH``."""
+    names = qualified(node) if isinstance(node, nodes.Attribute) else frozenset()
+    parts = next(iter(names)).split(".") if len(names) == 1 else []
+    if len(parts) < 3 or parts[0] != "transformers" or not parts[-2][:1].isupper() or not parts[-1].isupper():
+        return None
+    return parts[-1].lower()
+
+
+def _stored_later(call: nodes.Call) -> set[str]:
+    """The fields that the file gives another value: of what the call made, or of an object that may be it."""
+    stores = remembered(call.root(), ("stored fields",), lambda: _stores(call.root()))
+    return {one.attrname for one in stores if _may_be(one.expr, call)}
+
+
+def _stores(module: nodes.Module) -> list[nodes.AssignAttr]:
+    fields = vocabulary("transformers").fields
+    return [one for one in nodes_of(module, nodes.AssignAttr) if one.attrname in fields]
+
+
+def _may_be(owner: nodes.NodeNG, call: nodes.Call) -> bool:
+    """Whether an expression may be what a call made; a name that only other calls are bound to is not."""
+    found = bindings(owner) if isinstance(owner, nodes.Name) else []
+    values = [one.parent.value for one in found if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign))]
+    return len(values) != len(found) or not values or any(value is call or not isinstance(value, nodes.Call) for value in values)
+
+
+def _trains_adapter(call: nodes.Call) -> bool:
+    """Whether only an adapter is trained: trl is given one in the file, or peft makes one whatever the options say."""
+    module = call.root()
+    if any(name.startswith("trl.") for name in qualified(call.func)):
+        return remembered(module, ("peft_config",), lambda: any(one.arg == "peft_config" for one in nodes_of(module, nodes.Keyword)))
+    return False
+
+
+def _of_class(source: Source, node: nodes.ClassDef) -> Section:
+    """The defaults of a class's fields; whoever makes an object of it, or its command line, may give others."""
+    settings = {}
+    for one in node.body:
+        if isinstance(one, nodes.AnnAssign) and isinstance(one.target, nodes.AssignName):
+            value, name = field_default(one), one.target.name
+            values = evaluate(value) if value is not None else None
+            argument = Argument(State.UNKNOWN, value) if values is None else Argument(State.KNOWN, value, values)
+            settings[name] = Setting(name, _text(argument), span_of(source, one), certain=False, place=value)
+    return Section("transformers", settings, CodeEditor(source, None), False, _OF_PROJECT, in_code=True)
+
+
+__all__ = ["findings", "is_derived"]

@@ -11,13 +11,16 @@ from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.setting_edits import CodeEditor
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
-from ldlm_lint.model import Claim, Finding
+from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.defaults import field_default
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.values import evaluate
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
+from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
+from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
 from ldlm_lint.source import Source
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
@@ -25,7 +28,9 @@ from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 _FIRST = ("output_dir",)
 # A class is derived from another one of its file at most so often.
 _BASES = 6
-_OF_PROJECT = (Claim("belongs-to-training"),)
+_OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
+# What these say of a group or of DDP holds wherever the arguments are used; the others cost a training something.
+_OF_ANY_RUN = frozenset({one.symbol for one in (EXCESSIVE_COLLECTIVE_TIMEOUT, FIND_UNUSED_PARAMETERS, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT)})
 # No launch gives another value to an argument that the code passes.
 _IN_FORCE = "trainer-setting-is-in-force"
 
@@ -42,7 +47,7 @@ def findings(module: nodes.Module, source: Source, options: Mapping[str, object]
         if section is None or not _trains(section):
             continue
         for finding in trainer.decide(section, options):
-            yield _settled(finding) if section.call is not None else finding
+            yield _claiming(finding, section)
 
 
 def is_derived(node: nodes.ClassDef, depth: int = 0) -> bool:
@@ -58,9 +63,10 @@ def is_derived(node: nodes.ClassDef, depth: int = 0) -> bool:
     return False
 
 
-def _settled(finding: Finding) -> Finding:
-    """A finding about an argument that the code itself passes: no launch replaces it."""
-    return finding._replace(claims=tuple(one for one in finding.claims if one.kind != _IN_FORCE))
+def _claiming(finding: Finding, section: Section) -> Finding:
+    """A finding with what must hold of its file; what the code itself passes no launch replaces."""
+    claims = tuple(one for one in finding.claims if section.call is None or one.kind != _IN_FORCE)
+    return finding._replace(claims=claims if finding.rule in _OF_ANY_RUN else (Claim("belongs-to-training"), *claims))
 
 
 def _trains(section: Section) -> bool:
@@ -79,7 +85,7 @@ def _of_call(source: Source, call: nodes.Call) -> Section:
     if _trains_adapter(call):
         settings.setdefault("peft_config", Setting("peft_config", None, span_of(source, call)))
     whole = Setting("", None, span_of(source, call))
-    return Section("transformers", settings, CodeEditor(source, call), not arguments.open, _OF_PROJECT, call=whole, in_code=True)
+    return Section("transformers", settings, CodeEditor(source, call), not arguments.open, _OUTSIDE_TESTS, call=whole, in_code=True)
 
 
 def _settings(source: Source, name: str, argument: Argument, call: nodes.Call) -> Iterator[tuple[str, Setting]]:
@@ -87,7 +93,9 @@ def _settings(source: Source, name: str, argument: Argument, call: nodes.Call) -
     node = argument.node
     place = node.parent if node is not None and isinstance(node.parent, nodes.Keyword) else node
     span = span_of(source, place if place is not None else call)
-    yield name, Setting(name, _text(argument), span, place=node)
+    apart = node is not None and not call.parent_of(node)
+    related = (Related(span_of(source, call.func), "the value is passed on here"),) if apart else ()
+    yield name, Setting(name, _text(argument), span, place=node, related=related)
     if isinstance(node, (nodes.Dict, nodes.Call, nodes.Name)) and argument.state is State.UNKNOWN:
         for key, inner in mapping_of(node).entries.items():
             whole = span_of(source, inner.node) if inner.node is not None else span
@@ -146,7 +154,7 @@ def _of_class(source: Source, node: nodes.ClassDef) -> Section:
             values = evaluate(value) if value is not None else None
             argument = Argument(State.UNKNOWN, value) if values is None else Argument(State.KNOWN, value, values)
             settings[name] = Setting(name, _text(argument), span_of(source, one), certain=False, place=value)
-    return Section("transformers", settings, CodeEditor(source, None), False, _OF_PROJECT, in_code=True)
+    return Section("transformers", settings, CodeEditor(source, None), False, _OUTSIDE_TESTS, in_code=True)
 
 
 __all__ = ["findings", "is_derived"]

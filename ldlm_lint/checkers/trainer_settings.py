@@ -9,18 +9,21 @@ from astroid import nodes
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.setting_edits import CodeEditor
+from ldlm_lint.checkers.trainer_models import trained_models
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
+from ldlm_lint.frameworks.trainer import SEARCH, STATIC_GRAPH
 from ldlm_lint.model import Claim, Finding, Related
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.defaults import field_default
 from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.slots import subject_of
 from ldlm_lint.python.values import evaluate
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
-from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
+from ldlm_lint.rules.ddp_graph import CHECKPOINT_FIX, FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
 from ldlm_lint.source import Source
 from ldlm_lint.tables.training_arguments import TRAINING_ARGUMENTS
 
@@ -46,7 +49,8 @@ def findings(module: nodes.Module, source: Source, options: Mapping[str, object]
             section = _of_call(source, node) if qualified(node.func) <= TRAINING_ARGUMENTS else None
         if section is None or not _trains(section):
             continue
-        for finding in trainer.decide(section, options):
+        found = list(trainer.decide(section, options))
+        for finding in (*found, *_meeting_switch(module, node, section, found)):
             yield _claiming(finding, section)
 
 
@@ -61,6 +65,15 @@ def is_derived(node: nodes.ClassDef, depth: int = 0) -> bool:
         if len(local) == 1 and isinstance(local[0], nodes.ClassDef) and local[0] is not node and is_derived(local[0], depth + 1):
             return True
     return False
+
+
+def _meeting_switch(module: nodes.Module, node: nodes.NodeNG, section: Section, found: list[Finding]) -> Iterator[Finding]:
+    """The search for unused parameters beside a checkpoint that the model itself, not the Trainer, switches on."""
+    rule = FIND_UNUSED_WITH_REENTRANT_CHECKPOINT
+    if section.flag(SEARCH) is not True or section.on(STATIC_GRAPH) or any(one.rule == rule.symbol for one in found):
+        return
+    if slots := trained_models(module, node if isinstance(node, nodes.Call) else None):
+        yield section.report(rule, section.settings[SEARCH], {"where": ""}, claims=(Claim("model-checkpoints-reentrantly", subject_of(slots)),), fix=CHECKPOINT_FIX)
 
 
 def _claiming(finding: Finding, section: Section) -> Finding:

@@ -36,6 +36,7 @@ _LOADER = Names(
 # Where one of these is on, DDP does not wrap the model, and the optimizer is not torch's, or works on flat shards.
 _SHARDED = ("deepspeed", "fsdp", "fsdp_config", "fsdp_version", "tensor_parallel_size")
 _ON_CPU = ("use_cpu", "no_cuda", "use_mps_device", "use_xpu")
+SEARCH, STATIC_GRAPH = "ddp_find_unused_parameters", "ddp_static_graph"
 _STEPS = "gradient_accumulation_steps"
 _NOT_FUSED = frozenset({"adamw_torch"})
 _CHECKPOINTING = ("gradient_checkpointing", "activation_checkpointing")
@@ -79,11 +80,11 @@ def _collective_timeout(section: Section, options: Mapping[str, object]) -> Iter
 
 
 def _find_unused(section: Section) -> Iterator[Finding]:
-    if section.flag("ddp_find_unused_parameters") is not True:
+    if section.flag(SEARCH) is not True:
         return
-    setting = section.settings["ddp_find_unused_parameters"]
+    setting = section.settings[SEARCH]
     yield from _meets_reentrant(section, setting)
-    if section.on("ddp_static_graph"):
+    if section.on(STATIC_GRAPH):
         return
     yield section.report(
         FIND_UNUSED_PARAMETERS,
@@ -98,7 +99,7 @@ def _find_unused(section: Section) -> Iterator[Finding]:
 def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
     """The search for unused parameters beside a checkpoint that is reentrant, by its options or by the default of old releases."""
     switch = next((name for name in _CHECKPOINTING if section.flag(name) is True), None)
-    if switch is None or section.on("ddp_static_graph"):
+    if switch is None or section.on(STATIC_GRAPH):
         return
     option = next((name for name in _REENTRANT if section.flag(name) is True), None)
     by_default = section.framework == "transformers" and section.complete and not section.has(*_REENTRANT, *_OPTIONS, *_OWN_CHECKPOINTING)
@@ -129,9 +130,9 @@ def _shown(title: str, section: Section, setting: Setting) -> Fix | None:
 
 def _static_graph(section: Section) -> Iterator[Finding]:
     steps = section.number(_STEPS)
-    if section.flag("ddp_static_graph") is not True or steps is None or steps <= 1:
+    if section.flag(STATIC_GRAPH) is not True or steps is None or steps <= 1:
         return
-    setting = section.settings["ddp_static_graph"]
+    setting = section.settings[STATIC_GRAPH]
     yield section.report(
         STATIC_GRAPH_WITH_NO_SYNC,
         setting,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.model_slots import model_slots
 from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.slots import Slot
@@ -24,6 +25,23 @@ def trained_models(module: nodes.Module, made: nodes.Call | None) -> list[Slot]:
             model = _passed(call, _MODEL, 0)
             found.update(dict.fromkeys(model_slots(model) if model is not None else ()))
     return list(found)
+
+
+def trains_adapter(module: nodes.Module, made: nodes.Call | None) -> bool:
+    """Whether only an adapter is trained: trl is given one in the file, or peft makes one, whatever the options say."""
+    if made is not None and any(name.startswith("trl.") for name in qualified(made.func)):
+        return remembered(module, ("peft_config",), lambda: any(one.arg == "peft_config" for one in nodes_of(module, nodes.Keyword)))
+    return remembered(module, ("get_peft_model",), lambda: any(map(_adapts, nodes_of(module, nodes.Call))))
+
+
+def _adapts(call: nodes.Call) -> bool:
+    """A call of peft's ``get_peft_model`` under no condition."""
+    return qualified(call.func) == {"peft.get_peft_model"} and not any(map(_chooses, call.node_ancestors()))
+
+
+def _chooses(node: nodes.NodeNG) -> bool:
+    """A condition, but for whether the file is the program that runs."""
+    return isinstance(node, nodes.If) and "__name__" not in node.test.as_string()
 
 
 def _makes_trainer(call: nodes.Call) -> bool:
@@ -49,4 +67,4 @@ def _values(node: nodes.NodeNG | None) -> Iterator[nodes.NodeNG]:
             yield one.parent.value
 
 
-__all__ = ["trained_models"]
+__all__ = ["trained_models", "trains_adapter"]

@@ -9,8 +9,9 @@ from astroid import nodes
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.setting_edits import CodeEditor
-from ldlm_lint.checkers.trainer_models import trained_models
+from ldlm_lint.checkers.trainer_models import trained_models, trains_adapter
 from ldlm_lint.frameworks import trainer
+from ldlm_lint.frameworks.checkpoints import ADAPTER
 from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
 from ldlm_lint.frameworks.trainer import SEARCH, STATIC_GRAPH
 from ldlm_lint.model import Claim, Finding, Related
@@ -95,8 +96,8 @@ def _of_call(source: Source, call: nodes.Call) -> Section:
             settings.update(_settings(source, name, argument, call))
     for name in _stored_later(call):
         settings[name] = Setting(name, None, span_of(source, call), certain=False)
-    if _trains_adapter(call):
-        settings.setdefault("peft_config", Setting("peft_config", None, span_of(source, call)))
+    if trains_adapter(call.root(), call):
+        settings.setdefault(ADAPTER, Setting(ADAPTER, None, span_of(source, call)))
     whole = Setting("", None, span_of(source, call))
     return Section("transformers", settings, CodeEditor(source, call), not arguments.open, _OUTSIDE_TESTS, call=whole, in_code=True)
 
@@ -150,14 +151,6 @@ def _may_be(owner: nodes.NodeNG, call: nodes.Call) -> bool:
     return len(values) != len(found) or not values or any(value is call or not isinstance(value, nodes.Call) for value in values)
 
 
-def _trains_adapter(call: nodes.Call) -> bool:
-    """Whether only an adapter is trained: trl is given one in the file, or peft makes one whatever the options say."""
-    module = call.root()
-    if any(name.startswith("trl.") for name in qualified(call.func)):
-        return remembered(module, ("peft_config",), lambda: any(one.arg == "peft_config" for one in nodes_of(module, nodes.Keyword)))
-    return False
-
-
 def _of_class(source: Source, node: nodes.ClassDef) -> Section:
     """The defaults of a class's fields; whoever makes an object of it, or its command line, may give others."""
     settings = {}
@@ -167,6 +160,8 @@ def _of_class(source: Source, node: nodes.ClassDef) -> Section:
             values = evaluate(value) if value is not None else None
             argument = Argument(State.UNKNOWN, value) if values is None else Argument(State.KNOWN, value, values)
             settings[name] = Setting(name, _text(argument), span_of(source, one), certain=False, place=value)
+    if trains_adapter(node.root(), None):
+        settings.setdefault(ADAPTER, Setting(ADAPTER, None, span_of(source, node)))
     return Section("transformers", settings, CodeEditor(source, None), False, _OUTSIDE_TESTS, in_code=True)
 
 

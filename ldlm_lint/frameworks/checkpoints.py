@@ -14,7 +14,8 @@ _REASON = "older checkpoints are deleted during the run, so that no later resume
 # Where the missing limit is reported: beside what decides how often the Trainer saves.
 _PLACES = ("save_steps", "save_strategy", "max_steps", "num_train_epochs", "output_dir")
 # An adapter's checkpoint is a thousandth of the model's.
-_ADAPTERS = ("use_peft", "lora_enable", "use_lora", "adapter", "lora_r", "lora_rank", "peft_type", "q_lora", "use_qlora", "lora_config")
+ADAPTER = "lora_config"
+_ADAPTERS = (ADAPTER, "use_peft", "lora_enable", "use_lora", "adapter", "lora_r", "lora_rank", "peft_type", "q_lora", "use_qlora")
 _ADAPTER_TYPES = ("lora", "oft", "qlora")
 _SAMPLES, _BATCH, _ACCUMULATION = "max_samples", "per_device_train_batch_size", "gradient_accumulation_steps"
 

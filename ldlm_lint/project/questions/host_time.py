@@ -17,11 +17,11 @@ from ldlm_lint.rules.roles import is_diagnostic
 _DEVICE = Trait(
     lazily(
         rb"cuda|torch\.accelerator|\bAccelerator\(|lightning|transformers|deepspeed|accelerate|\.to\(.*device"
-        rb"|\b(?:xpu|npu|mps)\b"
+        rb"|\b(?:xpu|npu|mps)\b|\b(?:from|import)[ \t]+trl\b"
     ),
     (
         *(b"cuda", b"torch.accelerator", b"Accelerator(", b"lightning", b"transformers", b"deepspeed", b"accelerate"),
-        *(b"device", b"xpu", b"npu", b"mps"),
+        *(b"device", b"xpu", b"npu", b"mps", b"trl"),
     ),
 )
 _DIFFERENTIATES = Trait(lazily(rb"\.backward\("), (b".backward(",))

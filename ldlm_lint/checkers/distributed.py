@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from astroid import nodes
 
+from ldlm_lint.checkers.accelerate_sync import is_backward_of_accelerator, reduces_each_pass
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.collective_timeouts import check_assignment, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
@@ -33,7 +34,7 @@ from ldlm_lint.rules import (
     environment_values,
     launch,
 )
-from ldlm_lint.rules.accumulation import ACCUMULATION_WITHOUT_NO_SYNC
+from ldlm_lint.rules.accumulation import ACCUMULATE, ACCUMULATION_WITHOUT_NO_SYNC, NO_SYNC
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.environment_order import ENVIRONMENT_SET_TOO_LATE
 from ldlm_lint.source import Source
@@ -57,6 +58,8 @@ _OF_ENVIRONMENT = tuple(
     rule for room in _ROOMS if room not in (accumulation, collectives, ddp, environment_order) for rule in room.RULES
 )
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
+# Under DeepSpeed and FSDP the engine decides when gradients are reduced.
+_ACCELERATED = (Claim("belongs-to-training"), Claim("launches-do-not-shard"))
 _OF_MM = (Claim("is-setting-of-mm"),)
 _STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
@@ -133,13 +136,17 @@ class DistributedChecker(LdlmChecker):
         if found is None or not slots:
             return
         self._accumulating.add(found.loop)
+        by_engine = is_backward_of_accelerator(node)
+        if by_engine and not reduces_each_pass(node):
+            return
+        subject = ";".join(":".join((one.kind, one.scope, one.name, one.index)) for one in slots)
         self.report(
             ACCUMULATION_WITHOUT_NO_SYNC,
             node,
-            args={"steps": quoted(found.count.as_string())},
+            args={"steps": quoted(found.count.as_string()), "advice": ACCUMULATE if by_engine else NO_SYNC},
             related=[(found.guard, "the optimizer steps only here")] if found.guard is not found.loop else (),
-            claims=(Claim("ddp-model-is-called", ";".join(":".join((one.kind, one.scope, one.name, one.index)) for one in slots)),),
-            fix=lambda source: no_sync_fix(source, found, WRAPPER),
+            claims=_ACCELERATED if by_engine else (Claim("ddp-model-is-called", subject),),
+            fix=None if by_engine else lambda source: no_sync_fix(source, found, WRAPPER),
         )
 
     def _check_strategy(self, node: nodes.Call) -> None:

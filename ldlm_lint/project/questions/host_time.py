@@ -122,6 +122,11 @@ def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
     return known[key]
 
 
+def trains_on_device(context: Context, path: str) -> bool:
+    """Whether the training steps of a file run on an accelerator, in no tutorial, test or measurement."""
+    return _trains_on_device(context, path, True)
+
+
 def may_train_on_device(context: Context, path: str) -> bool:
     """Whether a function of a file may belong to a training on an accelerator, whichever it is."""
     return _trains_on_device(context, path, True)

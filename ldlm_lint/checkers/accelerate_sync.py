@@ -26,11 +26,15 @@ def reduces_each_pass(call: nodes.Call) -> bool:
     """Whether DDP reduces the gradients of each such pass: nothing of the file keeps them local, and no other engine is asked for."""
     made = _made(call.func.expr)
     plain = all(Arguments(one)[name].absent or Arguments(one)[name].is_only(None) for one in made for name in _OTHER_ENGINES)
-    return bool(made) and plain and not remembered(call.root(), ("keeps gradients local",), lambda: _keeps_local(call.root()))
+    methods = remembered(call.root(), ("methods of accelerators",), lambda: _methods(call.root()))
+    # A model that nothing prepares is wrapped by nobody.
+    return bool(made) and plain and "prepare" in methods and methods.isdisjoint(_LOCAL)
 
 
-def _keeps_local(module: nodes.Module) -> bool:
-    return any(isinstance(one.func, nodes.Attribute) and one.func.attrname in _LOCAL for one in nodes_of(module, nodes.Call))
+def _methods(module: nodes.Module) -> frozenset[str]:
+    """The methods of which a file calls those that an Accelerator has."""
+    called = (one.func for one in nodes_of(module, nodes.Call) if isinstance(one.func, nodes.Attribute))
+    return frozenset(one.attrname for one in called if one.attrname in _LOCAL or (one.attrname == "prepare" and _made(one.expr)))
 
 
 def _made(owner: nodes.NodeNG) -> list[nodes.Call]:

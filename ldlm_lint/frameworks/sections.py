@@ -23,7 +23,8 @@ class Setting(NamedTuple):
 
     ``text`` is the value without its quotes, None where it has several or is computed; ``span`` covers name and value.
     ``certain``: it stands there as a literal, not as the default of a variable. ``place`` is what the editor knows it by,
-    ``related`` the places that hand the value on.
+    ``related`` the places that hand the value on. ``flag`` is the option of the project's own command line whose default
+    the value is, if it is one: a user may give another.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Setting(NamedTuple):
     certain: bool = True
     place: object = None
     related: tuple[Related, ...] = ()
+    flag: str = ""
 
     @property
     def known(self) -> bool:
@@ -148,7 +150,7 @@ def integer(options: Mapping[str, object], option: Option) -> int:
 
 def in_force(setting: Setting) -> Claim:
     """No launch that reads the place gives another value for the setting."""
-    return Claim("trainer-setting-is-in-force", setting.name)
+    return Claim("trainer-setting-is-in-force", setting.flag or setting.name)
 
 
 def unsafe(title: str, edits: tuple[Edit, ...] | None, reason: str, needs: tuple[Interface, ...] = ()) -> Fix | None:

@@ -65,6 +65,7 @@ class Modules:
     def __init__(self) -> None:
         self.all: list[Module] = []
         self.by_name: dict[str, Module] = {}
+        self.by_path: dict[str, Module] = {}
         self._ends: dict[str, list[Module]] = defaultdict(list)
         self.dropped: set[int] = set()
         """The modules whose tables are no part of a program that trains."""
@@ -74,6 +75,7 @@ class Modules:
         module = Module(len(self.all), path, table, is_test)
         self.all.append(module)
         self.by_name[module.name] = module
+        self.by_path[path] = module
         parts = module.name.split(".")
         for index in range(len(parts)):
             self._ends[".".join(parts[index:])].append(module)

@@ -30,6 +30,7 @@ from ldlm_lint.python.places import function_of as enclosing_function
 from ldlm_lint.python.places import loops_around, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.checkpoint_files import RULES, UNBOUNDED_CHECKPOINTS
+from ldlm_lint.rules.kept_checkpoints import HANDFUL
 from ldlm_lint.source import Source
 from ldlm_lint.wording import listed
 
@@ -37,6 +38,11 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.host import Host
 
 _MODEL_CHECKPOINT = frozenset({"lightning.callbacks.ModelCheckpoint"})
+_PERIODIC = frozenset(
+    f"{module}.PeriodicCheckpointer"
+    for module in ("fvcore.common.checkpoint", "detectron2.checkpoint", "detectron2.checkpoint.detection_checkpoint", "detectron2.engine.hooks")
+)
+_OF_PERIODIC = ("checkpointer", "period", "max_iter", "max_to_keep")
 # A folder for each call; what writes it anew (``storage_writer``) may be given instead of its name.
 _SHARDED_SAVES = frozenset(
     f"torch.distributed.checkpoint.{module}{function}"
@@ -101,6 +107,8 @@ class CheckpointFilesChecker(LdlmChecker):
         names = qualified(node.func)
         if names <= _MODEL_CHECKPOINT:
             self._check_model_checkpoint(node)
+        elif names <= _PERIODIC:
+            self._check_periodic(node)
         elif is_settings(node):
             self._check_hook(node)
         elif (target := _saved_path(node, names)) is not None:
@@ -134,6 +142,21 @@ class CheckpointFilesChecker(LdlmChecker):
         if asked := interval_asked_for(node):
             claims += (Claim("save-is-not-optional", asked),)
         self._saves.setdefault((_outermost_function(node), loops, _guard(node)), []).append(_Save(node, place, tuple(counters), claims))
+
+    def _check_periodic(self, node: nodes.Call) -> None:
+        """``PeriodicCheckpointer(checkpointer, period=5000)`` of fvcore keeps all unless it is told how many."""
+        arguments = Arguments(node, _OF_PERIODIC)
+        limit, period, length = (arguments[name] for name in ("max_to_keep", "period", "max_iter"))
+        if not (limit.absent or limit.is_only(None)) or _few(period.values, length.values):
+            return
+        keep = self.option("checkpoints-to-keep")
+        self.report(
+            UNBOUNDED_CHECKPOINTS,
+            node,
+            args={"what": "`max_to_keep` is not set, so the PeriodicCheckpointer keeps every checkpoint"},
+            claims=(Claim("belongs-to-training"),),
+            fix=lambda source: _keep_fix(source, node, "max_to_keep", keep),
+        )
 
     def _check_model_checkpoint(self, node: nodes.Call) -> None:
         keep_all = Arguments(node)["save_top_k"]
@@ -228,6 +251,12 @@ def _is_by_product(node: nodes.Call, target: nodes.NodeNG) -> bool:
 def _all_names(node: nodes.NodeNG) -> Iterator[str]:
     for inner in nodes_of(node, (nodes.Name, nodes.Attribute)):
         yield inner.name if isinstance(inner, nodes.Name) else inner.attrname
+
+
+def _few(period: tuple[object, ...], length: tuple[object, ...]) -> bool:
+    """Whether a run of known length makes a handful of saves."""
+    numbers = [one for one in (*period, *length) if isinstance(one, int) and one > 0]
+    return len(numbers) == len(period) + len(length) == 2 and numbers[1] <= HANDFUL * numbers[0]
 
 
 def _keep_fix(source: Source, call: nodes.Call, name: str, keep: int) -> Fix | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ldlm_lint.python.checkpoint_words import MM_HOOKS
+from ldlm_lint.python.checkpoint_words import MM_HOOKS, WRITERS
 from ldlm_lint.shapes.checkpoints import FRAMEWORK, numbering_functions, saving_functions
 from ldlm_lint.shapes.evaluation import evaluating_functions
 from ldlm_lint.shapes.freezing import toggling_functions
@@ -77,7 +77,7 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "unbounded-checkpoints": (
         *_each("nothing-prunes-checkpoints stands-in-training-loop"),
         *_OF_TRAINER,
-        *_each("belongs-to-training", words=(b"ModelCheckpoint",)),
+        *_each("belongs-to-training", words=tuple(one.encode() for one in WRITERS)),
         *_each("is-setting-of-mm", words=MM_HOOKS),
     ),
 }

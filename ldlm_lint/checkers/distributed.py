@@ -60,7 +60,7 @@ _OF_ENVIRONMENT = tuple(
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 # Under DeepSpeed and FSDP the engine decides when gradients are reduced.
 _ACCELERATED = (Claim("belongs-to-training"), Claim("launches-do-not-shard"))
-_OF_MM = (Claim("is-setting-of-mm"),)
+_OF_MM = (Claim("is-setting-of-mm"), Claim("some-child-keeps-setting", "find_unused_parameters"))
 _STRATEGY_TAKERS = {"lightning.Trainer", "lightning.Fabric", "lightning.fabric.Fabric"}
 
 

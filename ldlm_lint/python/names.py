@@ -31,6 +31,10 @@ _PUBLISHED = {
     "torch.utils.data.dataloader.DataLoader": "torch.utils.data.DataLoader",
     "torch.utils.data.distributed.DistributedSampler": "torch.utils.data.DistributedSampler",
     "torch.nn.parallel.distributed.DistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    # A subclass that hands all of DDP's options on.
+    "mmcv.parallel.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    "mmcv.parallel.distributed.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
+    "mmengine.model.MMDistributedDataParallel": "torch.nn.parallel.DistributedDataParallel",
     "torch.distributed.distributed_c10d.init_process_group": "torch.distributed.init_process_group",
     "torch.distributed.distributed_c10d.new_group": "torch.distributed.new_group",
     "torch.optim.adam.Adam": "torch.optim.Adam",

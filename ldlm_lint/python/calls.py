@@ -127,6 +127,16 @@ class Arguments:
             else:
                 self._mapping.entries[keyword.arg] = _argument(keyword.value)
 
+    @property
+    def given(self) -> dict[str, Argument]:
+        """What is passed or may be, by name."""
+        return self._mapping.entries
+
+    @property
+    def open(self) -> bool:
+        """Whether further arguments may be passed, under names that the file does not tell."""
+        return self._mapping.open
+
     def __getitem__(self, name: str) -> Argument:
         default = _UNKNOWN if self._mapping.open else _ABSENT
         return self._mapping.entries.get(name, default)

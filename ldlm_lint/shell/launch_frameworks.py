@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ldlm_lint.frameworks import trainer
-from ldlm_lint.frameworks.sections import Scalar, Section, Setting, vocabulary
+from ldlm_lint.frameworks.sections import Options, Scalar, Section, Setting, vocabulary
 from ldlm_lint.model import Claim, Edit, Finding, Related, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.rules.settings import Origin
@@ -45,10 +45,10 @@ class CommandEditor:
         span = None if known is None else _value_span(known)
         return None if span is None else (Edit(span, str(value)),)
 
-    def add(self, beside: Setting, name: str, value: Scalar) -> tuple[Edit, ...] | None:
+    def add(self, beside: Setting, name: str, value: Scalar | Options) -> tuple[Edit, ...] | None:
         """Write one more option behind another one."""
         argument = _place(beside).argument
-        if argument is None or argument.value_span is None or not argument.name.startswith("--"):
+        if argument is None or argument.value_span is None or isinstance(value, Mapping) or not argument.name.startswith("--"):
             return None
         end = argument.value_span.end
         return (Edit(Span(argument.value_span.path, end, end, argument.value_span.cell), f" --{name} {value}"),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,8 @@ class View:
 
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.options_of: Callable[[str], Mapping[str, object]] = lambda _: {}
+        """The options of rules for a file, by its path."""
         self._root = context.project.root.rstrip("/")
         self._sources: dict[str, Source] = {}
         self._given_up: str | None = None

@@ -28,7 +28,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
-    "mm_configs": ("is-setting-of-mm",),
+    "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "memory": (
         *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
         *("no-activation-checkpointing",),

@@ -128,11 +128,13 @@ def _setting(source: Source, pair: Write) -> Setting:
         # Only a literal in place can be rewritten; a constant that other code shares cannot.
         known = (Value(text, literal.span if literal else None, pair.origin, literal.quote if literal else ""),)
     written = source.slice(span_of(source, pair.value))
+    # A dictionary that is made elsewhere may be read by its keys, too.
+    shared = not _holds(span_of(source, pair.statement), span) and source.data.count(pair.name.encode()) > 1
     return Setting(
         pair.name,
         known,
         span,
-        key=None if pair.key is None else _literal(source, pair.key),
+        key=None if pair.key is None or shared else _literal(source, pair.key),
         written=Value(written, span_of(source, pair.value) if literal else None),
         twin=_twin(source, pair),
         place=_surroundings(source, pair.statement),

@@ -90,7 +90,7 @@ def _is_read(use: nodes.Name) -> bool:
     call = use.parent
     if not isinstance(call, nodes.Call) or use not in call.args:
         return False
-    return isinstance(call.func, nodes.Attribute) and call.func.attrname == "join" or getattr(call.func, "name", "") in ("print", "len")
+    return (isinstance(call.func, nodes.Attribute) and call.func.attrname == "join") or getattr(call.func, "name", "") in ("print", "len")
 
 
 def _joined(between: str, parts: Sequence[nodes.NodeNG], depth: int) -> tuple[object, ...] | None:

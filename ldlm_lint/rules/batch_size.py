@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ldlm_lint.model import Applicability, Confidence, Consequence, Reference, Rule
 from ldlm_lint.patterns import lazily
@@ -113,11 +112,3 @@ def is_batch_size(name: str) -> bool:
 def is_global_batch_size(name: str) -> bool:
     """Whether a name stands for the batch size over all GPUs and accumulation steps."""
     return _GLOBAL_BATCH.fullmatch(_plain(name)) is not None
-
-
-def drifts(result: str, numerator: Iterable[str], divisor: Iterable[str]) -> bool:
-    """Whether a floor division computes accumulation steps from a total and the number of GPUs.
-
-    ``numerator`` and ``divisor`` are the names in the two operands, with those that they were computed from.
-    """
-    return is_accumulation(result) and any(map(is_world_size, (*numerator, *divisor)))

@@ -59,7 +59,7 @@ _ROOMS = (
 )
 _OF_CALLS = (*collectives.RULES, *ddp.RULES, *environment_order.RULES)
 _OF_ENVIRONMENT = tuple(
-    rule for room in _ROOMS if room not in (accumulation, collectives, ddp, environment_order) for rule in room.RULES
+    rule for room in _ROOMS if room not in (accumulation, ddp, environment_order) for rule in room.RULES
 )
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 _OF_MM = (Claim("is-setting-of-mm"),)

@@ -54,7 +54,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
         *("nothing-shards", "only-data-parallel", "transformers-is-old"),
     ),
-    "process_groups": ("default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
+    "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (
         *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "class-is-built-once"),
         *("lightning-uses-several-devices", "nothing-is-reduced"),

@@ -120,9 +120,12 @@ class Ranks:
 
     def ways(self, path: str, call: CallSite) -> Iterator[Way]:
         """The ways on which every process of a training's group comes to a call."""
-        if self.guarded(path, call):
-            return
-        for way in self._up((path, call.scope), None, frozenset()):
+        if not self.guarded(path, call):
+            yield from self.ways_into(path, call.scope)
+
+    def ways_into(self, path: str, scope: str) -> Iterator[Way]:
+        """The ways on which every process of a training's group comes to a function."""
+        for way in self._up((path, scope), None, frozenset()):
             if self._trains_in_group(way.start):
                 yield way
 

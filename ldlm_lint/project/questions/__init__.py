@@ -40,7 +40,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "host_time": ("call-empties-cache", "runs-in-each-training-step"),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
-    "checkpoint_saving": ("callers-leave-out", "every-rank-saves", "load-default-stands"),
+    "checkpoint_saving": ("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands"),
     "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (

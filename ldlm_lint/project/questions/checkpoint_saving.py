@@ -5,6 +5,7 @@ from __future__ import annotations
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.project.call_texts import leaves_out, start_of
 from ldlm_lint.project.known_callers import known_callers
+from ldlm_lint.project.node_launches import launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.wording import quoted
 
@@ -34,6 +35,20 @@ def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdi
     return Verdict(False)
 
 
+def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdict:
+    """Some launch runs the training on several nodes, whose first processes all come to the save, on a disk that they share."""
+    path, project = finding.span.path, context.project
+    position, names, _parameters, shared = subject.split("|")
+    call = next((one for one in project.flow(path).calls if one.position == position), None)
+    if call is None or project.is_test(path) or context.ranks.named_by_rank_here(path, names.split()):
+        return Verdict(False)
+    started = next((one for one in launches_on_nodes(project, context.launches, path) if shared or one.scheduled), None)
+    way = next(context.ranks.ways_into(path, call.scope), None) if started is not None else None
+    if started is None or way is None or context.ranks.named_by_rank(path, names.split()):
+        return Verdict(False)
+    return Verdict(True, (Related(started.span, "this launch uses several nodes"),), (("where", _name(way.start[0])),))
+
+
 def _load_default_stands(context: Context, finding: Finding, _subject: str) -> Verdict:
     """The file is no test, and no file of the project puts a function of its own in the place of torch.load."""
     project, path = context.project, finding.span.path
@@ -59,6 +74,7 @@ def _name(path: str) -> str:
 
 
 QUESTIONS: dict[str, Question] = {
+    "every-node-saves": _every_node_saves,
     "every-rank-saves": _every_rank_saves,
     "callers-leave-out": _callers_leave_out,
     "load-default-stands": _load_default_stands,

@@ -80,7 +80,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "launches": ("program-needs-no-rank-argument", "script-passes-to-training"),
     "sourcing": (
         *("heartbeat-is-inert-beside", "holds-in-sourcing-script", "holds-with-sourced-scripts"),
-        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else"),
+        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else", "winner-differs-beside"),
     ),
     "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from ldlm_lint.rules.batch_size import may_count_ranks
 from ldlm_lint.shapes.meaning import calls_of, closure, leads_to
 from ldlm_lint.shapes.outline import Outline, last_name
 from ldlm_lint.shapes.owners import FUNCTIONS
@@ -64,7 +65,7 @@ def may_remove(outline: Outline) -> bool:
 
 def may_round(outline: Outline) -> bool:
     """Whether something is the result of a division that drops what is left over: where it goes says whether it is a number of steps."""
-    for statement in (*outline.assigned, *outline.augmented):
+    for statement in (*outline.assigned, *outline.augmented) if may_count_ranks(outline.data) else ():
         if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.FloorDiv):
             return True
         if statement.value is not None and any(map(_rounds, nodes_below(statement.value))):

@@ -107,7 +107,7 @@ class CheckpointSavingChecker(LdlmChecker):
             return
         if test is None:
             self._blocks.setdefault(_block_of(node), []).append(save)
-        elif not _LIES_ON_NODE.search(" ".join(words_of(save.path).texts)) and not any(map(_NODE_WORD.search, words_of(save.path).all)):
+        else:
             self._of_nodes.setdefault(_block_of(node), ([], test))[0].append(save)
 
     def _save_pretrained(self, node: nodes.Call) -> Save | None:
@@ -122,27 +122,24 @@ class CheckpointSavingChecker(LdlmChecker):
         return None if other or any(word in self.source.data for word in _SHARDS) else found
 
     def _report_every_rank(self, saves: list[Save]) -> None:
-        first, words = saves[0], words_of(saves[0].path)
-        subject = f"{position_of(first.node)}|{' '.join(sorted(words.names))}|{' '.join(sorted(words.parameters))}"
+        first = saves[0]
         self.report(
             CHECKPOINT_SAVED_BY_EVERY_RANK,
             first.node,
             args={"who": "every rank", "why": "nothing checks the rank"},
             related=[(save.node, "this is saved together with it") for save in saves[1:]],
-            claims=(Claim("every-rank-saves", subject),),
+            claims=(Claim("every-rank-saves", _writer(first)),),
             fix=lambda source: guard_fix(source, [save.node for save in saves]),
         )
 
     def _report_every_node(self, saves: list[Save], test: nodes.NodeNG) -> None:
-        first, words = saves[0], words_of(saves[0].path)
-        shared = "shared" if _LIES_ON_SHARE.search(" ".join(words.texts)) else ""
-        subject = f"{position_of(first.node)}|{' '.join(sorted(words.names))}|{' '.join(sorted(words.parameters))}|{shared}"
+        first = saves[0]
         self.report(
             CHECKPOINT_SAVED_BY_EVERY_RANK,
             first.node,
             args={"who": "one rank of each node", "why": f"only the local rank is checked ({quoted(test.as_string())})"},
             related=[(save.node, "this is saved together with it") for save in saves[1:]],
-            claims=(Claim("every-node-saves", subject),),
+            claims=(Claim("every-node-saves", _writer(first)),),
         )
 
     def _report_live_state(self, found: LiveState) -> None:
@@ -154,6 +151,15 @@ class CheckpointSavingChecker(LdlmChecker):
             claims=(Claim("belongs-to-training"),),
             fix=lambda source: copy_fix(source, found.states),
         )
+
+
+def _writer(save: Save) -> str:
+    """What the project is asked about a save: its place, what its path is made of, and whose disk that names."""
+    words = words_of(save.path)
+    text = " ".join(words.texts)
+    own = _LIES_ON_NODE.search(text) is not None or any(map(_NODE_WORD.search, words.all))
+    disk = "node" if own else "shared" if _LIES_ON_SHARE.search(text) else ""
+    return "|".join((position_of(save.node), " ".join(sorted(words.names)), " ".join(sorted(words.parameters)), disk))
 
 
 def _exports(node: nodes.Call) -> bool:

@@ -17,6 +17,7 @@ _DEPTH = 4
 # What frameworks and launchers call the number of a process inside its node, and the test of it.
 _LOCAL_NUMBER = lazily(r"(?i)local_?rank$|local_?process_?index$|local_?proc(?:ess)?_?id$|(?:^|_)LOCALID$|node_local_rank$")
 _LOCAL_TEST = lazily(r"is_local_main_process$|is_local_process_zero$|is_local_zero$|local_process_zero$|is_local_master$")
+_OVERALL = frozenset({"get_rank", "get_global_rank"})
 _NUMBERS = ("==", "!=", "in", "not in", "is", ">", "<", "<=")
 _DEVICES = lazily(r"device_count$|gpus_per_node$|n?proc_?per_?node$|local_world_size$|local_size$")
 
@@ -95,7 +96,14 @@ def _is_number(node: nodes.NodeNG, depth: int) -> bool:
         return isinstance(key, str) and _LOCAL_NUMBER.search(key) is not None
     if isinstance(node, nodes.BinOp):
         return node.op == "%" and any(_DEVICES.search(last_name(one)) for one in nodes_of(node.right, (nodes.Name, nodes.Attribute)))
-    return _LOCAL_NUMBER.search(last_name(node)) is not None
+    return _LOCAL_NUMBER.search(last_name(node)) is not None and not (isinstance(node, nodes.Attribute) and _is_overall(node))
+
+
+def _is_overall(number: nodes.Attribute) -> bool:
+    """Whether the file puts the rank among all processes into an attribute that is called after the local one."""
+    stored = (one for one in nodes_of(number.root(), nodes.AssignAttr) if one.attrname == number.attrname)
+    values = (one.parent.value for one in stored if isinstance(one.parent, nodes.Assign))
+    return any(last_name(call.func) in _OVERALL for value in values for call in nodes_of(value, nodes.Call))
 
 
 def _held(name: nodes.Name) -> nodes.NodeNG | None:

@@ -12,6 +12,7 @@ from ldlm_lint.failures import failed, internal_error
 from ldlm_lint.linting import selected_rules
 from ldlm_lint.model import FileResult, Finding, Span
 from ldlm_lint.projects import Projects
+from ldlm_lint.shell.embedded_paths import as_of_script
 from ldlm_lint.source import Kind
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def decide_all(results: Sequence[FileResult], configured: Configured, projects: 
         place = finding.span.path
         decided = _decided(finding, projects.of(place), projects.clock(place))
         if decided is not None:
-            yield decided
+            yield as_of_script(decided)
 
 
 def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None:

@@ -12,7 +12,7 @@ from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.checkers.collective_timeouts import check_assignment, check_timeout
 from ldlm_lint.checkers.ddp import WRAPPER, check_broadcast_buffers, check_gradient_copy
 from ldlm_lint.checkers.environment import findings_of, options_of
-from ldlm_lint.checkers.environment_order import earlier, settings_after
+from ldlm_lint.checkers.environment_order import allocator_settings_after_use, earlier, settings_after
 from ldlm_lint.checkers.gradient_sync import accumulation_of, backward_names, called_slots, takes_guard
 from ldlm_lint.checkers.gradient_sync_fix import no_sync_fix
 from ldlm_lint.checkers.mm_configs import unused_parameters_of_wrapper, unused_parameters_switch
@@ -55,7 +55,7 @@ _ROOMS = (
 )
 _OF_CALLS = (*collectives.RULES, *ddp.RULES, *environment_order.RULES)
 _OF_ENVIRONMENT = tuple(
-    rule for room in _ROOMS if room not in (accumulation, collectives, ddp, environment_order) for rule in room.RULES
+    rule for room in _ROOMS if room not in (accumulation, ddp, environment_order) for rule in room.RULES
 )
 _OUTSIDE_TESTS = (Claim("stands-outside-tests"),)
 # Under DeepSpeed and FSDP the engine decides when gradients are reduced.
@@ -85,6 +85,8 @@ class DistributedChecker(LdlmChecker):
         if self.may_break(*_OF_ENVIRONMENT):
             for finding in findings_of(node, self.source, self.option):
                 self.record(finding)
+        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
+            self._check_allocator(node)
 
     def visit_assign(self, node: nodes.Assign) -> None:
         """Look at timeouts that are set on what is handed to a process group, and at a flag that a runner reads."""
@@ -117,16 +119,26 @@ class DistributedChecker(LdlmChecker):
 
     def _check_order(self, node: nodes.Call) -> None:
         """Look at the variables that are set behind a process group."""
-        for place, variable in settings_after(node):
+        for write in settings_after(node):
             self.report(
                 ENVIRONMENT_SET_TOO_LATE,
-                place,
-                args={"name": variable},
+                write.statement,
+                args={"name": write.name, "done": "the process group was created", "doing": "the process group is created"},
                 related=[(node, "the process group is created here")],
-                fix=functools.partial(self._set_earlier, node, place, variable),
+                fix=functools.partial(self._set_earlier, node, write.statement, write.name),
             )
 
-    def _set_earlier(self, node: nodes.Call, place: nodes.Assign, name: str, source: Source) -> Fix | None:
+    def _check_allocator(self, module: nodes.Module) -> None:
+        """Look at options of the allocator that are set when it runs already."""
+        for write, reader in allocator_settings_after_use(module):
+            self.report(
+                ENVIRONMENT_SET_TOO_LATE,
+                write.statement,
+                args={"name": write.name, "done": "the CUDA allocator was started", "doing": "anything is put on the GPU"},
+                related=[(reader, "something is put on the GPU here")],
+            )
+
+    def _set_earlier(self, node: nodes.Call, place: nodes.NodeNG, name: str, source: Source) -> Fix | None:
         return earlier(source, node, place, name, options_of(self.option))
 
     def _check_accumulation(self, node: nodes.Call) -> None:

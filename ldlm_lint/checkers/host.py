@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 # files with claims the project asks it of one in four, and parses those once more.
 _ASK_OF_FLOW = frozenset({
     *("call-makes-loader", "callee-saves", "dataset-works-per-item", "ddp-model-is-called"),
-    *("evaluation-records-gradients", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
+    *("evaluation-records-gradients", "every-node-saves", "every-rank-saves", "loader-feeds-training", "nothing-is-reduced"),
     *("runs-in-each-training-step", "runs-in-every-step", "stands-in-training-loop", "wrapped-model-trains"),
 })
 # What questions ask of a flow that takes long to find; others ask it seldom.
 _ASK_OF_PARTS = {
-    **dict.fromkeys(("every-rank-saves", "old-checkpoints-may-go"), GUARDS),
+    **dict.fromkeys(("every-node-saves", "every-rank-saves", "old-checkpoints-may-go"), GUARDS),
     **dict.fromkeys(("evaluation-records-gradients", "meter-keeps-graphs"), GRADIENTS),
 }
 # What cookiecutter fills in: the file is no Python yet, and its author knows.

@@ -47,7 +47,7 @@ CLAIMS: dict[str, tuple[Variant, ...]] = {
     "checkpoint-load-unspecified": _each("load-default-stands"),
     "checkpoint-load-without-map-location": _each("stands-outside-tests runs-many-ranks"),
     "checkpoint-removed-before-replacement": _each("stands-in-training-loop"),
-    "checkpoint-saved-by-every-rank": _each("every-rank-saves"),
+    "checkpoint-saved-by-every-rank": _each("every-rank-saves", "every-node-saves"),
     "checkpoint-saves-live-state": _TRAINS,
     "checkpoint-without-use-reentrant": _OUTSIDE_TESTS,
     "clamped-loss": _TRAINS,

@@ -40,7 +40,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
-    "checkpoint_saving": ("callers-leave-out", "every-rank-saves", "load-default-stands"),
+    "checkpoint_saving": ("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands"),
     "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
@@ -54,7 +54,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
         *("nothing-shards", "only-data-parallel", "transformers-is-old"),
     ),
-    "process_groups": ("default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
+    "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (
         *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "class-is-built-once"),
         *("lightning-uses-several-devices", "nothing-is-reduced"),
@@ -80,7 +80,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "launches": ("program-needs-no-rank-argument", "script-passes-to-training"),
     "sourcing": (
         *("heartbeat-is-inert-beside", "holds-in-sourcing-script", "holds-with-sourced-scripts"),
-        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else"),
+        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else", "winner-differs-beside"),
     ),
     "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
 }

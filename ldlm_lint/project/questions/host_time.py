@@ -10,9 +10,8 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.project.index import Project
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.steps import Place
-from ldlm_lint.project.training import ON_TPU, is_tutorial, trainings_of
+from ldlm_lint.project.training import ON_TPU, is_probe, is_tutorial, trainings_of
 from ldlm_lint.project.traits import Trait
-from ldlm_lint.rules.roles import is_diagnostic
 
 _DEVICE = Trait(
     lazily(
@@ -138,7 +137,7 @@ def _trains_on_device(context: Context, path: str, alone: bool) -> bool:
     key = ("trains-on-device", f"{path}|{alone}")
     if key not in known:
         files = trainings_of(project, path) or (project.training_files | {path} if alone else ())
-        left_out = project.is_test(path) or is_tutorial(project, path) or is_diagnostic(path, ())
+        left_out = project.is_test(path) or is_tutorial(project, path) or is_probe(path)
         left_out = left_out or (_predicts(project, path) and not project.skim(path).trains)
         known[key] = not left_out and bool(files) and _on_device(project, files)
     return known[key]

@@ -118,6 +118,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
             fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
+            level=finding.level if verdict.level is None else verdict.level,
         )
     return finding._replace(claims=(), confirmed=bool(claims), fix=_allowed(finding, context))
 

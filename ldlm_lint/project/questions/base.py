@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.model import Finding, Fix, Related, Span
+from ldlm_lint.model import Finding, Fix, Related, Severity, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.wording import begins_loop, function_begun, located, quoted
@@ -62,7 +62,7 @@ class Verdict(NamedTuple):
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
     ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
-    ``fix`` takes its place; ``shown`` says why a fix may only be shown. The finding moves ``to`` one of the places that it names, and names no more those before it.
+    ``fix`` takes its place; ``shown`` says why a fix may only be shown; ``level`` is the finding's own. The finding moves ``to`` one of the places that it names, and names no more those before it.
     """
 
     holds: bool
@@ -73,6 +73,7 @@ class Verdict(NamedTuple):
     shown: str = ""
     fix: Fix | None = None
     to: Span | None = None
+    level: Severity | None = None
 
 
 class Context:

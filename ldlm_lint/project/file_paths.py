@@ -71,8 +71,8 @@ def _match(one: str, two: str) -> bool:
 def _pattern(text: str) -> str:
     """The last component of a path, behind its folder where that is written out, with a sign for what varies.
 
-    >>> _pattern("runs/ckpt_0010.pt"), _pattern("\0/ckpt_\0.pt")
-    ('runs/ckpt_#.pt', 'ckpt_#.pt')
+    >>> _pattern("runs/ckpt_0010.pt")
+    'runs/ckpt_#.pt'
     """
     folder, _, name = text.rpartition("/")
     above = folder.rpartition("/")[2]

@@ -38,6 +38,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "save-is-not-optional",
     ),
     "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
+    "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("callers-leave-out", "every-rank-saves", "load-default-stands", "load-has-an-origin"),

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from harness import pylint_in_process
 
 from ldlm_lint.config import Config

@@ -21,7 +21,7 @@ from ldlm_lint.python.names import bindings, is_named, last_name, meant, qualifi
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.requirements import OLDEST_TORCH
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED, RULES
 from ldlm_lint.source import Source
 
@@ -57,21 +57,26 @@ class OptimizerChecker(LdlmChecker):
         if _is_one_of_a_choice(node) or _steps_rarely(node) or _is_tested(node) or _is_only_loaded(node):
             return
         classes = sorted(name.rpartition(".")[2] for name in meant(node.func))
-        if not all(map(self._has_fused, classes)):
+        if not all(map(self._may_have_fused, classes)):
             return
         name = " or ".join(classes)
         self.report(
             OPTIMIZER_NOT_FUSED,
             node,
-            args={"optimizer": name, "advice": PASS_FUSED},
+            args={"optimizer": name, "advice": f"{PASS_FUSED}{self._needed(classes)}"},
             claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"), *_of_lightning(node)),
             fix=lambda source: _fused_fix(source, node, self.option(OLDEST_TORCH)),
         )
 
-    def _has_fused(self, optimizer: str) -> bool:
-        """Whether every torch that the project runs on has the fused implementation."""
-        since, oldest = tables.fused_since(optimizer), self.option(OLDEST_TORCH)
-        return since is not None and (oldest is None or oldest >= since)
+    def _may_have_fused(self, optimizer: str) -> bool:
+        """Whether a torch that the project runs on has the fused implementation."""
+        since, newest = tables.fused_since(optimizer), self.option(NEWEST_TORCH)
+        return since is not None and (newest is None or newest >= since)
+
+    def _needed(self, optimizers: list[str]) -> str:
+        """The version that the advice needs, where the project allows older ones too."""
+        since, oldest = max(tables.fused_since(one) or _SUPPORTED for one in optimizers), self.option(OLDEST_TORCH)
+        return f" (needs torch {'.'.join(map(str, since))})" if since > (oldest or _SUPPORTED) else ""
 
 
 def _positional(call: nodes.Call) -> tuple[str, ...]:

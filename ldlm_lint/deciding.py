@@ -50,10 +50,13 @@ def _decided(finding: Finding, context: Context, clock: Clock) -> Finding | None
 
 
 def once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, each place of a script or configuration once for each rule: two readers of a value are one defect."""
+    """The findings, each place of a script or configuration once for each rule: two readers of a value are one defect.
+
+    So is a place of Python that only gives information: a value that several loaders take.
+    """
     seen: set[tuple[str, Span]] = set()
     for finding in findings:
         place = (finding.rule, finding.span)
-        if place not in seen or kind_of_name(finding.span.path) is Kind.PYTHON:
+        if place not in seen or (finding.level is None and kind_of_name(finding.span.path) is Kind.PYTHON):
             yield finding
         seen.add(place)

@@ -17,7 +17,7 @@ from astroid import nodes
 from ldlm_lint.autofix.imports import names_given
 from ldlm_lint.checkers import checkers_of
 from ldlm_lint.failures import guarded, internal_error
-from ldlm_lint.model import FileResult, Finding
+from ldlm_lint.model import Claim, FileResult, Finding
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.bound_names import BoundNames
 from ldlm_lint.python.flow import GRADIENTS, GUARDS, ModuleFlow, summarize
@@ -170,7 +170,16 @@ def _syntax_error(source: Source, line: int, message: str) -> Finding:
     text = source.lines[line - 1]
     start = len(text) - len(text.lstrip())
     span = source.span_of(line, start, line, max(len(text.encode()), start))
-    newer = newer_python(text, message, sys.version_info[:2])
+    message_alone, newer = message, newer_python(text, message, sys.version_info[:2])
     if newer:
         message += f" (Python {newer} and later can read it, ldlm-lint runs on {sys.version_info[0]}.{sys.version_info[1]})"
-    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, (("error", message), ("checked", "only the code before it is checked")))
+    args = (("error", message), ("checked", "only the code before it is checked"))
+    return Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args, claims=asks_for_newer(message_alone, text))
+
+
+def asks_for_newer(message: str, line: str) -> tuple[Claim, ...]:
+    """What is asked of the project about a line that the running Python rejects with a message, where a newer one may read it."""
+    from ldlm_lint.python.newer_syntax import possible_version
+
+    newer = possible_version(line, message, sys.version_info[:2])
+    return (Claim("may-need-newer-python", f"{message}\n{line}"),) if newer is not None else ()

@@ -38,9 +38,12 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         "save-is-not-optional",
     ),
     "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
+    "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
-    "checkpoint_saving": ("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands"),
+    "checkpoint_saving": (
+        *("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands", "load-has-an-origin"),
+    ),
     "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
@@ -118,6 +121,7 @@ def decide(finding: Finding, context: Context) -> Finding | None:
             related=finding.related + verdict.related,
             args=tuple(sorted((dict(finding.args) | dict(verdict.args)).items())),
             fix=None if verdict.withdraws else only_shown(verdict.fix or _demoted(finding.fix, verdict.unsafe), verdict.shown),
+            level=finding.level if verdict.level is None else verdict.level,
         )
     return finding._replace(claims=(), confirmed=bool(claims), fix=_allowed(finding, context))
 

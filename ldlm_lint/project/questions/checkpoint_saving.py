@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ldlm_lint.model import Finding, Related
+from ldlm_lint.model import Finding, Related, Severity
 from ldlm_lint.project.call_texts import leaves_out, start_of
 from ldlm_lint.project.known_callers import known_callers
 from ldlm_lint.project.node_launches import NodeLaunch, launches_on_nodes
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.python.flow import CallSite
-from ldlm_lint.wording import quoted
+from ldlm_lint.rules.checkpoint_loading import from_outside, of_the_project
+from ldlm_lint.wording import located, quoted
 
 
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
@@ -80,6 +81,21 @@ def _load_default_stands(context: Context, finding: Finding, _subject: str) -> V
     return Verdict(not project.any_skim(project.plain, "replaces_load"))
 
 
+def _load_has_an_origin(context: Context, finding: Finding, position: str) -> Verdict:
+    """Always true; a file of the project's own lowers the finding to information, one from outside is named."""
+    path = finding.span.path
+    origin = context.load_origins.of(path, position)
+    if origin.fetched:
+        return Verdict(True, args=tuple(from_outside(origin.fetched).items()))
+    if origin.written is not None:
+        where, line = origin.written
+        related = Related(context.line_span(where, line), "the project writes the file here")
+        return Verdict(True, (related,), tuple(of_the_project(located(where, line, path)).items()), level=Severity.INFO)
+    if origin.resumes:
+        return Verdict(True, args=tuple(of_the_project("").items()), level=Severity.INFO)
+    return Verdict(True)
+
+
 def _callers_leave_out(context: Context, finding: Finding, subject: str) -> Verdict:
     """All calls of a function (before the bar) are known, and none of them passes any of some keywords."""
     scope, _, names = subject.partition("|")
@@ -101,4 +117,5 @@ QUESTIONS: dict[str, Question] = {
     "every-rank-saves": _every_rank_saves,
     "callers-leave-out": _callers_leave_out,
     "load-default-stands": _load_default_stands,
+    "load-has-an-origin": _load_has_an_origin,
 }

@@ -141,7 +141,7 @@ def _select(
     pragmas = {}
     for finding in findings:
         path = finding.span.path
-        if not _applies(configured, finding.rule, path):
+        if not _applies(configured, finding.rule, path) or finding.severity < configured.of(path).level:
             withdrawn.append(finding)
             continue
         if path not in pragmas:

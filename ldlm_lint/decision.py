@@ -13,6 +13,7 @@ from ldlm_lint.deciding import decide_all, once
 from ldlm_lint.discover import Discovery, discover
 from ldlm_lint.linting import Overlay
 from ldlm_lint.model import Finding, Problem
+from ldlm_lint.placing import placed
 from ldlm_lint.projects import Projects
 from ldlm_lint.rules import linter
 from ldlm_lint.source import Kind
@@ -87,7 +88,7 @@ def _decided(
     found = discovered(paths, configured, Path(configured.run.root or base), overlay, session)
     projects = Projects([path.as_posix() for path, _ in found.files], configured, overlay, session, paths)
     results = lint_files(found.files, configured, overlay, projects, session=session, jobs=jobs, progress=progress)
-    findings = tuple(once(decide_all(results, configured, projects)))
+    findings = tuple(placed(once(decide_all(results, configured, projects)), projects))
     found_in = {finding.span.path for finding in findings}
     launches = tuple(sorted(_launches(projects.known, found_in)))
     projects.forget()

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.support import Support
     from ldlm_lint.python.flow import ModuleFlow
     from ldlm_lint.reach import Standing
-    from ldlm_lint.reach import Standing
     from ldlm_lint.scopes import Scope
     from ldlm_lint.source import Source
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.unlearning import Unlearning
+    from ldlm_lint.project.unreached import Unreached
     from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
@@ -112,6 +113,13 @@ class Context:
         from ldlm_lint.project.copied import Copied
 
         return Copied(self.project, lambda: self.launches)
+
+    @cached_property
+    def unreached(self) -> Unreached:
+        """What no program reaches."""
+        from ldlm_lint.project.unreached import Unreached
+
+        return Unreached(self.project)
 
     @cached_property
     def torch(self) -> TorchVersions:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ldlm_lint.project.builds import build_texts
 from ldlm_lint.project.holders import Holders, holders_of_licence, words_of
 from ldlm_lint.reach import Reach, Standing
 from ldlm_lint.tables.published import NEEDED, PUBLISHED
@@ -103,10 +105,22 @@ class Copied:
         return f"{folder}/{name}.py" in self._project.files or f"{folder}/{name}/__init__.py" in self._project.files
 
     def _is_own_package(self, folder: str) -> bool:
-        """Whether a folder is what the project itself is built from: beside its ``setup.py``, or in ``src``."""
-        around = posixpath.dirname(folder)
-        around = posixpath.dirname(around) if posixpath.basename(around) == "src" else around
-        return around == self._root and not self._is_part and any(self._exists(f"{around}/{one}") for one in _OF_PROJECTS)
+        """Whether a folder is what the project itself is built from: it lies beside its ``setup.py``, or in ``src``.
+
+        That names it, or it holds the most code of all folders there.
+        """
+        around, name = posixpath.dirname(folder), posixpath.basename(folder)
+        beside = posixpath.dirname(around) if posixpath.basename(around) == "src" else around
+        if beside != self._root or self._is_part:
+            return False
+        texts = build_texts(self._project)
+        named = re.compile(rb"(?m)^[ \t]*name[ \t]*=[ \t]*[\"']%s" % re.escape(name.encode()))
+        return bool(texts) and (any(map(named.search, texts)) or self._is_largest(folder))
+
+    def _is_largest(self, folder: str) -> bool:
+        around = posixpath.dirname(folder) + "/"
+        tops = Counter(path[len(around) :].partition("/")[0] for path in self._holders.words if path.startswith(around) and "/" in path[len(around) :])
+        return tops[posixpath.basename(folder)] >= max(tops.values(), default=0)
 
     def _of_others(self, folder: str) -> str:
         """What is in a folder whose name says that it holds the code of others."""

@@ -14,25 +14,35 @@ from typing import TYPE_CHECKING
 
 from ldlm_lint.notebooks import is_notebook
 from ldlm_lint.patterns import lazily
+from ldlm_lint.project.builds import build_texts
 from ldlm_lint.python.mentions import NOTHING, Mentions, Part, mentions_in
+from ldlm_lint.python.skim import holds_any
 from ldlm_lint.python.syntax import syntax_of
 from ldlm_lint.reach import Reach, Standing
 from ldlm_lint.source import Kind, Source, UnreadableError
 
 if TYPE_CHECKING:
+    from ldlm_lint.project.filesets import FileSet
     from ldlm_lint.project.index import Project
 
 # What may run or look up code by a name that nobody can read.
 _COMPUTED = lazily(
-    rb"import_module\((?![ \t\n]*[\"'][\w.]+[\"'][ \t\n]*[,)])|__import__\((?![ \t\n]*[\"'])|(?<![\w.])(?:exec|eval)\(|sys\.modules"
-    rb"|(?<![\w.])(?:globals|locals)\(\)"
+    rb"import_module\((?![ \t\n]*[\"'][\w.]+[\"'][ \t\n]*[,)])|__import__\((?![ \t\n]*[\"'])|sys\.modules"
+    rb"|exec\((?<![\w.]exec\()|eval\((?<![\w.]eval\()|globals\(\)|locals\(\)"
 )
+_COMPUTED_WORDS = (b"import_module(", b"__import__(", b"sys.modules", b"exec(", b"eval(", b"globals()", b"locals()")
 # A module whose names are looked up: the name of the module decides which of them are reached.
-_LOOKED_UP = lazily(rb"(\w+)\.__dict__|(?<![\w.])(?:getattr|hasattr)\((\w+)[ \t]*,[ \t\n]*(?![\"'])|(?<![\w.])(?:vars|dir)\((\w+)\)|getmembers\((\w+)")
-_SUBCLASSES = lazily(rb"__init_subclass__|__subclasses__|\bmetaclass[ \t]*=|\b__mro__\b")
-_BUILDS = ("setup.py", "setup.cfg")
-_BUILD_TABLE = b"[build-system]"
+_LOOKED_UP = (
+    (lazily(rb"(\w+)\.__dict__"), b".__dict__"),
+    (lazily(rb"(?:get|has)attr\((\w+)[ \t]*,[ \t\n]*(?![\"'])"), b"attr("),
+    (lazily(rb"vars\((\w+)\)"), b"vars("),
+    (lazily(rb"dir\((\w+)\)"), b"dir("),
+    (lazily(rb"getmembers\((\w+)"), b"getmembers("),
+)
+_SUBCLASSES = lazily(rb"__init_subclass__|__subclasses__|metaclass[ \t]*=")
+_SUBCLASSES_WORDS = (b"subclass", b"metaclass")
 _INIT = "/__init__.py"
+_MAIN = b"__main__"
 
 
 class Unreached:
@@ -44,10 +54,11 @@ class Unreached:
         self._mentions: dict[str, Mentions] = {}
         self._known: dict[str, bool] = {}
         self._names: dict[str, bool] = {}
+        self._lookups: dict[str, frozenset[str]] = {}
 
     def standing(self, path: str, line: int) -> Standing | None:
         """What is known of the code at a line of a file, where no program reaches it; else None."""
-        if path not in self._project.plain or is_notebook(path):
+        if path not in self._project.plain or is_notebook(path) or not self._is_known(path):
             return None
         part = self._of(path).part_at(line)
         if part is None or self._runs(path, part) or self._is_reached(part.name):
@@ -75,17 +86,29 @@ class Unreached:
 
     def _has_known_programs(self, path: str) -> bool:
         project = self._project
-        importers = [one for one in project.importers(path) if one != path and not project.is_test(one)]
-        programs = [one for one in importers if self._begins(one)]
-        if not programs or self._is_offered(path) or not all(self._of(one).acts for one in programs):
+        if self._is_offered(path):
+            return False
+        importers = project.importers(path) & project.plain
+        programs = [one for one in importers if one != path and self._begins(one)]
+        if not programs or not all(map(self._acts, programs)):
             return False
         used = project.reach_of_all(programs)
-        return not any(map(self._computes, used)) and not any(path in self._looked_up(one) for one in used)
+        if project.any_that(used, "computes-names", self._computes):
+            return False
+        return not any(path in self._looked_up(one) for one in used)
 
     def _begins(self, path: str) -> bool:
         """Whether nobody imports a file, or it is a program besides."""
-        others = (one for one in self._project.importers(path) if one != path)
-        return not any(path in self._project.imported_by(one) for one in others) or b"__main__" in self._project.data(path)
+        return path not in self._imported or _MAIN in self._project.data(path)
+
+    def _acts(self, path: str) -> bool:
+        """Whether a file does something when it is run: else who takes what from it is not known."""
+        return _MAIN in self._project.data(path) or self._of(path).acts
+
+    @cached_property
+    def _imported(self) -> FileSet:
+        project = self._project
+        return project.universe.joined(*(project.imported_by(path) for path in project.plain))
 
     def _is_offered(self, path: str) -> bool:
         """Whether a file belongs to a package that is built for others to import."""
@@ -100,24 +123,30 @@ class Unreached:
 
     @cached_property
     def _is_built(self) -> bool:
-        files = self._project.files
-        if any(f"{self._root}/{one}" in files or f"{self._root}/{one}" in self._project.others for one in _BUILDS):
-            return True
-        settings = f"{self._root}/pyproject.toml"
-        self._project.note("file", settings)
-        return _BUILD_TABLE in self._project.data(settings)
+        return bool(build_texts(self._project))
 
     def _computes(self, path: str) -> bool:
-        return _COMPUTED.search(self._project.data(path)) is not None
+        data = self._project.data(path)
+        return holds_any(data, _COMPUTED_WORDS) and _COMPUTED.search(data) is not None
 
     def _looked_up(self, path: str) -> frozenset[str]:
         """The files whose names a file looks up one by one, by a name that it computes."""
+        if path not in self._lookups:
+            self._lookups[path] = self._find_looked_up(path)
+        return self._lookups[path]
+
+    def _find_looked_up(self, path: str) -> frozenset[str]:
+        project, data = self._project, self._project.data(path)
+        names = {name.decode(errors="replace") for pattern, word in _LOOKED_UP if word in data for name in pattern.findall(data)}
         found: set[str] = set()
-        names = {name.decode(errors="replace") for match in _LOOKED_UP.findall(self._project.data(path)) for name in match if name}
-        for imported in self._project.skim(path).bound if names else ():
-            module = self._project.resolve(path, imported)
+        for imported in project.skim(path).bound if names else ():
+            last = imported.rpartition(".")[2]
+            # What is imported under another name may be called anything.
+            if names.isdisjoint((last, imported.lstrip(".").partition(".")[0])) and last not in project.skim(path).renamed:
+                continue
+            module = project.resolve(path, imported)
             if module is not None and not module[1]:
-                found |= {module[0], *self._project.imported_by(module[0])}
+                found |= {module[0], *project.imported_by(module[0])}
         return frozenset(found)
 
     def _is_reached(self, name: str) -> bool:
@@ -143,10 +172,10 @@ class Unreached:
                 return True
             for path in self._holding(wanted):
                 mentions = self._of(path)
-                if mentions is NOTHING or wanted in mentions.words or self._project.is_test(path):
+                if mentions is NOTHING or wanted in mentions.own.words or self._project.is_test(path):
                     return True
                 for part in mentions.parts:
-                    if wanted in part.words and part.name != wanted:
+                    if part.name != wanted and wanted in part.code.words:
                         if self._runs(path, part):
                             return True
                         waiting.append(part.name)
@@ -160,7 +189,8 @@ class Unreached:
     @cached_property
     def _keeps_subclasses(self) -> bool:
         """Whether a class of the project learns of the classes that are derived from it."""
-        return any(_SUBCLASSES.search(self._project.data(path)) for path in self._project.universe.paths)
+        texts = (self._project.data(path) for path in self._project.universe.paths)
+        return any(holds_any(data, _SUBCLASSES_WORDS) and _SUBCLASSES.search(data) for data in texts)
 
     def _holding(self, name: str) -> Iterator[str]:
         word = name.encode()

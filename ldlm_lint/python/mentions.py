@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from ldlm_lint.patterns import lazily
@@ -21,8 +22,20 @@ _QUIET_MODULES = frozenset(("torch", "functools", "contextlib", "dataclasses", "
 _Unit = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
+class Code:
+    """Some statements and expressions of a file, and the words that they mention, found when somebody asks for them."""
+
+    def __init__(self, nodes: list[ast.AST]) -> None:
+        self._nodes = nodes
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The names that the code mentions."""
+        return frozenset(_words(self._nodes))
+
+
 class Part(NamedTuple):
-    """A function or class at the top level of a module: its name, its lines, and the words that a use of it may mention.
+    """A function or class at the top level of a module: its name, its lines, and the code that only a use of it runs.
 
     ``announced``: a decorator or a metaclass learns of it when it is defined; ``derived``: it is a class with bases, which may.
     """
@@ -32,14 +45,14 @@ class Part(NamedTuple):
     last: int
     announced: bool
     derived: bool
-    words: frozenset[str]
+    code: Code
 
 
 class Mentions(NamedTuple):
-    """The parts of a file, the words of its own code, and whether that code does anything but define names."""
+    """The parts of a file, the code that runs when it is imported, and whether that does anything but define names."""
 
     parts: tuple[Part, ...]
-    words: frozenset[str]
+    own: Code
     acts: bool
 
     def part_at(self, line: int) -> Part | None:
@@ -50,18 +63,17 @@ class Mentions(NamedTuple):
 def mentions_in(tree: ast.Module) -> Mentions:
     """The parts of a file and what they mention."""
     parts: list[Part] = []
-    own: set[str] = set()
+    own: list[ast.AST] = []
     for unit in _units(tree.body, own):
-        outside, inside = _split(unit)
-        own.update(_words(outside))
-        found = frozenset(_words(inside))
+        at_once, inside = _split(unit)
+        own += at_once
         derived = isinstance(unit, ast.ClassDef) and bool(unit.bases)
-        parts.append(Part(unit.name, _first(unit), unit.end_lineno or unit.lineno, _announced(unit), derived, found))
-    return Mentions(tuple(parts), frozenset(own), any(map(_acts, tree.body)))
+        parts.append(Part(unit.name, _first(unit), unit.end_lineno or unit.lineno, _announced(unit), derived, Code(inside)))
+    return Mentions(tuple(parts), Code(own), any(map(_acts, tree.body)))
 
 
-def _units(body: Iterable[ast.stmt], own: set[str]) -> Iterator[_Unit]:
-    """The functions and classes of a module; the words of all other code are added to ``own``."""
+def _units(body: Iterable[ast.stmt], own: list[ast.AST]) -> Iterator[_Unit]:
+    """The functions and classes of a module; all other code is added to ``own``."""
     for statement in body:
         if isinstance(statement, _Unit):
             yield statement
@@ -69,10 +81,9 @@ def _units(body: Iterable[ast.stmt], own: set[str]) -> Iterator[_Unit]:
             inner = [one for name in ("body", "orelse", "finalbody") for one in getattr(statement, name, [])]
             inner += [one for handler in getattr(statement, "handlers", []) for one in handler.body]
             yield from _units(inner, own)
-            heads = [one for one in ast.iter_child_nodes(statement) if not isinstance(one, (ast.stmt, ast.ExceptHandler))]
-            own.update(_words(heads))
-        else:
-            own.update(_words([statement]))
+            own += (one for one in ast.iter_child_nodes(statement) if not isinstance(one, (ast.stmt, ast.ExceptHandler)))
+        elif not _is_docstring(statement):
+            own.append(statement)
 
 
 def _split(unit: _Unit) -> tuple[list[ast.AST], list[ast.AST]]:
@@ -106,17 +117,30 @@ def _words(nodes: Iterable[ast.AST]) -> Iterator[str]:
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield from _WORD.findall(node.value)
+        kind = node.__class__
+        if kind is ast.Name:
+            yield node.id  # type: ignore[attr-defined]  # told by the class
+            continue
+        if kind is ast.Attribute:
+            yield node.attr  # type: ignore[attr-defined]  # told by the class
+        elif kind is ast.Constant:
+            if isinstance(node.value, str):  # type: ignore[attr-defined]  # told by the class
+                yield from _WORD.findall(node.value)  # type: ignore[attr-defined]  # told by the class
+            continue
         elif isinstance(node, ast.alias) and node.asname:
             yield from node.name.split(".")
         elif isinstance(node, ast.keyword) and node.arg:
             yield node.arg
-        waiting += (one for one in ast.iter_child_nodes(node) if not _is_docstring(one))
+        waiting += _children(node)
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            yield from (one for one in value if isinstance(one, ast.AST) and not _is_docstring(one))
+        elif isinstance(value, ast.AST):
+            yield value
 
 
 def _is_docstring(node: ast.AST) -> bool:
@@ -133,4 +157,4 @@ def _acts(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, (ast.Call, ast.Await))
 
 
-NOTHING = Mentions((), frozenset(), acts=True)
+NOTHING = Mentions((), Code([]), acts=True)

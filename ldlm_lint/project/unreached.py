@@ -111,9 +111,12 @@ class Unreached:
         return project.universe.joined(*(project.imported_by(path) for path in project.plain))
 
     def _is_offered(self, path: str) -> bool:
-        """Whether a file belongs to a package that is built for others to import."""
-        if not self._is_built:
+        """Whether a file belongs to a package that is built for others to import, or is named by its build."""
+        if not self._builds:
             return False
+        module = posixpath.basename(path).removesuffix(".py").encode()
+        if any(module in text for text in self._builds):
+            return True
         folder = posixpath.dirname(path)
         while folder != self._root and folder.startswith(self._root):
             if folder + _INIT in self._project.files or posixpath.basename(folder) == "src":
@@ -122,8 +125,8 @@ class Unreached:
         return False
 
     @cached_property
-    def _is_built(self) -> bool:
-        return bool(build_texts(self._project))
+    def _builds(self) -> tuple[bytes, ...]:
+        return build_texts(self._project)
 
     def _computes(self, path: str) -> bool:
         data = self._project.data(path)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
+    from ldlm_lint.project.copied import Copied
     from ldlm_lint.project.dataset_changes import DatasetChanges
     from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.unlearning import Unlearning
+    from ldlm_lint.project.unreached import Unreached
     from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
@@ -129,6 +131,20 @@ class Context:
         from ldlm_lint.project.waiting_ranks import WaitingRanks
 
         return WaitingRanks(self.project, self.calls, self.ranks)
+
+    @cached_property
+    def copied(self) -> Copied:
+        """What was copied in from other projects."""
+        from ldlm_lint.project.copied import Copied
+
+        return Copied(self.project, lambda: self.launches)
+
+    @cached_property
+    def unreached(self) -> Unreached:
+        """What no program reaches."""
+        from ldlm_lint.project.unreached import Unreached
+
+        return Unreached(self.project)
 
     @cached_property
     def torch(self) -> TorchVersions:

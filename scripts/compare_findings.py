@@ -32,6 +32,8 @@ from typing import Any
 Finding = Mapping[str, Any]
 RUN = ("check", "--format", "json", "--no-cache", ".")
 LINT_EXIT_CODES = (0, 1, 3)
+# `python -m` looks for modules in the folder it stands in first, which is the checkout: none of its code may run.
+SAFE = {"PYTHONSAFEPATH": "1"}
 # The fields of a finding by what a reader calls them; what is in none of them is compared under its own name.
 TOPICS = {
     "level": ("severity", "confidence"),
@@ -113,7 +115,8 @@ def command_of(text: str) -> list[str]:
 def run(command: Sequence[str], checkout: Path, options: Sequence[str]) -> Result:
     """The report of a command over a checkout; raises Missing where it ends otherwise than a linter does."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([*command, *RUN, *options], cwd=checkout, capture_output=True, text=True, check=False)
+    line, environment = [*command, *RUN, *options], os.environ | SAFE
+    done = subprocess.run(line, cwd=checkout, env=environment, capture_output=True, text=True, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in LINT_EXIT_CODES:
         raise Missing(f"{shlex.join(command)} ended with {done.returncode} in {checkout}: {done.stderr[-1000:]}")

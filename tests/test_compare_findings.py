@@ -198,3 +198,10 @@ def test_the_linter_itself_says_the_same_twice(script: ModuleType, checkout: Pat
         "export NCCL_DEBUG=INFO\ntorchrun --nproc_per_node=8 train.py\n", encoding="utf-8"
     )
     assert script.main([sys.executable, f"{sys.executable} -m ldlm_lint", str(checkout)]) == 0
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 always looks in the current folder first")
+def test_no_code_of_the_checkout_runs(script: ModuleType, checkout: Path) -> None:
+    for name in ("platform.py", "yaml.py", "argparse.py"):
+        (checkout / name).write_text("raise SystemExit('ran')\n", encoding="utf-8")
+    assert script.main([sys.executable, f"{sys.executable} -m ldlm_lint", str(checkout)]) == 0

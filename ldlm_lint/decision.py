@@ -11,6 +11,7 @@ from ldlm_lint.batch import Progress, lint_files
 from ldlm_lint.config import Configured
 from ldlm_lint.deciding import decide_all, once
 from ldlm_lint.discover import Discovery, discover
+from ldlm_lint.found import found_by_program
 from ldlm_lint.linting import Overlay
 from ldlm_lint.model import Finding, Problem
 from ldlm_lint.projects import Projects
@@ -87,7 +88,9 @@ def _decided(
     found = discovered(paths, configured, Path(configured.run.root or base), overlay, session)
     projects = Projects([path.as_posix() for path, _ in found.files], configured, overlay, session, paths)
     results = lint_files(found.files, configured, overlay, projects, session=session, jobs=jobs, progress=progress)
-    findings = tuple(once(decide_all(results, configured, projects)))
+    decided = list(decide_all(results, configured, projects))
+    decided += found_by_program(found.files, decided, configured, projects)
+    findings = tuple(once(decided))
     found_in = {finding.span.path for finding in findings}
     launches = tuple(sorted(_launches(projects.known, found_in)))
     projects.forget()

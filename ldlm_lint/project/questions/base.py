@@ -13,7 +13,9 @@ from ldlm_lint.python.skim import without_comments
 from ldlm_lint.wording import begins_loop, function_begun, located, quoted
 
 if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program.view import View
     from ldlm_lint.configs.document import Path
+    from ldlm_lint.program import Program
     from ldlm_lint.project.calls import Calls
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
@@ -83,6 +85,20 @@ class Context:
         self.told_torch = told_torch
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
+
+    @cached_property
+    def program(self) -> Program:
+        """The linked program of the project's Python files."""
+        from ldlm_lint.program.of_project import program_of
+
+        return program_of(self.project)
+
+    @cached_property
+    def view(self) -> View:
+        """The project as rules see it that ask the program."""
+        from ldlm_lint.checkers.by_program.view import View
+
+        return View(self)
 
     @cached_property
     def calls(self) -> Calls:

@@ -1,0 +1,181 @@
+"""What a rule sees of a project: the program, the concepts, and a way to make findings of places in it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ldlm_lint.code.expressions import end_of, place_of
+from ldlm_lint.code.table import COLUMNS, column_of, line_of
+from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+from ldlm_lint.python.syntax import required
+from ldlm_lint.source import Kind, Source
+
+if TYPE_CHECKING:
+    from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.training import Training
+    from ldlm_lint.program import Program
+    from ldlm_lint.program.queries import Queries
+    from ldlm_lint.project.questions import Context
+
+
+class View:
+    """A project as the rules see it; ``context`` has what the other analyses know."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self._root = context.project.root.rstrip("/")
+        self._sources: dict[str, Source] = {}
+        self._ends: dict[str, dict[int, int]] = {}
+
+    @property
+    def program(self) -> Program:
+        """The linked program."""
+        return self.context.program
+
+    @cached_property
+    def ask(self) -> Queries:
+        """The questions about calls, arguments and values."""
+        from ldlm_lint.program.queries import Queries
+
+        return Queries(self.program)
+
+    @cached_property
+    def measuring(self) -> Measuring:
+        """What is measured."""
+        from ldlm_lint.concepts.measuring import Measuring
+
+        return Measuring(self.program)
+
+    @cached_property
+    def training(self) -> Training:
+        """What trains."""
+        from ldlm_lint.concepts.training import Training
+
+        return Training(self.program)
+
+    def path(self, module: Module) -> str:
+        """The absolute path of a module."""
+        return f"{self._root}/{module.path}"
+
+    def source(self, module: Module) -> Source:
+        """The text of a module."""
+        path = self.path(module)
+        if path not in self._sources:
+            self._sources[path] = Source.from_bytes(path, self.context.project.data(path), Kind.PYTHON)
+        return self._sources[path]
+
+    def offset(self, module: Module, place: int) -> int:
+        """The offset of a place in its file, in bytes."""
+        return self.source(module).offset(line_of(place), column_of(place))
+
+    def span(self, module: Module, place: int, end: int = 0) -> Span:
+        """The span from a place to an end; to the end of the expression that begins there where no end is known."""
+        source = self.source(module)
+        start = self.offset(module, place)
+        stop = self.offset(module, end or self._end(module, place))
+        return source.span(start, max(stop, start))
+
+    def _end(self, module: Module, place: int) -> int:
+        """The end of the largest expression that begins at a place: only of calls does a table keep it."""
+        path = self.path(module)
+        if path not in self._ends:
+            ends: dict[int, int] = {}
+            for node in ast.walk(required(self.source(module))):
+                if isinstance(node, ast.expr):
+                    begin = place_of(node)
+                    ends[begin] = max(ends.get(begin, 0), end_of(node))
+            self._ends[path] = ends
+        return self._ends[path].get(place, place)
+
+    def line(self, module: Module, place: int) -> str:
+        """The text of the line of a place, without what ends it."""
+        lines = self.source(module).lines
+        number = line_of(place)
+        return lines[number - 1].rstrip() if 0 < number <= len(lines) else ""
+
+    def text(self, module: Module, place: int, end: int) -> str:
+        """The code from a place to an end."""
+        source = self.source(module)
+        return source.slice(source.span(self.offset(module, place), self.offset(module, end)))
+
+    def module(self, path: str) -> Module | None:
+        """The module of an absolute path, if it takes part in a training."""
+        module = self.program.modules.by_path.get(path.removeprefix(f"{self._root}/"))
+        return module if module is not None and module.index not in self.program.modules.dropped else None
+
+    def function_at(self, module: Module, place: int) -> int:
+        """The innermost function (key) around a place; the module itself is scope 0."""
+        found = 0
+        for number, scope in enumerate(module.scopes):
+            if number and scope.kind == "def" and scope.place <= place < scope.end and scope.place >= module.scopes[found].place:
+                found = number
+        return module.base | found
+
+    def place_at(self, module: Module, offset: int) -> int:
+        """The place of an offset in a file, in bytes."""
+        source = self.source(module)
+        line = source.position(offset)[0]
+        start = source.line_starts[line - 1]
+        return (line << COLUMNS) | len(source.data[start:offset].decode(source.encoding, errors="replace").encode())
+
+    def call_at(self, module: Module, place: int) -> int | None:
+        """The call (row) that begins at a place, the outermost one."""
+        return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
+
+    def loops_at(self, module: Module, function: int, place: int) -> list[int]:
+        """The loops of a function around a place, innermost first: known by the calls and events that stand there."""
+        scope = module.scopes[function & MASK]
+        line = line_of(place)
+        for call in scope.calls:
+            site = module.table.sites[call]
+            if line_of(site.place) <= line <= line_of(site.end) and line_of(site.place) == line:
+                return self._loops_from(module, site.loop)
+        for event in scope.events:
+            if line_of(event[4]) == line:
+                return self._loops_from(module, event[2])
+        return []
+
+    @staticmethod
+    def _loops_from(module: Module, loop: int) -> list[int]:
+        found = []
+        while loop >= 0:
+            found.append(loop)
+            loop = module.table.loops[loop].parent
+        return found
+
+    def call_span(self, call: int) -> Span:
+        """The span of a call, by its key."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        return self.span(module, site.place, site.end)
+
+    def call_text(self, call: int) -> str:
+        """The code of a call, by its key."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        return self.text(module, site.place, site.end)
+
+    def described(self, module: Module, place: int, own: Module) -> str:
+        """What stands on a line and where, as a message about a place in ``own`` says it."""
+        return self.context.described(self.path(module), line_of(place), self.path(own))
+
+    def finding(
+        self,
+        rule: Rule,
+        span: Span,
+        args: Mapping[str, object],
+        related: Iterable[Related] = (),
+        *,
+        claims: Iterable[Claim] = (),
+        fix: Fix | None = None,
+        confidence: Confidence = Confidence.MEDIUM,
+    ) -> Finding:
+        """A finding at a span; its ``claims`` are put to the other analyses of the project."""
+        return Finding(
+            rule.symbol, rule.code, span, tuple(args.items()), confidence, tuple(related), fix, tuple(claims), confirmed=True
+        )

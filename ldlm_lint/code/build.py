@@ -1,0 +1,375 @@
+"""Statements of a syntax tree, and with them the table of a file: one pass, in the order in which Python runs them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ldlm_lint.code.expressions import Expressions, end_of, place_of, type_name
+from ldlm_lint.code.names import Environment, Round
+from ldlm_lint.code.table import Scope, Table
+
+_OF_PYTHON = frozenset({"property", "staticmethod", "classmethod"})
+_EXITS = frozenset({"exit", "_exit", "quit"})
+_RAISE, _RETURN, _BREAK, _CONTINUE = "raise", "return", "break", "continue"
+
+
+def table_of(tree: ast.Module) -> Table:
+    """The table of a file from its syntax tree.
+
+    Raises RecursionError where expressions or statements are nested too deeply for Python itself to walk them.
+    """
+    builder = _Statements()
+    builder.block(tree.body)
+    return builder.table
+
+
+class _Statements(Expressions):
+    """The statements of the scope that is being read; each reader gives how control ends, "" where it goes on."""
+
+    def block(self, statements: Sequence[ast.stmt]) -> str:
+        """Read statements up to one that control does not pass."""
+        for one in statements:
+            reader = _READERS.get(one.__class__)
+            ends = reader(self, one) if reader is not None else ""
+            if ends:
+                return ends
+        return ""
+
+    def _bind_target(self, target: ast.expr, number: int) -> None:
+        if isinstance(target, ast.Name):
+            self.bind(target.id, number, place_of(target))
+        elif isinstance(target, ast.Attribute):
+            self.current.writes.append((self.value(target.value), target.attr, number, place_of(target)))
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            self._unpack(target, number)
+        elif isinstance(target, ast.Subscript):
+            self._store(target, number)
+        elif isinstance(target, ast.Starred):
+            self._bind_target(target.value, number)
+
+    def _unpack(self, target: ast.Tuple | ast.List, number: int) -> None:
+        held = self.nodes[number]
+        plain = held[0] == "seq" and len(held[2]) == len(target.elts)
+        plain = plain and not any(self.nodes[one][0] == "star" for one in held[2])
+        starred = False
+        for index, one in enumerate(target.elts):
+            if isinstance(one, ast.Starred):
+                starred = True
+                self._bind_target(one.value, self.add(place_of(one), "part", number, -1))
+            elif plain and not starred:
+                self._bind_target(one, held[2][index])
+            else:
+                self._bind_target(one, self.add(place_of(one), "part", number, -1 if starred else index))
+
+    def _store(self, target: ast.Subscript, number: int) -> None:
+        base, key = self.value(target.value), self.value(target.slice)
+        place = place_of(target)
+        updated = self.add(place, "upd", base, key, number)
+        self.note("store", updated, place)
+        self.table.updates.append(updated)
+        if isinstance(target.value, ast.Name):
+            self.bind(target.value.id, updated, place)
+        elif isinstance(target.value, ast.Attribute):
+            self.current.writes.append((self.nodes[base][1], target.value.attr, updated, place))
+
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+        decorators = tuple([self.value(one) for one in node.decorator_list])
+        number = self.begin_function(node.name, node, node.args, decorators)
+        self.current.returned = type_name(node.returns)
+        self.block(node.body)
+        self.leave()
+        self._define(node, decorators, self.add(place_of(node), "def", number))
+        return ""
+
+    def _class(self, node: ast.ClassDef) -> str:
+        decorators = tuple([self.value(one) for one in node.decorator_list])
+        scope = Scope("class", node.name, self.scope, place_of(node), end_of(node))
+        scope.bases = tuple([self.value(one) for one in node.bases])
+        scope.keywords = tuple([(one.arg or "", self.value(one.value)) for one in node.keywords])
+        scope.decorators = decorators
+        number = self.enter(scope)
+        self.block(node.body)
+        self.leave()
+        self._define(node, decorators, self.add(place_of(node), "class", number))
+        return ""
+
+    def _define(self, node: Any, decorators: tuple[int, ...], number: int) -> None:
+        self.bind(node.name, number, place_of(node))
+        for decorator, written in zip(decorators, node.decorator_list, strict=True):
+            held = self.nodes[decorator]
+            if held[0] == "free" and held[2] in _OF_PYTHON:
+                continue
+            call = self.add(place_of(written), "call", decorator, (number,), ())
+            self.keep_call(call, written)
+            self.table.decorations.append((call, decorator, number))
+
+    def _assign(self, node: ast.Assign) -> str:
+        number = self.value(node.value)
+        for target in node.targets:
+            self._bind_target(target, number)
+        return ""
+
+    def _annotated(self, node: ast.AnnAssign) -> str:
+        if isinstance(node.target, ast.Name):
+            self.current.annotations[node.target.id] = type_name(node.annotation)
+        if node.value is not None:
+            self._bind_target(node.target, self.value(node.value))
+        elif self.current.kind == "class" and isinstance(node.target, ast.Name):
+            place = place_of(node.target)
+            self.bind(node.target.id, self.add(place, "decl"), place)
+        return ""
+
+    def _augmented(self, node: ast.AugAssign) -> str:
+        before = self.value(node.target)
+        added = self.value(node.value)
+        place = place_of(node)
+        self.note("add", before, place, added)
+        self._bind_target(node.target, self.add(place, "op", node.op.__class__.__name__, before, added))
+        return ""
+
+    def _expression(self, node: ast.Expr) -> str:
+        held = self.nodes[self.value(node.value)]
+        if held[0] != "call":
+            return ""
+        function = self.nodes[held[1]]
+        name = function[2] if function[0] in ("attr", "free") else ""
+        if name in _EXITS and (function[0] == "free" or self._is_of_python(function[1])):
+            return _RAISE
+        return ""
+
+    def _is_of_python(self, number: int) -> bool:
+        """Whether an expression is the module ``sys`` or ``os``, as it is called."""
+        held = self.nodes[number]
+        while held[0] in ("phi", "copy"):
+            held = self.nodes[held[1] if held[0] == "copy" else held[1][0]]
+        return held[0] in ("imp", "free") and held[1 if held[0] == "imp" else 2] in _MODULES_THAT_EXIT
+
+    def _return(self, node: ast.Return) -> str:
+        number = self.value(node.value)
+        self.current.returns.append((number, self.guard))
+        self.note("return", number, place_of(node))
+        return _RETURN
+
+    def _raise(self, node: ast.Raise) -> str:
+        number = self.value(node.exc)
+        self.value(node.cause)
+        self.note("raise", number, place_of(node))
+        return _RAISE
+
+    def _break(self, _: ast.Break) -> str:
+        if self.rounds:
+            self.rounds[-1].breaks.append(dict(self.names))
+        return _BREAK
+
+    def _continue(self, _: ast.Continue) -> str:
+        if self.rounds:
+            self.rounds[-1].continues.append(dict(self.names))
+        return _CONTINUE
+
+    def _for(self, node: ast.For | ast.AsyncFor) -> str:
+        iterable = self.value(node.iter)
+        outer, loop, guard = self.names, self.loop, self.guard
+        self.begin_loop("for", iterable, node)
+        head = self._begin_round(outer)
+        self._bind_target(node.target, self.add(place_of(node.iter), "elem", iterable))
+        return self._end_loop(node, head, loop, guard)
+
+    def _while(self, node: ast.While) -> str:
+        outer, loop, guard = self.names, self.loop, self.guard
+        self.begin_loop("while", 0, node)
+        head = self._begin_round(outer)
+        test = self.value(node.test)
+        self.test(test, node.test)
+        self.table.loops[self.loop] = self.table.loops[self.loop]._replace(value=test)
+        return self._end_loop(node, head, loop, guard)
+
+    def _begin_round(self, before: Environment) -> Round:
+        head = Round(before)
+        self.rounds.append(head)
+        self.names = {}
+        return head
+
+    def _end_loop(self, node: ast.For | ast.AsyncFor | ast.While, head: Round, loop: int, guard: int) -> str:
+        ends = self.block(node.body)
+        self.guard = guard
+        self.names = self.close(head, head.continues if ends else [self.names, *head.continues])
+        self.loop = loop
+        return self.block(node.orelse) if node.orelse and not head.breaks else self._maybe(node.orelse)
+
+    def _maybe(self, statements: Sequence[ast.stmt]) -> str:
+        """Read a block that may be passed by."""
+        if statements:
+            before = self.names
+            self.names = dict(before)
+            ends = self.block(statements)
+            self.names = self.meet([before, None if ends else self.names])
+        return ""
+
+    def _if(self, node: ast.If) -> str:
+        test = self.value(node.test)
+        self.test(test, node.test)
+        outer, before = self.guard, self.names
+        first, then = self._branch(node.body, test, True, node, outer, before)
+        second, other = self._branch(node.orelse, test, False, node, outer, before)
+        self.guard = outer
+        if first and second:
+            self.names = before
+            return first if first == second else _RETURN
+        self.names = self.meet([None if first else then, None if second else other])
+        # Where one branch leaves the block, the rest of it stands under the other.
+        if first or second:
+            ended = first or second
+            self.guard = self.begin_guard("rest", test, not first, node)
+            self.table.guards[-1] = self.table.guards[-1]._replace(ends=f"after {ended}")
+        return ""
+
+    def _branch(
+        self, statements: Sequence[ast.stmt], test: int, holds: bool, node: ast.If, outer: int, before: Environment
+    ) -> tuple[str, Environment]:
+        self.names, self.guard = dict(before), outer
+        if not statements:
+            return "", self.names
+        self.guard = number = self.begin_guard("if", test, holds, node)
+        ends = self.block(statements)
+        if ends:
+            self.table.guards[number] = self.table.guards[number]._replace(ends=ends)
+        return ends, self.names
+
+    def _with(self, node: ast.With | ast.AsyncWith) -> str:
+        outer = self.guard
+        for item in node.items:
+            number = self.value(item.context_expr)
+            self.guard = self.begin_guard("with", number, None, node)
+            if item.optional_vars is not None:
+                self._bind_target(item.optional_vars, self.add(place_of(item.optional_vars), "enter", number))
+        ends = self.block(node.body)
+        self.guard = outer
+        return ends
+
+    def _try(self, node: Any) -> str:
+        outer, before = self.guard, self.names
+        self.names = dict(before)
+        ended = [self.block(node.body)]
+        self.guard = outer
+        if not ended[0] and node.orelse:
+            ended = [self.block(node.orelse)]
+            self.guard = outer
+        ways: list[Environment | None] = [None if ended[0] else self.names]
+        between = self.meet([before, self.names])
+        for handler in node.handlers:
+            self.names = dict(between)
+            self.value(handler.type)
+            self.guard = number = self.begin_guard("except", 0, None, handler)
+            if handler.name:
+                self.bind(handler.name, 0, place_of(handler))
+            ends = self.block(handler.body)
+            self.table.guards[number] = self.table.guards[number]._replace(ends=ends)
+            self.guard = outer
+            ended.append(ends)
+            ways.append(None if ends else self.names)
+        self.names = self.meet(ways) if any(way is not None for way in ways) else between
+        ends = self.block(node.finalbody)
+        self.guard = outer
+        return ends or (ended[0] if all(ended) else "")
+
+    def _import(self, node: ast.Import) -> str:
+        place = place_of(node)
+        for one in node.names:
+            self.table.imports.append((one.name, "", 0, place))
+            bound = one.name if one.asname else one.name.partition(".")[0]
+            self.bind(one.asname or bound, self.add(place, "imp", bound, 0), place)
+        return ""
+
+    def _import_from(self, node: ast.ImportFrom) -> str:
+        place, module = place_of(node), node.module or ""
+        for one in node.names:
+            self.table.imports.append((module, one.name, node.level, place))
+            if one.name == "*":
+                self.current.bindings.setdefault("*", []).append(self.add(place, "imp", module, node.level))
+                continue
+            self.bind(one.asname or one.name, self.add(place, "impf", module, one.name, node.level), place)
+            if one.asname:
+                self.table.aliases.append((one.name, one.asname))
+        return ""
+
+    def _declare(self, node: ast.Global | ast.Nonlocal) -> str:
+        self.current.globals = (*self.current.globals, *node.names)
+        return ""
+
+    def _assert(self, node: ast.Assert) -> str:
+        test = self.value(node.test)
+        self.test(test, node.test)
+        if node.msg is not None:
+            guard = self.guard
+            self.guard = self.begin_guard("if", test, False, node)
+            self.table.guards[self.guard] = self.table.guards[self.guard]._replace(ends=_RAISE)
+            self.value(node.msg)
+            self.guard = guard
+        return ""
+
+    def _delete(self, node: ast.Delete) -> str:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.note("delete", self.read(target.id), place_of(node), target.id)
+            else:
+                self.note("delete", self.value(target), place_of(node))
+        return ""
+
+    def _match(self, node: ast.Match) -> str:
+        subject = self.value(node.subject)
+        before, outer = self.names, self.guard
+        ways: list[Environment | None] = [before]
+        for case in node.cases:
+            self.names = dict(before)
+            self.guard = self.begin_guard("case", subject, None, case.pattern)
+            self._bind_pattern(case.pattern, subject)
+            if case.guard is not None:
+                test = self.value(case.guard)
+                self.test(test, case.guard)
+                self.guard = self.begin_guard("if", test, True, case.guard)
+            ends = self.block(case.body)
+            self.guard = outer
+            ways.append(None if ends else self.names)
+        self.names = self.meet(ways)
+        return ""
+
+    def _bind_pattern(self, pattern: ast.pattern, subject: int) -> None:
+        for one in ast.walk(pattern):
+            name = getattr(one, "name", None) or getattr(one, "rest", None)
+            if isinstance(name, str):
+                whole = one is pattern and getattr(one, "pattern", None) is None and not isinstance(one, ast.MatchStar)
+                self.bind(name, subject if whole else self.add(0, "elem", subject), place_of(one))
+
+
+_MODULES_THAT_EXIT = frozenset({"sys", "os"})
+_READERS: dict[type, Callable[[Any, Any], str]] = {
+    ast.FunctionDef: _Statements._function,
+    ast.AsyncFunctionDef: _Statements._function,
+    ast.ClassDef: _Statements._class,
+    ast.Assign: _Statements._assign,
+    ast.AnnAssign: _Statements._annotated,
+    ast.AugAssign: _Statements._augmented,
+    ast.Expr: _Statements._expression,
+    ast.Return: _Statements._return,
+    ast.For: _Statements._for,
+    ast.AsyncFor: _Statements._for,
+    ast.While: _Statements._while,
+    ast.If: _Statements._if,
+    ast.With: _Statements._with,
+    ast.AsyncWith: _Statements._with,
+    ast.Try: _Statements._try,
+    ast.Import: _Statements._import,
+    ast.ImportFrom: _Statements._import_from,
+    ast.Raise: _Statements._raise,
+    ast.Break: _Statements._break,
+    ast.Continue: _Statements._continue,
+    ast.Global: _Statements._declare,
+    ast.Nonlocal: _Statements._declare,
+    ast.Assert: _Statements._assert,
+    ast.Delete: _Statements._delete,
+    ast.Match: _Statements._match,
+}
+if hasattr(ast, "TryStar"):
+    _READERS[ast.TryStar] = _Statements._try

@@ -1,0 +1,167 @@
+"""What names hold on the way through a scope: SSA form made in the one pass, with phis where ways meet."""
+
+from __future__ import annotations
+
+from ldlm_lint.code.table import Scope, Table
+
+Environment = dict[str, int]
+"""What the names hold that a branch or loop body has bound."""
+
+
+class Round:
+    """A loop that is being read: what names held before it, its phis, and what they hold where it is left or begun anew."""
+
+    __slots__ = ("before", "breaks", "continues", "phis")
+
+    def __init__(self, before: Environment) -> None:
+        self.before = before
+        self.phis: Environment = {}
+        self.breaks: list[Environment] = []
+        self.continues: list[Environment] = []
+
+
+class Names:
+    """The names of the scope that is being read; expressions and statements build on it."""
+
+    def __init__(self) -> None:
+        self.table = Table()
+        self.nodes = self.table.nodes
+        self.places = self.table.places
+        self.current = Scope("module", "", -1, 0, 0)
+        self.table.scopes.append(self.current)
+        self.scope = 0
+        self.loop = -1
+        self.guard = -1
+        self.names: Environment = {}
+        self.rounds: list[Round] = []
+        self.free: Environment = {}
+        self.constants: dict[tuple[type, object], int] = {}
+        self.outer: list[tuple[Scope, int, int, int, Environment, list[Round], Environment]] = []
+
+    def add(self, place: int, *node: object) -> int:
+        """The number of a new expression."""
+        self.nodes.append(node)
+        self.places.append(place)
+        return len(self.nodes) - 1
+
+    def note(self, kind: str, node: int, place: int, other: object = 0) -> None:
+        """Keep an event of the scope."""
+        self.current.events.append((kind, node, self.loop, self.guard, place, other))
+
+    def read(self, name: str) -> int:
+        """What a name holds here."""
+        known = self.names.get(name)
+        return known if known is not None else self._before(len(self.rounds) - 1, name)
+
+    def _before(self, index: int, name: str) -> int:
+        """What a name holds at the head of a loop: a phi, which the end of the loop completes."""
+        if index < 0:
+            known = self.free.get(name)
+            if known is None:
+                known = self.free[name] = self.add(0, "free", self.scope, name)
+            return known
+        head = self.rounds[index]
+        known = head.phis.get(name)
+        if known is None:
+            outer = head.before.get(name)
+            if outer is None:
+                outer = self._before(index - 1, name)
+            known = head.phis[name] = self.add(0, "phi", [outer])
+        return known
+
+    def bind(self, name: str, node: int, place: int) -> None:
+        """Let a name hold an expression from here on; a global or nonlocal one belongs to its own scope."""
+        if name in self.current.globals:
+            self._owner(name).bindings.setdefault(name, []).append(node)
+            return
+        self.names[name] = node
+        scope = self.current
+        bound = scope.bindings.get(name)
+        if bound is None:
+            scope.bindings[name] = [node]
+        else:
+            bound.append(node)
+        scope.events.append(("bind", node, self.loop, self.guard, place, name))
+
+    def _owner(self, name: str) -> Scope:
+        """The scope that a ``nonlocal`` name belongs to; the module for a ``global`` one."""
+        scopes = self.table.scopes
+        at = self.current.parent
+        while at > 0:
+            if scopes[at].kind == "def" and (name in scopes[at].bindings):
+                return scopes[at]
+            at = scopes[at].parent
+        return scopes[0]
+
+    def meet(self, ways: list[Environment | None]) -> Environment:
+        """What names hold where several ways meet; None is a way that does not go on."""
+        open_ways = [way for way in ways if way is not None]
+        if not open_ways:
+            return {}
+        first = open_ways[0]
+        if len(open_ways) == 1:
+            return first
+        differing = set()
+        for way in open_ways[1:]:
+            differing.update([name for name, node in way.items() if first.get(name) != node])
+            if len(first) != len(way) or differing:
+                differing.update(first.keys() - way.keys())
+        joined = dict(first)
+        # The order of a set of strings differs between runs, and numbers rest on it.
+        for name in sorted(differing):
+            joined[name] = self._joined(name, open_ways)
+        return joined
+
+    def _joined(self, name: str, ways: list[Environment]) -> int:
+        held: list[int] = []
+        for way in ways:
+            node = way.get(name)
+            if node is None:
+                node = self._before(len(self.rounds) - 1, name)
+            if node not in held:
+                held.append(node)
+        return held[0] if len(held) == 1 else self.add(0, "phi", held)
+
+    def close(self, head: Round, ends: list[Environment]) -> Environment:
+        """Complete the phis of a loop from the ends of its body; gives what names hold behind it."""
+        assigned: set[str] = set()
+        for end in (*ends, *head.breaks):
+            assigned |= end.keys()
+        self.names = {}
+        ordered = sorted(assigned)
+        for name in ordered:
+            self.read(name)
+        for name, phi in head.phis.items():
+            held = self.nodes[phi][1]
+            for end in ends:
+                node = end.get(name)
+                if node is not None and node != phi and node not in held:
+                    held.append(node)
+            if len(held) == 1:
+                self.nodes[phi] = ("copy", held[0])
+        self.rounds.pop()
+        after = dict(head.before)
+        for name in ordered:
+            phi = head.phis[name]
+            held = [phi]
+            for end in head.breaks:
+                node = end.get(name)
+                if node is not None and node not in held:
+                    held.append(node)
+            after[name] = phi if len(held) == 1 else self.add(0, "phi", held)
+        return after
+
+    def enter(self, scope: Scope) -> int:
+        """Begin a scope inside of this one; gives its number."""
+        number = len(self.table.scopes)
+        self.outer.append((self.current, self.scope, self.loop, self.guard, self.names, self.rounds, self.free))
+        self.table.scopes.append(scope)
+        self.scope = number
+        self.current = scope
+        self.loop = self.guard = -1
+        self.names, self.rounds, self.free = {}, [], {}
+        return number
+
+    def leave(self) -> None:
+        """Go on with the scope around this one."""
+        self.current, self.scope, self.loop, self.guard, self.names, self.rounds, self.free = self.outer.pop()

@@ -1,0 +1,1 @@
+"""What training is made of, each fact with one owner, asked of a `ldlm_lint.program.Program`."""

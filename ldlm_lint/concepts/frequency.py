@@ -1,0 +1,187 @@
+"""How often something under a guard runs: tests that hold in some steps only, that tell training from evaluation, that cannot hold."""
+
+from __future__ import annotations
+
+from ldlm_lint.code.table import Guard
+from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import FALSY, MASK, NONE, TRUE, Value
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
+
+_STEPS = frozenset({"step", "zero_grad", "clip_grad_norm_", "backward", "sync_gradients"})
+_ALARMS = frozenset({"isnan", "isinf"})
+_HEALTHY = frozenset({"isfinite"})
+_OF_PARTS = frozenset({"any", "all", "item", "bool", "sum"})
+_DEPTH = 8
+
+
+class Frequency:
+    """What the guards of a program say of how often they let something pass."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._periodic: dict[int, bool] = {}
+
+    def is_periodic(self, module: Module, number: int) -> bool:
+        """Whether a test holds in some steps only: the remainder of a count decides."""
+        key = module.base | number
+        known = self._periodic.get(key)
+        if known is None:
+            self._periodic[key] = False
+            known = self._periodic[key] = self._of_row(module, number)
+        return known
+
+    def _of_row(self, module: Module, number: int) -> bool:
+        row = module.nodes[number]
+        kind = row[0]
+        if kind == "op":
+            return row[1] == "Mod" or self.is_periodic(module, row[2]) or self.is_periodic(module, row[3])
+        if kind == "cmp":
+            return self.is_periodic(module, row[2]) or any(self.is_periodic(module, one) for one in row[3])
+        if kind == "bool":
+            return any(self.is_periodic(module, one) for one in row[2])
+        if kind in ("not", "copy"):
+            return self.is_periodic(module, row[1])
+        if kind == "un":
+            return self.is_periodic(module, row[2])
+        if kind == "phi":
+            return any(self.is_periodic(module, one) for one in row[1])
+        if kind == "choice":
+            return self.is_periodic(module, row[2]) or self.is_periodic(module, row[3])
+        if kind == "call":
+            return self._returns_periodic(module.base | number)
+        return kind == "param" and self._is_given_periodic(module, row)
+
+    def _returns_periodic(self, call: int) -> bool:
+        for function in self.program.targets_of.get(call, ()):
+            module = self.program.module_of(function)
+            if any(value and self.is_periodic(module, value) for value, _ in module.scopes[function & MASK].returns):
+                return True
+        return False
+
+    def _is_given_periodic(self, module: Module, row: tuple[object, ...]) -> bool:
+        """Whether all known callers give a parameter such a test."""
+        function = module.base | int(str(row[1]))
+        given = []
+        for edge in self.program.values.get(("edges", function), ()):
+            if edge & 3 != UNKNOWN:
+                node = self.program.argument_node(edge >> 2, function, edge & 3, str(row[2]))
+                if node is not None:
+                    given.append(self.is_periodic(self.program.module_of(node), node & MASK))
+        return bool(given) and all(given)
+
+    def is_alarm(self, module: Module, number: int, steps: int = 0) -> bool | None:
+        """Which outcome of a test means that numbers have gone wrong; None for a test of something else."""
+        row = module.nodes[number]
+        kind = row[0]
+        if steps > _DEPTH:
+            return None
+        if kind == "not":
+            inner = self.is_alarm(module, row[1], steps + 1)
+            return None if inner is None else not inner
+        if kind == "bool":
+            found = {self.is_alarm(module, one, steps + 1) for one in row[2]} - {None}
+            # Of an ``and`` each part has to hold, so that one rare one is enough.
+            return next(iter(found)) if len(found) == 1 else None
+        if kind in ("copy", "phi"):
+            return self.is_alarm(module, row[1] if kind == "copy" else row[1][0], steps + 1)
+        if kind != "call":
+            return None
+        name = module.last_name(row[1])
+        if name in _ALARMS:
+            return True
+        if name in _HEALTHY:
+            return False
+        receiver = module.nodes[row[1]]
+        inside = [receiver[1]] if receiver[0] == "attr" and name in _OF_PARTS else list(row[2])[:1]
+        return next((self.is_alarm(module, one, steps + 1) for one in inside if name in _OF_PARTS), None)
+
+    def tells_training(self, module: Module, number: int) -> int:
+        """1 for a test that holds in training alone, -1 for one that holds outside of it alone, 0 for neither."""
+        row = module.nodes[number]
+        kind = row[0]
+        if kind == "attr":
+            return int(row[2] == "training")
+        if kind == "not":
+            return -self.tells_training(module, row[1])
+        if kind == "call":
+            return int(module.last_name(row[1]) == "is_grad_enabled")
+        if kind == "bool" and row[1] == "And":
+            return next((found for one in row[2] if (found := self.tells_training(module, one))), 0)
+        return self.tells_training(module, row[1]) if kind == "copy" else 0
+
+    def passes(self, module: Module, guard: int, function: int) -> bool:
+        """Whether what stands under a guard runs in a usual training step."""
+        while guard >= 0:
+            one = module.table.guards[guard]
+            if not self._passes(module, one, guard, function):
+                return False
+            guard = one.parent
+        return True
+
+    def _passes(self, module: Module, guard: Guard, number: int, function: int) -> bool:
+        if guard.ends == "raise" or guard.kind == "except":
+            return False
+        if guard.kind not in ("if", "rest") or not guard.test:
+            return True
+        told = self.tells_training(module, guard.test)
+        if (told == -1 and guard.holds) or (told == 1 and guard.holds is False):
+            return False
+        if guard.kind == "rest" and guard.ends == "after raise":
+            return True
+        if self.is_alarm(module, guard.test) is guard.holds:
+            return False
+        if self.is_periodic(module, guard.test) and self._is_rare_side(module, guard) and not self.steps_under(module, number, function):
+            return False
+        return self._can_hold(module, guard)
+
+    def _is_rare_side(self, module: Module, guard: Guard) -> bool:
+        """Whether the outcome that a guard asks for is the one of a few steps."""
+        row = module.nodes[guard.test]
+        holds = guard.holds
+        if row[0] == "not":
+            inner = module.nodes[row[1]]
+            return holds is True if inner[0] in ("op",) else not holds if inner[0] == "cmp" else holds is False
+        if row[0] == "op":
+            return holds is False
+        if row[0] == "cmp" and row[1] == ("NotEq",):
+            return holds is False
+        return holds is True
+
+    def _can_hold(self, module: Module, guard: Guard) -> bool:
+        """Whether a known value of the test lets it come out as the guard asks."""
+        value = self._value(module, guard.test)
+        if guard.holds is True and value and value <= FALSY:
+            return False
+        if guard.holds is False and value == frozenset([TRUE]):
+            return False
+        row = module.nodes[guard.test]
+        if row[0] == "bool" and row[1] == "And" and guard.holds is True:
+            return not any((one := self._value(module, part)) and one <= FALSY for part in row[2])
+        if row[0] == "not":
+            value = self._value(module, row[1])
+            if guard.holds is True and value == frozenset([TRUE]):
+                return False
+            return not (guard.holds is False and value and value <= FALSY)
+        if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
+            value = self._value(module, row[2])
+            return not (value == frozenset([NONE]) and (row[1] == ("IsNot",)) == guard.holds)
+        return True
+
+    def _value(self, module: Module, number: int) -> Value:
+        value = self.program.values.get(~(module.base | number))
+        return self.program.get(module.base | number) if value is None else value
+
+    def steps_under(self, module: Module, guard: int, function: int) -> bool:
+        """Whether an optimizer steps under a guard: it ends an accumulation, and is no interval of logging."""
+        for call in module.scopes[function & MASK].calls:
+            row = module.nodes[module.nodes[call][1]]
+            if row[0] == "attr" and row[2] in _STEPS:
+                at = module.table.sites[call].guard
+                while at >= 0:
+                    if at == guard:
+                        return True
+                    at = module.table.guards[at].parent
+        return False
+
+

@@ -1,0 +1,320 @@
+"""What trains: the loops and functions that are a training step, and everything that runs in one.
+
+A step is what a backward pass stands in: the loop around it, or around the calls of the functions that it stands in, or a
+function that a framework calls for each step. If every backward pass of a loop stands under an interval, that branch is the step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ldlm_lint.concepts.frequency import Frequency
+from ldlm_lint.program import Program
+from ldlm_lint.program.atoms import (
+    HOMES,
+    IF_TENSOR,
+    MASK,
+    ON_DEVICE,
+    WHERE_TENSOR,
+    Value,
+)
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
+
+BACKWARD = ("backward", "manual_backward")
+_TRAINERS = ("transformers", "trl")
+_MM = ("mmdet", "mmdet3d", "mmseg", "mmcv", "mmengine")
+_KEEPS = frozenset({"mean", "sum", "float", "div"})
+_WRITTEN = frozenset({"const", "none", "free", "def", "class"})
+Loops = set[int | None]
+"""Loops of a function that are steps; None stands for all of it."""
+
+
+class Training:
+    """The training steps of a program. Making it asks the program for all it needs."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.frequency = Frequency(program)
+        self.steps: dict[int, Loops] = defaultdict(set)
+        """The steps, by the functions that they stand in."""
+        self.reached: dict[int, frozenset[int | None]] = {}
+        """What runs in a step: of each function the loops, or None for all of it."""
+        self.reached_by: dict[int, int] = {}
+        """The call by which a function is first reached."""
+        self.evaluates: set[int] = set()
+        """Functions that set models to evaluation and not back."""
+        self._gates: dict[tuple[int, int], list[int]] = defaultdict(list)
+        """The intervals that the backward passes of a loop stand under, -1 for none."""
+        backwards = list(self._backwards())
+        self._find_steps(backwards)
+        self._seed_losses(backwards)
+        self._find_hooks()
+        self._find_evaluations()
+        self._reach_all()
+        self._ask_unseen_callers()
+
+    def _backwards(self) -> Iterator[int]:
+        """The calls of backward passes; a method of that name that only passes on is none."""
+        program = self.program
+        for name in BACKWARD:
+            for call in program.calls.get(name, ()):
+                module = program.module_of(call)
+                function = module.nodes[module.nodes[call & MASK][1]]
+                inside = module.scopes[module.table.sites[call & MASK].scope].name
+                if function[0] == "attr" and inside not in BACKWARD and module.last_name(function[1]) != "()super":
+                    yield call
+
+    def _find_steps(self, backwards: Iterable[int]) -> None:
+        """Go up from backward passes through callers to the loops that repeat them."""
+        stepping = self._stepping_loops()
+        seen: set[int] = set()
+        todo: list[int] = []
+
+        def above(call: int, is_backward: bool) -> None:
+            module = self.program.module_of(call)
+            site = module.table.sites[call & MASK]
+            function = module.base | site.scope
+            if site.loop < 0:
+                if function not in seen:
+                    seen.add(function)
+                    todo.append(function)
+                return
+            self._gates[function, site.loop].append(self._gate(module, site.guard))
+            self.steps[function].add(site.loop)
+            if (module.index, site.loop) in stepping:
+                return
+            # Micro-batches: the loop around them steps.
+            parent = module.table.loops[site.loop].parent
+            if parent >= 0 and (module.index, parent) in stepping:
+                self.steps[function].add(parent)
+            if is_backward and function not in seen:
+                seen.add(function)
+                todo.append(function)
+
+        for call in backwards:
+            above(call, True)
+        while todo:
+            function = todo.pop()
+            if function & MASK == 0:
+                continue
+            calls = self._callers(function)
+            if not calls:
+                self.steps[function].add(None)
+            for call in calls:
+                above(call, False)
+
+    def _stepping_loops(self) -> set[tuple[int, int]]:
+        """The loops in which something called ``step`` is called."""
+        found = set()
+        for call in self.program.calls.get("step", ()):
+            module = self.program.module_of(call)
+            loop = module.table.sites[call & MASK].loop
+            while loop >= 0:
+                found.add((module.index, loop))
+                loop = module.table.loops[loop].parent
+        return found
+
+    def _callers(self, function: int) -> list[int]:
+        program = self.program
+        program.above_training.add(function)
+        if ("callers", function) in program.values:
+            program.requeue(("callers", function))
+        program.ask(("callers", function))
+        return [edge >> 2 for edge in sorted(program.ask(("edges", function)))]
+
+    def _gate(self, module: Module, guard: int) -> int:
+        """The outermost interval that something stands under, -1 for none."""
+        gate = -1
+        while guard >= 0:
+            one = module.table.guards[guard]
+            if one.test and one.kind in ("if", "rest") and one.holds is True and self.frequency.is_periodic(module, one.test):
+                gate = guard
+            guard = one.parent
+        return gate
+
+    def _seed_losses(self, backwards: Iterable[int]) -> None:
+        """What is run backward is on the device, back through the operations that made it."""
+        program = self.program
+        todo = [loss for call in backwards if (loss := self._loss(call)) is not None]
+        seen = set(todo)
+        while todo:
+            key = todo.pop()
+            for source in self._sources(key):
+                if source not in seen and program.module_of(source).nodes[source & MASK][0] not in ("const", "none"):
+                    seen.add(source)
+                    todo.append(source)
+        for key in seen:
+            if program.module_of(key).nodes[key & MASK][0] not in _WRITTEN:
+                program.put(~key, ON_DEVICE)
+                program.put(key, ON_DEVICE)
+
+    def _loss(self, call: int) -> int | None:
+        """The expression that is run backward: the receiver, or what an engine is given."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        receiver = module.nodes[row[1]][1]
+        if not row[2]:
+            return module.base | receiver
+        is_engine = module.nodes[row[1]][2] == "manual_backward" or not self.program.ask(module.base | receiver) & HOMES
+        return module.base | row[2][0] if is_engine and module.nodes[row[2][0]][0] != "const" else None
+
+    def _sources(self, key: int) -> list[int]:
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        kind = row[0]
+        if kind == "param":
+            return self._given(module.base | row[1], row[2])
+        found: list[int] = []
+        if kind == "op":
+            found = [row[2], row[3]] if row[1] in ("Add", "Sub") else [row[2]]
+        elif kind == "phi":
+            found = list(row[1])
+        elif kind == "copy":
+            found = [row[1]]
+        elif kind == "call":
+            found = self._sources_of_call(module, row)
+        return [module.base | number for number in found]
+
+    def _sources_of_call(self, module: Module, row: tuple[Any, ...]) -> list[int]:
+        """Of a call whose result is on the device the arguments that have to be there, too."""
+        function = module.nodes[row[1]]
+        if function[0] == "attr" and function[2] == "scale" and row[2]:
+            return [row[2][0]]
+        if function[0] == "attr" and function[2] in _KEEPS and not row[2]:
+            return [function[1]]
+        value = self.program.ask(module.base | row[1])
+        names = [fields[1] for kind in ("x", "o") for fields in self.program.atoms.kinds(value, kind)]
+        # Torch computes on one device: what a loss is made of is where the loss is.
+        is_loss = any(name.startswith("torch.nn.") for name in names)
+        return [one for one in row[2][:2] if module.nodes[one][0] not in ("const", "star")] if is_loss else []
+
+    def _given(self, function: int, name: str) -> list[int]:
+        program = self.program
+        program.ask(("callers", function))
+        edges = [edge for edge in sorted(program.ask(("edges", function))) if edge & 3 != UNKNOWN]
+        nodes = [program.argument_node(edge >> 2, function, edge & 3, name) for edge in edges]
+        return [node for node in nodes if node is not None]
+
+    def _find_hooks(self) -> None:
+        """The functions that a framework calls in each step, with tensors on the device."""
+        program = self.program
+        for owner in [one for classes in program.classes.values() for one in classes]:
+            module = program.module_of(owner)
+            for name, home in self._hooks_of(owner):
+                for number in module.scopes[owner & MASK].bindings.get(name, ()):
+                    row = module.nodes[number]
+                    if row[0] == "def":
+                        self.steps[module.base | row[1]].add(None)
+                        first = module.scopes[row[1]].params[1:2]
+                        # Behind the batch Lightning gives numbers: which batch, which optimizer.
+                        only = {one: home for one in first} if name == "training_step" else {"*": home}
+                        program.hooks[module.base | row[1]] = only
+
+    def _hooks_of(self, owner: int) -> list[tuple[str, Value]]:
+        outside = self.program.outside_of(owner)
+        found: list[tuple[str, Value]] = []
+        if any(name.endswith("LightningModule") for name in outside):
+            found.append(("training_step", ON_DEVICE))
+        if any(name.endswith("Trainer") and name.partition(".")[0] in _TRAINERS for name in outside):
+            found += [(name, ON_DEVICE) for name in ("compute_loss", "training_step", "get_batch_loss_metrics")]
+        if any(name.partition(".")[0] in _MM for name in outside) and not any(
+            ".core" in name or "dataset" in name for name in outside
+        ):
+            found += [("forward_train", WHERE_TENSOR), ("train_step", WHERE_TENSOR)]
+            if any("etector" in name for name in outside):
+                found.append(("forward", WHERE_TENSOR))
+        return found
+
+    def _find_evaluations(self) -> None:
+        program = self.program
+        for call in program.calls.get("eval", ()):
+            module = program.module_of(call)
+            row = module.nodes[call & MASK]
+            if module.nodes[row[1]][0] == "attr" and not row[2]:
+                self.evaluates.add(program.function_of(call))
+        for call in program.calls.get("train", ()):
+            self.evaluates.discard(program.function_of(call))
+
+    def _reach_all(self) -> None:
+        program = self.program
+        while True:
+            for key in self._reach():
+                program.get(key)
+            if not program._pending:
+                break
+            program.solve()
+
+    def _reach(self) -> list[tuple[str, int]]:
+        """Go forward from the steps over calls; gives the calls of which it is not known yet where they go."""
+        program = self.program
+        self.reached, self.reached_by = {}, {}
+        unknown: list[tuple[str, int]] = []
+        todo: list[tuple[int, frozenset[int | None]]] = [(one, frozenset(loops)) for one, loops in self.steps.items()]
+        while todo:
+            function, loops = todo.pop()
+            old = self.reached.get(function)
+            if old is not None and (None in old or loops <= old):
+                continue
+            loops = self.reached[function] = (old or frozenset()) | loops
+            module = program.module_of(function)
+            for call in module.scopes[function & MASK].calls:
+                key = module.base | call
+                if not self.runs(module, call, function, loops):
+                    continue
+                if ("to", key) not in program.values:
+                    unknown.append(("to", key))
+                    continue
+                for target in sorted(program.targets_of.get(key, ())):
+                    if self._is_step(target):
+                        self.reached_by.setdefault(target, key)
+                        todo.append((target, frozenset([None])))
+        return unknown
+
+    def _is_step(self, target: int) -> bool:
+        """Whether a function that a step calls is part of it: no evaluation, no making of a module."""
+        program = self.program
+        if target in self.evaluates and target not in self.steps:
+            return False
+        owner = program.owner.get(target)
+        if owner is not None and program.is_module(owner):
+            return program.module_of(target).scopes[target & MASK].name != "__init__"
+        return True
+
+    def runs(self, module: Module, call: int, function: int, loops: frozenset[int | None]) -> bool:
+        """Whether a call in a function runs in each of the steps that ``loops`` stand for."""
+        site = module.table.sites[call]
+        return self.is_inside(module, site.loop, site.guard, function, loops) and self.frequency.passes(
+            module, site.guard, function
+        )
+
+    def is_inside(self, module: Module, loop: int, guard: int, function: int, loops: frozenset[int | None]) -> bool:
+        """Whether a place is inside of one of the loops, and under the interval of its backward passes if all have one."""
+        if None in loops:
+            return True
+        while loop >= 0:
+            if loop in loops:
+                gates = self._gates.get((function, loop), [-1])
+                if -1 in gates:
+                    return True
+                while guard >= 0:
+                    if guard in gates:
+                        return True
+                    guard = module.table.guards[guard].parent
+                return False
+            loop = module.table.loops[loop].parent
+        return False
+
+    def _ask_unseen_callers(self) -> None:
+        """What is reached by nobody known gets arguments that are on the device if they are tensors."""
+        program = self.program
+        for function in list(self.reached):
+            if not program.values.get(("edges", function)) and function not in program.hooks:
+                program.hooks[function] = {"*": frozenset([IF_TENSOR])}
+                for name in program.module_of(function).scopes[function & MASK].params:
+                    if ("hook", function, name) in program.values:
+                        program.requeue(("hook", function, name))
+        program.solve()
+        self._reach_all()

@@ -1,0 +1,86 @@
+"""What the linked program shows beyond what single files tell: the findings of the rules that ask it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldlm_lint.budget import OverBudgetError
+from ldlm_lint.config import Configured
+from ldlm_lint.failures import failed, internal_error
+from ldlm_lint.linting import selected_rules
+from ldlm_lint.model import Finding, Span
+from ldlm_lint.projects import Projects
+from ldlm_lint.source import Kind
+
+if TYPE_CHECKING:
+    from ldlm_lint.checkers.by_program import Query
+    from ldlm_lint.project.questions import Context
+
+
+
+def found_by_program(
+    files: Sequence[tuple[Path, Kind]], known: Sequence[Finding], configured: Configured, projects: Projects
+) -> Iterator[Finding]:
+    """The findings of the program in the linted ``files`` that are not among the ``known`` ones."""
+    paths = [path.as_posix() for path, kind in files if kind is Kind.PYTHON]
+    if not paths:
+        return
+    from ldlm_lint.checkers.by_program import queries
+
+    asked = queries()
+    by_project: dict[int, tuple[Context, list[str]]] = {}
+    for path in paths:
+        context = projects.of(path)
+        by_project.setdefault(id(context), (context, []))[1].append(path)
+    for context, own in by_project.values():
+        wanted = [query for query in asked if any(query.symbol in selected_rules(configured.of(path)) for path in own)]
+        wanted = [query for query in wanted if _may_hold(query, context, own)]
+        yield from _new(_asked(context, wanted, own, projects), known)
+
+
+def _may_hold(query: Query, context: Context, paths: Iterable[str]) -> bool:
+    """Whether one of the linted files holds a word that a finding would need."""
+    return any(any(word in context.project.data(path) for word in query.words) for path in paths)
+
+
+def _asked(context: Context, asked: Iterable[Query], paths: list[str], projects: Projects) -> Iterator[Finding]:
+    linted = frozenset(paths)
+    for query in asked:
+        try:
+            with projects.clock(paths[0]).running(len(context.project.files)):
+                findings = list(query.find(context.view))
+        except OverBudgetError as error:
+            yield failed(Span(paths[0], 0, 0), f"{query.symbol}: {error}")
+            return
+        except Exception as error:
+            yield internal_error(Span(paths[0], 0, 0), error, query.symbol)
+            continue
+        yield from _decided(findings, linted, context)
+
+
+def _decided(findings: Iterable[Finding], linted: Collection[str], context: Context) -> Iterator[Finding]:
+    from ldlm_lint.project import decide
+
+    for finding in findings:
+        if finding.span.path in linted:
+            decided = decide(finding, context) if finding.claims else finding
+            if decided is not None:
+                yield decided
+
+
+def _new(findings: Iterable[Finding], known: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings at places that no known one of the same rule is about, or relates to."""
+    places: dict[tuple[str, str], list[Span]] = defaultdict(list)
+    for finding in known:
+        for span in (finding.span, *(one.span for one in finding.related)):
+            places[finding.rule, span.path].append(span)
+    for finding in findings:
+        if not any(_meet(finding.span, span) for span in places.get((finding.rule, finding.span.path), ())):
+            yield finding
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one.start < other.end and other.start < one.end

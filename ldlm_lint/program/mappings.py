@@ -1,0 +1,232 @@
+"""Which keys a mapping may have, which it surely has, and whether it may have others: one owner for all that is given by ``**``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ldlm_lint.code.table import Node
+from ldlm_lint.program.atoms import FIRST, MASK, NONE, Value
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.program import Program
+
+_ADDS = frozenset({"update", "setdefault"})
+_DROPS = frozenset({"pop", "clear", "popitem"})
+
+
+class Keys:
+    """The keys of a mapping: ``entries`` are the expressions that a key may hold, ``certain`` the keys that are there whatever happens.
+
+    ``is_open``: others may be there, by somebody whom the program does not show.
+    """
+
+    __slots__ = ("certain", "entries", "is_open")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, list[int]] = defaultdict(list)
+        self.certain: set[str] = set()
+        self.is_open = False
+
+    def add(self, key: str, value: int, *, certain: bool) -> None:
+        """An entry."""
+        self.entries[key].append(value)
+        if certain:
+            self.certain.add(key)
+
+    def join(self, other: Keys, *, certain: bool) -> None:
+        """What another mapping puts into this one; ``certain`` if it surely does."""
+        for key, values in other.entries.items():
+            if certain and key in other.certain:
+                # What stood there before is gone.
+                self.entries[key] = []
+                self.certain.add(key)
+            self.entries[key] += values
+        self.is_open |= other.is_open
+
+    def either(self, other: Keys) -> None:
+        """This mapping or another one."""
+        for key, values in other.entries.items():
+            self.entries[key] += values
+        self.certain &= other.certain
+        self.is_open |= other.is_open
+
+
+class Mappings:
+    """The mappings of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._known: dict[int, Keys] = {}
+        self._changes: dict[int, list[int]] | None = None
+
+    def keys(self, value: Value) -> Keys:
+        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes."""
+        ways = [self._of_atom(one) for one in sorted(value) if one != NONE]
+        if not ways:
+            keys = Keys()
+            keys.is_open = True
+            return keys
+        first = Keys()
+        first.join(ways[0], certain=True)
+        first.certain = set(ways[0].certain)
+        for way in ways[1:]:
+            first.either(way)
+        return first
+
+    def keys_at(self, key: int) -> Keys:
+        """The keys of an expression's value."""
+        return self.keys(self.program.ask(key))
+
+    def _of_atom(self, one: int) -> Keys:
+        fields = self.program.atoms.of[one] if one >= FIRST else ("",)
+        if fields[0] == "d":
+            return self._of_place(fields[1])
+        if fields[0] == "view" and fields[1] == "pass":
+            return self.keys(self.program.ask(fields[2]))
+        keys = Keys()
+        keys.is_open = True
+        return keys
+
+    def _of_place(self, place: int) -> Keys:
+        known = self._known.get(place)
+        if known is None:
+            known = self._known[place] = Keys()
+            # A mapping that is made of itself has the keys that it has besides.
+            module = self.program.module_of(place)
+            self._make(known, module, module.nodes[place & MASK], place)
+            self._change(known, place)
+        return known
+
+    def _make(self, keys: Keys, module: Module, row: Node, place: int) -> None:
+        kind = row[0]
+        if kind == "map":
+            for key, value in zip(row[1], row[2], strict=True):
+                if key:
+                    self._put(keys, module, key, module.base | value, certain=True)
+                else:
+                    keys.join(self.keys_at(module.base | value), certain=True)
+        elif kind == "call" and module.last_name(row[1]) in ("dict", "OrderedDict", "defaultdict"):
+            for one in row[2]:
+                keys.join(self.keys_at(module.base | one), certain=True)
+            self._put_keywords(keys, module, row[3], certain=True)
+        elif kind == "kwarg":
+            self._put_by_callers(keys, module, module.base | row[1])
+        else:
+            keys.is_open = True
+
+    def _put(self, keys: Keys, module: Module, key: int, value: int, *, certain: bool) -> None:
+        texts = self.program.atoms.texts(self.program.ask(module.base | key))
+        if len(texts) == 1 and "*" not in next(iter(texts)):
+            name = next(iter(texts))
+            if certain:
+                keys.entries[name] = []
+            keys.add(name, value, certain=certain)
+        elif not texts or any("*" in text for text in texts):
+            keys.is_open = True
+        else:
+            for text in texts:
+                keys.add(text, value, certain=False)
+
+    def _put_keywords(self, keys: Keys, module: Module, keywords: Iterable[tuple[str | None, int]], *, certain: bool) -> None:
+        for name, value in keywords:
+            if name is None:
+                keys.join(self.keys_at(module.base | value), certain=certain)
+            else:
+                if certain:
+                    keys.entries[name] = []
+                keys.add(name, module.base | value, certain=certain)
+
+    def _put_by_callers(self, keys: Keys, module: Module, function: int) -> None:
+        """What the known calls of a function give for its ``**kwargs``."""
+        program = self.program
+        program.ask(("callers", function))
+        edges = sorted(program.ask(("edges", function)))
+        params = module.scopes[function & MASK].params
+        if not edges:
+            keys.is_open = True
+        for index, edge in enumerate(edges):
+            caller = program.module_of(edge >> 2)
+            own = Keys()
+            if edge & 3 == UNKNOWN:
+                own.is_open = True
+            given = [one for one in caller.nodes[(edge >> 2) & MASK][3] if one[0] not in params]
+            self._put_keywords(own, caller, given, certain=True)
+            for name in params:
+                own.entries.pop(name, None)
+                own.certain.discard(name)
+            if index:
+                keys.either(own)
+            else:
+                keys.join(own, certain=True)
+
+    def _change(self, keys: Keys, place: int) -> None:
+        """What is put in, or taken out, wherever the mapping goes."""
+        container = self.program.atoms.atom("d", place)
+        for change in self._changes_of(container):
+            module = self.program.module_of(change)
+            row = module.nodes[change & MASK]
+            if row[0] == "upd":
+                certain = self._stands_beside(module, change, place)
+                self._put(keys, module, row[2], module.base | row[3], certain=certain)
+                continue
+            method = module.nodes[row[1]][2]
+            if method == "setdefault" and row[2]:
+                self._put(keys, module, row[2][0], module.base | row[2][-1], certain=False)
+            elif method == "update":
+                certain = self._stands_beside(module, change, place)
+                for one in row[2]:
+                    keys.join(self.keys_at(module.base | one), certain=certain)
+                self._put_keywords(keys, module, row[3], certain=certain)
+            elif method in _DROPS:
+                self._drop(keys, module, row)
+
+    def _drop(self, keys: Keys, module: Module, row: Node) -> None:
+        texts = self.program.atoms.texts(self.program.ask(module.base | row[2][0])) if row[2] else set()
+        keys.certain -= texts or set(keys.certain)
+
+    def _stands_beside(self, module: Module, change: int, place: int) -> bool:
+        """Whether a change surely follows where the mapping is made: in the same function, under no further guard or loop."""
+        home = self.program.module_of(place)
+        if module is not home:
+            return False
+        made, changed = self._standing(module, place & MASK), self._standing(module, change & MASK)
+        return made is not None and made == changed
+
+    @staticmethod
+    def _standing(module: Module, number: int) -> tuple[int, int, int] | None:
+        """Scope, loop and guard of an expression that is a call, or bound or stored right away."""
+        site = module.table.sites.get(number)
+        if site is not None:
+            return site.scope, site.loop, site.guard
+        for index, scope in enumerate(module.scopes):
+            for event in scope.events:
+                if event[1] == number and event[0] in ("bind", "store"):
+                    return index, event[2], event[3]
+        return None
+
+    def _changes_of(self, container: int) -> list[int]:
+        if self._changes is None:
+            self._changes = defaultdict(list)
+            for change in self._all_changes():
+                module = self.program.module_of(change)
+                row = module.nodes[change & MASK]
+                base = row[1] if row[0] == "upd" else module.nodes[row[1]][1]
+                for one in self.program.ask(module.base | base):
+                    if one >= FIRST and self.program.atoms.of[one][0] == "d":
+                        self._changes[one].append(change)
+        return sorted(self._changes.get(container, ()))
+
+    def _all_changes(self) -> list[int]:
+        program = self.program
+        found: set[int] = set()
+        for module in program.live:
+            found.update(module.base | update for update in module.table.updates)
+        for name in (*_ADDS, *_DROPS):
+            for call in program.calls.get(name, ()):
+                module = program.module_of(call)
+                if module.nodes[module.nodes[call & MASK][1]][0] == "attr":
+                    found.add(call)
+        return sorted(found)
+
+

@@ -1,0 +1,178 @@
+"""What methods of tensors, containers, modules and objects of other packages give."""
+
+from __future__ import annotations
+
+from ldlm_lint.program.atoms import (
+    A_DEVICE,
+    BOOLEAN,
+    FIRST,
+    HOMES,
+    HOST,
+    MASK,
+    NOTHING,
+    OF_PYTHON,
+    ON_DEVICE,
+    ON_HOST,
+    PARAMETERS,
+    SCALER_STATE,
+    SOME_TENSOR,
+    Value,
+)
+from ldlm_lint.program.calls import BOUND
+from ldlm_lint.program.outside import Given, Outside
+from ldlm_lint.vocabulary import tensors
+
+_PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "prepare_data_loader"})
+_GATHERS = frozenset({"gather", "reduce", "gather_for_metrics", "clip_grad_norm_", "pad_across_processes"})
+_RUNS = frozenset({"forward", "encode", "decode", "generate", "__call__", "get_text_features", "get_image_features"})
+_GROUPS = frozenset({"add_argument_group", "add_mutually_exclusive_group", "add_parser", "add_subparsers"})
+
+
+class Methods(Outside):
+    """Methods that the project does not define."""
+
+    def method(self, value: Value, name: str, given: Given, base: int) -> Value:
+        """What ``value.name(…)`` gives; ``base`` is the key of the object's expression."""
+        found = set(self._of_tensor(value, name, given, base))
+        for one in value:
+            if one == HOST and not self.tensor_part(value):
+                found.add(HOST)
+            if one >= FIRST:
+                found |= self._of_object(one, name, given, base)
+        if name == "format" and self.atoms.texts(value):
+            found |= self.formatted(value)
+        return frozenset(found)
+
+    def formatted(self, value: Value) -> Value:
+        """Texts with what is put into their braces unknown."""
+        import re
+
+        return frozenset(self.atoms.constant(re.sub(r"\{[^}]*\}", "*", text)) for text in self.atoms.texts(value))
+
+    def _of_tensor(self, value: Value, name: str, given: Given, base: int) -> Value:
+        homes = self.tensor_part(value)
+        if not homes:
+            return self._of_unknown(value, name, given)
+        if name in tensors.TO_HOST or name in tensors.HOST_METHODS or name == "keys":
+            return OF_PYTHON
+        if name == "cpu":
+            return ON_HOST
+        if name == "cuda":
+            return ON_DEVICE
+        if name == "to":
+            return self.moved(homes, given)
+        if name == "type":
+            return self._of_type(homes, given)
+        if name == "items":
+            return frozenset([self.atoms.atom("view", "items", base)])
+        return homes | frozenset([BOOLEAN]) if name in tensors.BOOLEAN else homes
+
+    def _of_unknown(self, value: Value, name: str, given: Given) -> Value:
+        """Of something that no other value is known of, what only tensors have."""
+        if any(one >= FIRST for one in value):
+            return NOTHING
+        if name == "cuda":
+            return ON_DEVICE
+        if name == "to" and given.args and HOST not in value and A_DEVICE in given.args[0]:
+            return self.moved(SOME_TENSOR, given)
+        return NOTHING
+
+    def _of_type(self, homes: Value, given: Given) -> Value:
+        if not given.args:
+            return OF_PYTHON
+        written = given.module.last_name(given.module.nodes[given.call & MASK][2][0])
+        if not written.endswith("Tensor"):
+            return homes
+        names = [fields[1] for fields in self.atoms.kinds(given.args[0], "x")]
+        return ON_DEVICE if any(".cuda." in name for name in names) else ON_HOST
+
+    def moved(self, homes: Value, given: Given) -> Value:
+        """Where ``.to(…)`` brings a tensor."""
+        device = given.args[0] if given.args else given.keywords.get("device")
+        if device is None:
+            return homes
+        if self.is_cpu(device):
+            return ON_HOST
+        if self.atoms.kinds(device, "x") and A_DEVICE not in device:
+            # A type of numbers.
+            return homes
+        return device & HOMES if device & HOMES else ON_DEVICE
+
+    def _of_object(self, one: int, name: str, given: Given, base: int) -> Value:
+        fields = self.atoms.of[one]
+        kind = fields[0]
+        if kind in ("i", "self"):
+            return self._of_module(one, name, base)
+        if kind == "c":
+            return self._of_class(fields[1], name, given)
+        if kind == "d":
+            return self._of_container(one, name, given, base)
+        if kind == "o":
+            return self._of_outside_object(one, name, given, base)
+        if kind == "ns":
+            return frozenset([self.atoms.atom("view", "items", base)]) if name == "items" else NOTHING
+        return OF_PYTHON if kind == "k" else NOTHING
+
+    def _of_module(self, one: int, name: str, base: int) -> Value:
+        if not self.is_module(self.atoms.of[one][1]):
+            return NOTHING
+        if name in tensors.MODULE_METHODS:
+            return frozenset([one])
+        if name in ("parameters", "buffers"):
+            return frozenset([PARAMETERS])
+        return frozenset([self.atoms.atom("view", "parameters", base)]) if name in ("named_parameters", "named_buffers") else NOTHING
+
+    def _of_class(self, owner: int, name: str, given: Given) -> Value:
+        value = NOTHING
+        if name not in ("register", "apply") and self.outside_of(owner) and not self.get(("attr", owner, name, False)):
+            value = frozenset([self.atoms.atom("i", owner)])
+        if name == "apply":
+            for function in self.methods(owner, "forward"):
+                self.edge(function, given.call, BOUND)
+                value |= self.instantiate(function, given.call, BOUND)
+        return value
+
+    def _of_container(self, one: int, name: str, given: Given, base: int) -> Value:
+        place = self.atoms.of[one][1]
+        if name in ("get", "pop", "setdefault", "popitem"):
+            texts = self.atoms.texts(given.args[0]) if given.args else set()
+            key = next(iter(texts)) if len(texts) == 1 and "*" not in next(iter(texts)) else None
+            return self.get(("content", place, key)) | (given.args[1] if len(given.args) > 1 else NOTHING)
+        if name in ("values", "items"):
+            return frozenset([self.atoms.atom("view", name, base)])
+        if name == "keys":
+            return OF_PYTHON
+        if name in ("copy", "to", "cuda", "train", "eval", "half", "float"):
+            return frozenset([one])
+        return frozenset([PARAMETERS]) if name == "parameters" else NOTHING
+
+    def _of_outside_object(self, one: int, name: str, given: Given, base: int) -> Value:
+        made = self.atoms.of[one][1]
+        if made.startswith("argparse."):
+            return self._of_parser(one, name, given)
+        if name in _PREPARES:
+            prepared = self.prepared(given.args[0]) if len(given.args) == 1 else NOTHING
+            return frozenset([self.atoms.atom("prep", given.call)]) | prepared
+        if name in ("unwrap_model", "prepare_model"):
+            return given.args[0] if given.args else NOTHING
+        if name in tensors.MODULE_METHODS:
+            return frozenset([one])
+        if name == "parameters":
+            return frozenset([PARAMETERS])
+        if name in _GATHERS or made.startswith("torch.distributions"):
+            return ON_DEVICE
+        if made.startswith("torch.cuda") or made.endswith("GradScaler"):
+            return ON_DEVICE if name == "scale" else frozenset([SCALER_STATE]) if name == "state_dict" else NOTHING
+        if name in _RUNS and any(self.tensor_part(value) for value in given.every):
+            return self.tensor_of(given.every)
+        return NOTHING
+
+    def _of_parser(self, one: int, name: str, given: Given) -> Value:
+        """Of an `argparse.ArgumentParser`, and of the groups in it."""
+        if name == "parse_args":
+            return frozenset([self.atoms.atom("ns", self.atoms.of[one][2])])
+        if name == "parse_known_args":
+            return frozenset([self.atoms.atom("ns", self.atoms.of[one][2])])
+        return frozenset([one]) if name in _GROUPS else NOTHING
+
+

@@ -1,0 +1,145 @@
+"""The modules of a program: what their tables say, their names, and what an import means in them."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ldlm_lint.code import Scope, Table
+from ldlm_lint.code.table import Node
+from ldlm_lint.program.atoms import SHIFT
+
+
+class Module:
+    """A Python file of the program: ``path`` below the root with forward slashes, its dotted name, and its table."""
+
+    __slots__ = ("base", "index", "is_test", "name", "nodes", "path", "scopes", "table")
+
+    def __init__(self, index: int, path: str, table: Table, is_test: bool) -> None:
+        self.index = index
+        self.base = index << SHIFT
+        self.path = path
+        self.name = path.removesuffix(".py").removesuffix(".pyi").replace("/", ".").removesuffix(".__init__")
+        self.is_test = is_test
+        self.table = table
+        self.nodes: list[Node] = table.nodes
+        self.scopes: list[Scope] = table.scopes
+
+    def last_name(self, number: int, steps: int = 0) -> str:
+        """The last name of what an expression is written as, as `Table.named` has it; empty for what has none."""
+        row = self.nodes[number]
+        kind = row[0]
+        if kind in ("attr", "free", "param", "impf"):
+            return str(row[2])
+        if steps > 8:
+            return ""
+        if kind == "phi":
+            return self.last_name(row[1][0], steps + 1)
+        if kind == "copy":
+            return self.last_name(row[1], steps + 1)
+        if kind == "imp":
+            return str(row[1]).rpartition(".")[2]
+        if kind == "call":
+            return f"(){self.last_name(row[1], steps + 1)}"
+        if kind in ("def", "class"):
+            return self.scopes[row[1]].name
+        return ""
+
+    def plain(self, number: int) -> Node:
+        """The row of an expression behind copies, and behind the first way of phis."""
+        row = self.nodes[number]
+        for _ in range(12):
+            if row[0] == "copy":
+                row = self.nodes[row[1]]
+            elif row[0] == "phi":
+                row = self.nodes[row[1][0]]
+            else:
+                break
+        return row
+
+
+class Modules:
+    """All modules by name, also by the ends of their names: a script finds its neighbours without their package."""
+
+    def __init__(self) -> None:
+        self.all: list[Module] = []
+        self.by_name: dict[str, Module] = {}
+        self.by_path: dict[str, Module] = {}
+        self._ends: dict[str, list[Module]] = defaultdict(list)
+        self.dropped: set[int] = set()
+        """The modules whose tables are no part of a program that trains."""
+
+    def add(self, path: str, table: Table, is_test: bool) -> Module:
+        """A new module."""
+        module = Module(len(self.all), path, table, is_test)
+        self.all.append(module)
+        self.by_name[module.name] = module
+        self.by_path[path] = module
+        parts = module.name.split(".")
+        for index in range(len(parts)):
+            self._ends[".".join(parts[index:])].append(module)
+        return module
+
+    def absolute(self, module: Module, name: str, level: int) -> str:
+        """The dotted name that an import of a module names."""
+        if not level:
+            return name
+        package = module.name if module.path.endswith("__init__.py") else module.name.rpartition(".")[0]
+        parts = package.split(".") if package else []
+        if level > 1:
+            parts = parts[: len(parts) - (level - 1)]
+        return ".".join([*parts, *([name] if name else [])])
+
+    def find(self, name: str, near: Module | None = None) -> Module | None:
+        """The module of a dotted name, as a module ``near`` it sees it."""
+        found = self._find(name, near)
+        return found if found is None or found.index not in self.dropped else None
+
+    def _find(self, name: str, near: Module | None) -> Module | None:
+        module = self.by_name.get(name)
+        if module is not None:
+            return module
+        candidates = self._ends.get(name)
+        if not candidates:
+            return None
+        if len(candidates) == 1 or near is None:
+            return candidates[0]
+        # The one that shares most of the path with who imports it.
+        return max(candidates, key=lambda one: (len(os.path.commonprefix([one.path, near.path])), -len(one.path)))
+
+    def is_known(self, name: str) -> bool:
+        """Whether a dotted name ends the name of a module."""
+        return name in self._ends
+
+    def linked(self, module: Module) -> set[int]:
+        """The modules that an import of a module makes run."""
+        found: set[int] = set()
+        for name, imported, level, _ in module.table.imports:
+            full = self.absolute(module, name, level)
+            target = self._find(full, module) if full else None
+            if target is not None:
+                found.update(self._with_packages(target))
+            if imported and imported != "*":
+                inner = self._inner(module, full, imported, level, target)
+                if inner is not None:
+                    found.update(self._with_packages(inner))
+        found.discard(module.index)
+        return found
+
+    def _inner(self, module: Module, full: str, imported: str, level: int, target: Module | None) -> Module | None:
+        """The module that ``from full import imported`` may mean."""
+        package = target.name if target is not None else full
+        inner = self.by_name.get(f"{package}.{imported}" if package else imported)
+        if inner is None and target is None and (level or self.is_known(f"{full}.{imported}")):
+            inner = self._find(f"{full}.{imported}" if full else imported, module)
+        return inner
+
+    def _with_packages(self, module: Module) -> Iterable[int]:
+        yield module.index
+        name = module.name
+        while "." in name:
+            name = name.rpartition(".")[0]
+            package = self.by_name.get(name)
+            if package is not None:
+                yield package.index

@@ -1,0 +1,69 @@
+"""The program of a project's Python files: parsed or remembered tables, linked."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import gc
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ldlm_lint.code import Table, table_of
+from ldlm_lint.program.program import Program, linked
+from ldlm_lint.python.syntax import parsed
+from ldlm_lint.source import Kind, Source, UnreadableError
+
+if TYPE_CHECKING:
+    from ldlm_lint.project.index import Project
+
+_FRAMES = 6_000
+"""Frames of Python that the nesting of one file may take: the parser of CPython bounds it long before."""
+_FAILURES = (SyntaxError, TypeError, ValueError, RecursionError, MemoryError)
+
+
+def program_of(project: Project) -> Program:
+    """Link the files of a project; one that does not parse is no part of the program, which its own lint reports."""
+    with _at_our_pace():
+        return linked(_tables(project))
+
+
+def _tables(project: Project) -> Iterator[tuple[str, Table, bool]]:
+    root = project.root.rstrip("/") + "/"
+    for path in sorted(project.files):
+        table = table_of_file(project, path)
+        if table is not None:
+            yield path.removeprefix(root), table, project.is_test(path)
+
+
+def table_of_file(project: Project, path: str) -> Table | None:
+    """The table of a file, or of the cells of a notebook; None for one that is no Python."""
+    try:
+        return table_of(_tree(project, path))
+    except (*_FAILURES, UnreadableError):
+        return None
+
+
+def _tree(project: Project, path: str) -> ast.Module:
+    source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
+    try:
+        return parsed(source.text)
+    except SyntaxError as error:
+        # What stands before it is looked at as well when the file is linted by itself.
+        from ldlm_lint.python.tree import readable
+
+        return parsed(readable(source, error.lineno or 1, error.msg or ""))
+
+
+@contextlib.contextmanager
+def _at_our_pace() -> Iterator[None]:
+    """Without the collector of cycles, which would go through all tables again and again; they hold none."""
+    collects, limit = gc.isenabled(), sys.getrecursionlimit()
+    gc.disable()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+        if collects:
+            gc.enable()

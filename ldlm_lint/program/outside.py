@@ -1,0 +1,324 @@
+"""What functions and classes of other packages give, by their dotted names."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from ldlm_lint.program.atoms import (
+    A_DEVICE,
+    BOOLEAN,
+    CPU,
+    DEVICE,
+    DEVICE_LOADER,
+    FIRST,
+    HOMES,
+    LOADER,
+    MASK,
+    MAY_BE_ON_DEVICE,
+    NOTHING,
+    OF_PYTHON,
+    ON_DEVICE,
+    ON_HOST,
+    SOME_TENSOR,
+    Value,
+)
+from ldlm_lint.program.calls import LATER, UNKNOWN, Calls
+from ldlm_lint.program.modules import Module
+from ldlm_lint.vocabulary import tensors
+
+_LISTS = frozenset(
+    f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict")
+)
+_WRAPPERS = ("torch.nn.parallel", "torch.nn.DataParallel", "torch.distributed.fsdp", "torch.compile", "torch.jit")
+_WITHOUT_TENSOR = frozenset({"no_grad", "inference_mode", "enable_grad", "autocast"})
+_LOADERS = ("DataLoader", "WebLoader")
+_FRAMEWORKS = ("accelerate", "lightning", "pytorch_lightning", "deepspeed", "transformers")
+
+
+class Given(NamedTuple):
+    """A call with the values of its arguments."""
+
+    module: Module
+    call: int
+    """Its key."""
+    args: list[Value]
+    keywords: dict[str, Value]
+
+    @property
+    def row(self) -> tuple[object, ...]:
+        """The call's row."""
+        return self.module.nodes[self.call & MASK]
+
+    def key(self, index: int) -> int:
+        """The key of a positional argument."""
+        return self.module.base | self.module.nodes[self.call & MASK][2][index]
+
+    @property
+    def every(self) -> list[Value]:
+        """All values."""
+        return [*self.args, *self.keywords.values()]
+
+
+class Outside(Calls):
+    """Calls that leave the project."""
+
+    def outside(self, name: str, given: Given) -> Value:
+        """What a call of a dotted name gives."""
+        top = name.partition(".")[0]
+        last = name.rpartition(".")[2]
+        self._called_by_others(given)
+        if top == "torch":
+            return self._of_torch(name, given)
+        if top == "builtins":
+            return self._of_builtins(last, given)
+        if last == "checkpoint" and top in ("deepspeed", "fairscale"):
+            return self._recomputed(given)
+        if last.endswith(_LOADERS):
+            return self._loader(name, given)
+        if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse"):
+            return self._of_python(top, last, name, given)
+        if top in tensors.HOST_LIBRARIES:
+            return OF_PYTHON | (NOTHING if top in ("numpy", "np") else self._objects(given))
+        if top == "tqdm" or last in ("tqdm", "track"):
+            return self._passed_on(given) or OF_PYTHON
+        if last == "initialize" and "model" in given.keywords:
+            model = dict(given.module.nodes[given.call & MASK][3])["model"]
+            return frozenset([self.atoms.atom("init", given.module.base | model)])
+        return self._of_packages(name, top, last, given)
+
+    def _called_by_others(self, given: Given) -> None:
+        """A function that is handed to someone outside is called by him."""
+        for value in given.every:
+            for fields in self.atoms.kinds(value, "f") + self.atoms.kinds(value, "b"):
+                self.edge(fields[1], given.call, UNKNOWN)
+
+    def _objects(self, given: Given) -> Value:
+        return frozenset(
+            one
+            for value in given.args
+            for one in value
+            if one in (LOADER, DEVICE_LOADER) or (one >= FIRST and self.atoms.of[one][0] in ("i", "self"))
+        )
+
+    def _passed_on(self, given: Given) -> Value:
+        return frozenset([self.atoms.atom("view", "pass", given.key(0))]) if given.args else NOTHING
+
+    def _made(self, name: str, given: Given) -> Value:
+        """An object of another package, by the call that made it."""
+        return frozenset([self.atoms.atom("o", name, given.call)])
+
+    def _loader(self, name: str, given: Given) -> Value:
+        return self._made(name, given) | frozenset([LOADER])
+
+    def _recomputed(self, given: Given) -> Value:
+        """What ``checkpoint(function, *args)`` gives: what the function gives."""
+        return self.callvalue(given.args[0], given.call, LATER, given.args[1:]) if given.args else NOTHING
+
+    def _of_python(self, top: str, last: str, name: str, given: Given) -> Value:
+        if last == "partial":
+            return frozenset([self.atoms.atom("partial", given.call)]) if given.args else NOTHING
+        if last == "import_module":
+            return self.modules_named(given.args[0], given.module) if given.args else NOTHING
+        if top == "hydra":
+            return NOTHING
+        if top == "copy":
+            return given.args[0] if given.args else NOTHING
+        if top == "itertools":
+            return self._passed_on(given) or OF_PYTHON
+        if top == "collections":
+            return frozenset([self.atoms.atom("d", given.call)])
+        return self._made(name, given) if top == "argparse" else OF_PYTHON
+
+    def _of_torch(self, name: str, given: Given) -> Value:
+        rest = name[len("torch.") :]
+        last = rest.rpartition(".")[2]
+        if last == "checkpoint":
+            return self._recomputed(given)
+        if last.endswith(_LOADERS):
+            return self._loader(name, given)
+        if rest == "device":
+            is_cpu = bool(given.args) and self.atoms.texts(given.args[0]) == {"cpu"}
+            return frozenset([CPU if is_cpu else A_DEVICE])
+        if rest in tensors.ON_HOST:
+            return OF_PYTHON
+        if rest in ("nn.Parameter", "nn.parameter.Parameter"):
+            return ON_DEVICE
+        if name in _LISTS:
+            return frozenset([self.atoms.atom("d", given.call)])
+        if name.startswith(_WRAPPERS):
+            return given.args[0] if given.args else NOTHING
+        if rest in tensors.FACTORIES:
+            return self._tensor(rest, given)
+        return self._of_torchs_packages(name, rest, last, given)
+
+    def _of_torchs_packages(self, name: str, rest: str, last: str, given: Given) -> Value:
+        if rest.endswith("_like"):
+            return self.tensor_of(given.args[:1])
+        if rest.startswith(("cuda.", "distributed.")):
+            if last.endswith("Tensor"):
+                return ON_DEVICE
+            if rest.startswith("cuda.") and "amp" not in rest:
+                return OF_PYTHON
+            return self._made(name, given) if last[:1].isupper() else NOTHING
+        if rest.startswith("nn.utils.clip_grad") or rest == "autograd.grad":
+            return ON_DEVICE
+        if rest.startswith("nn.") and last[:1].isupper():
+            # Layers: which one of them does not matter to anybody, and there are thousands.
+            return frozenset([self.atoms.atom("o", name, 0)])
+        if last[:1].isupper():
+            return self._made(name, given)
+        if rest in _WITHOUT_TENSOR:
+            return NOTHING
+        if rest.startswith(("optim", "utils", "backends", "profiler", "hub")):
+            return self._made(name, given) | self._objects(given)
+        value = self.tensor_of(given.args or list(given.keywords.values()))
+        return value | frozenset([BOOLEAN]) if last in tensors.BOOLEAN else value
+
+    def _tensor(self, rest: str, given: Given) -> Value:
+        """What a function gives that makes a tensor."""
+        if rest in ("tensor", "as_tensor", "Tensor") and given.args and DEVICE in given.args[0]:
+            return ON_DEVICE
+        device = given.keywords.get("device")
+        if device is None:
+            return ON_HOST
+        return ON_HOST if self.is_cpu(device) else ON_DEVICE
+
+    def is_cpu(self, device: Value) -> bool:
+        """Whether a device is the host and nothing else."""
+        return bool(device) and (device <= frozenset([CPU]) or self.atoms.texts(device) == {"cpu"})
+
+    def _of_packages(self, name: str, top: str, last: str, given: Given) -> Value:
+        registries = self._registries(last, given)
+        if registries:
+            value: set[int] = set()
+            for registry in registries:
+                classes = frozenset(one for one in self.get(("registered", registry)) if one >= FIRST and self.atoms.of[one][0] == "c")
+                value |= self.callvalue(classes, given.call, UNKNOWN)
+            return frozenset(value)
+        if top in _FRAMEWORKS and last[:1].isupper():
+            return self._made(name, given) | self._objects(given)
+        if last[:1].isupper() or last.startswith(("from_pretrained", "create_model")):
+            return self._made(name, given) | self._objects(given)
+        homes = frozenset().union(*(value & HOMES for value in given.args))
+        if top in tensors.LIBRARIES:
+            return homes | self._objects(given) | (SOME_TENSOR if homes and top != "torchvision" else NOTHING)
+        return self._objects(given) | (homes & MAY_BE_ON_DEVICE if top == "transformers" else NOTHING)
+
+    def _registries(self, last: str, given: Given) -> set[str]:
+        """The registries that ``build_from_cfg(cfg, MODELS)``, ``MODELS.build(cfg)`` or ``build_model(cfg)`` asks."""
+        module, row = given.module, given.module.nodes[given.call & MASK]
+        if last == "build_from_cfg" and len(row[2]) > 1:
+            return {module.last_name(row[2][1])}
+        if last == "build" and module.nodes[row[1]][0] == "attr":
+            return {module.last_name(module.nodes[row[1]][1])}
+        if not last.startswith("build_"):
+            return set()
+        wanted = last[len("build_") :].upper()
+        return {name for name in self.registered if _singular(name).endswith(wanted) or wanted.endswith(_singular(name))}
+
+    def all_registered(self, registry: str) -> Value:
+        """Question ``("registered", registry)``: everything that a decorator puts into it."""
+        return frozenset().union(*(self.get(one) for one in sorted(self.registered.get(registry, ()))))
+
+    def modules_named(self, names: Value, near: Module) -> Value:
+        """The modules that ``import_module`` of a text may give; ``*`` in it stands for any text."""
+        found: set[int] = set()
+        for text in self.atoms.texts(names):
+            if not text.strip("*."):
+                continue
+            full = self.modules.absolute(near, text.lstrip("."), 1) if text.startswith(".") else text
+            if "*" not in full:
+                module = self.modules.find(full, near)
+                found |= {self.atoms.atom("m", module.index)} if module is not None else set()
+                continue
+            pattern = _pattern(full, r"(?:.*\.)?")
+            found |= {self.atoms.atom("m", module.index) for module in self.live if pattern.match(module.name)}
+        return frozenset(found)
+
+    def _of_builtins(self, last: str, given: Given) -> Value:
+        if last in tensors.HOST_BUILTINS:
+            return OF_PYTHON
+        if last == "__import__":
+            return self.modules_named(given.args[0], given.module) if given.args else NOTHING
+        if last == "super":
+            return self._super(given)
+        if last == "getattr" and len(given.args) > 1:
+            return self._getattr(given)
+        if last in ("globals", "locals"):
+            return frozenset([self.atoms.atom("m", given.module.index)])
+        if last == "dict":
+            homes = given.args[0] & HOMES if given.args else NOTHING
+            return frozenset([self.atoms.atom("d", given.call)]) | homes
+        if last == "vars" and given.args:
+            return given.args[0]
+        return self._of_iterables(last, given)
+
+    def _of_iterables(self, last: str, given: Given) -> Value:
+        if last in ("min", "max", "sum", "abs", "pow", "divmod"):
+            return self._extreme(last, given)
+        if not given.args:
+            return NOTHING
+        if last in ("list", "tuple", "sorted", "set", "reversed", "iter", "frozenset", "filter"):
+            key = given.key(1 if last == "filter" and len(given.args) > 1 else 0)
+            return frozenset([self.atoms.atom("view", "pass", key)]) | (self.get(key) & HOMES)
+        if last == "enumerate":
+            return frozenset([self.atoms.atom("view", "enum", given.key(0))])
+        if last == "zip":
+            return frozenset([self.atoms.atom("view", "zip", given.call)])
+        if last == "map":
+            self.callvalue(given.args[0], given.call, UNKNOWN)
+            return frozenset([self.atoms.atom("view", "map", given.key(0))])
+        return self.elements(given.args[0]) if last == "next" else NOTHING
+
+    def _extreme(self, last: str, given: Given) -> Value:
+        found: set[int] = set()
+        for value in given.args:
+            found |= self.tensor_part(value) | (value & OF_PYTHON)
+            if len(given.args) == 1 or last == "sum":
+                found |= self.elements(value) & (HOMES | OF_PYTHON)
+        return frozenset(found) or OF_PYTHON
+
+    def _super(self, given: Given) -> Value:
+        scopes = given.module.scopes
+        at = given.module.table.sites[given.call & MASK].scope
+        while at > 0 and scopes[at].kind != "class":
+            at = scopes[at].parent
+        return frozenset([self.atoms.atom("super", given.module.base | at)]) if at > 0 else NOTHING
+
+    def _getattr(self, given: Given) -> Value:
+        texts = self.atoms.texts(given.args[1]) or {"*"}
+        value = given.args[2] if len(given.args) > 2 else NOTHING
+        for text in sorted(texts):
+            value |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
+        return value
+
+    def _matching(self, value: Value, text: str) -> Value:
+        """The classes and functions of modules, and the methods of objects, whose names fit a text with ``*``."""
+        found: set[int] = set()
+        pattern = _pattern(text)
+        for one in sorted(value):
+            fields = self.atoms.of[one] if one >= FIRST else ("",)
+            if fields[0] == "m":
+                for name in self.modules.all[fields[1]].scopes[0].bindings:
+                    if name != "*" and pattern.match(name):
+                        bound = self.get(("global", fields[1], name))
+                        found |= {two for two in bound if two >= FIRST and self.atoms.of[two][0] in ("c", "f")}
+            elif fields[0] in ("i", "self") and text.strip("*"):
+                for owner in self.order(fields[1]):
+                    for name in self.module_of(owner).scopes[owner & MASK].bindings:
+                        if pattern.match(name):
+                            found |= self.attribute(frozenset([one]), name)
+        return frozenset(found)
+
+
+def _singular(name: str) -> str:
+    name = name.upper()
+    return name[:-2] if name.endswith("SSES") else name.removesuffix("S")
+
+
+def _pattern(text: str, before: str = "") -> re.Pattern[str]:
+    """A pattern for a text in which ``*`` stands for any text."""
+    return re.compile(before + re.escape(text).replace(r"\*", ".*") + r"\Z")
+
+

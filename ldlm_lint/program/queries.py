@@ -1,0 +1,271 @@
+"""How rules ask the program: calls of an interface wherever its name has gone, their arguments, and what those may be.
+
+Three things are never mixed: a *default* of the code, what *the user may override*, and what is *not resolved*.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE, Value
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.mappings import Mappings
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.program import Program
+
+_INDIRECT = frozenset({"phi", "copy", "param", "item", "choice", "bool", "call", "part", "elem", "free", "attr"})
+_SMALL = {TRUE: True, FALSE: False, NONE: None}
+
+
+class State(enum.Enum):
+    """Whether a call gives an argument."""
+
+    ABSENT = "absent"
+    """It surely does not."""
+    GIVEN = "given"
+    MAYBE = "maybe"
+    """In some of the cases that the program shows."""
+    OPEN = "open"
+    """Nothing in the program gives it, and something that it does not show may."""
+
+
+class Meaning(NamedTuple):
+    """What an expression may be. ``constants`` are numbers, texts, booleans and None; a text may hold ``*`` for what is not known.
+
+    ``names`` are functions, classes and objects of other packages by dotted name, ``classes`` classes of the project, ``flags`` the calls that
+    add the options whose value it is: what the user may override. ``is_complete``: it can be nothing else.
+    """
+
+    value: Value
+    constants: tuple[object, ...]
+    names: tuple[str, ...]
+    classes: tuple[int, ...]
+    flags: tuple[int, ...]
+    is_complete: bool
+
+    @property
+    def only(self) -> object:
+        """The one constant that it is; `Ellipsis` where it may be anything else."""
+        return self.constants[0] if len(self.constants) == 1 and self.is_complete and len(self.value) == 1 else ...
+
+
+class Argument(NamedTuple):
+    """An argument of a call: its state, and the expressions (keys) that may be given."""
+
+    state: State
+    sources: tuple[int, ...] = ()
+
+
+class Flag(NamedTuple):
+    """An option of a command line: its name (``--lr``), its default as an expression (key, None where it has none), and its action."""
+
+    call: int
+    name: str
+    default: int | None
+    action: str
+
+
+class Queries:
+    """The questions that rules ask."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.mappings = Mappings(program)
+        self._complete: dict[int, bool] = {}
+        self._indirect: list[int] | None = None
+
+    def calls_of(self, names: Collection[str]) -> Iterator[tuple[int, str]]:
+        """The calls (keys) of functions or classes of other packages, by dotted name, with the name that is meant.
+
+        Those through aliases, parameters, tables and choices are among them, and constructors of the project's subclasses.
+        """
+        wanted = frozenset(names)
+        lasts = {name.rpartition(".")[2] for name in wanted}
+        program = self.program
+        direct = {call for last in lasts for call in program.calls.get(last, ())}
+        for last in sorted(lasts):
+            for alias in program.aliases.get(last, ()):
+                direct.update(program.calls.get(alias, ()))
+        direct.update(call for last in self._subclass_names(wanted) for call in program.calls.get(last, ()))
+        seen = sorted(direct | set(self._indirect_calls()))
+        for call in seen:
+            module = program.module_of(call)
+            for name in sorted(self.names_of(program.ask(module.base | module.nodes[call & MASK][1])) & wanted):
+                yield call, name
+
+    def _subclass_names(self, wanted: frozenset[str]) -> set[str]:
+        program = self.program
+        return {
+            name for name, classes in program.classes.items() if any(program.outside_of(one) & wanted for one in classes)
+        }
+
+    def names_of(self, value: Value) -> set[str]:
+        """The dotted names that a function's value stands for: of other packages, and of the outside bases of classes."""
+        found: set[str] = set()
+        for one in value:
+            fields = self.program.atoms.of[one] if one >= FIRST else ("",)
+            if fields[0] == "x":
+                found.add(fields[1])
+            elif fields[0] == "c":
+                found |= self.program.outside_of(fields[1])
+            elif fields[0] == "partial":
+                found |= self.names_of(self.program.ask(("unwrapped", fields[1])))
+        return found
+
+    def _indirect_calls(self) -> list[int]:
+        """The calls of something that a name or expression holds: what no definition or import says at the place."""
+        if self._indirect is None:
+            self._indirect = [
+                module.base | call
+                for module in self.program.live
+                for call in module.table.sites
+                if self._is_indirect(module, module.nodes[call][1])
+            ]
+        return self._indirect
+
+    def _is_indirect(self, module: Module, function: int) -> bool:
+        row = module.nodes[function]
+        kind = row[0]
+        if kind == "free":
+            bound = module.scopes[0].bindings.get(row[2])
+            return bound is not None and module.nodes[bound[0]][0] not in ("def", "class", "imp", "impf")
+        if kind == "attr":
+            owner = self.program.class_of_self(module, row[1])
+            if owner is None:
+                return False
+            return (owner, row[2]) in self.program.own_writes or self._is_value_in_class(owner, row[2])
+        return kind in _INDIRECT
+
+    def _is_value_in_class(self, owner: int, name: str) -> bool:
+        module = self.program.module_of(owner)
+        bound = module.scopes[owner & MASK].bindings.get(name, ())
+        return any(module.nodes[one][0] != "def" for one in bound)
+
+    def argument(self, call: int, name: str, position: int | None = None) -> Argument:
+        """What a call gives for a parameter by its name, or by its place among the positional ones (from 0).
+
+        The arguments of a ``functools.partial`` that is called count.
+        """
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        for keyword, value in row[3]:
+            if keyword == name:
+                return Argument(State.GIVEN, (module.base | value,))
+        if position is not None:
+            for index, value in enumerate(row[2]):
+                if module.nodes[value][0] == "star":
+                    return Argument(State.OPEN)
+                if index == position:
+                    return Argument(State.GIVEN, (module.base | value,))
+        return self._unpacked(call, name)
+
+    def _unpacked(self, call: int, name: str) -> Argument:
+        """What ``**`` gives, or a ``partial``."""
+        module = self.program.module_of(call)
+        sources: list[int] = []
+        is_open = is_certain = False
+        for keyword, value in module.nodes[call & MASK][3]:
+            if keyword is None:
+                keys = self.mappings.keys_at(module.base | value)
+                sources += keys.entries.get(name, ())
+                is_certain |= name in keys.certain
+                is_open |= keys.is_open
+        functions = self.program.ask(module.base | module.nodes[call & MASK][1])
+        for fields in self.program.atoms.kinds(functions, "partial"):
+            inner = self.argument(fields[1], name)
+            sources += inner.sources
+            is_open |= inner.state is State.OPEN
+        if sources:
+            return Argument(State.GIVEN if is_certain else State.MAYBE, tuple(dict.fromkeys(sources)))
+        return Argument(State.OPEN if is_open else State.ABSENT)
+
+    def meaning(self, *keys: int) -> Meaning:
+        """What one of some expressions may be."""
+        value = frozenset().union(*(self.program.ask(key) for key in keys))
+        atoms = self.program.atoms
+        constants = [_SMALL[one] for one in sorted(value) if one in _SMALL]
+        constants += [fields[1] for fields in atoms.kinds(value, "k")]
+        names = [fields[1] for kind in ("x", "o") for fields in atoms.kinds(value, kind)]
+        classes = [fields[1] for kind in ("c", "i", "self") for fields in atoms.kinds(value, kind)]
+        flags = [fields[1] for fields in atoms.kinds(value, "flag")]
+        complete = all(self.is_complete(key) for key in keys)
+        return Meaning(value, tuple(constants), tuple(names), tuple(classes), tuple(flags), complete and HOST not in value)
+
+    def flag(self, call: int) -> Flag:
+        """The option that a call of ``add_argument`` adds."""
+        module = self.program.module_of(call)
+        row = module.nodes[call & MASK]
+        given = {keyword: value for keyword, value in row[3] if keyword}
+        texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
+        long = [text for text in texts if text.startswith("--")] or texts
+        action = module.nodes[given["action"]] if "action" in given else ("",)
+        default = module.base | given["default"] if "default" in given else None
+        return Flag(call, long[0] if long else "", default, str(action[1]) if action[0] == "const" else "")
+
+    def default_of(self, flag: Flag) -> Meaning:
+        """What an option is where nobody gives it: its default, False for a switch, else None."""
+        if flag.default is not None:
+            return self.meaning(flag.default)
+        value = {"store_true": FALSE, "store_false": TRUE}.get(flag.action, NONE)
+        return Meaning(frozenset([value]), (_SMALL[value],), (), (), (), True)
+
+    def is_complete(self, key: int) -> bool:
+        """Whether everything that an expression may be is known."""
+        known = self._complete.get(key)
+        if known is None:
+            # Around a circle nothing new comes in.
+            self._complete[key] = True
+            known = self._complete[key] = self._all_known(key)
+        return known
+
+    def _all_known(self, key: int) -> bool:
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        kind = row[0]
+        if kind == "phi":
+            return all(self.is_complete(module.base | one) for one in row[1])
+        if kind in ("copy", "enter", "star"):
+            return self.is_complete(module.base | row[1])
+        if kind == "choice":
+            return self.is_complete(module.base | row[2]) and self.is_complete(module.base | row[3])
+        if kind == "bool":
+            return all(self.is_complete(module.base | one) for one in row[2])
+        if kind == "param":
+            return self._is_parameter_complete(module, row)
+        if kind == "free":
+            return self._is_name_complete(module, row)
+        return bool(self.program.ask(key))
+
+    def _is_name_complete(self, module: Module, row: tuple[object, ...]) -> bool:
+        at = module.scopes[int(str(row[1]))].parent
+        name = str(row[2])
+        while at >= 0:
+            bound = module.scopes[at].bindings.get(name)
+            if bound and module.scopes[at].kind != "class":
+                return all(self.is_complete(module.base | one) for one in bound)
+            at = module.scopes[at].parent
+        return True
+
+    def _is_parameter_complete(self, module: Module, row: tuple[object, ...]) -> bool:
+        program = self.program
+        function = module.base | int(str(row[1]))
+        name = str(row[2])
+        program.ask(("callers", function))
+        edges = program.ask(("edges", function))
+        scope = module.scopes[function & MASK]
+        if not edges:
+            return False
+        for edge in edges:
+            if edge & 3 == UNKNOWN:
+                return False
+            node = program.argument_node(edge >> 2, function, edge & 3, name)
+            if node is None:
+                caller = program.module_of(edge >> 2)
+                unpacked = any(keyword is None for keyword, _ in caller.nodes[(edge >> 2) & MASK][3])
+                if unpacked or name not in scope.defaults:
+                    return False
+            elif not self.is_complete(node):
+                return False
+        return True

@@ -1,0 +1,237 @@
+"""How values are found: on demand, depth first, an operand before its reader; a worklist only for what grows afterwards.
+
+A key is an expression (``module << SHIFT | number``) or a tuple that names another question. An expression has two values:
+the *symbolic* one of a summary, in which parameters stand for themselves (key ``k``), and the *closed* one (key ``~k``), in
+which they are what the known callers give. Values only grow, so that the order of questions decides nothing but time.
+
+Every limit is decided on syntax or on the size of a value, is monotone, and is counted in `Solver.limited`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from ldlm_lint.program.atoms import CROWD, FIRST, HOMES, HOST, MANY_CONTAINERS, NOTHING, Atoms, Value
+from ldlm_lint.program.modules import Module, Modules
+
+Key: TypeAlias = Any
+"""An int for an expression, negative for its closed value; a tuple for another question."""
+DEPTH = 160
+"""How deep questions go into each other before the rest waits in the worklist: Python's own stack is bounded."""
+WIDE = 24
+"""Constants, containers or symbols of one value above which they say nothing."""
+TEXTS = 12
+CROWDED = 256
+"""Objects of one value above which only functions and classes are kept: a registry is a list of these."""
+_CONTAINERS = frozenset({"d", "view", "pair", "gen"})
+_CALLABLES = frozenset({"f", "c", "k"})
+_CALLED = frozenset({"edges", "callers", "callable", "to"})
+_FLOWING = frozenset({"f", "c", "i", "self", "partial", "x", "o", "b"})
+
+
+class Solver:
+    """The values of a program as far as they were asked for."""
+
+    def __init__(self, modules: Modules) -> None:
+        self.modules = modules
+        self.atoms = Atoms()
+        self.values: dict[Key, Value] = {}
+        self.limited: Counter[str] = Counter()
+        self.evaluations = 0
+        self.is_symbolic = False
+        self._readers: dict[Key, list[Key]] = {}
+        self._pending: list[Key] = []
+        self._queued: set[Key] = set()
+        self._current: Key = None
+        self._depth = 0
+        self._flows: dict[Key, dict[Key, bool]] = {}
+        self._pushes: list[tuple[Key, Value]] = []
+        self._pushing = False
+        self._shared: dict[Value, Value] = {}
+
+    def module_of(self, key: int) -> Module:
+        """The module of an expression, function or class."""
+        return self.modules.all[(key if key >= 0 else ~key) >> 24]
+
+    def get(self, key: Key) -> Value:
+        """The value of a key as far as it is known; whoever asks is asked again when it grows."""
+        if key.__class__ is int and not self.is_symbolic and key >= 0:
+            key = ~key
+        value = self.values.get(key)
+        if value is None:
+            self.values[key] = NOTHING
+            if self._depth < DEPTH:
+                self._depth += 1
+                self._evaluate(key)
+                self._depth -= 1
+                value = self.values[key]
+            else:
+                self._pending.append(key)
+                self._queued.add(key)
+                value = NOTHING
+        current = self._current
+        if current is not None:
+            readers = self._readers.get(key)
+            if readers is None:
+                self._readers[key] = [current]
+            elif readers[-1] != current:
+                readers.append(current)
+        return value
+
+    def closed(self, key: int) -> Value:
+        """The closed value of an expression, whatever asks."""
+        symbolic, self.is_symbolic = self.is_symbolic, False
+        value = self.get(key)
+        self.is_symbolic = symbolic
+        return value
+
+    def ask(self, key: Key) -> Value:
+        """The value of a key with everything that rests on it found: for those who are no part of the solver."""
+        self.get(key)
+        if self._pending:
+            self.solve()
+        return self.get(key)
+
+    def _evaluate(self, key: Key) -> None:
+        current, symbolic = self._current, self.is_symbolic
+        self._current = key
+        self.evaluations += 1
+        value = self.compute(key)
+        self._current, self.is_symbolic = current, symbolic
+        old = self.values[key]
+        if value and not value <= old:
+            self._grow(key, old, value)
+
+    def compute(self, key: Key) -> Value:
+        """What a key is, from the values of others; sets the mode that its operands are asked in."""
+        raise NotImplementedError
+
+    def solve(self) -> None:
+        """Ask again whoever rests on a value that has grown, until nothing grows."""
+        self._current = None
+        batch: list[Key] = []
+        while batch or self._pending:
+            if not batch:
+                batch, self._pending = self._pending, []
+                batch.reverse()
+            key = batch.pop()
+            self._queued.discard(key)
+            self._evaluate(key)
+        self._current = None
+
+    def _grow(self, key: Key, old: Value, more: Value) -> None:
+        value = self._limited(key, old, more)
+        if value == old:
+            return
+        # There are few different values: each is kept once.
+        value = self.values[key] = self._shared.setdefault(value, value)
+        flows = self._flows.get(key)
+        if flows:
+            self._push(flows, value - old)
+        self.wake(key)
+
+    def wake(self, key: Key) -> None:
+        """Let whoever has read a key be asked again."""
+        for reader in self._readers.get(key, ()):
+            self.requeue(reader)
+
+    def requeue(self, key: Key) -> None:
+        """Let a key be asked again."""
+        if key not in self._queued:
+            self._queued.add(key)
+            self._pending.append(key)
+
+    def _push(self, flows: dict[Key, bool], new: Value) -> None:
+        for target, objects_only in flows.items():
+            given = self.objects(new) if objects_only else new
+            if given and not given <= self.values[target]:
+                self._pushes.append((target, given))
+        if self._pushing:
+            return
+        self._pushing = True
+        while self._pushes:
+            target, given = self._pushes.pop()
+            old = self.values[target]
+            if not given <= old:
+                self._grow(target, old, given)
+        self._pushing = False
+
+    def _limited(self, key: Key, old: Value, more: Value) -> Value:
+        """The union of two values, without what is too much to say anything."""
+        of = self.atoms.of
+        if MANY_CONTAINERS in old:
+            more = frozenset([one for one in more if one < FIRST or of[one][0] not in _CONTAINERS])
+        if CROWD in old:
+            more = frozenset([one for one in more if one < FIRST or of[one][0] in _CALLABLES])
+        value = old | more
+        if len(value) <= WIDE:
+            return value
+        if len(value) > CROWDED:
+            value = self._without(value, lambda one: of[one][0] not in _CALLABLES, CROWDED // 2, frozenset([CROWD]), "objects")
+        if key.__class__ is int or key[0] not in _CALLED:
+            value = self._narrowed(value)
+        return value
+
+    def _narrowed(self, value: Value) -> Value:
+        of = self.atoms.of
+        unknown = frozenset([self.atoms.constant("*"), HOST])
+        value = self._without(value, lambda one: of[one][0] == "k", TEXTS, unknown, "constants")
+        value = self._without(value, lambda one: of[one][0] in _CONTAINERS, WIDE, frozenset([MANY_CONTAINERS]), "containers")
+        symbols = sorted(one for one in value if one in self.atoms.symbolic)
+        if len(symbols) > WIDE:
+            self.limited["symbols"] += 1
+            value -= frozenset(symbols[WIDE:])
+        return value
+
+    def _without(self, value: Value, is_one: Callable[[int], bool], most: int, instead: Value, what: str) -> Value:
+        many = [one for one in value if one >= FIRST and is_one(one)]
+        if len(many) <= most:
+            return value
+        self.limited[what] += 1
+        return value - frozenset(many) | instead
+
+    def objects(self, value: Value) -> Value:
+        """What of a value is no constant and no container."""
+        of = self.atoms.of
+        return frozenset([one for one in value if (one < FIRST and one != HOST) or (one >= FIRST and of[one][0] in _FLOWING)])
+
+    def take(self, target: Key, source: int, *, objects_only: bool = False) -> Value:
+        """Let the closed value of an expression, and all that it gains, flow into a key; gives what there is by now."""
+        current, self._current = self._current, None
+        value = self.closed(source)
+        self._current = current
+        self._flows.setdefault(~source, {})[target] = objects_only
+        return self.objects(value) if objects_only else value
+
+    def put(self, key: Key, value: Value) -> None:
+        """Add to a value from outside."""
+        old = self.values.get(key)
+        if old is None:
+            old = self.values[key] = NOTHING
+            self.requeue(key)
+        if not value <= old:
+            self.values[key] = old | value
+            self.wake(key)
+
+    def without_reader(self, question: Callable[[], None]) -> None:
+        """Ask something whose answer comes back by another way: whoever asks does not rest on it."""
+        current, self._current = self._current, None
+        question()
+        self._current = current
+
+    def tensor_part(self, value: Value) -> Value:
+        """The homes in a value; of what is symbolic, its tensor part."""
+        homes = value & HOMES
+        atoms = self.atoms
+        if self.is_symbolic and not atoms.symbolic.isdisjoint(value):
+            symbols = [one for one in value if one in atoms.symbolic]
+            homes |= frozenset([one if atoms.of[one][0] == "t" else atoms.symbol("t", atoms.of[one][1]) for one in symbols])
+        return homes
+
+    def later(self, key: int, value: Value) -> Value:
+        """A symbol for an expression that rests on a parameter in a way that a summary cannot say."""
+        if self.is_symbolic and not self.atoms.opaque.isdisjoint(value):
+            return frozenset([self.atoms.symbol("n", key if key >= 0 else ~key)])
+        return NOTHING

@@ -1,0 +1,87 @@
+"""What the interfaces of torch give: where the result of a call or an attribute lives.
+
+Source: the pages of `torch` and `torch.Tensor` of PyTorch 2.13 (docs.pytorch.org/docs/stable), read in November 2026.
+"""
+
+from __future__ import annotations
+
+HOST_ATTRIBUTES = frozenset(
+    "shape dtype device ndim is_cuda requires_grad layout names is_sparse itemsize nbytes is_leaf grad_fn".split()
+)
+"""Attributes of a tensor that Python has at hand without a look at the device."""
+TENSOR_ATTRIBUTES = frozenset("T mT H data grad real imag values indices".split())
+HOST_METHODS = frozenset(
+    "size dim numel nelement element_size data_ptr is_contiguous stride get_device ndimension is_floating_point storage_offset "
+    "untyped_storage backward register_hook has_names is_complex is_pinned".split()
+)
+"""Methods of a tensor that give something of Python without a look at the device."""
+TO_HOST = frozenset("item tolist numpy __float__ __int__ __bool__".split())
+"""Methods of a tensor that copy values to the host and give something of Python."""
+MODULE_METHODS = frozenset(
+    "to cuda cpu train eval half float double bfloat16 requires_grad_ apply type to_empty share_memory compile".split()
+)
+"""Methods of `torch.nn.Module` that give the module itself."""
+MODULE_USES = frozenset("train eval parameters named_parameters zero_grad load_state_dict named_modules".split())
+"""Methods by which something that nobody makes in sight is a `torch.nn.Module`: no tensor has one of them."""
+BOOLEAN = frozenset(
+    "isnan isinf isfinite eq ne gt lt ge le logical_and logical_or logical_not logical_xor any all isclose isin signbit isposinf "
+    "isneginf greater less not_equal".split()
+)
+"""Functions and methods that give a tensor of booleans."""
+FACTORIES = frozenset(
+    "zeros ones full empty rand randn randint arange linspace tensor as_tensor eye randperm logspace normal from_numpy range "
+    "empty_strided tril_indices triu_indices LongTensor FloatTensor BoolTensor IntTensor ByteTensor DoubleTensor Tensor hann_window "
+    "sparse_coo_tensor load".split()
+)
+"""Functions of `torch` that make a tensor: on the host where no ``device`` is given."""
+ON_HOST = frozenset(
+    "Size is_tensor is_grad_enabled is_floating_point get_default_dtype manual_seed numel save is_autocast_enabled get_num_threads "
+    "get_autocast_dtype equal allclose is_nonzero finfo iinfo Generator is_complex set_grad_enabled promote_types result_type".split()
+)
+"""Functions of `torch` that give something of Python."""
+WAITING_METHODS = frozenset(
+    "item tolist numpy cpu nonzero unique masked_select equal is_nonzero to type get_scale where allclose unique_consecutive argwhere".split()
+)
+"""Methods, and functions of `torch`, for whose result Python waits if the tensor is on the device."""
+WAITING_FUNCTIONS = frozenset("nonzero unique equal allclose masked_select is_nonzero unique_consecutive argwhere".split())
+PLAIN_METHODS = frozenset(
+    "view reshape permute transpose float half double long int bool bfloat16 detach clone contiguous squeeze unsqueeze expand repeat "
+    "sum mean max min abs pow exp log sqrt norm flatten item tolist numpy cpu cuda size dim numel backward masked_fill type_as "
+    "expand_as softmax argmax clamp mul add div sub chunk split gather scatter eq ne gt lt ge le any all matmul requires_grad_ detach_ "
+    "copy_ zero_ fill_ data_ptr view_as repeat_interleave index_select".split()
+)
+"""Methods that tensors have and hardly anything else."""
+LIBRARIES = frozenset(
+    "torch einops xformers flash_attn torch_scatter kornia torchvision functorch torch_geometric apex torch_npu opt_einsum pytorch3d "
+    "timm mmcv mmdet mmdet3d mmseg mmengine diffusers peft".split()
+)
+"""Packages whose functions keep what they are given where it is, and whose classes are modules."""
+HOST_LIBRARIES = frozenset(
+    "numpy np math os sys random time json re logging pathlib collections itertools functools datetime cv2 PIL scipy pandas matplotlib "
+    "wandb pickle copy shutil argparse yaml sklearn warnings typing inspect string glob hashlib subprocess traceback gym gymnasium "
+    "h5py pprint threading socket omegaconf tokenizers nltk".split()
+)
+"""Packages whose functions give something of Python."""
+MODEL_WORDS = ("Module", "Model", "Head", "Base3DDetector", "Detector")
+"""How the names of external base classes end that are modules of torch; their packages cannot be read."""
+HOST_BUILTINS = frozenset(
+    "len int float str bool range isinstance issubclass hasattr callable id hash repr format type ord chr print open round bin hex "
+    "input vars dir bytes ascii".split()
+)
+"""Builtin functions that give something of Python."""
+EVERYBODYS = frozenset(
+    [
+        *(name for kind in (str, dict, list, set) for name in dir(kind)),
+        *(
+            "forward step backward train eval to cuda cpu item log update get save load close write read size mean sum reset apply run "
+            "shape state_dict load_state_dict zero_grad parameters numpy tolist view reshape detach float long squeeze unsqueeze "
+            "permute transpose contiguous expand repeat clone max min add mul norm all any encode decode generate flush start stop "
+            "info warning error debug print set_epoch __init__ main build register sample predict fit evaluate call process transform"
+        ).split(),
+        *PLAIN_METHODS,
+        *MODULE_METHODS,
+        *HOST_METHODS,
+        *TO_HOST,
+    ]
+)
+"""Methods that so many classes have that a call by the name alone says nothing about whose it is."""

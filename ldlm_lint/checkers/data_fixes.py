@@ -44,7 +44,7 @@ def switched_on(source: Source, call: nodes.Call, value: nodes.NodeNG, workers: 
     own = isinstance(value, nodes.Const) and isinstance(value.parent, nodes.Keyword) and value.parent.parent is call
     if not own or workers.node is None or not is_positive(workers.node):
         return None
-    return Fix("set persistent_workers=True", (Edit(span_of(source, value), "True"),), Applicability.UNSAFE, _PERSISTENT_REASON)
+    return Fix("set persistent_workers=True", (Edit(span_of(source, value), "True"),), Applicability.UNSAFE, PERSISTENT_REASON)
 
 
 def prefetch_fix(source: Source, call: nodes.Call, workers: Argument, group: str, factor: int) -> Fix | None:

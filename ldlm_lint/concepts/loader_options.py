@@ -235,7 +235,7 @@ class LoaderOptions:
         flag = self.ask.flag(call)
         known = self.ask.default_of(flag)
         number = known.only
-        return Way(number if number.__class__ is int else None, flag.name)  # type: ignore[arg-type]
+        return Way(number if number.__class__ is int else None, flag.name)
 
     def _ways_by_name(self, key: int) -> list[Way]:
         """An attribute of something unknown, as ``args.workers``: the flags of this name in the file and in what it is tied to by imports."""

@@ -67,9 +67,15 @@ def _may_choose(view: View, call: int) -> Iterator[bool]:
         yield view.ask.argument(call, name).state is not State.ABSENT
 
 
+def _version(view: View, module: Module, which: str) -> tuple[int, int] | None:
+    """A bound on torch of the project that a file belongs to."""
+    bound = view.facts(module).get(which)
+    return bound if isinstance(bound, tuple) else None
+
+
 def _has_fused(view: View, module: Module, name: str) -> bool:
     """Whether some torch that the project runs on has the fused implementation."""
-    newest = view.facts(module).get(NEWEST_TORCH)
+    newest = _version(view, module, NEWEST_TORCH)
     since = tables.fused_since(name)
     return since is not None and (newest is None or newest >= since)
 
@@ -101,7 +107,7 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
     if calls.configures_lightning(view, call):
         claims.append(Claim("lightning-clips-nowhere"))
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
-    args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.facts(module).get(OLDEST_TORCH))}
+    args = {"optimizer": _described(found, made), "advice": pass_fused(names, _version(view, module, OLDEST_TORCH))}
     related = [Related(calls.line_span(view, way.key), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
     return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
 

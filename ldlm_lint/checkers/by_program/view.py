@@ -17,8 +17,8 @@ from ldlm_lint.python.syntax import required
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
-    from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+    from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries

@@ -230,7 +230,8 @@ class Ways:
 
 def _below(module: Module, number: int) -> list[int]:
     """An expression and the operands of tests in it."""
-    found, todo = [], [number]
+    found: list[int] = []
+    todo = [number]
     while todo and len(found) < MOST:
         at = todo.pop()
         found.append(at)

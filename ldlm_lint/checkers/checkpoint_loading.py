@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -28,9 +27,6 @@ from ldlm_lint.rules.checkpoint_loading import (
 )
 from ldlm_lint.source import Source
 
-if TYPE_CHECKING:
-    from ldlm_lint.checkers.host import Host
-
 _LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STATE = lazily(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
 # Shards belong to the device mesh that they were saved from.
@@ -43,14 +39,6 @@ class CheckpointLoadingChecker(LdlmChecker):
     """How checkpoints are read."""
 
     rules = RULES
-
-    def __init__(self, linter: Host) -> None:
-        super().__init__(linter)
-        self._replaced: bool | None = None
-
-    def visit_module(self, _node: nodes.Module) -> None:
-        """Start a file."""
-        self._replaced = None
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at the calls of torch.load."""
@@ -65,7 +53,7 @@ class CheckpointLoadingChecker(LdlmChecker):
         handed_on = _hands_on_keywords(node)
         if not handed_on and any(arguments[name].may_be_passed() for name in _DECIDES):
             return
-        if (target is not None and target >= STRICT_BY_DEFAULT) or self._is_replaced(node) or _asks_for_version(node):
+        if (target is not None and target >= STRICT_BY_DEFAULT) or _asks_for_version(node):
             return
         self.report(
             CHECKPOINT_LOAD_UNSPECIFIED,
@@ -93,13 +81,6 @@ class CheckpointLoadingChecker(LdlmChecker):
                 else None
             ),
         )
-
-    def _is_replaced(self, node: nodes.NodeNG) -> bool:
-        """Whether the file puts a function of its own in the place of torch.load."""
-        if self._replaced is None:
-            targets = nodes_of(node.root(), nodes.AssignAttr)
-            self._replaced = any(one.attrname == "load" and qualified(one.expr) == {"torch"} for one in targets)
-        return self._replaced
 
 
 def _hands_on_keywords(node: nodes.Call) -> bool:

@@ -112,8 +112,8 @@ class Modules:
         return name in self._ends
 
     def linked(self, module: Module) -> set[int]:
-        """The modules that an import of a module makes run."""
-        found: set[int] = set()
+        """The modules that an import of a module makes run, its own packages among them."""
+        found = set(self._with_packages(module))
         for name, imported, level, _ in module.table.imports:
             full = self.absolute(module, name, level)
             target = self._find(full, module) if full else None

@@ -13,12 +13,16 @@ from ldlm_lint.program.modules import Module, Modules
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _HOOKS = frozenset({"training_step", "compute_loss", "forward_train", "train_step", "get_batch_loss_metrics"})
 """Methods that a framework's training calls: Lightning, the Trainer of transformers, OpenMMLab, trl."""
+FOLLOWED_WHOLE = 100
+"""Modules up to which all of a repository is followed: below that it costs less than a tenth of a second."""
 _IMPORTERS = frozenset({"import_module", "__import__"})
 
 
 def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     """The modules that train, and all that take part; tests are never among them."""
     own = [module for module in modules.all if not module.is_test]
+    if len(own) <= FOLLOWED_WHOLE:
+        return {module.index for module in own if _trains(module)}, {module.index for module in own}
     trains = {module.index for module in own if _trains(module)}
     links = {module.index: modules.linked(module) for module in own}
     importers: dict[int, set[int]] = defaultdict(set)

@@ -19,6 +19,8 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.reduction import Reduction
+    from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -48,6 +50,20 @@ class View:
         from ldlm_lint.program.queries import Queries
 
         return Queries(self.program)
+
+    @cached_property
+    def reduction(self) -> Reduction:
+        """Who decides whether gradients are reduced."""
+        from ldlm_lint.concepts.reduction import Reduction
+
+        return Reduction(self.training, self.ask)
+
+    @cached_property
+    def replaced_load(self) -> ReplacedLoad:
+        """What stands in the place of `torch.load`."""
+        from ldlm_lint.concepts.replaced_load import ReplacedLoad
+
+        return ReplacedLoad(self.program)
 
     @cached_property
     def measuring(self) -> Measuring:

@@ -74,10 +74,13 @@ def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdi
 
 
 def _load_default_stands(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The file is no test, and no file of the project puts a function of its own in the place of torch.load."""
+    """The file is no test, and nothing in its programs stands in the place of torch.load and decides what the call leaves open."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
+    module = context.view.module(path)
+    if module is not None:
+        return Verdict(not context.view.replaced_load.decides_for(module))
     return Verdict(not project.any_skim(project.plain, "replaces_load"))
 
 

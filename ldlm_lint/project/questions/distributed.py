@@ -86,7 +86,12 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
         if wrap is None:
             continue
         near = [without_comments(project.data(one)) for one in wrap.files | project.imported_by(path) | {path}]
-        holds = not any(map(_SYNCS_ITSELF.search, near))
+        module = context.view.module(path)
+        if module is None:
+            # No part of a training that is followed: its words have to do.
+            holds = not any(map(_SYNCS_ITSELF.search, near))
+        else:
+            holds = not context.view.reduction.is_taken_care_of(module)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
             # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.

@@ -142,7 +142,7 @@ class Expressions(Methods):
         value = NOTHING
         taken = self._taken.setdefault(key, set())
         for edge in sorted(self.get(("edges", function))):
-            if edge in taken or edge & 3 == UNKNOWN:
+            if edge in taken or edge & 3 == UNKNOWN or self._stands_in_handler(edge >> 2):
                 continue
             call = edge >> 2
             node = self.argument_node(call, function, edge & 3, name)
@@ -155,6 +155,16 @@ class Expressions(Methods):
             else:
                 taken.add(edge)
         return value
+
+    def _stands_in_handler(self, call: int) -> bool:
+        """Whether a call is made after a failure alone: what it gives says nothing of a usual run."""
+        module = self.module_of(call)
+        guard = module.table.sites[call & MASK].guard
+        while guard >= 0:
+            if module.table.guards[guard].kind == "except":
+                return True
+            guard = module.table.guards[guard].parent
+        return False
 
     def _annotated(self, value: Value, module: Module, annotation: str) -> Value:
         """A parameter's value with what its annotation says."""
@@ -256,6 +266,9 @@ class Expressions(Methods):
         return found
 
     def _item(self, module: Module, row: Node, key: int) -> Value:
+        registry = module.last_name(row[1])
+        if registry in self.registered:
+            return self.get(("registered", registry))
         value = self.get(module.base | row[1])
         index = module.nodes[row[2]]
         if index[0] == "slice":
@@ -573,4 +586,5 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "registered": Expressions.all_registered,
     "annotation": Expressions.annotation,
     "hook": Expressions.hook,
+    "field": Expressions.field,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -97,7 +97,7 @@ class Module:
 
 
 class Shelf:
-    """The tables that are kept as bytes: the ones that were asked for last are at hand, up to a number of expressions."""
+    """The tables that are kept as bytes: up to a number of expressions they are at hand, those longest that are asked for most."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -105,15 +105,24 @@ class Shelf:
         """How often a table was read from its bytes."""
         self._at_hand: deque[tuple[Module, int]] = deque()
         self._expressions = 0
+        self._takes: Counter[int] = Counter()
+        self._chances: Counter[int] = Counter()
+        """How often a table passes before it goes: as often as it was read."""
 
     def take(self, module: Module) -> Table:
         """Read a table from its bytes; others go for it where there are too many."""
         table = unpacked(module.packed) if module.packed else Table()
         self.taken += 1
+        self._takes[module.index] += 1
+        self._chances[module.index] = self._takes[module.index] - 1
         self._at_hand.append((module, len(table.nodes)))
         self._expressions += len(table.nodes)
         while self._expressions > self.most and len(self._at_hand) > 1:
             other, size = self._at_hand.popleft()
+            if self._chances[other.index] > 0 or other is module:
+                self._chances[other.index] -= 1
+                self._at_hand.append((other, size))
+                continue
             self._expressions -= size
             other.let_go()
         return table

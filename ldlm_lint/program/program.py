@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ldlm_lint.code import Table, packed
@@ -14,8 +15,8 @@ from ldlm_lint.program.slices import slice_of
 
 MOST = 300_000
 """Expressions that stand in memory; they take about 300 bytes each."""
-_RECURSION = 20_000
-"""Frames of Python that a question may take: `solver.DEPTH` questions, each through some twenty functions."""
+_FRAMES = 8_000
+"""Frames of Python that questions may take: `solver.DEPTH` of them, each through up to some forty functions."""
 
 
 class Program(Expressions):
@@ -57,8 +58,19 @@ def linked(files: Iterable[Filed], most: int = MOST) -> Program:
             modules.dropped.add(module.index)
             module.packed = b""
             module.hold(Table())
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION))
-    return Program(modules, live, trains)
+    with deep():
+        return Program(modules, live, trains)
+
+
+@contextlib.contextmanager
+def deep() -> Iterator[None]:
+    """Give questions the frames of Python that they may take; whoever asks a program more than a few of them does it inside."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _gathered(files: Iterable[Filed], most: int) -> Modules:

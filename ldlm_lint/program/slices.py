@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 
-from ldlm_lint.program.modules import Module, Modules
+from ldlm_lint.code import Table
+from ldlm_lint.program.modules import Module, Modules, Shown
 
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _HOOKS = frozenset({"training_step", "compute_loss", "forward_train", "train_step", "get_batch_loss_metrics"})
@@ -21,9 +22,9 @@ _IMPORTERS = frozenset({"import_module", "__import__"})
 def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     """The modules that train, and all that take part; tests are never among them."""
     own = [module for module in modules.all if not module.is_test]
+    trains = {module.index for module in own if module.shown.trains}
     if len(own) <= FOLLOWED_WHOLE:
-        return {module.index for module in own if _trains(module)}, {module.index for module in own}
-    trains = {module.index for module in own if _trains(module)}
+        return trains, {module.index for module in own}
     links = {module.index: modules.linked(module) for module in own}
     importers: dict[int, set[int]] = defaultdict(set)
     for index, linked in links.items():
@@ -31,23 +32,23 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
             importers[target].add(index)
     above = _closure(trains, lambda index: importers.get(index, ()))
     slice_ = _closure(above, lambda index: links.get(index, ()))
-    for top in sorted({_importable(modules, modules.all[index]) for index in slice_ if _imports_by_name(modules.all[index])}):
+    for top in sorted({_importable(modules, modules.all[index]) for index in slice_ if modules.all[index].shown.imports_by_name}):
         inside = [module.index for module in own if module.path.startswith(top)]
         slice_ |= _closure(inside, lambda index: links.get(index, ()))
     return trains, {index for index in slice_ if not modules.all[index].is_test}
 
 
-def _trains(module: Module) -> bool:
-    named = module.table.named
-    if not _BACKWARD.isdisjoint(named):
-        return True
-    if any(not _HOOKS.isdisjoint(scope.bindings) for scope in module.scopes if scope.kind == "class"):
-        return True
-    return any(name.endswith("Trainer") for name in named)
+def shown_by(table: Table) -> Shown:
+    """What the slice is found by."""
+    return Shown(table.imports, _trains(table), not _IMPORTERS.isdisjoint(table.named))
 
 
-def _imports_by_name(module: Module) -> bool:
-    return not _IMPORTERS.isdisjoint(module.table.named)
+def _trains(table: Table) -> bool:
+    if not _BACKWARD.isdisjoint(table.named):
+        return True
+    if any(not _HOOKS.isdisjoint(scope.bindings) for scope in table.scopes if scope.kind == "class"):
+        return True
+    return any(name.endswith("Trainer") for name in table.named)
 
 
 def _importable(modules: Modules, module: Module) -> str:

@@ -27,9 +27,9 @@ _HANDLER = "accelerate.InitProcessGroupKwargs"
 _TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", _HANDLER)
 _BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
 # Where a timedelta is passed, with the positional parameters there.
-_TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
+TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
 _SECONDS = "ddp_timeout"
-_LOWERED = (Claim("timeout-may-be-lowered"),)
+LOWERED = (Claim("timeout-may-be-lowered"),)
 
 
 def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
@@ -41,8 +41,8 @@ def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
     if name in TRAINING_ARGUMENTS:
         argument = Arguments(node)[_SECONDS]
         lengths = [value for value in argument.values if _is_number(value)]
-    elif name in _TIMEDELTA_PARAMETERS:
-        argument = Arguments(node, _TIMEDELTA_PARAMETERS[name])["timeout"]
+    elif name in TIMEDELTA_PARAMETERS:
+        argument = Arguments(node, TIMEDELTA_PARAMETERS[name])["timeout"]
         lengths = list(seconds(argument.node, lambda part: _amount(part, defaults)) or ()) if argument.node is not None else []
     else:
         return
@@ -75,7 +75,7 @@ def _report(checker: LdlmChecker, given: nodes.NodeNG, taker: nodes.NodeNG, leng
         place,
         args=_texts(checker, length),
         related=[(taker, "this process group gets the timeout")] if place.lineno != taker.lineno else (),
-        claims=_LOWERED,
+        claims=LOWERED,
         fix=lambda source: _fix(source, place, target),
     )
 
@@ -92,7 +92,7 @@ def check_field(checker: LdlmChecker, node: nodes.AnnAssign) -> None:
         return
     target = checker.option("collective-timeout")
     checker.report(
-        EXCESSIVE_COLLECTIVE_TIMEOUT, value, args=_texts(checker, length), claims=_LOWERED, fix=lambda source: _fix(source, value, target)
+        EXCESSIVE_COLLECTIVE_TIMEOUT, value, args=_texts(checker, length), claims=LOWERED, fix=lambda source: _fix(source, value, target)
     )
 
 
@@ -126,7 +126,7 @@ def _report_default(checker: LdlmChecker, node: nodes.Call, default: Default, le
         default.node,
         args=args | {"length": f"{args['length']} (the default of {quoted(default.what)})"},
         confidence=Confidence.MEDIUM,
-        claims=_LOWERED,
+        claims=LOWERED,
         related=[(node.func, "this process group gets the timeout")] if default.node.lineno != node.lineno else (),
     )
 

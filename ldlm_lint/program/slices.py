@@ -1,4 +1,4 @@
-"""Which modules take part in a training: those that train, who imports them, and what all of these import.
+"""Which modules take part in a training: those that train or join the ranks of one, who imports them, and what all of these import.
 
 Values are followed inside of this slice alone; a library beside it is left to what its files say by themselves.
 """
@@ -13,6 +13,8 @@ from ldlm_lint.program.modules import Module, Modules
 _BACKWARD = frozenset({"backward", "manual_backward"})
 _HOOKS = frozenset({"training_step", "compute_loss", "forward_train", "train_step", "get_batch_loss_metrics"})
 """Methods that a framework's training calls: Lightning, the Trainer of transformers, OpenMMLab, trl."""
+_JOINS = frozenset({"init_process_group", "InitProcessGroupKwargs"})
+"""What makes several processes one training, whoever trains then."""
 _IMPORTERS = frozenset({"import_module", "__import__"})
 
 
@@ -25,7 +27,8 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     for index, linked in links.items():
         for target in linked:
             importers[target].add(index)
-    above = _closure(trains, lambda index: importers.get(index, ()))
+    joins = {module.index for module in own if not _JOINS.isdisjoint(module.table.named)}
+    above = _closure(trains | joins, lambda index: importers.get(index, ()))
     slice_ = _closure(above, lambda index: links.get(index, ()))
     for top in sorted({_importable(modules, modules.all[index]) for index in slice_ if _imports_by_name(modules.all[index])}):
         inside = [module.index for module in own if module.path.startswith(top)]

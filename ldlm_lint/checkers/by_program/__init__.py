@@ -17,6 +17,8 @@ _ROOMS = (
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
+    "excessive_collective_timeout",
+    "grad_scaler_with_bfloat16",
     "host_sync_in_training_loop",
     "optimizer_not_fused",
 )

@@ -17,6 +17,7 @@ from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -57,6 +58,13 @@ class View:
         from ldlm_lint.concepts.training import Training
 
         return Training(self.program)
+
+    @cached_property
+    def autocasts(self) -> Autocasts:
+        """What autocasts compute in."""
+        from ldlm_lint.concepts.precision import Autocasts
+
+        return Autocasts(self.ask)
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""

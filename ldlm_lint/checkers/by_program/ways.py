@@ -181,8 +181,7 @@ class Ways:
 
     def _is_of_ranks(self, module: Module, test: int) -> bool:
         """Whether a condition only asks whether several processes run: what stands under it is for all that do."""
-        names = {word for number in _below(module, test) for word in _words(module, number)}
-        return bool(names) and any(_RANKS.search(name) for name in names)
+        return any(_RANKS.search(word) for word in words_below(module, test))
 
     def _said(self, module: Module, test: int, holds: bool) -> str:
         """A condition in words; an option of the command line by its name."""
@@ -226,6 +225,11 @@ class Ways:
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
         source = self.view.source(module)
         return source.slice(_span(source, same[0])) if same else ""
+
+
+def words_below(module: Module, test: int) -> set[str]:
+    """The names and texts that a condition is made of."""
+    return {word for number in _below(module, test) for word in _words(module, number)}
 
 
 def _below(module: Module, number: int) -> list[int]:

@@ -102,7 +102,7 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
         claims.append(Claim("lightning-clips-nowhere"))
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.facts(module).get(OLDEST_TORCH))}
-    related = [Related(calls.line_span(view, way.key), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
+    related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
     return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
 
 
@@ -127,10 +127,8 @@ def _with_case(name: str, cases: list[str], several: bool) -> str:
 
 
 def _is_elsewhere(view: View, way: Way, call: int) -> bool:
-    module = view.program.module_of(way.key)
-    place = module.table.places[way.key & MASK]
     own = view.program.module_of(call)
-    return bool(place) and (module is not own or line_of(place) != line_of(own.table.sites[call & MASK].place))
+    return bool(way.place) and (way.home is not own or line_of(way.place) != line_of(own.table.sites[call & MASK].place))
 
 
 def _fix(view: View, made: _Made, names: list[str]) -> Fix | None:

@@ -37,7 +37,7 @@ class _Made(NamedTuple):
 def find(view: View) -> Iterator[Finding]:
     """All calls that may make an optimizer of torch's and choose no implementation."""
     ways = Ways(view)
-    made = [_made(view, call) for call in dict.fromkeys(call for call, _ in view.ask.calls_of(FUSABLE))]
+    made = [_made(view, ways, call) for call in dict.fromkeys(call for call, _ in view.ask.calls_of(FUSABLE))]
     chosen = {view.program.function_of(one.call) for one in made if any(_may_choose(view, one.call))}
     for one in made:
         module = view.program.module_of(one.call)
@@ -46,11 +46,12 @@ def find(view: View) -> Iterator[Finding]:
             yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
 
 
-def _made(view: View, call: int) -> _Made:
+def _made(view: View, ways: Ways, call: int) -> _Made:
     module = view.program.module_of(call)
     function = module.base | module.nodes[call & MASK][1]
     value = view.program.ask(function)
-    classes = tuple((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
+    known = ((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
+    classes = tuple(pair for pair in known if ways.to(function, pair[0]))
     return _Made(call, classes, len(classes) == len(value) and view.ask.is_complete(function))
 
 

@@ -71,10 +71,10 @@ class Ways:
             if at.key in seen:
                 continue
             seen.add(at.key)
-            steps = [one for one in self._behind(at.key, atom) if atom in self.program.ask(one.key)]
-            if not steps:
+            behind = list(self._behind(at.key, atom))
+            if not behind:
                 found.setdefault(at.key, self._way(at))
-            todo += [self._after(at, one) for one in steps]
+            todo += [self._after(at, one) for one in behind if atom in self.program.ask(one.key)]
         return [found[one] for one in sorted(found)]
 
     @staticmethod
@@ -121,12 +121,16 @@ class Ways:
         home = program.module_of(function)
         scope = home.scopes[function & MASK]
         program.ask(("callers", function))
-        for edge in sorted(program.ask(("edges", function))):
+        edges = sorted(program.ask(("edges", function)))
+        is_left = not edges
+        for edge in edges:
             node = program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            is_left |= node is None
             if node is not None:
                 caller = program.module_of(edge >> 2)
                 yield _Step(node, "", caller, caller.table.sites[(edge >> 2) & MASK].place)
-        if name in scope.defaults:
+        # A default that every known caller overrides is never taken.
+        if name in scope.defaults and is_left:
             yield _Step(home.base | scope.defaults[name], "", home, scope.place)
 
     def _bound(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:

@@ -14,7 +14,7 @@ from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
-from ldlm_lint.python.names import qualified
+from ldlm_lint.python.names import UNKNOWN, qualified
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
@@ -42,11 +42,13 @@ class CheckpointLoadingChecker(LdlmChecker):
 
     def visit_call(self, node: nodes.Call) -> None:
         """Look at the calls of torch.load."""
-        if not qualified(node.func) <= _LOADS:
+        names = qualified(node.func)
+        if names.isdisjoint(_LOADS) or UNKNOWN in names:
             return
         arguments = Arguments(node, ("f", "map_location", "pickle_module"))
         self._check_weights_only(node, arguments)
-        self._check_map_location(node, arguments)
+        if names <= _LOADS:
+            self._check_map_location(node, arguments)
 
     def _check_weights_only(self, node: nodes.Call, arguments: Arguments) -> None:
         target = self.option(OLDEST_TORCH)
@@ -128,5 +130,6 @@ def _loads_state(node: nodes.Call) -> bool:
 
 
 def _fix(source: Source, node: nodes.Call, name: str, value: str, level: Applicability, reason: str) -> Fix | None:
-    edit = add_keyword(source, span_of(source, node), name, value)
+    # What else the function may be, by another branch, need not take the keyword.
+    edit = add_keyword(source, span_of(source, node), name, value) if qualified(node.func) <= _LOADS else None
     return Fix(f"set {name}={value}", (edit,), level, reason) if edit else None

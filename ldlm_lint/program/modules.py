@@ -12,11 +12,12 @@ from ldlm_lint.program.atoms import SHIFT
 
 
 class Shown(NamedTuple):
-    """What a file says for which nobody needs its table: its imports (`Table.imports`), and whether it trains or imports by computed names."""
+    """What a file says for which nobody needs its table: its imports (`Table.imports`), and whether it trains, imports by computed names, or joins ranks."""
 
     imports: list[tuple[str, str, int, int]]
     trains: bool
     imports_by_name: bool
+    joins: bool = False
 
 
 NOTHING_SHOWN = Shown([], False, False)

@@ -82,6 +82,8 @@ class Outside(Calls):
             return frozenset([self.atoms.atom("d", given.call)])
         if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse"):
             return self._of_python(top, last, name, given)
+        if name == "datetime.timedelta":
+            return self._made(name, given) | OF_PYTHON
         if top in tensors.HOST_LIBRARIES:
             return OF_PYTHON | (NOTHING if top in ("numpy", "np") else self._objects(given))
         if top == "tqdm" or last in ("tqdm", "track"):

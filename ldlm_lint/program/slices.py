@@ -1,4 +1,4 @@
-"""Which modules take part in a training: those that train, who imports them, and what all of these import.
+"""Which modules take part in a training: those that train or join the ranks of one, who imports them, and what all of these import.
 
 Values are followed inside of this slice alone; a library beside it is left to what its files say by themselves.
 """
@@ -16,6 +16,8 @@ _HOOKS = frozenset({"training_step", "compute_loss", "forward_train", "train_ste
 """Methods that a framework's training calls: Lightning, the Trainer of transformers, OpenMMLab, trl."""
 FOLLOWED_WHOLE = 100
 """Modules up to which all of a repository is followed: below that it costs less than a tenth of a second."""
+_JOINS = frozenset({"init_process_group", "InitProcessGroupKwargs"})
+"""What makes several processes one training, whoever trains then."""
 _IMPORTERS = frozenset({"import_module", "__import__"})
 
 
@@ -30,7 +32,8 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
     for index, linked in links.items():
         for target in linked:
             importers[target].add(index)
-    above = _closure(trains, lambda index: importers.get(index, ()))
+    joins = {module.index for module in own if module.shown.joins}
+    above = _closure(trains | joins, lambda index: importers.get(index, ()))
     slice_ = _closure(above, lambda index: links.get(index, ()))
     for top in sorted({_importable(modules, modules.all[index]) for index in slice_ if modules.all[index].shown.imports_by_name}):
         inside = [module.index for module in own if module.path.startswith(top)]
@@ -40,7 +43,7 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
 
 def shown_by(table: Table) -> Shown:
     """What the slice is found by."""
-    return Shown(table.imports, _trains(table), not _IMPORTERS.isdisjoint(table.named))
+    return Shown(table.imports, _trains(table), not _IMPORTERS.isdisjoint(table.named), not _JOINS.isdisjoint(table.named))
 
 
 def _trains(table: Table) -> bool:

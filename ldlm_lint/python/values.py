@@ -29,10 +29,10 @@ _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
     "//": operator.floordiv,
 }
 _CASTS: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "bool": bool, "str": str}
-_TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
+TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
 # timedelta itself takes no more than 999,999,999 days, and no NaN or infinity.
 _MOST = 1e15
-_SECONDS = {
+SECONDS = {
     "days": 86400.0,
     "seconds": 1.0,
     "microseconds": 1e-6,
@@ -138,14 +138,14 @@ def seconds(
     if call is None:
         return None
     total = 0.0
-    parts = [*zip(_TIMEDELTA, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    parts = [*zip(TIMEDELTA, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
     for unit, value in parts:
         amount = (amount_of or constant)(value)
-        if unit not in _SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):
+        if unit not in SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):
             return None
         if not abs(amount) < _MOST:
             return None
-        total += _SECONDS[unit] * amount
+        total += SECONDS[unit] * amount
     return (total,)
 
 

@@ -19,6 +19,7 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.reduction import Reduction
     from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.training import Training
@@ -91,6 +92,13 @@ class View:
         from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
 
         return LoaderCalls(self)
+
+    @cached_property
+    def autocasts(self) -> Autocasts:
+        """What autocasts compute in."""
+        from ldlm_lint.concepts.precision import Autocasts
+
+        return Autocasts(self.ask)
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""

@@ -110,9 +110,12 @@ class HostTimeChecker(LdlmChecker):
             is_rare(node)
             or in_evaluation(node)
             or _is_wanted(node)
+            or _stands_beside_events(node)
             or _NEEDED.search(remark_at(self.source, span.start, span.end))
         ):
             return
+        if _stands_beside_clock(node):
+            claims = (*claims, Claim("stands-in-no-measured-section", position_of(node)))
         self.report(
             rule,
             node,
@@ -180,7 +183,7 @@ def _is_step(function: nodes.NodeNG) -> bool:
 
 
 def _is_wanted(node: nodes.Call) -> bool:
-    if _exchanges_weights(node) or _measures(node):
+    if _exchanges_weights(node):
         return True
     child: nodes.NodeNG = node
     for parent in node.node_ancestors():
@@ -201,26 +204,31 @@ def _exchanges_weights(node: nodes.Call) -> bool:
     return any(last_name(call.func) == "load_state_dict" for call in calls)
 
 
-def _measures(node: nodes.Call) -> bool:
-    """An event recorded or read in the statement behind or before, or a clock, or a clock read further down in each pass.
+def _stands_beside_events(node: nodes.Call) -> bool:
+    """An event recorded or read in the statement behind or before: the wait is what makes such a figure right."""
+    near = [one for statement in _around(node)[:1] for one in (statement.next_sibling(), statement.previous_sibling()) if one is not None]
+    return any("elapsed_time" in text or ".record()" in text for text in (one.as_string() for one in near))
 
-    The wait is what makes such a figure right.
-    """
+
+def _stands_beside_clock(node: nodes.Call) -> bool:
+    """A clock read in the statement behind or before, or further down in the same block: the project knows what is measured."""
+    for statement in _around(node):
+        near = [one for one in (statement.next_sibling(), statement.previous_sibling()) if one is not None]
+        plain = (nodes.Assign, nodes.AugAssign, nodes.Expr, nodes.Return)
+        block = block_of(statement)
+        behind = block[block.index(statement) + 1 :] if statement in block else []
+        return any(_CLOCK.search(one.as_string()) for one in [*near, *behind] if isinstance(one, plain))
+    return False
+
+
+def _around(node: nodes.Call) -> list[nodes.NodeNG]:
+    """The statement of a wait, or the ``if`` that holds it alone: the clock is read behind all of that; none for another call."""
     if last_name(node.func) != "synchronize" or not isinstance(node.parent, nodes.Expr):
-        return False
+        return []
     statement = node.statement()
     while isinstance(statement.parent, nodes.If) and block_of(statement) == [statement]:
-        # ``if device == "cuda": torch.cuda.synchronize()``: the clock is read behind all of it.
         statement = statement.parent
-    near = [one for one in (statement.next_sibling(), statement.previous_sibling()) if one is not None]
-    plain = (nodes.Assign, nodes.AugAssign, nodes.Expr, nodes.Return)
-    block = block_of(statement)
-    behind = block[block.index(statement) + 1 :] if statement in block else []
-    if any("elapsed_time" in text or ".record()" in text for text in (one.as_string() for one in near)):
-        return True
-    return any(
-        _CLOCK.search(one.as_string()) for one in [*near, *behind] if isinstance(one, plain)
-    )
+    return [statement]
 
 
 def _summed_on_device(source: Source, group: Group) -> Fix | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ldlm_lint.concepts.frequency import Frequency
 from ldlm_lint.program import Program
@@ -83,14 +84,15 @@ class Training:
                 return
             self._gates[function, site.loop].append(self._gate(module, site.guard))
             self.steps[function].add(site.loop)
-            if is_backward and (module.index, site.loop) not in stepping:
-                # Micro-batches: the loop around them steps.
-                if function not in seen:
-                    seen.add(function)
-                    todo.append(function)
-                parent = module.table.loops[site.loop].parent
-                if parent >= 0 and (module.index, parent) in stepping:
-                    self.steps[function].add(parent)
+            if (module.index, site.loop) in stepping:
+                return
+            # Micro-batches: the loop around them steps.
+            parent = module.table.loops[site.loop].parent
+            if parent >= 0 and (module.index, parent) in stepping:
+                self.steps[function].add(parent)
+            if is_backward and function not in seen:
+                seen.add(function)
+                todo.append(function)
 
         for call in backwards:
             above(call, True)
@@ -172,13 +174,22 @@ class Training:
             found = list(row[1])
         elif kind == "copy":
             found = [row[1]]
-        elif kind == "call" and module.nodes[row[1]][0] == "attr":
-            function = module.nodes[row[1]]
-            if function[2] == "scale" and row[2]:
-                found = [row[2][0]]
-            elif function[2] in _KEEPS and not row[2]:
-                found = [function[1]]
+        elif kind == "call":
+            found = self._sources_of_call(module, row)
         return [module.base | number for number in found]
+
+    def _sources_of_call(self, module: Module, row: tuple[Any, ...]) -> list[int]:
+        """Of a call whose result is on the device the arguments that have to be there, too."""
+        function = module.nodes[row[1]]
+        if function[0] == "attr" and function[2] == "scale" and row[2]:
+            return [row[2][0]]
+        if function[0] == "attr" and function[2] in _KEEPS and not row[2]:
+            return [function[1]]
+        value = self.program.ask(module.base | row[1])
+        names = [fields[1] for kind in ("x", "o") for fields in self.program.atoms.kinds(value, kind)]
+        # Torch computes on one device: what a loss is made of is where the loss is.
+        is_loss = any(name.startswith("torch.nn.") for name in names)
+        return [one for one in row[2][:2] if module.nodes[one][0] not in ("const", "star")] if is_loss else []
 
     def _given(self, function: int, name: str) -> list[int]:
         program = self.program

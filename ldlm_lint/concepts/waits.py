@@ -84,7 +84,7 @@ class Waits:
 
     @staticmethod
     def _may_wait(module: Module, call: int) -> bool:
-        row = module.nodes[module.nodes[call][1]]
+        row = module.plain(module.nodes[call][1])
         if row[0] == "attr":
             return row[2] in WAITING_METHODS
         return row[0] == "free" and row[2] in _BUILTINS
@@ -94,7 +94,7 @@ class Waits:
 
     def _of_call(self, module: Module, call: int) -> str:
         row = module.nodes[call]
-        function = module.nodes[row[1]]
+        function = module.plain(row[1])
         if function[0] == "free":
             return self._of_builtin(module, row, function[2])
         name = function[2]

@@ -29,7 +29,7 @@ from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.methods import Methods
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.outside import Given
-from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, PLAIN_METHODS, TENSOR_ATTRIBUTES
+from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, MODULE_METHODS, MODULE_USES, PLAIN_METHODS, TENSOR_ATTRIBUTES
 
 _BUILTINS = frozenset(dir(builtins))
 _PLAIN_TYPES = frozenset({"int", "float", "str", "bool"})
@@ -118,7 +118,9 @@ class Expressions(Methods):
         default = scope.defaults.get(name)
         value = self.get(module.base | default) if default is not None else NOTHING
         self.get(("callers", function))
-        value |= self._taken_from_callers(function, name, key) | self.get(("hook", function, name))
+        value |= self._taken_from_callers(function, name, key)
+        if not self.is_used_as_module(module, scope.parameters[name]):
+            value |= self.get(("hook", function, name))
         return self._annotated(value, module, scope.annotations.get(name, ""))
 
     def _parameter_of_forward(self, module: Module, function: int, name: str) -> Value:
@@ -409,6 +411,8 @@ class Expressions(Methods):
         ]
         given = Given(module, key if key >= 0 else ~key, args, {name: self.get(base | one) for name, one in row[3] if name})
         value = self._given_by_functions(functions, function[0] == "attr", given)
+        if not functions and self.is_used_as_module(module, row[1]):
+            value |= self.tensor_of(given.every)
         if function[0] == "attr":
             receiver = self.get(base | function[1])
             value |= self.method(receiver, function[2], given, base | function[1])
@@ -416,6 +420,15 @@ class Expressions(Methods):
         if self._is_of_project(functions) and self.atoms.opaque.isdisjoint(functions):
             return value
         return value | self.later(key, functions)
+
+    def is_used_as_module(self, module: Module, number: int) -> bool:
+        """Whether something that nobody makes in the program is a `torch.nn.Module` by what is done with it."""
+        row = module.plain(number)
+        uses = self._uses.get(module.index)
+        if uses is None:
+            uses = self._uses[module.index] = _uses_of(module)
+        key = row if row[0] in ("param", "free") else ("attr", row[2]) if row[0] == "attr" else ()
+        return not uses.get(key, frozenset()).isdisjoint(MODULE_USES)
 
     def _is_of_project(self, functions: Value) -> bool:
         return any(one >= FIRST and self.atoms.of[one][0] not in ("x", "o") for one in functions)
@@ -482,6 +495,32 @@ class Expressions(Methods):
         return any(fields[2] == parser for fields in parsers)
 
     _destinations: dict[int, str]
+    _uses: dict[int, dict[Node, frozenset[str]]]
+
+
+def _receiver(module: Module, number: int) -> Node:
+    """What ``net.cuda().train()`` is called on in the end: methods of modules give the module."""
+    row = module.plain(number)
+    while row[0] == "call":
+        function = module.nodes[row[1]]
+        if function[0] != "attr" or function[2] not in MODULE_METHODS:
+            break
+        row = module.plain(function[1])
+    return row
+
+
+def _uses_of(module: Module) -> dict[Node, frozenset[str]]:
+    """The methods that are called on each name of a module, and on each attribute by its name."""
+    uses: dict[Node, set[str]] = {}
+    for call in module.table.sites:
+        function = module.nodes[module.nodes[call][1]]
+        if function[0] == "attr":
+            row = _receiver(module, function[1])
+            if row[0] in ("param", "free"):
+                uses.setdefault(row, set()).add(function[2])
+            elif row[0] == "attr":
+                uses.setdefault(("attr", row[2]), set()).add(function[2])
+    return {row: frozenset(names) for row, names in uses.items()}
 
 
 _READERS: dict[str, Callable[[Any, Module, Node, int], Value]] = {

@@ -65,7 +65,9 @@ class Modules:
     def __init__(self) -> None:
         self.all: list[Module] = []
         self.by_name: dict[str, Module] = {}
+        self.by_path: dict[str, Module] = {}
         self._ends: dict[str, list[Module]] = defaultdict(list)
+        self._searched: set[str] | None = None
         self.dropped: set[int] = set()
         """The modules whose tables are no part of a program that trains."""
 
@@ -74,6 +76,7 @@ class Modules:
         module = Module(len(self.all), path, table, is_test)
         self.all.append(module)
         self.by_name[module.name] = module
+        self.by_path[path] = module
         parts = module.name.split(".")
         for index in range(len(parts)):
             self._ends[".".join(parts[index:])].append(module)
@@ -99,12 +102,24 @@ class Modules:
         if module is not None:
             return module
         candidates = self._ends.get(name)
+        if candidates and "." not in name and near is not None:
+            # A module alone in a folder is often called like a package of others: ``lib/datasets.py``.
+            candidates = [one for one in candidates if self._is_on_path(one, near)]
         if not candidates:
             return None
         if len(candidates) == 1 or near is None:
             return candidates[0]
         # The one that shares most of the path with who imports it.
         return max(candidates, key=lambda one: (len(os.path.commonprefix([one.path, near.path])), -len(one.path)))
+
+    def _is_on_path(self, module: Module, near: Module) -> bool:
+        """Whether a file finds a module by its bare name: from its folder or one around it, as a package, or in a folder of ``sys.path``."""
+        folder, _, name = module.path.rpartition("/")
+        if name == "__init__.py" or not folder or folder == "src" or near.path.startswith(f"{folder}/"):
+            return True
+        if self._searched is None:
+            self._searched = {part for one in self.all for part in _added_to_path(one)}
+        return folder.rpartition("/")[2] in self._searched
 
     def is_known(self, name: str) -> bool:
         """Whether a dotted name ends the name of a module."""
@@ -141,3 +156,15 @@ class Modules:
             package = self.by_name.get(name)
             if package is not None:
                 yield package.index
+
+
+def _added_to_path(module: Module) -> set[str]:
+    """The names of folders in a file that adds some to ``sys.path``: absolute ones are no part of the project."""
+    nodes = module.nodes
+    adds = any(
+        nodes[nodes[call][1]][0] == "attr" and module.last_name(nodes[nodes[call][1]][1]) == "path"
+        for name in ("append", "insert", "extend")
+        for call in module.table.named.get(name, ())
+    )
+    texts = [row[1] for row in nodes if row[0] == "const" and row[1].__class__ is str] if adds else []
+    return {part for text in texts if not text.startswith("/") for part in text.split("/")}

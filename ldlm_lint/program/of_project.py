@@ -46,7 +46,13 @@ def table_of_file(project: Project, path: str) -> Table | None:
 
 def _tree(project: Project, path: str) -> ast.Module:
     source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
-    return parsed(source.text)
+    try:
+        return parsed(source.text)
+    except SyntaxError as error:
+        # What stands before it is looked at as well when the file is linted by itself.
+        from ldlm_lint.python.tree import readable
+
+        return parsed(readable(source, error.lineno or 1, error.msg or ""))
 
 
 @contextlib.contextmanager

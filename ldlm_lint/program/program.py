@@ -23,6 +23,7 @@ class Program(Expressions):
         self.begin_calls()
         self.begin_expressions()
         self._destinations = {}
+        self._uses = {}
         super().__init__(modules, live, trains)
         self.find_bases()
         self.begin_classes()

@@ -55,8 +55,13 @@ def parse(source: Source, module_name: str) -> Parsed:
         line, message = 1, str(failure) or "too deeply nested"
     except (_TooDeep, RecursionError):
         return Parsed(None, 1, "too deeply nested")
-    prefix = _with_block(source, message) or _prefix_before(source, line)
+    prefix = readable(source, line, message)
     return Parsed(_build(parsed(prefix), prefix, source.path, module_name) if prefix else None, line, message)
+
+
+def readable(source: Source, line: int, message: str) -> str:
+    """What of a text parses that has a syntax error at a line: all but a block that is missing, or what stands before it."""
+    return _with_block(source, message) or _prefix_before(source, line)
 
 
 def _build(syntax: ast.Module, text: str, path: str, module_name: str) -> nodes.Module:

@@ -21,6 +21,8 @@ MODULE_METHODS = frozenset(
     "to cuda cpu train eval half float double bfloat16 requires_grad_ apply type to_empty share_memory compile".split()
 )
 """Methods of `torch.nn.Module` that give the module itself."""
+MODULE_USES = frozenset("train eval parameters named_parameters zero_grad load_state_dict named_modules".split())
+"""Methods by which something that nobody makes in sight is a `torch.nn.Module`: no tensor has one of them."""
 BOOLEAN = frozenset(
     "isnan isinf isfinite eq ne gt lt ge le logical_and logical_or logical_not logical_xor any all isclose isin signbit isposinf "
     "isneginf greater less not_equal".split()

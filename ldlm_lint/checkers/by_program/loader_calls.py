@@ -47,8 +47,8 @@ class LoaderCall(NamedTuple):
 
     @property
     def has_workers(self) -> bool:
-        """Whether it gets workers, or a number of them that is not known; none by default is no such number."""
-        return self.workers.state in (State.GIVEN, State.MAYBE) and any(way.number != 0 for way in self.ways)
+        """Whether it gets workers on one of the ways that the program shows."""
+        return self.workers.state in (State.GIVEN, State.MAYBE) and any(way.number for way in self.ways)
 
     @property
     def confidence(self) -> Confidence:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ldlm_lint.code.expressions import end_of, place_of
-from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
@@ -17,6 +17,7 @@ from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+    from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -43,6 +44,13 @@ class View:
         from ldlm_lint.program.queries import Queries
 
         return Queries(self.program)
+
+    @cached_property
+    def measuring(self) -> Measuring:
+        """What is measured."""
+        from ldlm_lint.concepts.measuring import Measuring
+
+        return Measuring(self.program)
 
     @cached_property
     def training(self) -> Training:
@@ -106,6 +114,51 @@ class View:
         """The code from a place to an end."""
         source = self.source(module)
         return source.slice(source.span(self.offset(module, place), self.offset(module, end)))
+
+    def module(self, path: str) -> Module | None:
+        """The module of an absolute path, if it takes part in a training."""
+        module = self.program.modules.by_path.get(path.removeprefix(f"{self._root}/"))
+        return module if module is not None and module.index not in self.program.modules.dropped else None
+
+    def function_at(self, module: Module, place: int) -> int:
+        """The innermost function (key) around a place; the module itself is scope 0."""
+        found = 0
+        for number, scope in enumerate(module.scopes):
+            if number and scope.kind == "def" and scope.place <= place < scope.end and scope.place >= module.scopes[found].place:
+                found = number
+        return module.base | found
+
+    def place_at(self, module: Module, offset: int) -> int:
+        """The place of an offset in a file, in bytes."""
+        source = self.source(module)
+        line = source.position(offset)[0]
+        start = source.line_starts[line - 1]
+        return (line << COLUMNS) | len(source.data[start:offset].decode(source.encoding, errors="replace").encode())
+
+    def call_at(self, module: Module, place: int) -> int | None:
+        """The call (row) that begins at a place, the outermost one."""
+        return max((call for call, site in module.table.sites.items() if site.place == place), default=None)
+
+    def loops_at(self, module: Module, function: int, place: int) -> list[int]:
+        """The loops of a function around a place, innermost first: known by the calls and events that stand there."""
+        scope = module.scopes[function & MASK]
+        line = line_of(place)
+        for call in scope.calls:
+            site = module.table.sites[call]
+            if line_of(site.place) <= line <= line_of(site.end) and line_of(site.place) == line:
+                return self._loops_from(module, site.loop)
+        for event in scope.events:
+            if line_of(event[4]) == line:
+                return self._loops_from(module, event[2])
+        return []
+
+    @staticmethod
+    def _loops_from(module: Module, loop: int) -> list[int]:
+        found = []
+        while loop >= 0:
+            found.append(loop)
+            loop = module.table.loops[loop].parent
+        return found
 
     def call_span(self, call: int) -> Span:
         """The span of a call, by its key."""

@@ -37,7 +37,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("callee-saves", "calls-give-numbers", "nothing-prunes-checkpoints", "old-checkpoints-may-go"),
         "save-is-not-optional",
     ),
-    "host_time": ("call-empties-cache", "runs-in-each-training-step"),
+    "host_time": ("call-empties-cache", "stands-in-no-measured-section", "runs-in-each-training-step"),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
     "checkpoint_saving": ("callers-leave-out", "every-rank-saves", "load-default-stands"),

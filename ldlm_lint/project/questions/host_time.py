@@ -16,12 +16,12 @@ from ldlm_lint.rules.roles import is_diagnostic
 
 _DEVICE = Trait(
     lazily(
-        rb"cuda|torch\.accelerator|\bAccelerator\(|lightning|transformers|deepspeed|accelerate|\.to\(.*device"
+        rb"cuda|torch\.accelerator|\bAccelerator\(|lightning|transformers|deepspeed|accelerate|\btrl\b|\.to\(.*device"
         rb"|\b(?:xpu|npu|mps)\b"
     ),
     (
         *(b"cuda", b"torch.accelerator", b"Accelerator(", b"lightning", b"transformers", b"deepspeed", b"accelerate"),
-        *(b"device", b"xpu", b"npu", b"mps"),
+        *(b"device", b"xpu", b"npu", b"mps", b"trl"),
     ),
 )
 _DIFFERENTIATES = Trait(lazily(rb"\.backward\("), (b".backward(",))
@@ -44,6 +44,8 @@ _EMPTIES = lazily(r"torch\.\w+\.empty_cache$")
 def _runs_in_each_training_step(context: Context, finding: Finding, place: str) -> Verdict:
     """The subject holds a function, the lines of the loops around, and what is a step: a loop, or the function (0)."""
     path = finding.span.path
+    if _is_beside_steps(context, finding):
+        return Verdict(False)
     scope, _, rest = place.partition("|")
     lines, _, itself = rest.partition("|")
     # The facts of a file are read for this only where nothing is known to use it.
@@ -64,6 +66,26 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
         return Verdict(False)
     where = context.each_step(*found, path)
     return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+
+
+def _is_beside_steps(context: Context, finding: Finding) -> bool:
+    """Whether a place stands in a function that holds the loop of a training's steps, and outside of it."""
+    module = context.view.module(finding.span.path)
+    if module is None:
+        return False
+    place = context.view.place_at(module, finding.span.start)
+    function = context.view.function_at(module, place)
+    steps = context.view.training.reached.get(function)
+    if steps is None or None in steps:
+        return False
+    return steps.isdisjoint(context.view.loops_at(module, function, place))
+
+
+def _stands_in_no_measured_section(context: Context, finding: Finding, position: str) -> Verdict:
+    """A wait that no difference of two clock reads of its step needs; unknown where the file takes part in no training."""
+    module = context.view.module(finding.span.path)
+    call = None if module is None else context.view.call_at(module, context.view.place_at(module, finding.span.start))
+    return Verdict(module is not None and call is not None and not context.view.measuring.is_measured(module, call))
 
 
 def _is_made_to_measure(project: Project, scope: str) -> bool:
@@ -162,5 +184,6 @@ def is_loss(scope: str) -> bool:
 
 QUESTIONS: dict[str, Question] = {
     "call-empties-cache": _call_empties_cache,
+    "stands-in-no-measured-section": _stands_in_no_measured_section,
     "runs-in-each-training-step": _runs_in_each_training_step,
 }

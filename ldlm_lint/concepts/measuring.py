@@ -1,0 +1,84 @@
+"""What is measured: stretches of a step between two reads of a clock whose difference is taken."""
+
+from __future__ import annotations
+
+from ldlm_lint.program import Program
+from ldlm_lint.program.modules import Module
+
+CLOCKS = frozenset(
+    f"time.{name}" for name in ("time", "perf_counter", "monotonic", "process_time", "perf_counter_ns", "monotonic_ns", "time_ns")
+) | frozenset({"timeit.default_timer"})
+_EVENTS = frozenset({"record", "elapsed_time"})
+
+
+class Measuring:
+    """The clocks of a program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def measured_sections(self, module: Module, scope: int) -> list[tuple[int, int]]:
+        """The stretches between two reads of a clock in a function whose difference is taken: the reads' rows, in order."""
+        found = []
+        for number, row in enumerate(module.nodes):
+            if row[0] == "op" and row[1] == "Sub":
+                later, earlier = self._read(module, row[2]), self._read(module, row[3])
+                if later and earlier and module.table.sites[later].scope == scope == module.table.sites[earlier].scope:
+                    found.append((earlier, later))
+        return found
+
+    def _read(self, module: Module, number: int) -> int:
+        """The call that reads a clock, of what it gave; 0 for anything else."""
+        for _ in range(8):
+            row = module.nodes[number]
+            if row[0] == "copy":
+                number = row[1]
+            elif row[0] == "call" and self.reads_clock(module, number):
+                return number
+            else:
+                break
+        return 0
+
+    def reads_clock(self, module: Module, call: int) -> bool:
+        """Whether a call reads a clock."""
+        functions = self.program.ask(module.base | module.nodes[call][1])
+        return any(fields[1] in CLOCKS for fields in self.program.atoms.kinds(functions, "x"))
+
+    def is_measured(self, module: Module, call: int) -> bool:
+        """Whether a wait stands in a measured section of its step, and nothing between it and the second read waits as well.
+
+        Without the wait the figure would be that of launching kernels.
+        """
+        site = module.table.sites[call]
+        for earlier, later in self.measured_sections(module, site.scope):
+            first, second = module.table.sites[earlier], module.table.sites[later]
+            if first.loop != second.loop or (site.loop not in (first.loop, -1) and not self._is_inside(module, site.loop, first.loop)):
+                continue
+            if call < later and (earlier < call or self._wait_starts(module, call, earlier)):
+                return True
+            if self._wait_starts(module, call, earlier):
+                return True
+        return self._times_events(module, site.scope)
+
+    @staticmethod
+    def _wait_starts(module: Module, call: int, earlier: int) -> bool:
+        """Whether a wait stands right before a clock is read: the work before it is none of what is measured."""
+        between = [one for one in module.table.sites if call < one < earlier]
+        return call < earlier and not between
+
+    @staticmethod
+    def _is_inside(module: Module, loop: int, outer: int) -> bool:
+        while loop >= 0:
+            if loop == outer:
+                return True
+            loop = module.table.loops[loop].parent
+        return outer < 0
+
+    @staticmethod
+    def _times_events(module: Module, scope: int) -> bool:
+        return any(
+            module.nodes[module.nodes[call][1]][0] == "attr" and module.nodes[module.nodes[call][1]][2] in _EVENTS
+            for call in module.scopes[scope].calls
+        )
+
+

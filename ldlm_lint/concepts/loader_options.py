@@ -227,9 +227,9 @@ class LoaderOptions:
                 ways.append(Way(fields[1], default))
             elif fields[0] == "flag":
                 ways.append(self._way_of_flag(fields[1]))
-            elif one in (FALSE, NONE):
+            elif one == FALSE:
                 ways.append(Way(0, default))
-            elif one in (HOST, TRUE) or fields[0]:
+            elif one in (HOST, TRUE, NONE) or fields[0]:
                 ways.append(Way(None, default))
         return ways or self._ways_by_name(key) or [Way(None, default)]
 

@@ -165,10 +165,10 @@ class Loaders:
                 return True
         for function in self.training.steps:
             module = self.program.module_of(function)
-            for number, loop in enumerate(module.table.loops):
-                if module.base | loop.scope == function and self._is_step(module, function, number):
-                    if loop.kind != "while" and made & self._iterators(module.base | loop.value):
-                        return True
+            for number, row in enumerate(module.table.loops):
+                is_step = module.base | row.scope == function and self._is_step(module, function, number)
+                if is_step and row.kind != "while" and made & self._iterators(module.base | row.value):
+                    return True
         return False
 
     def _iterated(self, key: int) -> set[int]:

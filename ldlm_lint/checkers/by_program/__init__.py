@@ -15,7 +15,10 @@ from ldlm_lint.model import Finding
 
 _ROOMS = (
     "host_sync_in_training_loop",
+    "dataloader_conflicting_options",
     "dataloader_in_main_process",
+    "dataloader_worker_count_may_be_zero",
+    "dataloader_worker_options_without_workers",
     "dataloader_without_persistent_workers",
     "dataloader_without_pin_memory",
     "dataloader_without_prefetch",

@@ -10,7 +10,6 @@ from ldlm_lint.checkers.by_program.loader_fixes import workers_fix
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import wants_no_workers
 from ldlm_lint.concepts.loader_options import Way, destination
-from ldlm_lint.code.table import Node
 from ldlm_lint.model import Claim, Confidence, Finding
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
@@ -25,7 +24,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders that are trained on and have no workers on any way that the program shows."""
     for one in view.loaders.all:
-        if _has_none(one) and not _wants_none(view, one) and not _is_tested(view, one):
+        if _has_none(one) and not _wants_none(view, one) and not view.loaders.is_tested(one):
             yield from _finding(view, one)
 
 
@@ -58,23 +57,6 @@ def _place(one: LoaderCall) -> int:
     """The call that is to be changed: the one that gives a wrapper its 0, or the one that makes the loader."""
     givers = {way.giver for way in one.ways if not way.default and way.giver}
     return min(givers) if givers and all(way.giver and not way.default for way in one.ways) else one.call
-
-
-def _is_tested(view: View, one: LoaderCall) -> bool:
-    """Whether the function that makes a loader tests its number of workers outside of the call: it has thought of none."""
-    nodes, table = one.module.nodes, one.module.table
-    sources = {source & MASK for source in one.workers.sources if view.program.module_of(source) is one.module}
-    site = table.sites[one.call & MASK]
-    events = one.module.scopes[site.scope].events
-    tests = [event[1] for event in events if event[0] == "test" and not site.place <= event[4] < site.end]
-    return any(_mentions(nodes, test, sources) for test in tests)
-
-
-def _mentions(nodes: list[Node], test: int, sources: set[int]) -> bool:
-    rows = [nodes[one] for one in sources]
-    row = nodes[test]
-    parts = [test, row[2], *row[3]] if row[0] == "cmp" else [test, row[1]] if row[0] == "not" else [test]
-    return any(part in sources or nodes[part] in rows for part in parts)
 
 
 def _why(default: str) -> str:

@@ -269,7 +269,8 @@ class Outside(Calls):
             return NOTHING
         if last in ("list", "tuple", "sorted", "set", "reversed", "iter", "frozenset", "filter"):
             key = given.key(1 if last == "filter" and len(given.args) > 1 else 0)
-            return frozenset([self.atoms.atom("view", "pass", key)]) | (self.get(key) & HOMES)
+            how = "iter" if last == "iter" else "pass"
+            return frozenset([self.atoms.atom("view", how, key)]) | (self.get(key) & HOMES)
         if last == "enumerate":
             return frozenset([self.atoms.atom("view", "enum", given.key(0))])
         if last == "zip":

@@ -43,7 +43,18 @@ def slice_of(modules: Modules) -> tuple[set[int], set[int]]:
 
 def shown_by(table: Table) -> Shown:
     """What the slice is found by."""
-    return Shown(table.imports, _trains(table), not _IMPORTERS.isdisjoint(table.named), not _JOINS.isdisjoint(table.named))
+    return Shown(table.imports, _trains(table), not _IMPORTERS.isdisjoint(table.named), not _JOINS.isdisjoint(table.named), _searched(table))
+
+
+def _searched(table: Table) -> frozenset[str]:
+    """The names of the folders that a file adds to ``sys.path``, as far as it writes them out."""
+    for name in ("append", "insert", "extend"):
+        for call in table.named.get(name, ()):
+            function = table.nodes[table.nodes[call][1]]
+            if function[0] == "attr" and "path" in table.nodes[function[1]][1:]:
+                texts = [row[1] for row in table.nodes if row[0] == "const" and row[1].__class__ is str]
+                return frozenset(part for text in texts if not text.startswith("/") for part in text.split("/"))
+    return frozenset()
 
 
 def _trains(table: Table) -> bool:

@@ -282,7 +282,12 @@ class Context:
         """The distributed samplers and whether anybody tells them the epoch."""
         from ldlm_lint.project.samplers import Samplers
 
-        return Samplers(self.project, self.calls, self.tracer)
+        def tells_constant(path: str, position: str) -> bool:
+            from ldlm_lint.concepts.epochs import tells_constant_epoch
+
+            return tells_constant_epoch(self.view, path, position)
+
+        return Samplers(self.project, self.calls, self.tracer, tells_constant)
 
     @cached_property
     def pinning(self) -> Pinning:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 NO_SYNC = "run forward and backward of the others under `no_sync()`"
-ACCUMULATE = "let Accelerate count them (`Accelerator(gradient_accumulation_steps=…)` and `with accelerator.accumulate(model):`)"
+ACCUMULATE = "pass `gradient_accumulation_steps` to `Accelerator`, and run forward and backward under `accelerator.accumulate(model)`"
 
 ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     code="W7236",

@@ -14,6 +14,7 @@ from ldlm_lint.shell import (
     launch_frameworks,
     launch_lines,
     launch_pipes,
+    launch_prefixes,
     launch_shared,
     launch_values,
 )
@@ -37,7 +38,7 @@ def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator
 
 def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
     script = found[0]
-    rooms = [launch_lines.truncated(script), launch_deprecated.deprecated(script), launch_batch.drifting(script, found)]
+    rooms = [launch_lines.truncated(script), launch_prefixes.detached(script), launch_deprecated.deprecated(script), launch_batch.drifting(script, found)]
     for code in found:
         if code.shell:
             rooms.append(launch_lines.truncated(code))

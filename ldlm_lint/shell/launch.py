@@ -11,6 +11,7 @@ from ldlm_lint.shell import (
     launch_batch,
     launch_calls,
     launch_deprecated,
+    launch_flags,
     launch_frameworks,
     launch_lines,
     launch_pipes,
@@ -48,6 +49,7 @@ def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[F
             launch_values.too_many_workers(code, script, options),
             launch_calls.too_many_workers(code, options),
             launch_frameworks.trainer_settings(code, script, options),
+            launch_flags.own_options(code, script, options),
         ]
     for room in rooms:
         yield from guarded(room, script.source.span(0, 0), getattr(room, "__name__", "launch"))

@@ -16,7 +16,6 @@ from ldlm_lint.shell.launch_values import trains
 from ldlm_lint.shell.script import Launch
 from ldlm_lint.wording import quoted
 
-_REACHES = "launched-value-reaches-call"
 _REASON = "another number of workers takes other memory and draws other random numbers, and fewer can be too few"
 
 
@@ -68,7 +67,7 @@ def _destination(option: str) -> str:
 
 
 def _finding(rule: Rule, span: Span, args: tuple[tuple[str, object], ...], subject: str, fix: Fix | None = None) -> Finding:
-    return Finding(rule.symbol, rule.code, span, args, Confidence.MEDIUM, fix=fix, claims=(Claim(_REACHES, subject),))
+    return Finding(rule.symbol, rule.code, span, args, Confidence.MEDIUM, fix=fix, claims=(Claim("launched-value-reaches-call", subject),))
 
 
 __all__ = ["own_options"]

@@ -24,7 +24,9 @@ _ACCUMULATES = {
 def _value_reaches_call(context: Context, finding: Finding, subject: str) -> Verdict:
     """A program that the launch starts reads the option, and hands its value to a call of the topic, of which holds what the topic asks."""
     name, _, option = subject.partition("|")
-    topic = TOPICS[name]
+    topic = TOPICS.get(name)
+    if topic is None:
+        return Verdict(False)
     for sink, origin in _taken(context, finding, topic.sinks, topic.parameter, topic.positional, option):
         verdict = answered(context, finding, sink, topic)
         if verdict is not None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.checkers.environment_callers import calls_of, function_with
 from ldlm_lint.python.calls import mapping_of
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.scopes import scope_of
@@ -121,12 +122,26 @@ def _held(node: nodes.NodeNG, mapping: nodes.NodeNG, shared: _Shared, own: bool 
         if key in shared:
             return
         shared.add(key)
+        function = function_with(mapping)
+        if function is not None:
+            yield from _held_of_callers(function, mapping.name, shared, own)
+            return
     for name, argument in mapping_of(mapping).entries.items():
         value = argument.node
         if value is None or not is_relevant(name):
             continue
         written, first = _key_of(value)
         yield Write(node.statement(), written, name, value, part=(first, value if first is not value.parent else first), own=own)
+
+
+def _held_of_callers(function: nodes.FunctionDef, name: str, shared: _Shared, own: bool) -> Iterator[Write]:
+    """What each call of a function passes as the dictionary that it writes, ``**variables`` too."""
+    for call, arguments in calls_of(function):
+        if name == function.args.kwarg:
+            keywords = (one for one in call.keywords if one.arg is not None and is_relevant(one.arg))
+            yield from (Write(call, None, one.arg, one.value, part=(one, one), own=own) for one in keywords)
+        elif (given := arguments[name].node) is not None and function_with(given) is None:
+            yield from _held(call, given, shared, own)
 
 
 def _key_of(value: nodes.NodeNG) -> tuple[nodes.NodeNG | None, nodes.NodeNG]:
@@ -147,6 +162,18 @@ def _pairs(node: nodes.NodeNG, key: nodes.NodeNG, value: nodes.NodeNG) -> Iterat
         yield Write(node, key, name, value)
     elif isinstance(key, nodes.Name) and (loop := _loop_over(node, key.name)) is not None:
         yield from _of_loop(node, loop, key.name, value)
+    elif isinstance(key, nodes.Name) and (function := function_with(key)) is not None:
+        yield from _of_callers(function, key.name, value)
+
+
+def _of_callers(function: nodes.FunctionDef, key: str, value: nodes.NodeNG) -> Iterator[Write]:
+    """What each call of a function that sets one variable sets."""
+    held = _text_of(value)
+    for call, arguments in calls_of(function):
+        written = arguments[key].node
+        given = arguments[held].node or (value if function_with(value) is None else None)
+        if given is not None and isinstance(name := constant(written), str):
+            yield Write(call, written, name, given, part=(written, given if given.root() is call.root() and given is not value else written))
 
 
 def _loop_over(node: nodes.NodeNG, name: str) -> nodes.For | None:

@@ -15,7 +15,7 @@ from ldlm_lint.wording import located, quoted
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
     """Every process of a training comes to the save, or the first of every node, and nothing it is named by tells them apart."""
     path = finding.span.path
-    position, names, parameters, disk = subject.split("|")
+    position, names, parameters, disk = (*subject.split("|"), "", "", "")[:4]
     call = next((one for one in context.project.flow(path).calls if one.position == position), None)
     if call is None or context.project.is_test(path):
         return Verdict(False)
@@ -65,7 +65,7 @@ def _launch_on_nodes(context: Context, path: str, disk: str) -> NodeLaunch | Non
 def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdict:
     """As `_every_rank_saves`, for a save under a test of the local rank."""
     path, project = finding.span.path, context.project
-    position, names, parameters, disk = subject.split("|")
+    position, names, parameters, disk = (*subject.split("|"), "", "", "")[:4]
     call = next((one for one in project.flow(path).calls if one.position == position), None)
     if call is None or project.is_test(path) or context.ranks.named_by_rank_here(path, names.split()):
         return Verdict(False)

@@ -35,6 +35,9 @@ class Launching:
             return True
         if row[0] == "upd":
             return self._is_on_device(module, row[1])
+        if row[0] == "item":
+            # A tensor as an index selects on the device; a number or a slice only looks at a part.
+            return self._is_on_device(module, row[2])
         return row[0] in _COMPUTED and self._is_on_device(module, number, *(one for one in row[2:] if isinstance(one, int)))
 
     def _is_on_device(self, module: Module, *numbers: int) -> bool:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
 
 _MOST_CALLS = 200
+_ASKED_LATER = frozenset({"cmp", "op", "un"})
 
 
 class Row(NamedTuple):
@@ -82,12 +83,26 @@ class WaitOrder:
             found.append(Row(module, function, call & MASK, site.loop, site.guard))
         return found[::-1]
 
-    def frequency(self, row: Row) -> tuple[str, int]:
-        """What a row runs once for in a step, and the line of the loop that repeats it (0 for none): the innermost one decides."""
+    def step(self, row: Row) -> tuple[Module, int] | None:
+        """The place where the step begins that a row runs in: its loop, or the function that is a step; None where no step is known."""
+        top = next(iter(self._way(row)), row)
+        steps = self._view.training.steps.get(top.function)
+        if steps is None:
+            return None
+        loops = top.module.table.loops
+        loop = top.loop
+        while loop >= 0 and loop not in steps:
+            loop = loops[loop].parent
+        if loop >= 0:
+            return top.module, loops[loop].place
+        return (top.module, top.module.scopes[top.function & MASK].place) if None in steps else None
+
+    def frequency(self, row: Row) -> tuple[str, tuple[Module, int] | None]:
+        """What a row runs once for in a step, and the place of the loop that repeats it: the innermost one decides."""
         for one in (row, *reversed(self._way(row))):
             for loop in self._inner_loops(one):
-                return self._kind(one.module, loop), one.module.table.loops[loop].place
-        return "step", 0
+                return self._kind(one.module, loop), (one.module, one.module.table.loops[loop].place)
+        return "step", None
 
     def _inner_loops(self, row: Row) -> Iterator[int]:
         """The loops around a row that a step goes through several times, innermost first."""
@@ -140,7 +155,11 @@ class WaitOrder:
             return False
         if not self._stands_under(later, earlier.guard):
             return False
-        return not any(self._launching.launches(later.module, number) for number in range(earlier.number + 1, later.number))
+        first = earlier.number
+        # A comparison is launched before its truth is asked for; what a mask selects is copied behind the wait.
+        if later.module.nodes[first][0] in _ASKED_LATER:
+            first += 1
+        return not any(self._launching.launches(later.module, number) for number in range(first, later.number + 1))
 
     @staticmethod
     def _stands_under(row: Row, guard: int) -> bool:

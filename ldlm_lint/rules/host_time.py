@@ -24,7 +24,7 @@ FOR_ALL = " until the GPU has finished all queued work, and the GPU then idles u
 
 def after_a_wait(line: int) -> str:
     """The same for a wait behind another one, between which nothing is launched."""
-    return f", only for work that line {line} has waited for already (it costs once that line no longer waits)"
+    return f", but only for work that line {line} already waits for (it matters once line {line} no longer waits)"
 
 
 HOST_SYNC_IN_TRAINING_LOOP = Rule(

@@ -14,6 +14,7 @@ from ldlm_lint.wording import begins_loop, function_begun, located, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.concepts.wait_order import WaitOrder
     from ldlm_lint.configs.document import Path
     from ldlm_lint.program import Program
     from ldlm_lint.project.calls import Calls
@@ -110,6 +111,13 @@ class Context:
         from ldlm_lint.checkers.by_program.view import View
 
         return View(self)
+
+    @cached_property
+    def wait_order(self) -> WaitOrder:
+        """The order of what runs in one training step."""
+        from ldlm_lint.concepts.wait_order import WaitOrder
+
+        return WaitOrder(self.view)
 
     @cached_property
     def calls(self) -> Calls:

@@ -50,6 +50,7 @@ class Training:
         """The intervals that the backward passes of a loop stand under, -1 for none."""
         backwards = list(self._backwards())
         self._find_steps(backwards)
+        self._take_down_counts()
         self._seed_losses(backwards)
         self._find_hooks()
         self._find_evaluations()
@@ -84,14 +85,15 @@ class Training:
                 return
             self._gates[function, site.loop].append(self._gate(module, site.guard))
             self.steps[function].add(site.loop)
-            if is_backward and (module.index, site.loop) not in stepping:
-                # Micro-batches: the loop around them steps.
-                if function not in seen:
-                    seen.add(function)
-                    todo.append(function)
-                parent = module.table.loops[site.loop].parent
-                if parent >= 0 and (module.index, parent) in stepping:
-                    self.steps[function].add(parent)
+            if (module.index, site.loop) in stepping:
+                return
+            # Micro-batches: the loop around them steps.
+            parent = module.table.loops[site.loop].parent
+            if parent >= 0 and (module.index, parent) in stepping:
+                self.steps[function].add(parent)
+            if is_backward and function not in seen:
+                seen.add(function)
+                todo.append(function)
 
         for call in backwards:
             above(call, True)
@@ -104,6 +106,11 @@ class Training:
                 self.steps[function].add(None)
             for call in calls:
                 above(call, False)
+
+    def _take_down_counts(self) -> None:
+        for function, loops in self.steps.items():
+            module = self.program.module_of(function)
+            self.frequency.repeated.update(module.base | module.table.loops[loop].value for loop in loops if loop is not None)
 
     def _stepping_loops(self) -> set[tuple[int, int]]:
         """The loops in which something called ``step`` is called."""

@@ -29,7 +29,7 @@ from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.methods import Methods
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.outside import Given
-from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, MODULE_USES, PLAIN_METHODS, TENSOR_ATTRIBUTES
+from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, MODULE_METHODS, MODULE_USES, PLAIN_METHODS, TENSOR_ATTRIBUTES
 
 _BUILTINS = frozenset(dir(builtins))
 _PLAIN_TYPES = frozenset({"int", "float", "str", "bool"})
@@ -118,7 +118,9 @@ class Expressions(Methods):
         default = scope.defaults.get(name)
         value = self.get(module.base | default) if default is not None else NOTHING
         self.get(("callers", function))
-        value |= self._taken_from_callers(function, name, key) | self.get(("hook", function, name))
+        value |= self._taken_from_callers(function, name, key)
+        if not self.is_used_as_module(module, scope.parameters[name]):
+            value |= self.get(("hook", function, name))
         return self._annotated(value, module, scope.annotations.get(name, ""))
 
     def _parameter_of_forward(self, module: Module, function: int, name: str) -> Value:
@@ -138,7 +140,7 @@ class Expressions(Methods):
         value = NOTHING
         taken = self._taken.setdefault(key, set())
         for edge in sorted(self.get(("edges", function))):
-            if edge in taken or edge & 3 == UNKNOWN:
+            if edge in taken or edge & 3 == UNKNOWN or self._stands_in_handler(edge >> 2):
                 continue
             call = edge >> 2
             node = self.argument_node(call, function, edge & 3, name)
@@ -151,6 +153,16 @@ class Expressions(Methods):
             else:
                 taken.add(edge)
         return value
+
+    def _stands_in_handler(self, call: int) -> bool:
+        """Whether a call is made after a failure alone: what it gives says nothing of a usual run."""
+        module = self.module_of(call)
+        guard = module.table.sites[call & MASK].guard
+        while guard >= 0:
+            if module.table.guards[guard].kind == "except":
+                return True
+            guard = module.table.guards[guard].parent
+        return False
 
     def _annotated(self, value: Value, module: Module, annotation: str) -> Value:
         """A parameter's value with what its annotation says."""
@@ -252,6 +264,9 @@ class Expressions(Methods):
         return found
 
     def _item(self, module: Module, row: Node, key: int) -> Value:
+        registry = module.last_name(row[1])
+        if registry in self.registered:
+            return self.get(("registered", registry))
         value = self.get(module.base | row[1])
         index = module.nodes[row[2]]
         if index[0] == "slice":
@@ -479,7 +494,7 @@ class Expressions(Methods):
         if known is None:
             module = self.module_of(call)
             row = module.nodes[call & MASK]
-            given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("",))
+            given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("", None))
             texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
             long = [text for text in texts if text.startswith("--")] or texts
             known = str(given[1]) if given[0] == "const" else long[0].lstrip("-").replace("-", "_") if long else ""
@@ -496,13 +511,24 @@ class Expressions(Methods):
     _uses: dict[int, dict[Node, frozenset[str]]]
 
 
+def _receiver(module: Module, number: int) -> Node:
+    """What ``net.cuda().train()`` is called on in the end: methods of modules give the module."""
+    row = module.plain(number)
+    while row[0] == "call":
+        function = module.nodes[row[1]]
+        if function[0] != "attr" or function[2] not in MODULE_METHODS:
+            break
+        row = module.plain(function[1])
+    return row
+
+
 def _uses_of(module: Module) -> dict[Node, frozenset[str]]:
     """The methods that are called on each name of a module, and on each attribute by its name."""
     uses: dict[Node, set[str]] = {}
     for call in module.table.sites:
         function = module.nodes[module.nodes[call][1]]
         if function[0] == "attr":
-            row = module.plain(function[1])
+            row = _receiver(module, function[1])
             if row[0] in ("param", "free"):
                 uses.setdefault(row, set()).add(function[2])
             elif row[0] == "attr":
@@ -557,4 +583,5 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "registered": Expressions.all_registered,
     "annotation": Expressions.annotation,
     "hook": Expressions.hook,
+    "field": Expressions.field,
 }

@@ -99,8 +99,10 @@ class View:
         return ordered(self.shown, self.rules, self.sort or usual)
 
     def label(self, finding: Finding) -> str:
-        """What a finding leads to, its code and its name: what every line about it begins with."""
-        return f"{self.rules[finding.rule].consequence.value} {finding.code} {finding.rule}"
+        """What a finding leads to, or that it is only information, its code and its name: what every line about it begins with."""
+        rule = self.rules[finding.rule]
+        word = finding.severity.label if finding.severity < rule.severity else rule.consequence.value
+        return f"{word} {finding.code} {finding.rule}"
 
     def place(self, span: Span) -> Place:
         """The place of a span."""

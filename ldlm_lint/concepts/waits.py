@@ -28,7 +28,8 @@ from ldlm_lint.program.atoms import (
 from ldlm_lint.program.modules import Module
 from ldlm_lint.vocabulary.tensors import WAITING_FUNCTIONS, WAITING_METHODS
 
-_METHODS = frozenset("item tolist numpy cpu nonzero unique masked_select equal is_nonzero unique_consecutive argwhere".split())
+# Not `numpy`: on the device it raises, so that what has it has been copied before.
+_METHODS = frozenset("item tolist cpu nonzero unique masked_select equal is_nonzero unique_consecutive argwhere".split())
 _BUILTINS = frozenset("float int bool print min max range str round list sum".split())
 _ASKED = frozenset({"call", "cmp", "elem", "part", "item"})
 _ON_DEVICE = frozenset([DEVICE, TENSOR])

@@ -16,12 +16,13 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
 from ldlm_lint.python.names import qualified
-from ldlm_lint.python.places import function_of, scope_name
+from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
 from ldlm_lint.rules.checkpoint_loading import (
     CHECKPOINT_LOAD_UNSPECIFIED,
     CHECKPOINT_LOAD_WITHOUT_MAP_LOCATION,
+    FROM_ANYWHERE,
     RULES,
     STRICT_BY_DEFAULT,
 )
@@ -69,7 +70,8 @@ class CheckpointLoadingChecker(LdlmChecker):
         self.report(
             CHECKPOINT_LOAD_UNSPECIFIED,
             node,
-            claims=(Claim("load-default-stands"), *_claims_of_callers(node, handed_on)),
+            args=FROM_ANYWHERE,
+            claims=(Claim("load-default-stands"), *_claims_of_callers(node, handed_on), Claim("load-has-an-origin", position_of(node))),
             fix=lambda source: _fix(
                 source, node, "weights_only", "True", Applicability.DISPLAY, "`weights_only=True` fails on checkpoints with other objects"
             ),

@@ -56,6 +56,7 @@ class Training:
         """The intervals that the backward passes of a loop stand under, -1 for none."""
         backwards = list(self._backwards())
         self._find_steps(backwards)
+        self._take_down_counts()
         self._seed_losses(backwards)
         self._find_hooks()
         self._find_evaluations()
@@ -135,6 +136,11 @@ class Training:
         """Whether the files of functions read gradients, as those that change parameters by hand do."""
         modules = {module.index: module for module in map(self.program.module_of, functions)}
         return any(row[0] == "attr" and row[2] == "grad" for module in modules.values() for row in module.nodes)
+
+    def _take_down_counts(self) -> None:
+        for function, loops in self.steps.items():
+            module = self.program.module_of(function)
+            self.frequency.repeated.update(module.base | module.table.loops[loop].value for loop in loops if loop is not None)
 
     def _stepping_loops(self) -> set[tuple[int, int]]:
         """The loops in which something called ``step`` is called."""

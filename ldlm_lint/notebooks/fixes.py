@@ -28,6 +28,8 @@ _WORD = lazily(r"[^\W\d]\w*")
 
 def unparsed(source: Source) -> Iterator[Finding]:
     """A finding for each cell that is no Python, at the line that shows it."""
+    from ldlm_lint.checkers.host import asks_for_newer
+
     for part in source.parts:
         if part.error:
             first, _ = source.position(part.start)
@@ -35,7 +37,7 @@ def unparsed(source: Source) -> Iterator[Finding]:
             start = source.line_starts[min(line, len(source.line_starts)) - 1]
             span = source.span(start, max(start + len(source.lines[line - 1].encode()), start))
             args = (("error", part.error), ("checked", "the other cells are checked"))
-            yield Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args)
+            yield Finding(UNPARSABLE_FILE.symbol, UNPARSABLE_FILE.code, span, args, claims=asks_for_newer(part.error, restored(source.lines[line - 1])))
 
 
 def bounded(findings: Iterable[Finding], sources: Mapping[str, Source]) -> list[Finding]:

@@ -10,7 +10,7 @@ from ldlm_lint.program.atoms import (
     ON_DEVICE,
     Value,
 )
-from ldlm_lint.program.index import Index
+from ldlm_lint.program.records import Records
 from ldlm_lint.vocabulary.tensors import HOST_ATTRIBUTES, LIBRARIES, MODEL_WORDS
 
 SUBCLASSES = 64
@@ -19,7 +19,7 @@ _PROPERTIES = frozenset({"property", "cached_property", "lru_property"})
 _DEPTH_OF_NAMES = 7
 
 
-class Classes(Index):
+class Classes(Records):
     """What attributes of objects may be."""
 
     _orders: dict[int, list[int]]
@@ -71,10 +71,11 @@ class Classes(Index):
 
     def attribute_of_class(self, owner: int, name: str, with_subclasses: bool) -> Value:
         """Question ``("attr", class, name, with subclasses)``: what is bound in the classes or set on their objects."""
-        value = NOTHING
+        value = self.get(("field", owner, name))
+        is_field = self.is_field(owner, name)
         for one in self.order(owner):
             body, writes = self._bound_in(one, name)
-            for key in (*body, *writes):
+            for key in (*body, *writes) if not is_field else writes:
                 value |= self.get(key)
             if (one, name) in self.buffers:
                 value |= ON_DEVICE
@@ -86,8 +87,9 @@ class Classes(Index):
             self.limited["subclasses"] += 1
         for one in below:
             body, writes = self._bound_in(one, name)
-            for key in (*body, *writes):
+            for key in (*body, *writes) if not is_field else writes:
                 value |= self.get(key)
+            value |= self.get(("field", one, name))
         return value | self._set_from_outside(owner, name, frozenset([*self.order(owner), *below]))
 
     def _bound_in(self, owner: int, name: str) -> tuple[list[int], list[int]]:
@@ -138,6 +140,8 @@ class Classes(Index):
             return self._attribute_of_super(fields[1], name)
         if kind == "ns":
             return self.option(fields[1], name)
+        if kind == "d":
+            return self.attribute_of_open_record(one, name)
         if kind == "o" and fields[1].startswith("torch.nn") and name in ("weight", "bias"):
             return ON_DEVICE
         return NOTHING

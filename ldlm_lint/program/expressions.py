@@ -140,7 +140,7 @@ class Expressions(Methods):
         value = NOTHING
         taken = self._taken.setdefault(key, set())
         for edge in sorted(self.get(("edges", function))):
-            if edge in taken or edge & 3 == UNKNOWN:
+            if edge in taken or edge & 3 == UNKNOWN or self._stands_in_handler(edge >> 2):
                 continue
             call = edge >> 2
             node = self.argument_node(call, function, edge & 3, name)
@@ -153,6 +153,16 @@ class Expressions(Methods):
             else:
                 taken.add(edge)
         return value
+
+    def _stands_in_handler(self, call: int) -> bool:
+        """Whether a call is made after a failure alone: what it gives says nothing of a usual run."""
+        module = self.module_of(call)
+        guard = module.table.sites[call & MASK].guard
+        while guard >= 0:
+            if module.table.guards[guard].kind == "except":
+                return True
+            guard = module.table.guards[guard].parent
+        return False
 
     def _annotated(self, value: Value, module: Module, annotation: str) -> Value:
         """A parameter's value with what its annotation says."""
@@ -254,6 +264,9 @@ class Expressions(Methods):
         return found
 
     def _item(self, module: Module, row: Node, key: int) -> Value:
+        registry = module.last_name(row[1])
+        if registry in self.registered:
+            return self.get(("registered", registry))
         value = self.get(module.base | row[1])
         index = module.nodes[row[2]]
         if index[0] == "slice":
@@ -481,7 +494,7 @@ class Expressions(Methods):
         if known is None:
             module = self.module_of(call)
             row = module.nodes[call & MASK]
-            given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("",))
+            given = next((module.nodes[one] for name, one in row[3] if name == "dest"), ("", None))
             texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
             long = [text for text in texts if text.startswith("--")] or texts
             known = str(given[1]) if given[0] == "const" else long[0].lstrip("-").replace("-", "_") if long else ""
@@ -570,4 +583,5 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "registered": Expressions.all_registered,
     "annotation": Expressions.annotation,
     "hook": Expressions.hook,
+    "field": Expressions.field,
 }

@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from ldlm_lint.program.atoms import FIRST, SHIFT
 from ldlm_lint.program.modules import Module, Modules
+from ldlm_lint.program.processes import add_processes
 from ldlm_lint.program.solver import Solver
 
 _SETS = ("register_buffer", "register_parameter", "add_module", "register_module")
@@ -42,12 +43,15 @@ class Index(Solver):
         self.bases: dict[int, list[int]] = {}
         self.outside_bases: dict[int, set[str]] = {}
         self.subclasses: dict[int, set[int]] = defaultdict(set)
+        self.starts: set[int] = set()
+        """The calls that start a function in another process: what it is given stands in a call of its own."""
         self._names: dict[int, dict[int, set[str]]] = {}
         for module in self.live:
             self._index_module(module)
 
     def _index_module(self, module: Module) -> None:
         base, table = module.base, module.table
+        self.starts.update(base | call for _, _, call in add_processes(module))
         for name, alias in table.aliases:
             self.aliases[name].add(alias)
         for name, calls in table.named.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Iterable
 
@@ -88,7 +87,7 @@ class Modules:
         package = module.name if module.path.endswith("__init__.py") else module.name.rpartition(".")[0]
         parts = package.split(".") if package else []
         if level > 1:
-            parts = parts[: len(parts) - (level - 1)]
+            parts = parts[: max(0, len(parts) - (level - 1))]
         return ".".join([*parts, *([name] if name else [])])
 
     def find(self, name: str, near: Module | None = None) -> Module | None:
@@ -106,7 +105,7 @@ class Modules:
         if len(candidates) == 1 or near is None:
             return candidates[0]
         # The one that shares most of the path with who imports it.
-        return max(candidates, key=lambda one: (len(os.path.commonprefix([one.path, near.path])), -len(one.path)))
+        return max(candidates, key=lambda one: (_shared(one.path, near.path), -len(one.path)))
 
     def is_known(self, name: str) -> bool:
         """Whether a dotted name ends the name of a module."""
@@ -143,3 +142,8 @@ class Modules:
             package = self.by_name.get(name)
             if package is not None:
                 yield package.index
+
+
+def _shared(one: str, other: str) -> int:
+    """The number of characters with which two paths begin alike."""
+    return next((index for index, (left, right) in enumerate(zip(one, other, strict=False)) if left != right), min(len(one), len(other)))

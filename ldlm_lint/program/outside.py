@@ -25,7 +25,9 @@ from ldlm_lint.program.atoms import (
 )
 from ldlm_lint.program.calls import LATER, UNKNOWN, Calls
 from ldlm_lint.program.modules import Module
+from ldlm_lint.program.records import OPEN_RECORDS
 from ldlm_lint.vocabulary import tensors
+from ldlm_lint.vocabulary.loaders import LOADERS
 
 _LISTS = frozenset(
     f"torch.nn.{name}" for name in ("ModuleList", "Sequential", "ModuleDict", "ParameterList", "ParameterDict")
@@ -74,8 +76,10 @@ class Outside(Calls):
             return self._of_builtins(last, given)
         if last == "checkpoint" and top in ("deepspeed", "fairscale"):
             return self._recomputed(given)
-        if last.endswith(_LOADERS):
+        if last.endswith(_LOADERS) or name in LOADERS:
             return self._loader(name, given)
+        if last in OPEN_RECORDS:
+            return frozenset([self.atoms.atom("d", given.call)])
         if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse"):
             return self._of_python(top, last, name, given)
         if top in tensors.HOST_LIBRARIES:
@@ -89,6 +93,8 @@ class Outside(Calls):
 
     def _called_by_others(self, given: Given) -> None:
         """A function that is handed to someone outside is called by him."""
+        if given.call in self.starts:
+            return
         for value in given.every:
             for fields in self.atoms.kinds(value, "f") + self.atoms.kinds(value, "b"):
                 self.edge(fields[1], given.call, UNKNOWN)

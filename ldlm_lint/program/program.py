@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ldlm_lint.code import Table
 from ldlm_lint.program.atoms import MASK
@@ -11,8 +12,8 @@ from ldlm_lint.program.expressions import Expressions
 from ldlm_lint.program.modules import Module, Modules
 from ldlm_lint.program.slices import slice_of
 
-_RECURSION = 20_000
-"""Frames of Python that a question may take: `solver.DEPTH` questions, each through some twenty functions."""
+_FRAMES = 8_000
+"""Frames of Python that questions may take: `solver.DEPTH` of them, each through up to some forty functions."""
 
 
 class Program(Expressions):
@@ -44,8 +45,19 @@ def linked(tables: Iterable[tuple[str, Table, bool]]) -> Program:
         if module.index not in live:
             modules.dropped.add(module.index)
             _drop(module)
-    sys.setrecursionlimit(max(sys.getrecursionlimit(), _RECURSION))
-    return Program(modules, live, trains)
+    with deep():
+        return Program(modules, live, trains)
+
+
+@contextlib.contextmanager
+def deep() -> Iterator[None]:
+    """Give questions the frames of Python that they may take; whoever asks a program more than a few of them does it inside."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _FRAMES))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 def _drop(module: Module) -> None:

@@ -73,6 +73,7 @@ CONDITIONS: dict[str, Callable[[Context, str], bool]] = {
     "belongs-to-training": _is_used_in_training,
     "call-feeds-training": _feeds,
     "evaluation-records-gradients": _may_evaluate,
+    "every-node-saves": lambda context, path: may_train_in_group(context.project, path),
     "every-rank-saves": lambda context, path: may_train_in_group(context.project, path),
     "file-trains": _trains_itself,
     "load-default-stands": _loads_by_default,

@@ -8,16 +8,19 @@ bindings of a name, and anything else is unknown.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from astroid import nodes
 
 from ldlm_lint.numerals import is_printable
 from ldlm_lint.python.names import bindings, qualified, scope_of
+from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 8
 _MOST_VALUES = 1000
+_MOST_TEXTS = 16
+_LONGEST_TEXT = 2000
 _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -57,9 +60,56 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
         return _arithmetic(node, depth)
     if isinstance(node, nodes.IfExp):
         return _union(evaluate(one, depth + 1) for one in (node.body, node.orelse))
+    if isinstance(node, nodes.JoinedStr):
+        return _joined("", node.values, depth)
     if isinstance(node, nodes.Call) and (cast := _cast_of(node)) is not None:
         return _each(evaluate(node.args[0], depth + 1), cast)
+    if isinstance(node, nodes.Call) and (parts := _parts_of(node)) is not None:
+        return _joined(*parts, depth)
     return None
+
+
+def _parts_of(call: nodes.Call) -> tuple[str, list[nodes.NodeNG]] | None:
+    """What ``",".join([…])`` puts between the parts that it joins, and these; None for every other call."""
+    joins = isinstance(call.func, nodes.Attribute) and call.func.attrname == "join" and len(call.args) == 1 and not call.keywords
+    if not joins or not isinstance(call.func.expr, nodes.Const) or not isinstance(call.func.expr.value, str):
+        return None
+    parts = call.args[0]
+    if isinstance(parts, nodes.Name):
+        parts = only_binding(parts) if _is_only_read(parts) else None
+    return (call.func.expr.value, list(parts.elts)) if isinstance(parts, (nodes.List, nodes.Tuple)) else None
+
+
+def _is_only_read(name: nodes.Name) -> bool:
+    """Whether no other use of a name may change the list that it holds."""
+    scope = scope_of(name)
+    return scope is not None and all(one.name != name.name or _is_read(one) for one in nodes_of(scope, nodes.Name))
+
+
+def _is_read(use: nodes.Name) -> bool:
+    call = use.parent
+    if not isinstance(call, nodes.Call) or use not in call.args:
+        return False
+    return (isinstance(call.func, nodes.Attribute) and call.func.attrname == "join") or getattr(call.func, "name", "") in ("print", "len")
+
+
+def _joined(between: str, parts: Sequence[nodes.NodeNG], depth: int) -> tuple[object, ...] | None:
+    """Every text that parts make one after the other, where each is a text, or a plain field of a formatted string."""
+    texts = [""]
+    for index, part in enumerate(parts):
+        field = isinstance(part, nodes.FormattedValue)
+        if field and (part.format_spec is not None or part.conversion not in (None, -1)):
+            return None
+        values = evaluate(part.value if field else part, depth + 1)
+        if not values or not all(isinstance(one, str) or (field and type(one) is int) for one in values):
+            return None
+        added = dict.fromkeys(str(one) for one in values)
+        if len(texts) * len(added) > _MOST_TEXTS:
+            return None
+        texts = [f"{text}{between if index else ''}{one}" for text in texts for one in added]
+        if len(texts[-1]) > _LONGEST_TEXT:
+            return None
+    return tuple(texts)
 
 
 def _cast_of(call: nodes.Call) -> Callable[[object], object] | None:
@@ -137,6 +187,8 @@ def _arithmetic(node: nodes.BinOp, depth: int) -> tuple[object, ...] | None:
     function = _ARITHMETIC.get(node.op)
     if function is None or left is None or right is None or len(left) != 1 or len(right) != 1:
         return None
+    if node.op == "+" and isinstance(left[0], str) and isinstance(right[0], str):
+        return (left[0] + right[0],) if len(left[0]) + len(right[0]) < _LONGEST_TEXT else None
     if not all(isinstance(side[0], (int, float)) for side in (left, right)):
         return None
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from ldlm_lint.model import Finding
+from ldlm_lint.model import Finding, Severity
 from ldlm_lint.patterns import lazily
 from ldlm_lint.report import closing
 from ldlm_lint.report.blocks import Blocks
@@ -46,10 +46,16 @@ def _rule_head(blocks: Blocks, group: Group) -> Iterator[Line]:
         blocks.word(first),
         ": ",
         (first.rule, "bold"),
-        f" ({first.code}), {count(places, 'place')}",
+        f" ({first.code}), {count(places, 'place')}{_at_level_info(group)}",
         (mark, "cyan"),
     )
     yield line(clean(view.message(first)))
+
+
+def _at_level_info(group: Group) -> str:
+    """How many places of a rule that is more than information are only that."""
+    low = sum(one.severity is Severity.INFO for one in group.findings)
+    return f", {low} at level info" if 0 < low < len(group.findings) else ""
 
 
 def _file_head(blocks: Blocks, group: Group) -> Iterator[Line]:

@@ -37,7 +37,7 @@ def findings(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator
 
 def _found(found: tuple[Code, ...], options: Mapping[str, object]) -> Iterator[Finding]:
     script = found[0]
-    rooms = [launch_lines.truncated(script), launch_deprecated.deprecated(script), launch_batch.drifting(script)]
+    rooms = [launch_lines.truncated(script), launch_deprecated.deprecated(script), launch_batch.drifting(script, found)]
     for code in found:
         if code.shell:
             rooms.append(launch_lines.truncated(code))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from ldlm_lint.model import Finding, Fix, Related, Span
+from ldlm_lint.model import Finding, Fix, Related, Severity, Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.skim import without_comments
 from ldlm_lint.wording import begins_loop, function_begun, located, quoted
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
+    from ldlm_lint.project.copied import Copied
     from ldlm_lint.project.dataset_changes import DatasetChanges
     from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.group_timeouts import Makers
     from ldlm_lint.project.index import Project
     from ldlm_lint.project.launches import Launches
+    from ldlm_lint.project.load_origins import LoadOrigins
     from ldlm_lint.project.loaders import Tracer
     from ldlm_lint.project.mm_configs import MmConfigs
     from ldlm_lint.project.models import Models
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.unlearning import Unlearning
+    from ldlm_lint.project.unreached import Unreached
     from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
@@ -64,7 +67,7 @@ class Verdict(NamedTuple):
     """Whether a claim holds, the places that show it, and message fields that it fills.
 
     ``unsafe`` says why a fix that looks safe in its own file is not; ``withdraws``: the finding loses its fix;
-    ``fix`` takes its place; ``shown`` says why a fix may only be shown. The finding moves ``to`` one of the places that it names, and names no more those before it.
+    ``fix`` takes its place; ``shown`` says why a fix may only be shown; ``level`` is the finding's own. The finding moves ``to`` one of the places that it names, and names no more those before it.
     """
 
     holds: bool
@@ -75,14 +78,22 @@ class Verdict(NamedTuple):
     shown: str = ""
     fix: Fix | None = None
     to: Span | None = None
+    level: Severity | None = None
 
 
 class Context:
     """A project with the analyses that questions share."""
 
-    def __init__(self, project: Project, told_torch: Callable[[str], TorchVersion | None] = lambda path: None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        told_torch: Callable[[str], TorchVersion | None] = lambda path: None,
+        facts_of: Callable[[str], Mapping[str, object]] = lambda path: {},
+    ) -> None:
         self.project = project
         self.told_torch = told_torch
+        self.facts_of = facts_of
+        """What the rules of a file are told, see `ldlm_lint.config.Config.facts`."""
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
 
@@ -120,6 +131,20 @@ class Context:
         from ldlm_lint.project.waiting_ranks import WaitingRanks
 
         return WaitingRanks(self.project, self.calls, self.ranks)
+
+    @cached_property
+    def copied(self) -> Copied:
+        """What was copied in from other projects."""
+        from ldlm_lint.project.copied import Copied
+
+        return Copied(self.project, lambda: self.launches)
+
+    @cached_property
+    def unreached(self) -> Unreached:
+        """What no program reaches."""
+        from ldlm_lint.project.unreached import Unreached
+
+        return Unreached(self.project)
 
     @cached_property
     def torch(self) -> TorchVersions:
@@ -272,6 +297,13 @@ class Context:
         from ldlm_lint.project.wrapped import Wraps
 
         return Wraps(self.project, self.calls)
+
+    @cached_property
+    def load_origins(self) -> LoadOrigins:
+        """Where the files come from that the project loads."""
+        from ldlm_lint.project.load_origins import LoadOrigins
+
+        return LoadOrigins(self.calls, self.trees)
 
     @cached_property
     def steps(self) -> Steps:

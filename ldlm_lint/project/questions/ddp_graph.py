@@ -99,11 +99,11 @@ def _model_checkpoints_reentrantly(context: Context, finding: Finding, slots: st
     if found is not None:
         return _reentrant_at(context, path, [(path, found)])
     calls = []
-    checkpointing = context.reentrant
+    checkpointing, near = context.reentrant, {path, *trainings_of(project, path)}
     for part in context.models.parts(path, _slots(slots), checkpointing) if checkpointing else ():
         node = context.models.definition(part) if part.path in checkpointing else None
         if node is not None:
-            calls += [(part.path, call) for call in reentrant_calls(node) if not is_left_off(project, call)]
+            calls += [(part.path, call) for call in reentrant_calls(node) if not is_left_off(project, call, near - {part.path})]
     return _reentrant_at(context, path, calls) if calls else Verdict(False)
 
 

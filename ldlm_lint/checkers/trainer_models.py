@@ -20,8 +20,8 @@ _MODEL, _ARGUMENTS = "model", "args"
 def trained_models(module: nodes.Module, made: nodes.Call | None) -> list[Slot]:
     """The places of the models that a Trainer of the file trains with the arguments a call made; with any where that is None."""
     found: dict[Slot, None] = {}
-    for call in nodes_of(module, nodes.Call):
-        if _makes_trainer(call) and (made is None or made in _values(_passed(call, _ARGUMENTS, 1))):
+    for call in remembered(module, ("trainers",), lambda: list(filter(_makes_trainer, nodes_of(module, nodes.Call)))):
+        if made is None or made in _values(_passed(call, _ARGUMENTS, 1)):
             model = _passed(call, _MODEL, 0)
             found.update(dict.fromkeys(model_slots(model) if model is not None else ()))
     return list(found)

@@ -17,7 +17,9 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.python.memo import remembered
 from ldlm_lint.python.walks import nodes_of
+from ldlm_lint.rules.batch_size import GRADIENT_ACCUMULATION_FIXED
 from ldlm_lint.rules.checkpoint_files import UNBOUNDED_CHECKPOINTS
 from ldlm_lint.rules.collectives import EXCESSIVE_COLLECTIVE_TIMEOUT
 from ldlm_lint.rules.data import (
@@ -25,7 +27,6 @@ from ldlm_lint.rules.data import (
     IN_MAIN_PROCESS,
     OPTIONS_WITHOUT_WORKERS,
     PERSISTENT_WORKERS,
-    WITHOUT_PIN_MEMORY,
 )
 from ldlm_lint.rules.ddp import FIND_UNUSED_PARAMETERS
 from ldlm_lint.rules.ddp_graph import FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC
@@ -37,7 +38,7 @@ from ldlm_lint.tables.training_arguments import WORDS as NAMED
 RULES = (
     *(UNBOUNDED_CHECKPOINTS, EXCESSIVE_COLLECTIVE_TIMEOUT, OPTIMIZER_NOT_FUSED, FIND_UNUSED_PARAMETERS),
     *(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, STATIC_GRAPH_WITH_NO_SYNC, IN_MAIN_PROCESS, PERSISTENT_WORKERS),
-    *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, WITHOUT_PIN_MEMORY),
+    *(OPTIONS_WITHOUT_WORKERS, DATALOADER_TOO_MANY_WORKERS, GRADIENT_ACCUMULATION_FIXED),
 )
 # Whoever trains with one of the classes makes a Trainer.
 WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
@@ -69,11 +70,19 @@ def _derived(view: View) -> list[int]:
 def _node(view: View, module: Module, place: int, kind: type[nodes.NodeNG]) -> nodes.NodeNG | None:
     """The tree's node of a call or class; that of a class may begin at its decorators."""
     tree = view.context.trees.of(view.path(module))
-    here = (line_of(place), column_of(place))
-    for one in nodes_of(tree, kind) if tree is not None else ():
-        if here in ((one.lineno, one.col_offset), (one.fromlineno, one.col_offset), extent(one)[:2]):
-            return one
-    return None
+    if tree is None:
+        return None
+    places = remembered(tree, ("nodes by place", kind.__name__), lambda: _by_place(tree, kind))
+    return places.get((line_of(place), column_of(place)))
+
+
+def _by_place(tree: nodes.Module, kind: type[nodes.NodeNG]) -> dict[tuple[int, int], nodes.NodeNG]:
+    """The first node of a kind that begins at each place: of calls in a row that is the last one, which holds the others."""
+    found: dict[tuple[int, int], nodes.NodeNG] = {}
+    for one in nodes_of(tree, kind):
+        for begin in ((one.lineno, one.col_offset), (one.fromlineno, one.col_offset), extent(one)[:2]):
+            found.setdefault(begin, one)
+    return found
 
 
 class _Told:

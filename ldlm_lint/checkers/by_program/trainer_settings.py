@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
 
 from astroid import nodes
 
@@ -46,12 +47,15 @@ WORDS: tuple[bytes, ...] = (b"Trainer(", *NAMED)
 
 def find(view: View) -> Iterator[Finding]:
     """What the arguments cost that calls anywhere in a training pass, and the defaults of classes that are derived elsewhere."""
+    written: dict[int, set[str]] = defaultdict(set)
+    for owner, name in view.program.own_writes:
+        written[owner].add(name)
     for call, _ in view.ask.calls_of(TRAINING_ARGUMENTS):
         module = view.program.module_of(call)
         node = _node(view, module, module.table.sites[call & MASK].place, nodes.Call)
         source = view.source(module)
         if isinstance(node, nodes.Call) and not only_predicts(source.data):
-            section = of_call(source, node, _Told(view, call))
+            section = of_call(source, node, _Told(view, call, written))
             yield from about(section, node, view.options_of(source.path))
     for owner in _derived(view):
         module = view.program.module_of(owner)
@@ -88,8 +92,9 @@ def _by_place(tree: nodes.Module, kind: type[nodes.NodeNG]) -> dict[tuple[int, i
 class _Told:
     """What the program knows of the arguments of one call."""
 
-    def __init__(self, view: View, call: int) -> None:
-        self._view, self._call = view, call
+    def __init__(self, view: View, call: int, written: Mapping[int, Collection[str]]) -> None:
+        """``written`` are the attributes that classes set on their own objects."""
+        self._view, self._call, self._written = view, call, written
         self.is_complete = view.ask.argument(call, "").state is State.ABSENT
 
     def complete(self, settings: dict[str, Setting], call: nodes.Call) -> None:
@@ -135,7 +140,7 @@ class _Told:
         for fields in program.atoms.kinds(function, "c"):
             for owner in program.order(fields[1]):
                 yield from program.module_of(owner).scopes[owner & MASK].bindings
-                yield from (name for one, name in program.own_writes if one == owner)
+                yield from self._written.get(owner, ())
 
 
 def _text(value: object) -> str | None:

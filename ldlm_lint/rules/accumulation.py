@@ -36,7 +36,6 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     ),
     reads=("py",),
     triggers=(b".backward(", b"update_grad=", b"need_update="),
-    silencers=(b"no_sync", b"require_backward_grad_sync"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients are summed before they are averaged instead of after, which rounds differently, and code between backward "

@@ -86,6 +86,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("heartbeat-is-inert-beside", "holds-in-sourcing-script", "holds-with-sourced-scripts"),
         *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else", "winner-differs-beside"),
     ),
+    "launched_options": ("launched-value-reaches-call", "option-counts-micro-batches"),
     "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
 }
 """The rooms with the kinds of questions that each answers: a room is loaded when one of them is asked."""

@@ -138,6 +138,9 @@ def _add_related(findings: Iterable[Finding], sources: Sources) -> None:
     for finding in findings:
         for related in finding.related:
             sources[related.span.path]
+        if finding.in_step is not None:
+            for span in (finding.in_step.step, finding.in_step.loop):
+                sources[(span or finding.span).path]
 
 
 def _select(

@@ -79,6 +79,12 @@ def test_a_published_package_as_a_folder(enter: Enter, run: Run) -> None:
     assert reaches(enter, run, files) == {"annotator/mmcv/runner/checkpoint.py": "mmcv"}
 
 
+def test_a_published_package_that_is_larger_than_the_project(enter: Enter, run: Run) -> None:
+    files = {f"annotator/uniformer/mmseg/{name}/load.py": LOAD for name in ("apis", "core", "datasets")}
+    inits = {f"annotator/uniformer/mmseg/{name}/__init__.py": "" for name in ("apis", "core", "datasets")}
+    assert set(reaches(enter, run, {**files, **inits, "train.py": "x = 1\n"}).values()) == {"mmseg"}
+
+
 def test_a_whole_project_with_the_package_inside(enter: Enter, run: Run) -> None:
     package = {f"transformers/src/transformers/{name}.py": "x = 1\n" for name in ("modeling_utils", "configuration_utils", "trainer")}
     files = {**package, "transformers/setup.py": "", "transformers/examples/run.py": LOAD, "train.py": LOAD}

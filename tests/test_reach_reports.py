@@ -10,6 +10,15 @@ import pytest
 from calling import Enter, Run
 from jsonschema import Draft4Validator, Draft202012Validator
 
+from ldlm_lint import engine
+from ldlm_lint.config import Config
+from ldlm_lint.evidence.model import Judgement, Scope, Verdict
+from ldlm_lint.evidence.support import Level, Support
+from ldlm_lint.model import Finding, Severity, Span
+from ldlm_lint.reach import Reach, Standing
+from ldlm_lint.rules import by_symbol
+from ldlm_lint.server.diagnosis import UNNECESSARY, diagnosis
+
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "findings.schema.json").read_text(encoding="utf-8"))
 SARIF = json.loads((ROOT / "tests" / "schemas" / "sarif-schema-2.1.0.json").read_text(encoding="utf-8"))
@@ -129,3 +138,27 @@ def test_a_licence_that_appears_changes_a_remembered_answer(enter: Enter, run: R
     assert "copied" not in run(*words)[1]
     (root / "rmsd/LICENSE").write_text("Copyright (c) 2020 Jo Doe\n")
     assert json.loads(run(*words)[1])["findings"][0]["copied_from"] == "Jo Doe"
+
+
+def test_an_editor_shows_a_hint_that_says_why(enter: Enter) -> None:
+    tools = LOAD + "\n\ndef used():\n    return 1\n"
+    root = enter({"pyproject.toml": "", COPIED: LOAD, "tools.py": tools, "main.py": "from tools import used\n\nused()\n"})
+    report = engine.run([root / COPIED, root / "tools.py"], Config(root=root.as_posix()), base=root)
+    found = [
+        one
+        for path in (COPIED, "tools.py")
+        for one in diagnosis(report, (root / path).as_posix(), by_symbol, "utf-16", report.sources.get)["diagnostics"]
+    ]
+    assert [one["severity"] for one in found] == [4, 4]
+    assert [one["tags"] for one in found] == [[], [UNNECESSARY]]
+    assert found[0]["message"].endswith(" (copied from parser)")
+    assert found[1]["message"].endswith(" (in code that no program reaches)")
+
+
+def test_evidence_that_was_seen_reaches_its_code() -> None:
+    seen = Finding("r", "W7604", Span("/a.py", 0, 1), standing=Standing(Reach.UNREACHED, "/a.py"))
+    judgement = Judgement("r", "claim", Verdict.VERIFIED, "seen", Scope("cpu"))
+    support = Support(Verdict.VERIFIED, "seen", Level.PLACE, (judgement,))
+    assert engine._seen(seen._replace(evidence=support)).standing is None
+    assert engine._seen(seen).standing is not None
+    assert seen.severity is Severity.INFO and seen.weight is Severity.INFO

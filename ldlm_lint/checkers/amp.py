@@ -17,7 +17,7 @@ from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.amp import DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16, RULES
 from ldlm_lint.source import Source
 
-_SCALER_REASON = (
+SCALER_REASON = (
     "steps with an infinite gradient are no longer skipped, and the state of the scaler in checkpoints becomes empty"
 )
 
@@ -79,4 +79,4 @@ def _disabled(source: Source, call: nodes.Call) -> Fix | None:
         edit = add_keyword(source, span_of(source, call), "enabled", "False")
     else:
         edit = Edit(span_of(source, enabled.node), "False") if isinstance(enabled.node, nodes.Const) else None
-    return Fix("set enabled=False", (edit,), Applicability.UNSAFE, _SCALER_REASON) if edit else None
+    return Fix("set enabled=False", (edit,), Applicability.UNSAFE, SCALER_REASON) if edit else None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from astroid import nodes
 
+from ldlm_lint.python.micro_batches import is_steps, name_of
 from ldlm_lint.python.names import last_name
 from ldlm_lint.python.scopes import scope_of
 from ldlm_lint.python.values import only_binding
@@ -14,17 +15,6 @@ from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
 
 _NAMED = (nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)
 _MOST_NAMES = 50
-
-
-def name_of(target: nodes.NodeNG) -> str:
-    """The name of a variable, an attribute or a constant key; empty for other expressions."""
-    if isinstance(target, (nodes.AssignName, nodes.Name)):
-        return target.name
-    if isinstance(target, (nodes.AssignAttr, nodes.Attribute)):
-        return target.attrname
-    if isinstance(target, nodes.Subscript) and isinstance(target.slice, nodes.Const):
-        return str(target.slice.value)
-    return ""
 
 
 def names_in(node: nodes.NodeNG) -> Iterator[str]:
@@ -67,7 +57,7 @@ def is_of_one_rank(node: nodes.NodeNG) -> bool:
 
 def holds_steps(target: nodes.NodeNG) -> bool:
     """Whether what is assigned to is the number of accumulation steps, by its name or by what it is used as."""
-    return is_accumulation(name_of(target)) or any(map(_is_steps, _uses(target)))
+    return is_accumulation(name_of(target)) or any(map(is_steps, _uses(target)))
 
 
 def _uses(target: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
@@ -81,39 +71,6 @@ def _uses(target: nodes.NodeNG) -> Iterator[nodes.NodeNG]:
         for one in nodes_of(around, nodes.Attribute):
             if one.attrname == target.attrname and getattr(one.expr, "name", "") == target.expr.name:
                 yield one
-
-
-def _is_steps(use: nodes.NodeNG) -> bool:
-    """Whether a value is handed on as accumulation steps, or counts the micro-batches of a step."""
-    parent = use.parent
-    if isinstance(parent, nodes.Keyword):
-        return parent.arg is not None and is_accumulation(parent.arg)
-    if isinstance(parent, nodes.Assign):
-        return any(is_accumulation(name_of(one)) for one in parent.targets)
-    if isinstance(parent, nodes.Dict):
-        return any(held is use and isinstance(key, nodes.Const) and is_accumulation(str(key.value)) for key, held in parent.items)
-    if isinstance(parent, nodes.BinOp):
-        return parent.op == "%" and parent.right is use and _decides_step(parent)
-    return isinstance(parent, nodes.Call) and last_name(parent.func) == "range" and _runs_backward(parent.parent, parent)
-
-
-def _decides_step(remainder: nodes.BinOp) -> bool:
-    """``if (index + 1) % steps == 0: optimizer.step()`` in a loop that runs backward passes."""
-    guard = remainder.statement()
-    loop = guard.parent
-    while loop is not None and not isinstance(loop, (nodes.For, nodes.While, nodes.FunctionDef, nodes.Module)):
-        loop = loop.parent
-    steps = isinstance(guard, nodes.If) and any(last_name(one.func) == "step" for one in nodes_of(guard, nodes.Call))
-    return steps and isinstance(loop, (nodes.For, nodes.While)) and _has_backward(loop)
-
-
-def _runs_backward(loop: nodes.NodeNG | None, counted: nodes.NodeNG) -> bool:
-    """``for _ in range(steps):`` around a backward pass."""
-    return isinstance(loop, nodes.For) and loop.iter is counted and _has_backward(loop)
-
-
-def _has_backward(loop: nodes.NodeNG) -> bool:
-    return any(last_name(one.func) == "backward" for one in nodes_of(loop, nodes.Call))
 
 
 __all__ = ["counts_ranks", "holds_steps", "is_of_one_rank", "name_of", "names_behind", "names_in"]

@@ -22,8 +22,8 @@ _HANDLER = "accelerate.InitProcessGroupKwargs"
 _TABLED = ("torch.distributed.init_process_group", "torch.distributed.new_group", _HANDLER)
 _BY_KEYWORD = ("deepspeed.init_distributed", "lightning.strategies.DDPStrategy", "lightning.strategies.FSDPStrategy")
 # Where a timedelta is passed, with the positional parameters there.
-_TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
-_LOWERED = (Claim("timeout-may-be-lowered"),)
+TIMEDELTA_PARAMETERS = {name: tables.positional(name) for name in _TABLED} | dict.fromkeys(_BY_KEYWORD, ())
+LOWERED = (Claim("timeout-may-be-lowered"),)
 
 
 def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
@@ -32,9 +32,9 @@ def check_timeout(checker: LdlmChecker, node: nodes.Call, name: str) -> None:
     if name == "torch.distributed.new_group" and Arguments(node)["backend"].is_only("gloo"):
         return
     defaults: list[Default] = []
-    if name not in _TIMEDELTA_PARAMETERS:
+    if name not in TIMEDELTA_PARAMETERS:
         return
-    argument = Arguments(node, _TIMEDELTA_PARAMETERS[name])["timeout"]
+    argument = Arguments(node, TIMEDELTA_PARAMETERS[name])["timeout"]
     lengths = list(seconds(argument.node, lambda part: _amount(part, defaults)) or ()) if argument.node is not None else []
     if argument.node is None or not lengths or not _is_excessive(checker, min(lengths)):
         return
@@ -65,7 +65,7 @@ def _report(checker: LdlmChecker, given: nodes.NodeNG, taker: nodes.NodeNG, leng
         place,
         args=_texts(checker, length),
         related=[(taker, "this process group gets the timeout")] if place.lineno != taker.lineno else (),
-        claims=_LOWERED,
+        claims=LOWERED,
         fix=lambda source: _fix(source, place, target),
     )
 
@@ -96,7 +96,7 @@ def _report_default(checker: LdlmChecker, node: nodes.Call, default: Default, le
         default.node,
         args=args | {"length": f"{args['length']} (the default of {quoted(default.what)})"},
         confidence=Confidence.MEDIUM,
-        claims=_LOWERED,
+        claims=LOWERED,
         related=[(node.func, "this process group gets the timeout")] if default.node.lineno != node.lineno else (),
     )
 

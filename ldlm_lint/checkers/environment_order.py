@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from astroid import nodes
 
 from ldlm_lint.checkers.base import span_of
-from ldlm_lint.checkers.environment import lines_of
+from ldlm_lint.checkers.environment import block_of, lines_of
 from ldlm_lint.checkers.environment_writes import Write, writes_of
 from ldlm_lint.model import Applicability, Edit, Fix, Span
 from ldlm_lint.python.names import qualified
@@ -29,6 +30,7 @@ _MAKES_GROUP = {"torch.distributed.init_process_group", "torch.distributed.new_g
 # What decides together whether a heartbeat counts is not brought into force one by one.
 _NEVER_MOVED = {environment_watchdog.MONITORING, *environment_watchdog.BLOCKING_WAIT}
 _ALLOCATOR = frozenset(environment_allocator.NAMES)
+_MOST_WRITES = 20
 # What may end a function, or skip what follows.
 _LEAVING = (nodes.Return, nodes.Raise, nodes.Break, nodes.Continue)
 _STARTS_PROCESSES = ("subprocess.", "torch.multiprocessing.", "multiprocessing.", "os.exec", "os.spawn", "os.system")
@@ -54,16 +56,26 @@ def settings_after(call: nodes.Call) -> Iterator[Write]:
 
 def allocator_settings_after_use(module: nodes.Module) -> Iterator[Late]:
     """Options of the CUDA allocator that are set where something was put on the GPU before, in the same function."""
-    seen: set[nodes.NodeNG] = set()
-    for call in nodes_of(module, nodes.Call):
-        statement = call.statement() if _allocates(call) else None
-        while statement is not None and _leads_on(statement):
-            for later in _following(statement, _starts_process):
-                for write in _written_in(later):
-                    if write.name in _ALLOCATOR and write.value not in seen:
-                        seen.add(write.value)
-                        yield Late(write, call)
-            statement = statement.parent
+    written = (one for one in writes_of(module) if one.own and one.name in _ALLOCATOR)
+    for write in itertools.islice(written, _MOST_WRITES):
+        reader = _allocated_before(write.statement)
+        if reader is not None:
+            yield Late(write, reader)
+
+
+def _allocated_before(statement: nodes.NodeNG) -> nodes.Call | None:
+    """A call that put something on the GPU before a statement; None where a process that is started later sees what the statement sets."""
+    found = None
+    while statement is not None and not isinstance(statement, (nodes.FunctionDef, nodes.ClassDef, nodes.Module)):
+        block = block_of(statement)
+        place = block.index(statement) if block else 0
+        if any(map(_starts_process, block[place + 1 :])):
+            return None
+        for earlier_one in filter(_leads_on, block[:place] if found is None else ()):
+            calls = (one for one in nodes_of(earlier_one, nodes.Call) if one.scope() is earlier_one.scope())
+            found = found or next(filter(_allocates, calls), None)
+        statement = statement.parent
+    return found
 
 
 def _written_in(statement: nodes.NodeNG) -> Iterator[Write]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from astroid import nodes
 
+from ldlm_lint.checkers.environment_callers import calls_of, function_with
 from ldlm_lint.python.calls import mapping_of
 from ldlm_lint.python.names import qualified
 from ldlm_lint.python.scopes import scope_of
@@ -25,6 +26,8 @@ _NAME_AND_VALUE = 2
 # What starts a process in an environment that is its last argument.
 _EXECUTED = frozenset(f"os.{name}" for name in ("execle", "execlpe", "execve", "execvpe", "spawnle", "spawnlpe", "spawnve", "spawnvpe"))
 _DEPTH = 5
+
+_Shared = set[tuple[str, nodes.NodeNG | None]]
 
 
 class Write(NamedTuple):
@@ -46,24 +49,26 @@ class Write(NamedTuple):
 def writes_of(module: nodes.NodeNG) -> Iterator[Write]:
     """What a module, or a statement of it, puts into environments, for names that some rule is about; a pair of a shared dictionary once."""
     seen: set[tuple[nodes.NodeNG, str]] = set()
+    shared: _Shared = set()
     for node in nodes_of(module, (nodes.Assign, nodes.AugAssign, nodes.Call, nodes.Return)):
-        for write in _written(node):
+        for write in _written(node, shared):
             if write.part is None or (write.part[0], write.name) not in seen:
                 yield write
             if write.part is not None:
                 seen.add((write.part[0], write.name))
 
 
-def _written(node: nodes.NodeNG) -> Iterator[Write]:
+def _written(node: nodes.NodeNG, shared: _Shared) -> Iterator[Write]:
+    """What a statement or call writes; ``shared`` are the dictionaries in variables that were looked at already."""
     if isinstance(node, nodes.Assign):
         yield from _assigned(node)
     elif isinstance(node, nodes.AugAssign):
-        yield from _merged(node)
+        yield from _merged(node, shared)
     elif isinstance(node, nodes.Call):
-        yield from _passed(node)
-        yield from _handed_on(node)
+        yield from _passed(node, shared)
+        yield from _handed_on(node, shared)
     elif node.value is not None and _begins_with_environment(node.value):
-        yield from _held(node, node.value, own=False)
+        yield from _held(node, node.value, shared, own=False)
 
 
 def _assigned(node: nodes.Assign) -> Iterator[Write]:
@@ -75,13 +80,13 @@ def _assigned(node: nodes.Assign) -> Iterator[Write]:
                 yield from found
 
 
-def _merged(node: nodes.AugAssign) -> Iterator[Write]:
+def _merged(node: nodes.AugAssign, shared: _Shared) -> Iterator[Write]:
     """``os.environ |= {name: value}``."""
     if node.op == "|=" and _is_environment(node.target):
-        yield from _held(node, node.value)
+        yield from _held(node, node.value, shared)
 
 
-def _passed(node: nodes.Call) -> Iterator[Write]:
+def _passed(node: nodes.Call, shared: _Shared) -> Iterator[Write]:
     """What ``setdefault`` and ``putenv`` get, and what ``update`` does."""
     # Names are resolved last: few calls hand on what may be a variable of interest.
     if len(node.args) == _NAME_AND_VALUE:
@@ -91,33 +96,52 @@ def _passed(node: nodes.Call) -> Iterator[Write]:
             yield from (one._replace(origin=_SETTERS[setter]) for one in pairs)
     elif isinstance(node.func, nodes.Attribute) and node.func.attrname == "update" and _called(node) == "os.environ.update":
         for one in node.args:
-            yield from _held(node, one)
+            yield from _held(node, one, shared)
         for keyword in node.keywords:
             if keyword.arg is None:
-                yield from _held(node, keyword.value)
+                yield from _held(node, keyword.value, shared)
             elif is_relevant(keyword.arg):
                 yield Write(node, None, keyword.arg, keyword.value, part=(keyword, keyword))
 
 
-def _handed_on(node: nodes.Call) -> Iterator[Write]:
+def _handed_on(node: nodes.Call, shared: _Shared) -> Iterator[Write]:
     """What a process gets that a call starts: ``env=`` of ``subprocess.run`` and of what is like it, the last argument of ``os.execve``."""
     for keyword in node.keywords:
         if keyword.arg == "env":
-            yield from _held(node, keyword.value, own=False)
+            yield from _held(node, keyword.value, shared, own=False)
     if node.args and isinstance(node.func, nodes.Attribute) and node.func.attrname.endswith("e") and _called(node) in _EXECUTED:
-        yield from _held(node, node.args[-1], own=False)
+        yield from _held(node, node.args[-1], shared, own=False)
 
 
-def _held(node: nodes.NodeNG, mapping: nodes.NodeNG, own: bool = True) -> Iterator[Write]:
-    """The pairs of a dictionary, wherever in the file they are written."""
+def _held(node: nodes.NodeNG, mapping: nodes.NodeNG, shared: _Shared, own: bool = True) -> Iterator[Write]:
+    """The pairs of a dictionary, wherever in the file they are written; one in a variable is looked at once."""
     if isinstance(mapping, (nodes.Attribute, nodes.Const)):
         return
+    if isinstance(mapping, nodes.Name):
+        key = mapping.name, scope_of(mapping)
+        if key in shared:
+            return
+        shared.add(key)
+        function = function_with(mapping)
+        if function is not None:
+            yield from _held_of_callers(function, mapping.name, shared, own)
+            return
     for name, argument in mapping_of(mapping).entries.items():
         value = argument.node
         if value is None or not is_relevant(name):
             continue
-        key, first = _key_of(value)
-        yield Write(node.statement(), key, name, value, part=(first, value if first is not value.parent else first), own=own)
+        written, first = _key_of(value)
+        yield Write(node.statement(), written, name, value, part=(first, value if first is not value.parent else first), own=own)
+
+
+def _held_of_callers(function: nodes.FunctionDef, name: str, shared: _Shared, own: bool) -> Iterator[Write]:
+    """What each call of a function passes as the dictionary that it writes, ``**variables`` too."""
+    for call, arguments in calls_of(function):
+        if name == function.args.kwarg:
+            keywords = (one for one in call.keywords if one.arg is not None and is_relevant(one.arg))
+            yield from (Write(call, None, one.arg, one.value, part=(one, one), own=own) for one in keywords)
+        elif (given := arguments[name].node) is not None and function_with(given) is None:
+            yield from _held(call, given, shared, own)
 
 
 def _key_of(value: nodes.NodeNG) -> tuple[nodes.NodeNG | None, nodes.NodeNG]:
@@ -138,6 +162,18 @@ def _pairs(node: nodes.NodeNG, key: nodes.NodeNG, value: nodes.NodeNG) -> Iterat
         yield Write(node, key, name, value)
     elif isinstance(key, nodes.Name) and (loop := _loop_over(node, key.name)) is not None:
         yield from _of_loop(node, loop, key.name, value)
+    elif isinstance(key, nodes.Name) and (function := function_with(key)) is not None:
+        yield from _of_callers(function, key.name, value)
+
+
+def _of_callers(function: nodes.FunctionDef, key: str, value: nodes.NodeNG) -> Iterator[Write]:
+    """What each call of a function that sets one variable sets."""
+    held = _text_of(value)
+    for call, arguments in calls_of(function):
+        written = arguments[key].node
+        given = arguments[held].node or (value if function_with(value) is None else None)
+        if given is not None and isinstance(name := constant(written), str):
+            yield Write(call, written, name, given, part=(written, given if given.root() is call.root() and given is not value else written))
 
 
 def _loop_over(node: nodes.NodeNG, name: str) -> nodes.For | None:

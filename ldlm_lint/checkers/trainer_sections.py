@@ -10,13 +10,13 @@ from astroid import nodes
 from ldlm_lint.checkers.base import span_of
 from ldlm_lint.checkers.setting_edits import CodeEditor
 from ldlm_lint.checkers.trainer_models import trains_adapter
+from ldlm_lint.checkers.trainer_stores import stored_on, stored_on_parsed
 from ldlm_lint.frameworks.checkpoints import ADAPTER
-from ldlm_lint.frameworks.sections import Section, Setting, vocabulary
+from ldlm_lint.frameworks.sections import Section, Setting
 from ldlm_lint.model import Claim, Related
 from ldlm_lint.python.calls import Argument, Arguments, State, mapping_of
 from ldlm_lint.python.defaults import field_default
-from ldlm_lint.python.memo import remembered
-from ldlm_lint.python.names import bindings, qualified
+from ldlm_lint.python.names import qualified
 from ldlm_lint.python.values import evaluate
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
@@ -45,8 +45,7 @@ def of_call(source: Source, call: nodes.Call, told: Told | None = None) -> Secti
             settings.update(_settings(source, name, argument, call))
     if told is not None:
         told.complete(settings, call)
-    for name in _stored_later(call):
-        settings[name] = Setting(name, None, span_of(source, call), certain=False)
+    settings.update(stored_on(source, call))
     if trains_adapter(call.root(), call):
         settings.setdefault(ADAPTER, Setting(ADAPTER, None, span_of(source, call)))
     whole = Setting("", None, span_of(source, call))
@@ -85,22 +84,13 @@ def _member(node: nodes.NodeNG) -> str | None:
     return parts[-1].lower()
 
 
-def _stored_later(call: nodes.Call) -> set[str]:
-    """The fields that the file gives another value: of what the call made, or of an object that may be it."""
-    stores = remembered(call.root(), ("stored fields",), lambda: _stores(call.root()))
-    return {one.attrname for one in stores if _may_be(one.expr, call)}
-
-
-def _stores(module: nodes.Module) -> list[nodes.AssignAttr]:
-    fields = vocabulary("transformers").fields
-    return [one for one in nodes_of(module, nodes.AssignAttr) if one.attrname in fields]
-
-
-def _may_be(owner: nodes.NodeNG, call: nodes.Call) -> bool:
-    """Whether an expression may be what a call made; a name that only other calls are bound to is not."""
-    found = bindings(owner) if isinstance(owner, nodes.Name) else []
-    values = [one.parent.value for one in found if isinstance(one.parent, (nodes.Assign, nodes.AnnAssign))]
-    return len(values) != len(found) or not values or any(value is call or not isinstance(value, nodes.Call) for value in values)
+def of_stores(source: Source, module: nodes.Module) -> Iterator[tuple[nodes.Call, Section]]:
+    """What a file sets on arguments that a parser gave, with the call of the parser: whatever else they have is not known."""
+    for call, settings in stored_on_parsed(source, module):
+        whole = Setting("", None, span_of(source, call))
+        if trains_adapter(module, None):
+            settings.setdefault(ADAPTER, whole)
+        yield call, Section("transformers", settings, CodeEditor(source, None), False, _OUTSIDE_TESTS, call=whole, in_code=True)
 
 
 def of_class(source: Source, node: nodes.ClassDef) -> Section:
@@ -120,4 +110,4 @@ def of_class(source: Source, node: nodes.ClassDef) -> Section:
     return Section("transformers", settings, CodeEditor(source, None), False, _OUTSIDE_TESTS, in_code=True)
 
 
-__all__ = ["Told", "of_call", "of_class"]
+__all__ = ["Told", "of_call", "of_class", "of_stores"]

@@ -8,7 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.checkers.trainer_models import trained_models
-from ldlm_lint.checkers.trainer_sections import of_call, of_class
+from ldlm_lint.checkers.trainer_sections import of_call, of_class, of_stores
 from ldlm_lint.frameworks import trainer
 from ldlm_lint.frameworks.sections import Section
 from ldlm_lint.frameworks.trainer import SEARCH, STATIC_GRAPH
@@ -41,6 +41,8 @@ def findings(module: nodes.Module, source: Source, options: Mapping[str, object]
             section = of_call(source, node) if qualified(node.func) <= TRAINING_ARGUMENTS else None
         if section is not None:
             yield from about(section, node, options)
+    for node, section in of_stores(source, module):
+        yield from about(section, node, options)
 
 
 def about(section: Section, node: nodes.Call | nodes.ClassDef, options: Mapping[str, object]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import Guard
+from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSY, MASK, NONE, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
@@ -22,6 +23,7 @@ class Frequency:
     def __init__(self, program: Program) -> None:
         self.program = program
         self._periodic: dict[int, bool] = {}
+        self.restarts = Restarts()
         self.repeated: set[int] = set()
         """What the loops of steps iterate over (keys): what is counted there counts steps."""
 
@@ -182,7 +184,8 @@ class Frequency:
             return True
         if self.is_alarm(module, guard.test) is guard.holds or self.is_start(module, guard.test) is guard.holds:
             return False
-        if self.is_periodic(module, guard.test) and self._is_rare_side(module, guard) and not self.steps_under(module, number, function):
+        is_rare = self.is_periodic(module, guard.test) and self._is_rare_side(module, guard)
+        if (is_rare or self.restarts.of(module, guard.test, number, function)) and not self.steps_under(module, number, function):
             return False
         return self._can_hold(module, guard)
 

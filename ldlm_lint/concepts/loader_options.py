@@ -26,11 +26,13 @@ class Loader(NamedTuple):
 class Way(NamedTuple):
     """A number of workers on one way to it: the number (None: unknown), and the default that decides it where nobody gives another.
 
-    ``default`` is "" for a number that is given, ``parameter``, or the name of a flag with its dashes.
+    ``default`` is "" for a number that is given, ``parameter``, or the name of a flag with its dashes. ``giver`` is the call that gives
+    the number to a parameter, 0 for none.
     """
 
     number: int | None
     default: str = ""
+    giver: int = 0
 
 
 class LoaderOptions:
@@ -204,7 +206,7 @@ class LoaderOptions:
         for edge in edges:
             node = program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
             if node is not None and program.module_of(node).nodes[node & MASK][0] != "star":
-                ways += self._ways(node, default, seen)
+                ways += [way if way.giver else way._replace(giver=edge >> 2) for way in self._ways(node, default, seen)]
                 continue
             given = self.ask.argument(edge >> 2, name) if edge & 3 != UNKNOWN and node is None else Argument(State.OPEN)
             if given.state is State.ABSENT and written is not None:
@@ -225,9 +227,9 @@ class LoaderOptions:
                 ways.append(Way(fields[1], default))
             elif fields[0] == "flag":
                 ways.append(self._way_of_flag(fields[1]))
-            elif one in (FALSE, NONE):
+            elif one == FALSE:
                 ways.append(Way(0, default))
-            elif one in (HOST, TRUE) or fields[0]:
+            elif one in (HOST, TRUE, NONE) or fields[0]:
                 ways.append(Way(None, default))
         return ways or self._ways_by_name(key) or [Way(None, default)]
 
@@ -235,7 +237,7 @@ class LoaderOptions:
         flag = self.ask.flag(call)
         known = self.ask.default_of(flag)
         number = known.only
-        return Way(number if number.__class__ is int else None, flag.name)
+        return Way(number if number.__class__ is int else None, flag.name, call)
 
     def _ways_by_name(self, key: int) -> list[Way]:
         """An attribute of something unknown, as ``args.workers``: the flags of this name in the file and in what it is tied to by imports."""
@@ -244,6 +246,11 @@ class LoaderOptions:
         if row[0] != "attr" or self.program.ask(module.base | row[1]):
             return []
         program = self.program
-        flags = [call for call in program.calls.get("add_argument", ()) if self.ask.flag(call).name.lstrip("-").replace("-", "_") == row[2]]
+        flags = [call for call in program.calls.get("add_argument", ()) if destination(self.ask.flag(call).name) == row[2]]
         own = [call for call in flags if program.module_of(call) is module]
         return [self._way_of_flag(call) for call in own or flags]
+
+
+def destination(flag: str) -> str:
+    """The attribute that an option is stored as by default."""
+    return flag.lstrip("-").replace("-", "_")

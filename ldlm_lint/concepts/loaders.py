@@ -99,78 +99,119 @@ class Loaders:
     def _is_looped_over(module: Module, number: int) -> bool:
         return any(loop.value == number for loop in module.table.loops)
 
-    def _objects(self, key: int, seen: set[int]) -> set[int]:
-        """The calls that made the objects of other packages that an expression goes through, also inside of ``enumerate`` and the like."""
+    def _objects(self, key: int, seen: set[int], *, of_iterators: bool = False) -> set[int]:
+        """The calls that made the objects of other packages that an expression goes through, also inside of ``enumerate`` and the like.
+
+        Those that an iterator goes through already are others: a loop over it begins no pass.
+        """
         found: set[int] = set()
         if key in seen:
             return found
         seen.add(key)
         for one in self.program.ask(key):
             fields = self.program.atoms.of[one] if one >= FIRST else ("",)
-            if fields[0] == "o":
+            if fields[0] == "o" and not of_iterators:
                 found.add(fields[2])
+            elif fields[0] == "view" and fields[1] == "iter" and of_iterators:
+                found |= self._objects(fields[2], set())
             elif fields[0] == "view" and fields[1] in ("pass", "enum"):
-                found |= self._objects(fields[2], seen)
+                found |= self._objects(fields[2], seen, of_iterators=of_iterators)
             elif fields[0] == "view" and fields[1] == "zip":
                 module = self.program.module_of(fields[2])
                 for argument in module.nodes[fields[2] & MASK][2]:
-                    found |= self._objects(module.base | argument, seen)
+                    found |= self._objects(module.base | argument, seen, of_iterators=of_iterators)
         return found
 
     def passes(self, call: int) -> list[Pass]:
-        """The passes through the loader that a call makes, except what a generator or ``__iter__`` hands on without a loop of its own."""
+        """The passes through the loader that a call makes."""
         return self._by_object.get(call, [])
 
     def trains(self, call: int) -> Pass | None:
         """A pass through a loader that trains on its batches."""
-        return next((one for one in self.passes(call) if self._trains(one, set())), None)
+        return next((one for one in self.passes(call) if self._trains(one, call, set())), None)
 
-    def _trains(self, one: Pass, seen: set[int]) -> bool:
+    def _trains(self, one: Pass, loader: int, seen: set[int]) -> bool:
         function = one.function
-        steps = self.training.steps.get(function, ())
-        if one.loop >= 0:
-            if any(loop is not None and self._is_within(one.module, loop, one.loop) for loop in steps):
-                return True
-        elif self._feeds_step(one):
+        if one.loop >= 0 and self._is_step(one.module, function, one.loop):
+            return True
+        if one.loop < 0 and self._feeds_step(one):
             return True
         if function in seen:
             return False
         seen.add(function)
-        return any(self._trains(two, seen) for two in self._consumers(function))
+        return any(self._trains(two, loader, seen) for two in self._consumers(one, loader))
 
-    @staticmethod
-    def _is_within(module: Module, loop: int, outer: int) -> bool:
-        while loop >= 0:
-            if loop == outer:
-                return True
-            loop = module.table.loops[loop].parent
+    def _is_step(self, module: Module, function: int, outer: int) -> bool:
+        """Whether a loop is a training step, or one stands in it."""
+        for step in self.training.steps.get(function, ()):
+            loop = -1 if step is None else step
+            while loop >= 0:
+                if loop == outer:
+                    return True
+                loop = module.table.loops[loop].parent
         return False
 
     def _feeds_step(self, one: Pass) -> bool:
-        """Whether ``next`` of such an iterator is called in a training step."""
-        module = one.module
+        """Whether a training step takes the batches of such an iterator, by ``next`` or in a loop."""
+        made = self._iterated(one.module.base | one.value)
         for call in self.program.calls.get("next", ()):
-            at = self.program.module_of(call)
-            row = at.nodes[call & MASK]
-            function = self.program.function_of(call)
+            module = self.program.module_of(call)
+            row, function = module.nodes[call & MASK], self.program.function_of(call)
             loops = self.training.reached.get(function)
-            if loops is None or not row[2] or at.nodes[row[1]][0] == "attr":
+            if loops is None or not row[2] or module.nodes[row[1]][0] == "attr":
                 continue
-            if self._shares(at.base | row[2][0], module.base | one.value) and self.training.is_inside(
-                at, at.table.sites[call & MASK].loop, -1, function, loops
-            ):
+            loop = module.table.sites[call & MASK].loop
+            if self.training.is_inside(module, loop, -1, function, loops) and made & self._iterators(module.base | row[2][0]):
                 return True
+        for function in self.training.steps:
+            module = self.program.module_of(function)
+            for number, row in enumerate(module.table.loops):
+                is_step = module.base | row.scope == function and self._is_step(module, function, number)
+                if is_step and row.kind != "while" and made & self._iterators(module.base | row.value):
+                    return True
         return False
 
-    def _shares(self, one: int, other: int) -> bool:
-        return bool(self._objects(one, set()) & self._objects(other, set()))
+    def _iterated(self, key: int) -> set[int]:
+        return self._objects(key, set())
 
-    def _consumers(self, function: int) -> list[Pass]:
-        """The loops over what a generator gives, or over the objects of a class whose ``__iter__`` the function is."""
-        scope = self.program.module_of(function).scopes[function & MASK]
+    def _iterators(self, key: int) -> set[int]:
+        """The calls that made the loaders whose running passes an expression goes on with."""
+        return self._objects(key, set(), of_iterators=True)
+
+    def _consumers(self, one: Pass, loader: int) -> list[Pass]:
+        """The loops over what the generator gives that a pass stands in, or over the objects whose ``__iter__`` it is, for one loader."""
+        function = one.function
+        module = self.program.module_of(function)
+        scope = module.scopes[function & MASK]
         if not scope.yields and scope.name not in ("__iter__", "__next__"):
             return []
-        return self._by_generator.get(function, [])
+        parameter = self._parameter(one.module, one.value, 0)
+        if not parameter:
+            return self._by_generator.get(function, [])
+        self.program.ask(("callers", function))
+        calls: dict[int, bool] = {}
+        for edge in sorted(self.program.ask(("edges", function))):
+            node = self.program.argument_node(edge >> 2, function, edge & 3, parameter) if edge & 3 != UNKNOWN else None
+            calls[edge >> 2] = node is None or self._may_hold(node, loader)
+        return [two for two in self._by_generator.get(function, []) if self._is_from(two, calls)]
+
+    def _is_from(self, two: Pass, calls: dict[int, bool]) -> bool:
+        """Whether a loop goes through what one of the calls gives that hold true; so may one of which that is not seen."""
+        written = {call for call in self._calls_in(two.module, two.value, 0) if call in calls}
+        return any(calls[call] for call in written) if written else any(calls.values()) or not calls
+
+    def _calls_in(self, module: Module, number: int, depth: int) -> set[int]:
+        row = module.nodes[number]
+        if depth > 12:
+            return set()
+        if row[0] == "call":
+            inner = (self._calls_in(module, value, depth + 1) for value in row[2])
+            return {module.base | number}.union(*inner)
+        if row[0] == "copy":
+            return self._calls_in(module, row[1], depth + 1)
+        if row[0] == "phi":
+            return set().union(*(self._calls_in(module, value, depth + 1) for value in row[1]))
+        return set()
 
     @cached_property
     def _by_generator(self) -> dict[int, list[Pass]]:
@@ -199,7 +240,23 @@ class Loaders:
     def repeated(self, call: int) -> Pass | None:
         """A pass that runs again and again for the loader that a call makes."""
         made = self._loops_above_making(call)
-        return next((one for one in self.passes(call) if self._is_repeated(one, call, made)), None)
+        passes = self.passes(call)
+        if any(self._begins_within(one, two) for one in passes for two in passes):
+            return None
+        return next((one for one in passes if self._is_repeated(one, call, made)), None)
+
+    def _begins_within(self, one: Pass, two: Pass) -> bool:
+        """Whether a pass begins in a function that is called while another goes on: persistent workers serve one pass at a time."""
+        loop = one.loop if one.loop >= 0 else one.around
+        if loop < 0 or one.function == two.function:
+            return False
+        for call in one.module.scopes[one.scope].calls:
+            inside = any(frame.loop == loop for frame in self._loops_of(Frame(one.function, one.module.table.sites[call].loop)))
+            if inside and one.module.table.sites[call].place > one.place:
+                self.program.ask(("to", one.module.base | call))
+                if two.function in self.program.targets_of.get(one.module.base | call, ()):
+                    return True
+        return False
 
     def comes_again(self, call: int, loader: int) -> bool:
         """Whether a call runs again and again while there is one loader, by the call that makes that."""
@@ -258,17 +315,20 @@ class Loaders:
         """A place, and those of the calls that lead there; of a pass those that hand on the loader."""
         seen = {frame}
         todo = [(frame, self._parameter(one.module, one.value, 0) if one is not None else "")]
+        for two in self._consumers(one, call) if one is not None else ():
+            todo += [(above, self._parameter(two.module, two.value, 0)) for above in (Frame(two.function, two.around),)]
         while todo and len(seen) < _CLIMB:
             at, parameter = todo.pop()
             yield at
+            if one is not None and at == frame and len(todo) and self.program.module_of(at.function).scopes[at.function & MASK].yields:
+                # What calls a generator is no place of its pass: who goes through it is.
+                continue
             for above, name in self._callers(at.function, parameter, call):
                 if above not in seen:
                     seen.add(above)
                     todo.append((above, name))
 
     def _callers(self, function: int, parameter: str, loader: int) -> Iterator[tuple[Frame, str]]:
-        for two in self._consumers(function):
-            yield Frame(two.function, two.loop if two.loop >= 0 else two.around), ""
         if function & MASK == 0:
             return
         self.program.ask(("callers", function))

@@ -98,7 +98,10 @@ def _find_unused(section: Section) -> Iterator[Finding]:
 def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
     """The search for unused parameters beside a checkpoint that is reentrant, by its options or by the default of old releases."""
     switch = next((name for name in _CHECKPOINTING if section.flag(name) is True), None)
-    if switch is None or section.on(STATIC_GRAPH):
+    if section.on(STATIC_GRAPH):
+        return
+    if switch is None:
+        yield from _meets_switch_of_model(section, setting)
         return
     option = next((name for name in _REENTRANT if section.flag(name) is True), None)
     by_default = section.framework == "transformers" and section.complete and not section.has(*_REENTRANT, *_OPTIONS, *_OWN_CHECKPOINTING)
@@ -108,6 +111,13 @@ def _meets_reentrant(section: Section, setting: Setting) -> Iterator[Finding]:
     where = f"the reentrant checkpoint ({quoted(section.shown(option or switch, True))})"
     fix = _not_reentrant(section, setting, option)
     yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": where}, claims=claims, fix=fix)
+
+
+def _meets_switch_of_model(section: Section, setting: Setting) -> Iterator[Finding]:
+    """The program that reads a file or takes a command may switch the checkpoint on by itself; what Python passes is seen there."""
+    if not section.in_code and not section.has(*_CHECKPOINTING, *_REENTRANT):
+        claims = (in_force(setting), Claim("program-checkpoints-reentrantly"))
+        yield section.report(FIND_UNUSED_WITH_REENTRANT_CHECKPOINT, setting, {"where": ""}, claims=claims)
 
 
 def _not_reentrant(section: Section, setting: Setting, option: str | None) -> Fix | None:

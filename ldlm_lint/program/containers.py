@@ -95,7 +95,7 @@ class Containers(Classes):
         how, place = fields[1], fields[2]
         if how == "values":
             return self.item(self.get(place), None)
-        if how == "pass":
+        if how in ("pass", "iter"):
             return self.elements(self.get(place))
         if how == "map":
             return self.callvalue(self.get(place), None)

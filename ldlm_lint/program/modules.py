@@ -12,11 +12,14 @@ from ldlm_lint.program.atoms import SHIFT
 
 
 class Shown(NamedTuple):
-    """What a file says for which nobody needs its table: its imports (`Table.imports`), and whether it trains or imports by computed names."""
+    """What a file says for which nobody needs its table: its imports (`Table.imports`), and whether it trains, imports by computed names, or joins ranks."""
 
     imports: list[tuple[str, str, int, int]]
     trains: bool
     imports_by_name: bool
+    joins: bool = False
+    searched: frozenset[str] = frozenset()
+    """The names of folders in a file that adds some to ``sys.path``: absolute ones are no part of the project."""
 
 
 NOTHING_SHOWN = Shown([], False, False)
@@ -142,6 +145,7 @@ class Modules:
         self.by_name: dict[str, Module] = {}
         self.by_path: dict[str, Module] = {}
         self._ends: dict[str, list[Module]] = defaultdict(list)
+        self._searched: set[str] | None = None
         self.dropped: set[int] = set()
         """The modules whose tables are no part of a program that trains."""
 
@@ -176,6 +180,9 @@ class Modules:
         if module is not None:
             return module
         candidates = self._ends.get(name)
+        if candidates and "." not in name and near is not None:
+            # A module alone in a folder is often called like a package of others: ``lib/datasets.py``.
+            candidates = [one for one in candidates if self._is_on_path(one, near)]
         if not candidates:
             return None
         if len(candidates) == 1 or near is None:
@@ -183,13 +190,22 @@ class Modules:
         # The one that shares most of the path with who imports it.
         return max(candidates, key=lambda one: (_shared(one.path, near.path), -len(one.path)))
 
+    def _is_on_path(self, module: Module, near: Module) -> bool:
+        """Whether a file finds a module by its bare name: from its folder or one around it, as a package, or in a folder of ``sys.path``."""
+        folder, _, name = module.path.rpartition("/")
+        if name == "__init__.py" or not folder or folder == "src" or near.path.startswith(f"{folder}/"):
+            return True
+        if self._searched is None:
+            self._searched = frozenset().union(*(one.shown.searched for one in self.all))
+        return folder.rpartition("/")[2] in self._searched
+
     def is_known(self, name: str) -> bool:
         """Whether a dotted name ends the name of a module."""
         return name in self._ends
 
     def linked(self, module: Module) -> set[int]:
-        """The modules that an import of a module makes run."""
-        found: set[int] = set()
+        """The modules that an import of a module makes run, its own packages among them."""
+        found = set(self._with_packages(module))
         for name, imported, level, _ in module.shown.imports:
             full = self.absolute(module, name, level)
             target = self._find(full, module) if full else None

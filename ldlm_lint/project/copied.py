@@ -96,7 +96,9 @@ class Copied:
     def _is_published(self, folder: str, name: str) -> bool:
         if not self._holds_package(folder, name) or self._is_own_package(folder):
             return False
-        return 2 * len(self._in(folder)) < len(self._holders.words)
+        # Where nothing is built, the package that a repository is about lies at its top.
+        is_top = posixpath.dirname(folder) in (self._root, f"{self._root}/src")
+        return not is_top or 2 * len(self._in(folder)) < len(self._holders.words)
 
     def _holds_package(self, folder: str, name: str) -> bool:
         return sum(self._has_module(folder, one) for one in PUBLISHED.get(name, ())) >= NEEDED

@@ -45,7 +45,7 @@ def _runs_on_ranks(context: Context, path: str) -> bool:
 
 
 def _loads_by_default(context: Context, path: str) -> bool:
-    return _is_no_test(context, path) and not context.project.any_skim(context.project.plain, "replaces_load")
+    return _is_no_test(context, path)
 
 
 def _may_evaluate(context: Context, path: str) -> bool:

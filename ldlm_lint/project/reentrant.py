@@ -158,6 +158,16 @@ def enables_reentrant(project: Project, module: nodes.Module | None, slots: Iter
     return None
 
 
+def switched_on(project: Project, module: nodes.Module | None) -> list[tuple[nodes.Call, bool]]:
+    """The calls of a file that switch checkpointing on for whatever transformers model, and whether it is reentrant then."""
+    found = []
+    for call in nodes_of(module, nodes.Call) if module is not None else ():
+        if isinstance(call.func, nodes.Attribute) and call.func.attrname == _SWITCH:
+            options = Arguments(call, (_OPTIONS,))[_OPTIONS]
+            found.append((call, is_reentrant(options) or (options.absent and has_old_transformers(project))))
+    return found
+
+
 def may_enable_reentrant(project: Project, path: str) -> bool:
     """Whether the text of a file allows what `enables_reentrant` looks for in its tree."""
     data = project.data(path)
@@ -188,5 +198,6 @@ __all__ = [
     "is_reentrant",
     "may_enable_reentrant",
     "reentrant_calls",
+    "switched_on",
     "with_options",
 ]

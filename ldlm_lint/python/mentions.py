@@ -74,13 +74,16 @@ def mentions_in(tree: ast.Module) -> Mentions:
 
 def _units(body: Iterable[ast.stmt], own: list[ast.AST]) -> Iterator[_Unit]:
     """The functions and classes of a module; all other code is added to ``own``."""
-    for statement in body:
+    # A chain of ``elif`` is as deep as it is long.
+    waiting = list(body)[::-1]
+    while waiting:
+        statement = waiting.pop()
         if isinstance(statement, _Unit):
             yield statement
         elif isinstance(statement, (ast.If, ast.Try, ast.With)):
             inner = [one for name in ("body", "orelse", "finalbody") for one in getattr(statement, name, [])]
             inner += [one for handler in getattr(statement, "handlers", []) for one in handler.body]
-            yield from _units(inner, own)
+            waiting += reversed(inner)
             own += (one for one in ast.iter_child_nodes(statement) if not isinstance(one, (ast.stmt, ast.ExceptHandler)))
         elif not _is_docstring(statement):
             own.append(statement)

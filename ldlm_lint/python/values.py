@@ -14,8 +14,8 @@ from typing import Any
 from astroid import nodes
 
 from ldlm_lint.numerals import is_printable
+from ldlm_lint.python.built_texts import Part, parts_of
 from ldlm_lint.python.names import bindings, qualified, scope_of
-from ldlm_lint.python.walks import nodes_of
 
 _DEPTH = 8
 _MOST_VALUES = 1000
@@ -29,10 +29,10 @@ _ARITHMETIC: dict[str, Callable[[object, object], object]] = {
     "//": operator.floordiv,
 }
 _CASTS: dict[str, Callable[[Any], object]] = {"int": int, "float": float, "bool": bool, "str": str}
-_TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
+TIMEDELTA = ("days", "seconds", "microseconds", "milliseconds", "minutes", "hours", "weeks")
 # timedelta itself takes no more than 999,999,999 days, and no NaN or infinity.
 _MOST = 1e15
-_SECONDS = {
+SECONDS = {
     "days": 86400.0,
     "seconds": 1.0,
     "microseconds": 1e-6,
@@ -57,59 +57,28 @@ def evaluate(node: nodes.NodeNG, depth: int = 0) -> tuple[object, ...] | None:
     if isinstance(node, nodes.UnaryOp):
         return _each(evaluate(node.operand, depth + 1), {"-": operator.neg, "not": operator.not_}.get(node.op))
     if isinstance(node, nodes.BinOp):
-        return _arithmetic(node, depth)
+        return _joined(parts_of(node), depth) if node.op == "%" else _arithmetic(node, depth)
     if isinstance(node, nodes.IfExp):
         return _union(evaluate(one, depth + 1) for one in (node.body, node.orelse))
-    if isinstance(node, nodes.JoinedStr):
-        return _joined("", node.values, depth)
     if isinstance(node, nodes.Call) and (cast := _cast_of(node)) is not None:
         return _each(evaluate(node.args[0], depth + 1), cast)
-    if isinstance(node, nodes.Call) and (parts := _parts_of(node)) is not None:
-        return _joined(*parts, depth)
-    return None
+    return _joined(parts_of(node), depth) if isinstance(node, (nodes.JoinedStr, nodes.Call)) else None
 
 
-def _parts_of(call: nodes.Call) -> tuple[str, list[nodes.NodeNG]] | None:
-    """What ``",".join([…])`` puts between the parts that it joins, and these; None for every other call."""
-    joins = isinstance(call.func, nodes.Attribute) and call.func.attrname == "join" and len(call.args) == 1 and not call.keywords
-    if not joins or not isinstance(call.func.expr, nodes.Const) or not isinstance(call.func.expr.value, str):
-        return None
-    parts = call.args[0]
-    if isinstance(parts, nodes.Name):
-        parts = only_binding(parts) if _is_only_read(parts) else None
-    return (call.func.expr.value, list(parts.elts)) if isinstance(parts, (nodes.List, nodes.Tuple)) else None
-
-
-def _is_only_read(name: nodes.Name) -> bool:
-    """Whether no other use of a name may change the list that it holds."""
-    scope = scope_of(name)
-    return scope is not None and all(one.name != name.name or _is_read(one) for one in nodes_of(scope, nodes.Name))
-
-
-def _is_read(use: nodes.Name) -> bool:
-    call = use.parent
-    if not isinstance(call, nodes.Call) or use not in call.args:
-        return False
-    return (isinstance(call.func, nodes.Attribute) and call.func.attrname == "join") or getattr(call.func, "name", "") in ("print", "len")
-
-
-def _joined(between: str, parts: Sequence[nodes.NodeNG], depth: int) -> tuple[object, ...] | None:
-    """Every text that parts make one after the other, where each is a text, or a plain field of a formatted string."""
+def _joined(parts: Sequence[Part] | None, depth: int) -> tuple[object, ...] | None:
+    """Every text that parts make one after the other; None where one of them is unknown, or they are too many."""
     texts = [""]
-    for index, part in enumerate(parts):
-        field = isinstance(part, nodes.FormattedValue)
-        if field and (part.format_spec is not None or part.conversion not in (None, -1)):
-            return None
-        values = evaluate(part.value if field else part, depth + 1)
-        if not values or not all(isinstance(one, str) or (field and type(one) is int) for one in values):
+    for part in parts or ():
+        values = (part.text,) if part.node is None else evaluate(part.node, depth + 1)
+        if not values or not all(isinstance(one, str) or (part.field and type(one) is int) for one in values):
             return None
         added = dict.fromkeys(str(one) for one in values)
         if len(texts) * len(added) > _MOST_TEXTS:
             return None
-        texts = [f"{text}{between if index else ''}{one}" for text in texts for one in added]
+        texts = [text + one for text in texts for one in added]
         if len(texts[-1]) > _LONGEST_TEXT:
             return None
-    return tuple(texts)
+    return tuple(texts) if parts is not None else None
 
 
 def _cast_of(call: nodes.Call) -> Callable[[object], object] | None:
@@ -138,14 +107,14 @@ def seconds(
     if call is None:
         return None
     total = 0.0
-    parts = [*zip(_TIMEDELTA, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
+    parts = [*zip(TIMEDELTA, call.args, strict=False), *((keyword.arg, keyword.value) for keyword in call.keywords)]
     for unit, value in parts:
         amount = (amount_of or constant)(value)
-        if unit not in _SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):
+        if unit not in SECONDS or isinstance(amount, bool) or not isinstance(amount, (int, float)):
             return None
         if not abs(amount) < _MOST:
             return None
-        total += _SECONDS[unit] * amount
+        total += SECONDS[unit] * amount
     return (total,)
 
 
@@ -167,7 +136,7 @@ def only_binding(node: nodes.Name) -> nodes.NodeNG | None:
 
 def _of_name(node: nodes.Name, depth: int) -> tuple[object, ...] | None:
     values = _bound_values(node)
-    return _union(evaluate(value, depth + 1) for value in values) if values else None
+    return _union(evaluate(value, depth + 1) for value in values) if values else _joined(parts_of(node), depth)
 
 
 def _bound_values(node: nodes.Name) -> list[nodes.NodeNG] | None:

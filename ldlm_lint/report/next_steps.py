@@ -14,7 +14,7 @@ from ldlm_lint.report.summary import count
 from ldlm_lint.report.view import View
 
 # Options of a check that `ldlm-lint baseline` does not have.
-_NOT_OF_BASELINE = frozenset(("--since", "--min-confidence", "--no-baseline", "--evidence"))
+_NOT_OF_BASELINE = frozenset(("--since", "--min-confidence", "--no-baseline", "--evidence", "--show-unreached"))
 
 
 class Step(NamedTuple):

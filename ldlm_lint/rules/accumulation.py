@@ -5,7 +5,7 @@ from __future__ import annotations
 from ldlm_lint.model import Applicability, Confidence, Consequence, Frequency, Probe, Reference, Rule
 
 NO_SYNC = "run forward and backward of the others under `no_sync()`"
-ACCUMULATE = "let Accelerate count them (`Accelerator(gradient_accumulation_steps=…)` and `with accelerator.accumulate(model):`)"
+ACCUMULATE = "pass `gradient_accumulation_steps` to `Accelerator`, and run forward and backward under `accelerator.accumulate(model)`"
 
 ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     code="W7236",
@@ -36,7 +36,6 @@ ACCUMULATION_WITHOUT_NO_SYNC = Rule(
     ),
     reads=("py",),
     triggers=(b".backward(", b"update_grad=", b"need_update="),
-    silencers=(b"no_sync", b"require_backward_grad_sync"),
     confidence=Confidence.MEDIUM,
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: gradients are summed before they are averaged instead of after, which rounds differently, and code between backward "

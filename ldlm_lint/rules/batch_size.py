@@ -77,6 +77,7 @@ _ACCUMULATION = lazily(
     r"|accum(?:ulate|ulation)?_?(?:steps?|iters?|freq|factor|every|grad_batches|grad|gradients?)"
     r"|update_freq|ga_?steps|gas)"
 )
+_MAY_ACCUMULATE = lazily(r"accum|(?:^|_)grad_?acc|micro_?batches|micro_?steps")
 _WORLD = lazily(
     r"(?:(?:global|total|local|num|n|get|data_parallel|dp|ddp)_?)*"
     r"(?:world_?size|world|n?gpus?|n?nodes|nnodes|nproc\w*|num_processes|machines|devices|device_count|dp_size|data_parallel_size|dp_degree|replicas)"
@@ -97,6 +98,11 @@ def _plain(name: str) -> str:
 def is_accumulation(name: str) -> bool:
     """Whether a name stands for the number of gradient accumulation steps."""
     return _ACCUMULATION.fullmatch(_plain(name)) is not None
+
+
+def may_accumulate(name: str) -> bool:
+    """Whether an option's name may stand for it: the program that takes it tells."""
+    return is_accumulation(name) or (name.startswith("--") and _MAY_ACCUMULATE.search(_plain(name)) is not None)
 
 
 def is_world_size(name: str) -> bool:

@@ -14,6 +14,7 @@ from ldlm_lint.rules.batch_size import (
     is_batch_size,
     is_global_batch_size,
     is_world_size,
+    may_accumulate,
 )
 from ldlm_lint.rules.data import DATALOADER_TOO_MANY_WORKERS, WORKERS_LIMIT, fewer_workers
 from ldlm_lint.rules.settings import Origin
@@ -48,12 +49,12 @@ def fixed_accumulation(code: Code, script: Code) -> Iterator[Finding]:
     reported: set[Span] = set()
     for launch in code.script.launches:
         given = arguments(script, launch) if trains(script, launch) else ()
-        if any(is_global_batch_size(one.name) for one in given) or not any(is_accumulation(one.name) for one in given):
+        if any(is_global_batch_size(one.name) for one in given) or not any(may_accumulate(one.name) for one in given):
             continue
         world = _world_of(script, launch, given)
         if world is None:
             continue
-        passed = [one for one in given if is_accumulation(one.name)]
+        passed = [one for one in given if may_accumulate(one.name)]
         if len({one.value for one in passed}) > 1:
             continue
         for argument in passed:
@@ -177,8 +178,15 @@ def _accumulation_finding(
         confidence=Confidence.MEDIUM,
         related=tuple(related),
         fix=_accumulation_fix(argument, steps, total),
-        claims=(Claim("accumulation-is-not-divided", entry), *_with_sources(script)),
+        claims=(*_own_option(argument), Claim("accumulation-is-not-divided", entry), *_with_sources(script)),
     )
+
+
+def _own_option(argument: Argument) -> tuple[Claim, ...]:
+    """What is asked where a name alone does not tell that an option counts micro-batches."""
+    if is_accumulation(argument.name):
+        return ()
+    return (Claim("option-counts-micro-batches", argument.name.lstrip("-").replace("-", "_")),)
 
 
 def always(text: str, origin: Origin) -> str:

@@ -15,13 +15,19 @@ from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.model import Finding
 
 _ROOMS = (
+    "dataloader_conflicting_options",
     "dataloader_in_main_process",
+    "dataloader_too_many_workers",
     "dataloader_without_persistent_workers",
     "dataloader_without_pin_memory",
     "dataloader_without_prefetch",
+    "dataloader_worker_count_may_be_zero",
+    "dataloader_worker_options_without_workers",
     "ddp_find_unused_parameters",
     "ddp_gradient_copy",
     "deprecated_amp_api",
+    "excessive_collective_timeout",
+    "grad_scaler_with_bfloat16",
     "host_sync_in_training_loop",
     "optimizer_not_fused",
     "trainer_settings",

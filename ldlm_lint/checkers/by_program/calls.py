@@ -78,7 +78,12 @@ def lists_tensors(view: View, key: int) -> bool:
 def line_span(view: View, key: int) -> Span:
     """The line on which an expression begins."""
     module = view.program.module_of(key)
-    return view.context.line_span(view.path(module), line_of(module.table.places[key & MASK]))
+    return place_span(view, module, module.table.places[key & MASK])
+
+
+def place_span(view: View, module: Module, place: int) -> Span:
+    """The line of a place."""
+    return view.context.line_span(view.path(module), line_of(place))
 
 
 def name_of_module(view: View, module: Module, name: str) -> str:

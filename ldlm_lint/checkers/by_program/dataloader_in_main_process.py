@@ -9,7 +9,7 @@ from ldlm_lint.checkers.by_program.loader_datasets import works_per_item
 from ldlm_lint.checkers.by_program.loader_fixes import workers_fix
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.data_purposes import wants_no_workers
-from ldlm_lint.concepts.loader_options import Way
+from ldlm_lint.concepts.loader_options import Way, destination
 from ldlm_lint.model import Claim, Confidence, Finding
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.queries import State
@@ -24,7 +24,7 @@ WORDS: tuple[bytes, ...] = (b"Loader",)
 def find(view: View) -> Iterator[Finding]:
     """All loaders that are trained on and have no workers on any way that the program shows."""
     for one in view.loaders.all:
-        if _has_none(one) and not _wants_none(view, one):
+        if _has_none(one) and not _wants_none(view, one) and not view.loaders.is_tested(one):
             yield from _finding(view, one)
 
 
@@ -40,16 +40,23 @@ def _finding(view: View, one: LoaderCall) -> Iterator[Finding]:
         return
     default = next((way.default for way in one.ways if way.default), "")
     _, related = view.loaders.where(one, found, "this trains on its batches")
+    place = _place(one)
     count = view.facts(one.module).get(NUM_WORKERS.name, NUM_WORKERS.default)
     yield view.finding(
         RULE,
-        view.call_span(one.call),
+        view.call_span(place),
         {"why": _why(default)},
         related,
         claims=(*_in_force(one.ways), *view.loaders.collation(one)),
-        fix=workers_fix(view, one, int(str(count))),
+        fix=workers_fix(view, one, int(str(count))) if place == one.call else None,
         confidence=Confidence.LOW if default else Confidence.MEDIUM,
     )
+
+
+def _place(one: LoaderCall) -> int:
+    """The call that is to be changed: the one that gives a wrapper its 0, or the one that makes the loader."""
+    givers = {way.giver for way in one.ways if not way.default and way.giver}
+    return min(givers) if givers and all(way.giver and not way.default for way in one.ways) else one.call
 
 
 def _why(default: str) -> str:
@@ -61,7 +68,7 @@ def _why(default: str) -> str:
 def _in_force(ways: tuple[Way, ...]) -> Iterator[Claim]:
     """No launch gives another value."""
     for default in sorted({way.default for way in ways} - {"", "parameter"}):
-        yield Claim("default-is-in-force", f"{default.lstrip('-')}|0")
+        yield Claim("default-is-in-force", f"{destination(default)}|0")
 
 
 def _wants_none(view: View, one: LoaderCall) -> bool:

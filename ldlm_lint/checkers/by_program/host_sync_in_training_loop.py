@@ -11,7 +11,7 @@ from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.project.questions.host_time import only_differentiates, trains_on_device
-from ldlm_lint.rules.host_time import HOST_SYNC_IN_TRAINING_LOOP
+from ldlm_lint.rules.host_time import FOR_ALL, HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP
 from ldlm_lint.wording import quoted
 
 RULE = HOST_SYNC_IN_TRAINING_LOOP
@@ -47,8 +47,8 @@ def _finding(view: View, wait: Wait) -> Finding:
     source = view.source(wait.module)
     module, place = step_of(view, wait.function)
     where = view.context.each_step(view.path(module), line_of(place), view.path(wait.module))
-    related = Related(view.context.line_span(view.path(module), line_of(place)), "this runs in every step")
-    args = {"what": _what(wait, source.slice(span)), "where": where, "advice": _advice(wait)}
+    related = Related(view.context.line_span(view.path(module), line_of(place)), RUNS_IN_EVERY_STEP)
+    args = {"what": _what(wait, source.slice(span)), "where": where, "wait": FOR_ALL, "advice": _advice(wait)}
     return view.finding(RULE, span, args, (related,))
 
 

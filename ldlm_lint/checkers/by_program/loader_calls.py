@@ -47,8 +47,8 @@ class LoaderCall(NamedTuple):
 
     @property
     def has_workers(self) -> bool:
-        """Whether it gets workers, or a number of them that is not known; none by default is no such number."""
-        return self.workers.state in (State.GIVEN, State.MAYBE) and any(way.number != 0 for way in self.ways)
+        """Whether it gets workers on one of the ways that the program shows."""
+        return self.workers.state in (State.GIVEN, State.MAYBE) and any(way.number for way in self.ways)
 
     @property
     def confidence(self) -> Confidence:
@@ -109,6 +109,14 @@ class LoaderCalls:
         """Whether it is made where the split is the one for tests, which are made once."""
         return says_test(self.splits(one))
 
+    def is_tested(self, one: LoaderCall) -> bool:
+        """Whether the function that makes a loader tests its number of workers outside of the call: it has thought of none."""
+        sources = {source & MASK for source in one.workers.sources if self.view.program.module_of(source) is one.module}
+        site = one.module.table.sites[one.call & MASK]
+        events = one.module.scopes[site.scope].events
+        tests = [event[1] for event in events if event[0] == "test" and not site.place <= event[4] < site.end]
+        return any(_mentions(one.module, test, sources) for test in tests)
+
     def _dotted(self, key: int) -> set[str]:
         """The names that a dataset is written with: of variables, attributes and parameters."""
         module = self.view.program.module_of(key)
@@ -147,3 +155,11 @@ class LoaderCalls:
         """What is asked of the function that puts batches together, where it has a name."""
         names = [self.view.program.module_of(source).last_name(source & MASK) for source in self.option(one, "collate_fn").sources]
         return tuple(Claim("collates-on-host", name) for name in names if name.isidentifier())
+
+
+def _mentions(module: Module, test: int, sources: set[int]) -> bool:
+    """Whether a test is one of some expressions, negates or compares it."""
+    row = module.nodes[test]
+    parts = [test, row[2], *row[3]] if row[0] == "cmp" else [test, row[1]] if row[0] == "not" else [test]
+    rows = [module.nodes[one] for one in sources]
+    return any(part in sources or module.nodes[part] in rows for part in parts)

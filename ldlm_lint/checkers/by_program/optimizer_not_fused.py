@@ -37,7 +37,7 @@ class _Made(NamedTuple):
 def find(view: View) -> Iterator[Finding]:
     """All calls that may make an optimizer of torch's and choose no implementation."""
     ways = Ways(view)
-    made = [_made(view, call) for call in dict.fromkeys(call for call, _ in view.ask.calls_of(FUSABLE))]
+    made = [_made(view, ways, call) for call in dict.fromkeys(call for call, _ in view.ask.calls_of(FUSABLE))]
     chosen = {view.program.function_of(one.call) for one in made if any(_may_choose(view, one.call))}
     for one in made:
         module = view.program.module_of(one.call)
@@ -46,11 +46,12 @@ def find(view: View) -> Iterator[Finding]:
             yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
 
 
-def _made(view: View, call: int) -> _Made:
+def _made(view: View, ways: Ways, call: int) -> _Made:
     module = view.program.module_of(call)
     function = module.base | module.nodes[call & MASK][1]
     value = view.program.ask(function)
-    classes = tuple((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
+    known = ((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
+    classes = tuple(pair for pair in known if ways.to(function, pair[0]))
     return _Made(call, classes, len(classes) == len(value) and view.ask.is_complete(function))
 
 
@@ -108,7 +109,7 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
         claims.append(Claim("lightning-clips-nowhere"))
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
     args = {"optimizer": _described(found, made), "advice": pass_fused(names, _version(view, module, OLDEST_TORCH))}
-    related = [Related(calls.line_span(view, way.key), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
+    related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
     return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
 
 
@@ -133,10 +134,8 @@ def _with_case(name: str, cases: list[str], several: bool) -> str:
 
 
 def _is_elsewhere(view: View, way: Way, call: int) -> bool:
-    module = view.program.module_of(way.key)
-    place = module.table.places[way.key & MASK]
     own = view.program.module_of(call)
-    return bool(place) and (module is not own or line_of(place) != line_of(own.table.sites[call & MASK].place))
+    return bool(way.place) and (way.home is not own or line_of(way.place) != line_of(own.table.sites[call & MASK].place))
 
 
 def _fix(view: View, made: _Made, names: list[str]) -> Fix | None:

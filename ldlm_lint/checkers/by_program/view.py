@@ -19,6 +19,9 @@ from ldlm_lint.source import Kind, Source
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
     from ldlm_lint.concepts.measuring import Measuring
+    from ldlm_lint.concepts.precision import Autocasts
+    from ldlm_lint.concepts.reduction import Reduction
+    from ldlm_lint.concepts.replaced_load import ReplacedLoad
     from ldlm_lint.concepts.training import Training
     from ldlm_lint.program import Program
     from ldlm_lint.program.queries import Queries
@@ -50,6 +53,20 @@ class View:
         return Queries(self.program)
 
     @cached_property
+    def reduction(self) -> Reduction:
+        """Who decides whether gradients are reduced."""
+        from ldlm_lint.concepts.reduction import Reduction
+
+        return Reduction(self.training, self.ask)
+
+    @cached_property
+    def replaced_load(self) -> ReplacedLoad:
+        """What stands in the place of `torch.load`."""
+        from ldlm_lint.concepts.replaced_load import ReplacedLoad
+
+        return ReplacedLoad(self.program)
+
+    @cached_property
     def measuring(self) -> Measuring:
         """What is measured."""
         from ldlm_lint.concepts.measuring import Measuring
@@ -75,6 +92,13 @@ class View:
         from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
 
         return LoaderCalls(self)
+
+    @cached_property
+    def autocasts(self) -> Autocasts:
+        """What autocasts compute in."""
+        from ldlm_lint.concepts.precision import Autocasts
+
+        return Autocasts(self.ask)
 
     def path(self, module: Module) -> str:
         """The absolute path of a module."""

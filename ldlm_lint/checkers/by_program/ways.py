@@ -32,10 +32,24 @@ _LONGEST = 48
 
 
 class Way(NamedTuple):
-    """The expression (key) in which a possibility is written, and the case in which a value comes from there; "" for always."""
+    """The expression (key) in which a possibility is written, and the case in which a value comes from there; "" for always.
+
+    ``home`` and ``place`` are where that is, or what is bound to it, gives it or holds it, where it has no place itself; 0 for unknown.
+    """
 
     key: int
     case: str
+    home: Module
+    place: int
+
+
+class _Step(NamedTuple):
+    """A step towards where a value comes from: the expression, the case, and the place of what leads there."""
+
+    key: int
+    case: str = ""
+    home: Module | None = None
+    place: int = 0
 
 
 class Ways:
@@ -49,78 +63,127 @@ class Ways:
 
     def to(self, key: int, atom: int) -> list[Way]:
         """The ways by which an expression may be what an atom stands for."""
-        found: dict[int, str] = {}
+        found: dict[int, Way] = {}
         seen: set[int] = set()
-        todo = [(key, "")]
+        todo = [_Step(key)]
         while todo and len(seen) < MOST:
-            at, case = todo.pop()
-            if at in seen:
+            at = todo.pop()
+            if at.key in seen:
                 continue
-            seen.add(at)
-            steps = [(one, near or case) for one, near in self._behind(at, atom) if atom in self.program.ask(one)]
-            if not steps:
-                found.setdefault(at, case)
-            todo += steps
-        return [Way(one, case) for one, case in sorted(found.items())]
+            seen.add(at.key)
+            behind = list(self._behind(at.key, atom))
+            if not behind:
+                found.setdefault(at.key, self._way(at))
+            todo += [self._after(at, one) for one in behind if atom in self.program.ask(one.key)]
+        return [found[one] for one in sorted(found)]
 
-    def _behind(self, key: int, atom: int) -> Iterator[tuple[int, str]]:
-        """The expressions from which an expression has its value, with the case."""
+    @staticmethod
+    def _after(before: _Step, step: _Step) -> _Step:
+        if step.home is None:
+            step = step._replace(home=before.home, place=before.place)
+        return step._replace(case=step.case or before.case)
+
+    def _way(self, step: _Step) -> Way:
+        module = self.program.module_of(step.key)
+        place = module.table.places[step.key & MASK]
+        if place:
+            return Way(step.key, step.case, module, place)
+        return Way(step.key, step.case, step.home or module, step.place if step.home is not None else 0)
+
+    def _behind(self, key: int, atom: int) -> Iterator[_Step]:
+        """The expressions from which an expression has its value."""
         module = self.program.module_of(key)
         row, base = module.nodes[key & MASK], module.base
         kind = row[0]
         if kind == "phi":
-            yield from ((base | one, self.case_of(base | one)) for one in row[1])
+            yield from (_Step(base | one, self.case_of(base | one), module, self.bound_at(base | one)) for one in row[1])
         elif kind in ("copy", "star", "enter"):
-            yield base | row[1], ""
+            yield _Step(base | row[1])
         elif kind == "choice":
-            yield base | row[2], self._said(module, row[1], True)
-            yield base | row[3], self._said(module, row[1], False)
+            yield _Step(base | row[2], self._said(module, row[1], True))
+            yield _Step(base | row[3], self._said(module, row[1], False))
         elif kind == "bool":
-            yield from ((base | one, "") for one in row[2])
+            yield from (_Step(base | one) for one in row[2])
         elif kind == "param":
             yield from self._given(base | row[1], row[2])
         elif kind == "free":
             yield from self._bound(module, row)
+        elif kind == "impf":
+            yield from self._imported(module, row)
         elif kind == "attr":
             yield from self._set(module, row)
         elif kind in ("item", "call"):
             yield from self._looked_up(module, row)
 
-    def _given(self, function: int, name: str) -> Iterator[tuple[int, str]]:
+    def _given(self, function: int, name: str) -> Iterator[_Step]:
         """What callers give for a parameter, and its default."""
         program = self.program
         home = program.module_of(function)
         scope = home.scopes[function & MASK]
         program.ask(("callers", function))
-        for edge in sorted(program.ask(("edges", function))):
+        edges = sorted(program.ask(("edges", function)))
+        is_left = not edges
+        for edge in edges:
             node = program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            is_left |= node is None
             if node is not None:
-                yield node, ""
-        if name in scope.defaults:
-            yield home.base | scope.defaults[name], ""
+                caller = program.module_of(edge >> 2)
+                yield _Step(node, "", caller, caller.table.sites[(edge >> 2) & MASK].place)
+        # A default that every known caller overrides is never taken.
+        if name in scope.defaults and is_left:
+            yield _Step(home.base | scope.defaults[name], "", home, scope.place)
 
-    def _bound(self, module: Module, row: tuple[object, ...]) -> Iterator[tuple[int, str]]:
+    def _bound(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
         """What an outer scope binds to a name."""
         at, name = module.scopes[int(str(row[1]))].parent, str(row[2])
         while at >= 0:
             bound = module.scopes[at].bindings.get(name)
             if bound and module.scopes[at].kind != "class":
-                yield from ((module.base | one, self.case_of(module.base | one) if len(bound) > 1 else "") for one in bound)
+                yield from self._bindings(module, name, bound)
                 return
             at = module.scopes[at].parent
 
-    def _set(self, module: Module, row: tuple[object, ...]) -> Iterator[tuple[int, str]]:
-        """What an attribute of ``self`` is set to, or bound to in the class."""
-        owner = self.program.class_of_self(module, int(str(row[1])))
-        if owner is None:
-            return
-        for one in self.program.order(owner):
-            home = self.program.module_of(one)
-            values = [home.base | value for value in home.scopes[one & MASK].bindings.get(str(row[2]), ())]
-            values += self.program.own_writes.get((one, str(row[2])), [])
-            yield from ((value, self.case_of(value)) for value in values)
+    def _bindings(self, module: Module, name: str, bound: list[int]) -> Iterator[_Step]:
+        for one in bound:
+            key = module.base | one
+            yield _Step(key, self.case_of(key) if len(bound) > 1 else "", module, self.bound_at(key, name))
 
-    def _looked_up(self, module: Module, row: tuple[object, ...]) -> Iterator[tuple[int, str]]:
+    def _imported(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
+        """What a module of the project binds to a name that another one imports."""
+        modules, name = self.program.modules, str(row[2])
+        full = modules.absolute(module, str(row[1]), int(str(row[3])))
+        target = modules.find(full, module) if full else None
+        if target is not None and target is not module:
+            yield from self._bindings(target, name, target.scopes[0].bindings.get(name, []))
+
+    def bound_at(self, key: int, name: str = "") -> int:
+        """The place of the name that an expression is bound to (``name``: to this one); 0 where it is bound to none."""
+        module = self.program.module_of(key)
+        for scope in module.scopes:
+            for event in scope.events:
+                if event[0] == "bind" and event[1] == key & MASK and (not name or event[5] == name):
+                    return int(event[4])
+        return 0
+
+    def _set(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
+        """What an attribute of ``self`` is set to, or bound to in the class; what a module of the project binds to a name."""
+        name = str(row[2])
+        for fields in self.program.atoms.kinds(self.program.ask(module.base | int(str(row[1]))), "m"):
+            target = self.program.modules.all[fields[1]]
+            yield from self._bindings(target, name, target.scopes[0].bindings.get(name, []))
+        owner = self.program.class_of_self(module, int(str(row[1])))
+        for one in self.program.order(owner) if owner is not None else ():
+            home = self.program.module_of(one)
+            yield from self._bindings(home, name, home.scopes[one & MASK].bindings.get(name, []))
+            yield from (_Step(value, self.case_of(value), *self._written_at(value, name)) for value in self.program.own_writes.get((one, name), ()))
+
+    def _written_at(self, key: int, name: str) -> tuple[Module, int]:
+        """Where an attribute is set to an expression."""
+        module = self.program.module_of(key)
+        writes = (write for scope in module.scopes for write in scope.writes)
+        return module, next((place for _, written, value, place in writes if written == name and value == key & MASK), 0)
+
+    def _looked_up(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
         """What a table holds under its keys, or a function of the project returns in its cases."""
         if row[0] == "item":
             yield from self._entries(module, int(str(row[1])), int(str(row[2])))
@@ -132,9 +195,9 @@ class Ways:
             home = self.program.module_of(fields[1])
             for value, guard in home.scopes[fields[1] & MASK].returns:
                 if value:
-                    yield home.base | value, self._under(home, guard)
+                    yield _Step(home.base | value, self._under(home, guard), home, home.table.places[value] or home.scopes[fields[1] & MASK].place)
 
-    def _entries(self, module: Module, table: int, key: int) -> Iterator[tuple[int, str]]:
+    def _entries(self, module: Module, table: int, key: int) -> Iterator[_Step]:
         for fields in self.program.atoms.kinds(self.program.ask(module.base | table), "d"):
             home = self.program.module_of(fields[1])
             made = home.nodes[fields[1] & MASK]
@@ -142,7 +205,8 @@ class Ways:
                 continue
             for name, value in zip(made[1], made[2], strict=True):
                 if home.nodes[name][0] == "const":
-                    yield home.base | value, self._equal(module, key, home.nodes[name][1])
+                    place = home.table.places[fields[1] & MASK]
+                    yield _Step(home.base | value, self._equal(module, key, home.nodes[name][1]), home, place)
 
     def case_of(self, key: int) -> str:
         """The case in which an expression is bound to a name, put into a container, or called; "" for always.
@@ -181,8 +245,7 @@ class Ways:
 
     def _is_of_ranks(self, module: Module, test: int) -> bool:
         """Whether a condition only asks whether several processes run: what stands under it is for all that do."""
-        names = {word for number in _below(module, test) for word in _words(module, number)}
-        return bool(names) and any(_RANKS.search(name) for name in names)
+        return any(_RANKS.search(word) for word in words_below(module, test))
 
     def _said(self, module: Module, test: int, holds: bool) -> str:
         """A condition in words; an option of the command line by its name."""
@@ -226,6 +289,11 @@ class Ways:
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
         source = self.view.source(module)
         return source.slice(_span(source, same[0])) if same else ""
+
+
+def words_below(module: Module, test: int) -> set[str]:
+    """The names and texts that a condition is made of."""
+    return {word for number in _below(module, test) for word in _words(module, number)}
 
 
 def _below(module: Module, number: int) -> list[int]:

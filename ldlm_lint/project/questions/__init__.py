@@ -55,6 +55,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "ddp_graph": (
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
+        "program-checkpoints-reentrantly",
         *("nothing-shards", "only-data-parallel", "transformers-is-old"),
     ),
     "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
@@ -85,6 +86,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("heartbeat-is-inert-beside", "holds-in-sourcing-script", "holds-with-sourced-scripts"),
         *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else", "winner-differs-beside"),
     ),
+    "launched_options": ("launched-value-reaches-call", "option-counts-micro-batches"),
     "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
 }
 """The rooms with the kinds of questions that each answers: a room is loaded when one of them is asked."""

@@ -14,6 +14,7 @@ from ldlm_lint.wording import begins_loop, function_begun, located, quoted
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
+    from ldlm_lint.concepts.wait_order import WaitOrder
     from ldlm_lint.configs.document import Path
     from ldlm_lint.program import Program
     from ldlm_lint.project.calls import Calls
@@ -110,6 +111,13 @@ class Context:
         from ldlm_lint.checkers.by_program.view import View
 
         return View(self)
+
+    @cached_property
+    def wait_order(self) -> WaitOrder:
+        """The order of what runs in one training step."""
+        from ldlm_lint.concepts.wait_order import WaitOrder
+
+        return WaitOrder(self.view)
 
     @cached_property
     def calls(self) -> Calls:
@@ -282,7 +290,12 @@ class Context:
         """The distributed samplers and whether anybody tells them the epoch."""
         from ldlm_lint.project.samplers import Samplers
 
-        return Samplers(self.project, self.calls, self.tracer)
+        def tells_constant(path: str, position: str) -> bool:
+            from ldlm_lint.concepts.epochs import tells_constant_epoch
+
+            return tells_constant_epoch(self.view, path, position)
+
+        return Samplers(self.project, self.calls, self.tracer, tells_constant)
 
     @cached_property
     def pinning(self) -> Pinning:

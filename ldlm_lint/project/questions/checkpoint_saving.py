@@ -15,7 +15,7 @@ from ldlm_lint.wording import located, quoted
 def _every_rank_saves(context: Context, finding: Finding, subject: str) -> Verdict:
     """Every process of a training comes to the save, or the first of every node, and nothing it is named by tells them apart."""
     path = finding.span.path
-    position, names, parameters, disk = subject.split("|")
+    position, names, parameters, disk = (*subject.split("|"), "", "", "")[:4]
     call = next((one for one in context.project.flow(path).calls if one.position == position), None)
     if call is None or context.project.is_test(path):
         return Verdict(False)
@@ -65,7 +65,7 @@ def _launch_on_nodes(context: Context, path: str, disk: str) -> NodeLaunch | Non
 def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdict:
     """As `_every_rank_saves`, for a save under a test of the local rank."""
     path, project = finding.span.path, context.project
-    position, names, parameters, disk = subject.split("|")
+    position, names, parameters, disk = (*subject.split("|"), "", "", "")[:4]
     call = next((one for one in project.flow(path).calls if one.position == position), None)
     if call is None or project.is_test(path) or context.ranks.named_by_rank_here(path, names.split()):
         return Verdict(False)
@@ -74,10 +74,13 @@ def _every_node_saves(context: Context, finding: Finding, subject: str) -> Verdi
 
 
 def _load_default_stands(context: Context, finding: Finding, _subject: str) -> Verdict:
-    """The file is no test, and no file of the project puts a function of its own in the place of torch.load."""
+    """The file is no test, and nothing in its programs stands in the place of torch.load and decides what the call leaves open."""
     project, path = context.project, finding.span.path
     if project.is_test(path):
         return Verdict(False)
+    module = context.view.module(path)
+    if module is not None:
+        return Verdict(not context.view.replaced_load.decides_for(module))
     return Verdict(not project.any_skim(project.plain, "replaces_load"))
 
 

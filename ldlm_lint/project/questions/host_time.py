@@ -12,6 +12,7 @@ from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.steps import Place
 from ldlm_lint.project.training import ON_TPU, is_probe, is_tutorial, trainings_of
 from ldlm_lint.project.traits import Trait
+from ldlm_lint.rules.host_time import RUNS_IN_EVERY_STEP
 
 _DEVICE = Trait(
     lazily(
@@ -64,7 +65,7 @@ def _runs_in_each_training_step(context: Context, finding: Finding, place: str) 
     if found[0] == path and _is_made_to_measure(context.project, scope):
         return Verdict(False)
     where = context.each_step(*found, path)
-    return Verdict(True, (Related(context.line_span(*found), "this runs in every step"),), (("where", where),))
+    return Verdict(True, (Related(context.line_span(*found), RUNS_IN_EVERY_STEP),), (("where", where),))
 
 
 def _is_beside_steps(context: Context, finding: Finding) -> bool:

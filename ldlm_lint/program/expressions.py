@@ -27,7 +27,7 @@ from ldlm_lint.program.atoms import (
     WHERE_TENSOR,
     Value,
 )
-from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.calls import LATER, UNKNOWN
 from ldlm_lint.program.methods import Methods
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.outside import Given
@@ -154,6 +154,10 @@ class Expressions(Methods):
                 value |= self.argument_at(call, function, edge & 3, name)[0]
             else:
                 taken.add(edge)
+        for call in sorted(self.get(("partials", function))):
+            node = self.argument_node(call, function, LATER, name)
+            if node is not None and self.module_of(call).nodes[node & MASK][0] != "star":
+                value |= self.take(~key, node)
         return value
 
     def _stands_in_handler(self, call: int) -> bool:
@@ -482,6 +486,10 @@ class Expressions(Methods):
         """Question ``("edges", function)``: the calls that go to it; they are put in where they are found."""
         return NOTHING
 
+    def partials(self, function: int) -> Value:
+        """Question ``("partials", function)``: the calls of ``functools.partial`` that wrap it; they are put in like `edges`."""
+        return NOTHING
+
     def option(self, parser: int, name: str) -> Value:
         """What an attribute of the result of ``parse_args`` may be: the options of that name, by the calls that add them."""
         found: set[int] = set()
@@ -580,6 +588,7 @@ _QUESTIONS: dict[str, Callable[..., Value]] = {
     "returns": Expressions.returned,
     "callers": Expressions.callers,
     "edges": Expressions.edges,
+    "partials": Expressions.partials,
     "callable": Expressions.callable_of,
     "unwrapped": Expressions.unwrapped,
     "to": Expressions.goes_to,

@@ -145,7 +145,7 @@ class Modules:
         self.by_name: dict[str, Module] = {}
         self.by_path: dict[str, Module] = {}
         self._ends: dict[str, list[Module]] = defaultdict(list)
-        self._searched: set[str] | None = None
+        self._searched: frozenset[str] | None = None
         self.dropped: set[int] = set()
         """The modules whose tables are no part of a program that trains."""
 
@@ -196,7 +196,7 @@ class Modules:
         if name == "__init__.py" or not folder or folder == "src" or near.path.startswith(f"{folder}/"):
             return True
         if self._searched is None:
-            self._searched = frozenset().union(*(one.shown.searched for one in self.all))
+            self._searched = frozenset[str]().union(*(one.shown.searched for one in self.all))
         return folder.rpartition("/")[2] in self._searched
 
     def is_known(self, name: str) -> bool:

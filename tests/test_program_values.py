@@ -156,7 +156,9 @@ def test_tables_from_bytes_say_the_same(name: str) -> None:
 def _all_values(seed: int) -> dict[str, dict[str, list[str]]]:
     code = "import json, test_program_values as t, linking\nprint(json.dumps(t.everything()))"
     env = {**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": str(Path(__file__).parent)}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
+    )
     found: dict[str, dict[str, list[str]]] = json.loads(done.stdout)
     return found
 
@@ -164,7 +166,8 @@ def _all_values(seed: int) -> dict[str, dict[str, list[str]]]:
 def everything() -> dict[str, dict[str, list[str]]]:
     """All values of all cases, in a fixed order."""
     return {
-        name: {label: sorted(held) for label, held in asked(program_of(files)).items()} for name, (files, _) in CASES.items()
+        name: {label: sorted(held) for label, held in asked(program_of(files)).items()}
+        for name, (files, _) in CASES.items()
     }
 
 
@@ -223,7 +226,10 @@ def _calls(files: Mapping[str, str], *names: str) -> list[tuple[str, str, str]]:
     program = program_of(files)
     queries = Queries(program)
     with deep():
-        return [(program.module_of(call).path, name, queries.argument(call, "fused", None).state.value) for call, name in queries.calls_of(names)]
+        return [
+            (program.module_of(call).path, name, queries.argument(call, "fused", None).state.value)
+            for call, name in queries.calls_of(names)
+        ]
 
 
 @pytest.mark.parametrize(

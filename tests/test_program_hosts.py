@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from editor import Editor
 
-from ldlm_lint import engine
+from ldlm_lint import decision, engine
+from ldlm_lint.config import Config
 
 RULE = "host-sync-in-training-loop"
 # A registry hands the class out: no file by itself, and no import, leads from the loop to the read.
@@ -114,11 +115,12 @@ def pylint(folder: Path, *arguments: str) -> Found:
 
 
 def test_no_other_analysis_finds_it(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    configured = Configured(Config.load(project))
-    files = [project / name for name in FILES if name.endswith(".py")]
-    assert [one.rule for one in engine.run(files, configured).findings] == [RULE]
+    def found() -> list[str]:
+        return [one.rule for one in engine.run([project], Config.load(project), base=project).findings]
+
+    assert found() == [RULE]
     monkeypatch.setattr(decision, "found_by_program", lambda *_: iter(()))
-    assert engine.run(files, configured).findings == ()
+    assert found() == []
 
 
 def test_the_command_with_and_without_a_cache(project: Path) -> None:

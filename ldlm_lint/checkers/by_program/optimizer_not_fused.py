@@ -17,6 +17,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, pass_fused
+from ldlm_lint.wording import any_of
 
 RULE = OPTIMIZER_NOT_FUSED
 WORDS = (b"optim", b"(")
@@ -51,7 +52,8 @@ def _made(view: View, ways: Ways, call: int) -> _Made:
     function = module.base | module.nodes[call & MASK][1]
     value = view.program.ask(function)
     known = ((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
-    classes = tuple(pair for pair in known if ways.to(function, pair[0]))
+    # What is only taken where apex's cannot be imported is no choice of anybody's.
+    classes = tuple(pair for pair in known if any(not ways.is_fallback(way.key) for way in ways.to(function, pair[0])))
     return _Made(call, classes, len(classes) == len(value) and view.ask.is_complete(function))
 
 
@@ -65,7 +67,8 @@ def _names_of(view: View, atom: int) -> set[str]:
 
 def _may_choose(view: View, call: int) -> Iterator[bool]:
     for name in IMPLEMENTATIONS:
-        yield view.ask.argument(call, name).state is not State.ABSENT
+        argument = view.ask.argument(call, name)
+        yield argument.state is not State.ABSENT and not argument.flags
 
 
 def _has_fused(view: View, module: Module, name: str) -> bool:
@@ -102,7 +105,9 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
     if calls.configures_lightning(view, call):
         claims.append(Claim("lightning-clips-nowhere"))
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
-    args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.facts(module).get(OLDEST_TORCH))}
+    flags = view.ask.argument(call, "fused").flags
+    unless = f" (unless you give it in {any_of(view.ask.flag(one).name for one in flags)})" if flags else ""
+    args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.facts(module).get(OLDEST_TORCH)) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
     return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
 

@@ -73,7 +73,7 @@ class Ways:
             seen.add(at.key)
             behind = list(self._behind(at.key, atom))
             if not behind:
-                found.setdefault(at.key, self._way(at))
+                found.setdefault(at.key, self._way(at, self._by_name(at.key, atom)))
             todo += [self._after(at, one) for one in behind if atom in self.program.ask(one.key)]
         return [found[one] for one in sorted(found)]
 
@@ -83,7 +83,17 @@ class Ways:
             step = step._replace(home=before.home, place=before.place)
         return step._replace(case=step.case or before.case)
 
-    def _way(self, step: _Step) -> Way:
+    def _by_name(self, key: int, atom: int) -> str:
+        """The case of ``getattr(torch.optim, args.optimizer)``."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        fields = self.program.atoms.of[atom] if atom >= FIRST else ("",)
+        if row[0] != "call" or module.last_name(row[1]) != "getattr" or len(row[2]) < 2 or fields[0] != "x":
+            return ""
+        return self._equal(module, row[2][1], fields[1].rpartition(".")[2])
+
+    def _way(self, step: _Step, case: str = "") -> Way:
+        step = step._replace(case=step.case or case)
         module = self.program.module_of(step.key)
         place = module.table.places[step.key & MASK]
         if place:
@@ -201,12 +211,9 @@ class Ways:
         for fields in self.program.atoms.kinds(self.program.ask(module.base | table), "d"):
             home = self.program.module_of(fields[1])
             made = home.nodes[fields[1] & MASK]
-            if made[0] != "map":
-                continue
-            for name, value in zip(made[1], made[2], strict=True):
-                if home.nodes[name][0] == "const":
-                    place = home.table.places[fields[1] & MASK]
-                    yield _Step(home.base | value, self._equal(module, key, home.nodes[name][1]), home, place)
+            place = home.table.places[fields[1] & MASK]
+            for name, value in _pairs(home, made):
+                yield _Step(home.base | value, self._equal(module, key, name), home, place)
 
     def case_of(self, key: int) -> str:
         """The case in which an expression is bound to a name, put into a container, or called; "" for always.
@@ -289,6 +296,14 @@ class Ways:
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
         source = self.view.source(module)
         return source.slice(_span(source, same[0])) if same else ""
+
+
+def _pairs(module: Module, made: tuple[object, ...]) -> list[tuple[object, int]]:
+    """The keys and values of a table as it is written: ``{"a": x}`` or ``dict(a=x)``."""
+    if made[0] == "map":
+        pairs = zip(made[1], made[2], strict=True)  # type: ignore[call-overload]
+        return [(module.nodes[key][1], value) for key, value in pairs if module.nodes[key][0] == "const"]
+    return [(name, value) for name, value in made[3] if name] if made[0] == "call" else []  # type: ignore[attr-defined]
 
 
 def words_below(module: Module, test: int) -> set[str]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ldlm_lint import tables
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.by_program import calls
+from ldlm_lint.checkers.by_program.named_optimizers import Named, named_optimizers
 from ldlm_lint.checkers.by_program.view import View
 from ldlm_lint.checkers.by_program.ways import Way, Ways
 from ldlm_lint.code.table import column_of, line_of
@@ -45,6 +46,19 @@ def find(view: View) -> Iterator[Finding]:
         known = tuple(pair for pair in one.classes if _has_fused(view, module, pair[1]))
         if known and view.program.function_of(one.call) not in chosen and not _matters_little(view, one.call):
             yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
+    for named in named_optimizers(view, frozenset(FUSABLE), frozenset(IMPLEMENTATIONS)):
+        if _has_fused(view, view.program.module_of(named.key), FUSABLE[named.name]):
+            yield _named_finding(view, named)
+
+
+def _named_finding(view: View, named: Named) -> Finding:
+    """A class by its name: the options that are written beside it lack the implementation."""
+    module, name = view.program.module_of(named.key), FUSABLE[named.name]
+    place = module.table.places[named.key & MASK]
+    span = view.call_span(named.key) if named.key & MASK in module.table.sites else view.span(module, place)
+    claims = [Claim("optimizer-trains-on-cuda", f"{name} {line_of(place)}:{column_of(place)}")]
+    args = {"optimizer": name, "advice": pass_fused([name], view.facts(module).get(OLDEST_TORCH))}
+    return view.finding(RULE, span, args, claims=claims)
 
 
 def _made(view: View, ways: Ways, call: int) -> _Made:

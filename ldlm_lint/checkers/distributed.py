@@ -19,6 +19,7 @@ from ldlm_lint.checkers.prediction_scripts import only_predicts
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import last_name, meant
+from ldlm_lint.python.places import position_of
 from ldlm_lint.rules import (
     accumulation,
     collectives,
@@ -169,7 +170,10 @@ class DistributedChecker(LdlmChecker):
         if parameter == _OF_TRAINER and only_predicts(self.source.data):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
-        self._report_unused_parameters(place, argument, _OUTSIDE_TESTS)
+        # A dictionary that is handed on may be filled with more than its file's words tell.
+        handed = any(keyword.arg is None for keyword in node.keywords)
+        still = (Claim("graph-is-not-static", f"{position_of(node)}|{_STATIC_GRAPH[parameter]}"),) if handed else ()
+        self._report_unused_parameters(place, argument, (*_OUTSIDE_TESTS, *still))
 
     def _report_unused_parameters(self, place: nodes.NodeNG, flag: Argument, claims: tuple[Claim, ...]) -> None:
         self.report(FIND_UNUSED_PARAMETERS, place, claims=claims, fix=lambda source: _unused_fix(source, flag))

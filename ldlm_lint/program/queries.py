@@ -261,7 +261,7 @@ class Queries:
         given = {keyword: value for keyword, value in row[3] if keyword}
         texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
         long = [text for text in texts if text.startswith("--")] or texts
-        action = module.nodes[given["action"]] if "action" in given else ("",)
+        action: Node = module.nodes[given["action"]] if "action" in given else ("",)
         default = module.base | given["default"] if "default" in given else None
         return Flag(call, long[0] if long else "", default, str(action[1]) if action[0] == "const" else "")
 

@@ -16,7 +16,6 @@ from ldlm_lint.model import Applicability, Claim, Finding, Fix, Interface, Relat
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
-from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, pass_fused
 from ldlm_lint.wording import any_of
 
@@ -57,7 +56,7 @@ def _named_finding(view: View, named: Named) -> Finding:
     place = module.table.places[named.key & MASK]
     span = view.call_span(named.key) if named.key & MASK in module.table.sites else view.span(module, place)
     claims = [Claim("optimizer-trains-on-cuda", f"{name} {line_of(place)}:{column_of(place)}")]
-    args = {"optimizer": name, "advice": pass_fused([name], view.facts(module).get(OLDEST_TORCH))}
+    args = {"optimizer": name, "advice": pass_fused([name], view.torch_of(module).oldest)}
     return view.finding(RULE, span, args, claims=claims)
 
 
@@ -87,7 +86,7 @@ def _may_choose(view: View, call: int) -> Iterator[bool]:
 
 def _has_fused(view: View, module: Module, name: str) -> bool:
     """Whether some torch that the project runs on has the fused implementation."""
-    newest = view.facts(module).get(NEWEST_TORCH)
+    newest = view.torch_of(module).newest
     since = tables.fused_since(name)
     return since is not None and (newest is None or newest >= since)
 
@@ -121,7 +120,7 @@ def _finding(view: View, ways: Ways, made: _Made) -> Finding:
     found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
     flags = view.ask.argument(call, "fused").flags
     unless = f" (unless you give it in {any_of(view.ask.flag(one).name for one in flags)})" if flags else ""
-    args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.facts(module).get(OLDEST_TORCH)) + unless}
+    args = {"optimizer": _described(found, made), "advice": pass_fused(names, view.torch_of(module).oldest) + unless}
     related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
     return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
 

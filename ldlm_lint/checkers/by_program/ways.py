@@ -313,7 +313,8 @@ def words_below(module: Module, test: int) -> set[str]:
 
 def _below(module: Module, number: int) -> list[int]:
     """An expression and the operands of tests in it."""
-    found, todo = [], [number]
+    found: list[int] = []
+    todo = [number]
     while todo and len(found) < MOST:
         at = todo.pop()
         found.append(at)

@@ -19,6 +19,7 @@ from ldlm_lint.model import Span
 from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
 from ldlm_lint.python.syntax import required
 from ldlm_lint.source import Source
@@ -182,6 +183,8 @@ class Ways:
             target = self.program.modules.all[fields[1]]
             yield from self._bindings(target, name, target.scopes[0].bindings.get(name, []))
         owner = self.program.class_of_self(module, int(str(row[1])))
+        if owner is None:
+            owner = next((fields[1] for fields in self.program.atoms.kinds(self.program.ask(module.base | int(str(row[1]))), "c")), None)
         for one in self.program.order(owner) if owner is not None else ():
             home = self.program.module_of(one)
             yield from self._bindings(home, name, home.scopes[one & MASK].bindings.get(name, []))
@@ -228,6 +231,18 @@ class Ways:
         """Whether an expression is bound in an ``except`` clause alone: what is tried before is preferred."""
         module = self.program.module_of(key)
         return all(in_handler(module, guard) for guard in self._guards_of(module, key & MASK))
+
+    def is_guarded_by(self, key: int, words: re.Pattern[str]) -> bool:
+        """Whether a condition around an expression speaks of something."""
+        module = self.program.module_of(key)
+        for guard in self._guards_of(module, key & MASK):
+            at = guard
+            while at >= 0:
+                row = module.table.guards[at]
+                if row.kind in ("if", "rest") and any(words.search(word) for word in words_below(module, row.test)):
+                    return True
+                at = row.parent
+        return False
 
     def _guards_of(self, module: Module, number: int) -> set[int]:
         """The guards under which an expression is called, bound to a name, or put into a container."""
@@ -304,34 +319,6 @@ def _pairs(module: Module, made: tuple[object, ...]) -> list[tuple[object, int]]
         pairs = zip(made[1], made[2], strict=True)  # type: ignore[call-overload]
         return [(module.nodes[key][1], value) for key, value in pairs if module.nodes[key][0] == "const"]
     return [(name, value) for name, value in made[3] if name] if made[0] == "call" else []  # type: ignore[attr-defined]
-
-
-def words_below(module: Module, test: int) -> set[str]:
-    """The names and texts that a condition is made of."""
-    return {word for number in _below(module, test) for word in _words(module, number)}
-
-
-def _below(module: Module, number: int) -> list[int]:
-    """An expression and the operands of tests in it."""
-    found: list[int] = []
-    todo = [number]
-    while todo and len(found) < MOST:
-        at = todo.pop()
-        found.append(at)
-        row = module.nodes[at]
-        if row[0] in ("bool", "cmp"):
-            todo += [*row[2]] if row[0] == "bool" else [row[2], *row[3]]
-        elif row[0] in ("not", "copy", "attr", "call"):
-            todo.append(row[1])
-    return found
-
-
-def _words(module: Module, number: int) -> list[str]:
-    """The names and texts that an expression itself is."""
-    row = module.nodes[number]
-    if row[0] in ("attr", "free", "param", "impf"):
-        return [str(row[2])]
-    return [row[1]] if row[0] == "const" and isinstance(row[1], str) else []
 
 
 _WRITTEN: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 
-from ldlm_lint.checkers.autocasts import AUTOCASTS, CHOOSES_PRECISION, OLD_AUTOCASTS, Precision
+from ldlm_lint.checkers.autocasts import AUTOCASTS, CHOOSES_PRECISION, NAMES_BFLOAT16, OLD_AUTOCASTS, Precision
+from ldlm_lint.code.table import Guard
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSE, MASK
 from ldlm_lint.program.calls import UNKNOWN
@@ -81,7 +82,15 @@ def is_chosen_by_precision(program: Program, call: int) -> bool:
 def _speaks_of_precision(module: Module, guard: int) -> bool:
     while guard >= 0:
         row = module.table.guards[guard]
+        if _asks_for_bfloat16(module, row):
+            return False
         if row.kind in ("if", "rest", "case") and any(CHOOSES_PRECISION.search(word) for word in words_below(module, row.test)):
             return True
         guard = row.parent
     return False
+
+
+def _asks_for_bfloat16(module: Module, guard: Guard) -> bool:
+    """``GradScaler() if use_bfloat16 else None``: made for the very precision that needs none."""
+    plain = module.nodes[guard.test][0] in ("free", "param", "attr") if guard.test else False
+    return plain and guard.holds is True and NAMES_BFLOAT16.search(module.last_name(guard.test)) is not None

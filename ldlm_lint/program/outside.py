@@ -291,6 +291,9 @@ class Outside(Calls):
         return frozenset([self.atoms.atom("super", given.module.base | at)]) if at > 0 else NOTHING
 
     def _getattr(self, given: Given) -> Value:
+        later = self.later(given.call, given.args[1])
+        if later:
+            return later
         texts = self.atoms.texts(given.args[1]) | self._texts_of_flags(given.args[1]) or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
         for text in sorted(texts):

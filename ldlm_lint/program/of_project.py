@@ -39,13 +39,13 @@ def _tables(project: Project) -> Iterator[tuple[str, Table, bool]]:
 def table_of_file(project: Project, path: str) -> Table | None:
     """The table of a file, or of the cells of a notebook; None for one that is no Python."""
     try:
-        return table_of(_tree(project, path))
+        return table_of(tree_of(Source.from_bytes(path, project.data(path), Kind.PYTHON)))
     except (*_FAILURES, UnreadableError):
         return None
 
 
-def _tree(project: Project, path: str) -> ast.Module:
-    source = Source.from_bytes(path, project.data(path), Kind.PYTHON)
+def tree_of(source: Source) -> ast.Module:
+    """The tree of a file; of one that does not parse, of what stands before it ceases to. Raises what parsing raises."""
     try:
         return parsed(source.text)
     except SyntaxError as error:

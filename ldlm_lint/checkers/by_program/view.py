@@ -12,7 +12,7 @@ from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.syntax import required
+from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH, TorchRange
 from ldlm_lint.source import Kind, Source
 
@@ -104,7 +104,7 @@ class View:
         path = self.path(module)
         if path not in self._ends:
             ends: dict[int, int] = {}
-            for node in ast.walk(required(self.source(module))):
+            for node in ast.walk(tree_of(self.source(module))):
                 if isinstance(node, ast.expr):
                     begin = place_of(node)
                     ends[begin] = max(ends.get(begin, 0), end_of(node))

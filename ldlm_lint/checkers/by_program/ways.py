@@ -21,7 +21,7 @@ from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.conditions import words_below
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.syntax import required
+from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
@@ -300,13 +300,14 @@ class Ways:
 
     def _text(self, module: Module, number: int) -> str:
         """The code of an expression; empty where it is written nowhere."""
-        place = module.table.places[number]
+        place, row = module.table.places[number], module.nodes[number]
+        if row[0] in ("param", "free"):
+            return str(row[2])
         if not place:
             return ""
         written = self._written.get(module.index)
         if written is None:
-            written = self._written[module.index] = _expressions(required(self.view.source(module)))
-        row = module.nodes[number]
+            written = self._written[module.index] = _expressions(tree_of(self.view.source(module)))
         same = [one for one in written.get((line_of(place), column_of(place)), ()) if isinstance(one, _WRITTEN.get(row[0], ast.expr))]
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
         source = self.view.source(module)

@@ -18,7 +18,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
 
 _INDIRECT = frozenset({"phi", "copy", "param", "item", "choice", "bool", "call", "part", "elem", "free", "attr"})
-_NAMED = frozenset({"attr", "free", "impf", "param", "item", "phi", "choice", "call"})
+_NAMED = frozenset({"attr", "free", "impf", "param", "item", "phi", "choice"})
 _DEFINITIONS = frozenset({"def", "class", "imp", "impf"})
 _SMALL = {TRUE: True, FALSE: False, NONE: None}
 
@@ -134,7 +134,7 @@ class Queries:
         for call in module.table.sites:
             function = module.nodes[call][1]
             # ``maker = torch.optim.AdamW`` before ``maker(…)``: the index has the name that stands at the call.
-            if self._is_indirect(module, function) or module.last_name(function) != written.get(call, ""):
+            if self._is_indirect(module, function) or (call in written and module.last_name(function) != written[call]):
                 yield module.base | call
 
     def _is_indirect(self, module: Module, function: int) -> bool:

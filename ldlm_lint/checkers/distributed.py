@@ -19,6 +19,7 @@ from ldlm_lint.checkers.mm_configs import unused_parameters_of_wrapper, unused_p
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
 from ldlm_lint.python.calls import Argument, Arguments, State
 from ldlm_lint.python.names import last_name, meant
+from ldlm_lint.python.places import position_of
 from ldlm_lint.rules import (
     accumulation,
     collectives,
@@ -176,7 +177,10 @@ class DistributedChecker(LdlmChecker):
         if (static.node is not None or static.state is State.KNOWN) and not static.is_only(False):
             return
         place = next((keyword for keyword in node.keywords if keyword.arg == parameter), node)
-        self._report_unused_parameters(place, argument, _OUTSIDE_TESTS)
+        # A dictionary that is handed on may be filled with more than its file's words tell.
+        handed = any(keyword.arg is None for keyword in node.keywords)
+        still = (Claim("graph-is-not-static", f"{position_of(node)}|static_graph"),) if handed else ()
+        self._report_unused_parameters(place, argument, (*_OUTSIDE_TESTS, *still))
 
     def _report_unused_parameters(self, place: nodes.NodeNG, flag: Argument, claims: tuple[Claim, ...]) -> None:
         self.report(FIND_UNUSED_PARAMETERS, place, claims=claims, fix=lambda source: _unused_fix(source, flag))

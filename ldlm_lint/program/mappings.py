@@ -12,23 +12,30 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
 
 _ADDS = frozenset({"update", "setdefault"})
+_READS = frozenset({"loads", "literal_eval", "safe_load"})
 _DROPS = frozenset({"pop", "clear", "popitem"})
 
 
 class Keys:
     """The keys of a mapping: ``entries`` are the expressions that a key may hold, ``certain`` the keys that are there whatever happens.
 
-    ``put_by`` are the expressions that put them in, in the same order; ``is_open``: others may be there, by somebody whom the program
-    does not show.
+    ``put_by`` are the expressions that put them in, in the same order; ``flags`` the options by which a user may add others, and
+    ``unresolved``: somebody whom the program does not show may.
     """
 
-    __slots__ = ("certain", "entries", "is_open", "put_by")
+    __slots__ = ("certain", "entries", "flags", "put_by", "unresolved")
 
     def __init__(self) -> None:
         self.entries: dict[str, list[int]] = defaultdict(list)
         self.put_by: dict[str, list[int]] = defaultdict(list)
         self.certain: set[str] = set()
-        self.is_open = False
+        self.flags: set[int] = set()
+        self.unresolved = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether others may be there."""
+        return self.unresolved or bool(self.flags)
 
     def add(self, key: str, value: int, by: int, *, certain: bool) -> None:
         """An entry, and the expression by which it comes in; what surely comes takes the place of what stood there before."""
@@ -47,7 +54,8 @@ class Keys:
                 self.certain.add(key)
             self.entries[key] += values
             self.put_by[key] += other.put_by[key]
-        self.is_open |= other.is_open
+        self.unresolved |= other.unresolved
+        self.flags |= other.flags
 
     def either(self, other: Keys) -> None:
         """This mapping or another one."""
@@ -55,7 +63,8 @@ class Keys:
             self.entries[key] += values
             self.put_by[key] += other.put_by[key]
         self.certain &= other.certain
-        self.is_open |= other.is_open
+        self.unresolved |= other.unresolved
+        self.flags |= other.flags
 
 
 class Mappings:
@@ -74,7 +83,7 @@ class Mappings:
         ways = [self._of_atom(one, call) for one in sorted(value) if one != NONE]
         if not ways:
             keys = Keys()
-            keys.is_open = True
+            keys.unresolved = True
             return keys
         first = Keys()
         first.join(ways[0], certain=True)
@@ -85,6 +94,11 @@ class Mappings:
 
     def keys_at(self, key: int, call: int = 0) -> Keys:
         """The keys of an expression's value, before what is put in after a ``call``."""
+        module = self.program.module_of(key)
+        row = module.nodes[key & MASK]
+        if row[0] == "call" and module.last_name(row[1]) in _READS and row[2]:
+            # ``json.loads(args.options)``
+            return self.keys_at(module.base | row[2][0], call)
         return self.keys(self.program.ask(key), call)
 
     def _of_atom(self, one: int, call: int) -> Keys:
@@ -95,7 +109,10 @@ class Mappings:
         if fields[0] == "view" and fields[1] == "pass":
             return self.keys(self.program.ask(fields[2]), call)
         keys = Keys()
-        keys.is_open = True
+        if fields[0] == "flag":
+            keys.flags.add(fields[1])
+        else:
+            keys.unresolved = True
         return keys
 
     def _of_place(self, place: int) -> Keys:
@@ -153,17 +170,32 @@ class Mappings:
             for one in row[2]:
                 keys.join(self.keys_at(module.base | one), certain=True)
             self._put_keywords(keys, module, row[3], place, certain=True)
+        elif kind == "call" and module.last_name(row[1]) == "asdict" and row[2]:
+            self._put_fields(keys, module.base | row[2][0], place)
         elif kind == "kwarg":
             self._put_by_callers(keys, module, module.base | row[1])
         else:
-            keys.is_open = True
+            keys.unresolved = True
+
+    def _put_fields(self, keys: Keys, record: int, place: int) -> None:
+        """The fields of a dataclass, as ``asdict`` gives them."""
+        value = self.program.ask(record)
+        owners = [fields[1] for kind in ("i", "self") for fields in self.program.atoms.kinds(value, kind)]
+        keys.unresolved |= not owners
+        for owner in owners:
+            for one in reversed(self.program.order(owner)):
+                home = self.program.module_of(one)
+                scope = home.scopes[one & MASK]
+                for name in scope.annotations:
+                    bound = scope.bindings.get(name)
+                    keys.add(name, home.base | bound[0] if bound else place, place, certain=len(owners) == 1)
 
     def _put(self, keys: Keys, module: Module, key: int, value: int, by: int, *, certain: bool) -> None:
         texts = self.program.atoms.texts(self.program.ask(module.base | key))
         if len(texts) == 1 and "*" not in next(iter(texts)):
             keys.add(next(iter(texts)), value, by, certain=certain)
         elif not texts or any("*" in text for text in texts):
-            keys.is_open = True
+            keys.unresolved = True
         else:
             for text in texts:
                 keys.add(text, value, by, certain=False)
@@ -184,12 +216,12 @@ class Mappings:
         edges = sorted(program.ask(("edges", function)))
         params = module.scopes[function & MASK].params
         if not edges:
-            keys.is_open = True
+            keys.unresolved = True
         for index, edge in enumerate(edges):
             caller = program.module_of(edge >> 2)
             own = Keys()
             if edge & 3 == UNKNOWN:
-                own.is_open = True
+                own.unresolved = True
             given = [one for one in caller.nodes[(edge >> 2) & MASK][3] if one[0] not in params]
             self._put_keywords(own, caller, given, edge >> 2, certain=True)
             for name in params:

@@ -124,23 +124,31 @@ class LoaderOptions:
     def _from_keywords(self, module: Module, row: Node, name: str, outer: tuple[int, ...]) -> Argument:
         """What ``**kwargs`` of a constructor hands on of the call that makes the object."""
         for keyword, value in row[3]:
-            if keyword is not None:
-                continue
-            given = module.plain(value)
-            if given[0] != "kwarg":
-                keys = self.ask.mappings.keys_at(module.base | value)
-                if name in keys.entries:
-                    return Argument(State.GIVEN if name in keys.certain else State.MAYBE, tuple(keys.entries[name]))
-                if keys.is_open:
-                    return Argument(State.OPEN)
-                continue
-            changed = self.ask.mappings.keys_at(module.base | value)
-            found = self._keyword_of(outer, name) if name not in module.scopes[given[1]].params else Argument(State.ABSENT)
-            if found.state is State.ABSENT and name in changed.entries:
-                return Argument(State.MAYBE, tuple(changed.entries[name]))
-            if found.state is not State.ABSENT:
-                return found
+            if keyword is None:
+                found = self._from_mapping(module, value, name, outer)
+                if found.state is not State.ABSENT:
+                    return found
         return Argument(State.ABSENT)
+
+    def _from_mapping(self, module: Module, value: int, name: str, outer: tuple[int, ...]) -> Argument:
+        """What ``**mapping`` of a constructor gives: its own keywords are those of the call that makes the object."""
+        mappings = self.ask.mappings
+        atoms = self.program.atoms
+        own = [fields[1] for fields in atoms.kinds(self.program.ask(module.base | value), "d") if self._is_kwarg(fields[1])]
+        if not own:
+            keys = mappings.keys_at(module.base | value)
+            if name in keys.entries:
+                return Argument(State.GIVEN if name in keys.certain else State.MAYBE, tuple(keys.entries[name]))
+            return Argument(State.OPEN if keys.is_open else State.ABSENT)
+        params = module.scopes[module.nodes[own[0] & MASK][1]].params
+        found = self._keyword_of(outer, name) if name not in params else Argument(State.ABSENT)
+        put = mappings.put_into(own[0]).entries.get(name)
+        if found.state is State.ABSENT and put:
+            return Argument(State.MAYBE, tuple(put))
+        return found
+
+    def _is_kwarg(self, place: int) -> bool:
+        return self.program.module_of(place).nodes[place & MASK][0] == "kwarg"
 
     def _keyword_of(self, outer: tuple[int, ...], name: str) -> Argument:
         call = outer[-1]

@@ -81,6 +81,12 @@ class Mappings:
         """The keys of an expression's value, before what is put in after a ``call``."""
         return self.keys(self.program.ask(key), call)
 
+    def put_into(self, place: int) -> Keys:
+        """What is put into a mapping after it was made, by the expression that made it."""
+        keys = Keys()
+        self._change(keys, place, frozenset())
+        return keys
+
     def _of_atom(self, one: int, call: int) -> Keys:
         fields = self.program.atoms.of[one] if one >= FIRST else ("",)
         if fields[0] == "d":

@@ -171,7 +171,7 @@ class Queries:
                 keys = self.mappings.keys_at(module.base | value, call)
                 sources += keys.entries.get(name, ())
                 is_certain |= name in keys.certain
-                is_open |= keys.is_open
+                is_open |= keys.is_open or not self.is_complete(module.base | value)
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
         for fields in self.program.atoms.kinds(functions, "partial"):
             inner = self.argument(fields[1], name)

@@ -13,6 +13,7 @@ from ldlm_lint.checkers.data_repeats import can_be_repeated, is_positive
 from ldlm_lint.checkers.data_workers import Amount
 from ldlm_lint.model import Applicability, Edit, Fix
 from ldlm_lint.python.calls import Argument, State
+from ldlm_lint.python.values import only_binding
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.source import Source
 
@@ -30,6 +31,20 @@ def persistent_fix(source: Source, call: nodes.Call, workers: Argument, group: s
     """Add ``persistent_workers``."""
     fix = _keyword_fix(source, call, workers, group, "persistent_workers", ("True", "{} > 0"), PERSISTENT_REASON)
     return fix._replace(needs=(tables.interface("DataLoader(persistent_workers=)"),)) if fix else None
+
+
+def written_at(value: nodes.NodeNG) -> nodes.NodeNG:
+    """The place where a value is written out: behind a name that is bound once."""
+    bound = only_binding(value) if isinstance(value, nodes.Name) else None
+    return value if bound is None else bound
+
+
+def switched_on(source: Source, call: nodes.Call, value: nodes.NodeNG, workers: Argument) -> Fix | None:
+    """Write True in the place of the call's own False; without workers the option raises, so their number must be written out."""
+    own = isinstance(value, nodes.Const) and isinstance(value.parent, nodes.Keyword) and value.parent.parent is call
+    if not own or workers.node is None or not is_positive(workers.node):
+        return None
+    return Fix("set persistent_workers=True", (Edit(span_of(source, value), "True"),), Applicability.UNSAFE, PERSISTENT_REASON)
 
 
 def prefetch_fix(source: Source, call: nodes.Call, workers: Argument, group: str, factor: int) -> Fix | None:

@@ -21,8 +21,8 @@ from ldlm_lint.python.names import bindings, is_named, last_name, meant, qualifi
 from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
-from ldlm_lint.requirements import OLDEST_TORCH
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED, RULES
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
+from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, RULES, pass_fused
 from ldlm_lint.source import Source
 
 _FUSABLE = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
@@ -36,10 +36,6 @@ _PARAMETERS = {"parameters", "named_parameters"}
 _LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
 # What the fused kernels do not take, where the file itself makes it.
 _UNSUPPORTED = (b"sparse=True", b"torch.cfloat", b"torch.complex64", b"torch.complex128", b"torch.cdouble")
-_REASON = (
-    "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning cannot clip "
-    "gradients for a fused optimizer in mixed precision, and loading an older checkpoint turns fused off again"
-)
 
 
 class OptimizerChecker(LdlmChecker):
@@ -63,15 +59,15 @@ class OptimizerChecker(LdlmChecker):
         self.report(
             OPTIMIZER_NOT_FUSED,
             node,
-            args={"optimizer": name, "advice": PASS_FUSED},
+            args={"optimizer": name, "advice": pass_fused(classes, self.option(OLDEST_TORCH))},
             claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"), *_of_lightning(node)),
             fix=lambda source: _fused_fix(source, node, self.option(OLDEST_TORCH)),
         )
 
     def _has_fused(self, optimizer: str) -> bool:
-        """Whether every torch that the project runs on has the fused implementation."""
-        since, oldest = tables.fused_since(optimizer), self.option(OLDEST_TORCH)
-        return since is not None and (oldest is None or oldest >= since)
+        """Whether some torch that the project runs on has the fused implementation."""
+        since, newest = tables.fused_since(optimizer), self.option(NEWEST_TORCH)
+        return since is not None and (newest is None or newest >= since)
 
 
 def _positional(call: nodes.Call) -> tuple[str, ...]:
@@ -159,7 +155,7 @@ def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None)
     obstacle = _obstacle(call, oldest)
     level = Applicability.DISPLAY if obstacle else Applicability.UNSAFE
     edits = tuple(sorted(filter(None, (needed, edit))))
-    return Fix(f"set fused={value}", edits, level, obstacle or _REASON, needs=tuple(_needs(call)))
+    return Fix(f"set fused={value}", edits, level, obstacle or FUSED_REASON, needs=tuple(_needs(call)))
 
 
 def _needs(call: nodes.Call) -> Iterator[Interface]:

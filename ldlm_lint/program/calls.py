@@ -234,7 +234,7 @@ class Calls(Containers):
                 return module.base | given
         index = scope.params.index(name)
         place = self.place_of_argument(function, how, index)
-        if 0 <= place and index < scope.positional:
+        if place >= 0 and index < scope.positional:
             for position, given in enumerate(row[2][: place + 1]):
                 if module.nodes[given][0] == "star" or position == place:
                     return module.base | given

@@ -25,10 +25,11 @@ class Classes(Records):
     _orders: dict[int, list[int]]
     _below: dict[int, list[int]]
     _outside: dict[int, frozenset[str]]
+    _modules: dict[int, bool]
 
     def begin_classes(self) -> None:
         """Forget what rests on the bases of classes."""
-        self._orders, self._below, self._outside = {}, {}, {}
+        self._orders, self._below, self._outside, self._modules = {}, {}, {}, {}
 
     def order(self, owner: int) -> list[int]:
         """A class and its bases of the project, nearest first."""
@@ -59,10 +60,13 @@ class Classes(Records):
 
     def is_module(self, owner: int) -> bool:
         """Whether a class is a `torch.nn.Module`."""
-        return any(
-            name.startswith("torch.nn") or name.endswith(MODEL_WORDS) or name.partition(".")[0] in LIBRARIES
-            for name in self.outside_of(owner)
-        )
+        known = self._modules.get(owner)
+        if known is None:
+            known = self._modules[owner] = any(
+                name.startswith("torch.nn") or name.endswith(MODEL_WORDS) or name.partition(".")[0] in LIBRARIES
+                for name in self.outside_of(owner)
+            )
+        return known
 
     def methods(self, owner: int, name: str, *, exact: bool = True) -> list[int]:
         """The functions of the project that a method's name may be for an object of a class."""

@@ -82,6 +82,8 @@ class Outside(Calls):
             return frozenset([self.atoms.atom("d", given.call)])
         if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse"):
             return self._of_python(top, last, name, given)
+        if name == "datetime.timedelta":
+            return self._made(name, given) | OF_PYTHON
         if top in tensors.HOST_LIBRARIES:
             return OF_PYTHON | (NOTHING if top in ("numpy", "np") else self._objects(given))
         if top == "tqdm" or last in ("tqdm", "track"):
@@ -296,9 +298,11 @@ class Outside(Calls):
     def _getattr(self, given: Given) -> Value:
         texts = self.atoms.texts(given.args[1]) or {"*"}
         value = given.args[2] if len(given.args) > 2 else NOTHING
+        found = NOTHING
         for text in sorted(texts):
-            value |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
-        return value
+            found |= self._matching(given.args[0], text) if "*" in text else self.attribute(given.args[0], text)
+        # A default is only what holds where nothing was set: of a device it says nothing.
+        return value | found if found else value - frozenset([CPU])
 
     def _matching(self, value: Value, text: str) -> Value:
         """The classes and functions of modules, and the methods of objects, whose names fit a text with ``*``."""

@@ -14,8 +14,7 @@ from ldlm_lint.model import Claim, Confidence, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
 from ldlm_lint.program.queries import Argument, State
-from ldlm_lint.project.training import is_tutorial
-from ldlm_lint.rules.roles import is_diagnostic
+from ldlm_lint.project.training import is_probe, is_tutorial
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.view import View
@@ -76,7 +75,7 @@ class LoaderCalls:
         for loader in self.concept.made:
             module = self.view.program.module_of(loader.call)
             path = self.view.path(module)
-            if not is_tutorial(self.view.context.project, path) and not is_diagnostic(path, ()):
+            if not is_tutorial(self.view.context.project, path) and not is_probe(self.view.context.project, path):
                 workers = self.options.option(loader, "num_workers")
                 found.append(LoaderCall(loader, module, workers, tuple(self.options.ways(workers))))
         return found

@@ -75,7 +75,7 @@ class LoaderCalls:
         for loader in self.concept.made:
             module = self.view.program.module_of(loader.call)
             path = self.view.path(module)
-            if not is_tutorial(self.view.context.project, path) and not is_probe(self.view.context.project, path):
+            if not is_tutorial(self.view.context.project, path) and not is_probe(path):
                 workers = self.options.option(loader, "num_workers")
                 found.append(LoaderCall(loader, module, workers, tuple(self.options.ways(workers))))
         return found

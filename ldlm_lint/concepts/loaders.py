@@ -239,11 +239,22 @@ class Loaders:
 
     def repeated(self, call: int) -> Pass | None:
         """A pass that runs again and again for the loader that a call makes."""
+        if self._goes_on_by_itself(self._class_of(call)):
+            return None
         made = self._loops_above_making(call)
         passes = self.passes(call)
         if any(self._begins_within(one, two) for one in passes for two in passes):
             return None
         return next((one for one in passes if self._is_repeated(one, call, made)), None)
+
+    def _goes_on_by_itself(self, owner: int) -> bool:
+        """Whether a class of the project has an ``__iter__`` that begins no pass of torch's loader: it goes on with one that it keeps."""
+        for function in self.program.methods(owner, "__iter__") if owner else ():
+            module = self.program.module_of(function)
+            names = {module.last_name(module.nodes[call][1]) for call in module.scopes[function & MASK].calls}
+            if names.isdisjoint({"__iter__", "iter"}):
+                return True
+        return False
 
     def _begins_within(self, one: Pass, two: Pass) -> bool:
         """Whether a pass begins in a function that is called while another goes on: persistent workers serve one pass at a time."""

@@ -159,6 +159,8 @@ class Mappings:
             for one in row[2]:
                 keys.join(self.keys_at(module.base | one), certain=True)
             self._put_keywords(keys, module, row[3], place, certain=True)
+        elif kind == "call" and module.last_name(row[1]) == "asdict" and row[2]:
+            self._put_fields(keys, self.program.ask(module.base | row[2][0]))
         elif kind == "kwarg":
             self._put_by_callers(keys, module, module.base | row[1])
         else:
@@ -182,6 +184,18 @@ class Mappings:
                 keys.join(self.keys_at(module.base | value), certain=certain)
             else:
                 keys.add(name, module.base | value, by, certain=certain)
+
+    def _put_fields(self, keys: Keys, value: Value) -> None:
+        """The fields of a record, as ``asdict`` puts them into a dictionary."""
+        program = self.program
+        owners = {fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(value, kind)}
+        owner = next(iter(owners)) if len(owners) == 1 else 0
+        if not owner or not program.is_record(owner):
+            keys.is_open = True
+            return
+        for name in program.fields_of(owner):
+            for number, source in enumerate(program.field_sources(owner, name)):
+                keys.add(name, source, source, certain=not number)
 
     def _put_by_callers(self, keys: Keys, module: Module, function: int) -> None:
         """What the known calls of a function give for its ``**kwargs``."""
@@ -228,11 +242,14 @@ class Mappings:
                     keys.join(self.keys_at(module.base | one), certain=certain)
                 self._put_keywords(keys, module, row[3], change, certain=certain)
             elif method in _DROPS:
-                self._drop(keys, module, row)
+                self._drop(keys, module, row, certain=self._stands_beside(module, change, place))
 
-    def _drop(self, keys: Keys, module: Module, row: Node) -> None:
+    def _drop(self, keys: Keys, module: Module, row: Node, *, certain: bool) -> None:
         texts = self.program.atoms.texts(self.program.ask(module.base | row[2][0])) if row[2] else set()
         keys.certain -= texts or set(keys.certain)
+        if certain and len(texts) == 1:
+            keys.entries.pop(next(iter(texts)), None)
+            keys.put_by.pop(next(iter(texts)), None)
 
     def _stands_beside(self, module: Module, change: int, place: int) -> bool:
         """Whether a change surely follows where the mapping is made: in the same function, under no further guard or loop."""

@@ -136,7 +136,7 @@ class Queries:
         kind = row[0]
         if kind == "free":
             bound = module.scopes[0].bindings.get(row[2])
-            return bound is not None and self._is_value(module, module.nodes[bound[0]])
+            return bound is not None and any(self._is_value(module, module.nodes[one]) for one in bound)
         if kind == "impf":
             return self._is_value(module, row)
         if kind == "attr":

@@ -136,7 +136,8 @@ class Queries:
         kind = row[0]
         if kind == "free":
             bound = module.scopes[0].bindings.get(row[2])
-            return bound is not None and any(self._is_value(module, module.nodes[one]) for one in bound)
+            rows = [module.nodes[one] for one in bound or ()]
+            return any(self._is_value(module, one) or (one[0] == "impf" and one[2] != row[2]) for one in rows)
         if kind == "impf":
             return self._is_value(module, row)
         if kind == "attr":

@@ -101,6 +101,12 @@ class Mappings:
             return self.keys_at(module.base | row[2][0], call)
         return self.keys(self.program.ask(key), call)
 
+    def put_into(self, place: int) -> Keys:
+        """What is put into a mapping after it was made, by the expression that made it."""
+        keys = Keys()
+        self._change(keys, place, frozenset())
+        return keys
+
     def _of_atom(self, one: int, call: int) -> Keys:
         fields = self.program.atoms.of[one] if one >= FIRST else ("",)
         if fields[0] == "d":
@@ -171,24 +177,11 @@ class Mappings:
                 keys.join(self.keys_at(module.base | one), certain=True)
             self._put_keywords(keys, module, row[3], place, certain=True)
         elif kind == "call" and module.last_name(row[1]) == "asdict" and row[2]:
-            self._put_fields(keys, module.base | row[2][0], place)
+            self._put_fields(keys, self.program.ask(module.base | row[2][0]))
         elif kind == "kwarg":
             self._put_by_callers(keys, module, module.base | row[1])
         else:
             keys.unresolved = True
-
-    def _put_fields(self, keys: Keys, record: int, place: int) -> None:
-        """The fields of a dataclass, as ``asdict`` gives them."""
-        value = self.program.ask(record)
-        owners = [fields[1] for kind in ("i", "self") for fields in self.program.atoms.kinds(value, kind)]
-        keys.unresolved |= not owners
-        for owner in owners:
-            for one in reversed(self.program.order(owner)):
-                home = self.program.module_of(one)
-                scope = home.scopes[one & MASK]
-                for name in scope.annotations:
-                    bound = scope.bindings.get(name)
-                    keys.add(name, home.base | bound[0] if bound else place, place, certain=len(owners) == 1)
 
     def _put(self, keys: Keys, module: Module, key: int, value: int, by: int, *, certain: bool) -> None:
         texts = self.program.atoms.texts(self.program.ask(module.base | key))
@@ -208,6 +201,18 @@ class Mappings:
                 keys.join(self.keys_at(module.base | value), certain=certain)
             else:
                 keys.add(name, module.base | value, by, certain=certain)
+
+    def _put_fields(self, keys: Keys, value: Value) -> None:
+        """The fields of a record, as ``asdict`` puts them into a dictionary."""
+        program = self.program
+        owners = {fields[1] for kind in ("i", "self") for fields in program.atoms.kinds(value, kind)}
+        owner = next(iter(owners)) if len(owners) == 1 else 0
+        if not owner or not program.is_record(owner):
+            keys.unresolved = True
+            return
+        for name in program.fields_of(owner):
+            for number, source in enumerate(program.field_sources(owner, name)):
+                keys.add(name, source, source, certain=not number)
 
     def _put_by_callers(self, keys: Keys, module: Module, function: int) -> None:
         """What the known calls of a function give for its ``**kwargs``."""
@@ -254,11 +259,14 @@ class Mappings:
                     keys.join(self.keys_at(module.base | one), certain=certain)
                 self._put_keywords(keys, module, row[3], change, certain=certain)
             elif method in _DROPS:
-                self._drop(keys, module, row)
+                self._drop(keys, module, row, certain=self._stands_beside(module, change, place))
 
-    def _drop(self, keys: Keys, module: Module, row: Node) -> None:
+    def _drop(self, keys: Keys, module: Module, row: Node, *, certain: bool) -> None:
         texts = self.program.atoms.texts(self.program.ask(module.base | row[2][0])) if row[2] else set()
         keys.certain -= texts or set(keys.certain)
+        if certain and len(texts) == 1:
+            keys.entries.pop(next(iter(texts)), None)
+            keys.put_by.pop(next(iter(texts)), None)
 
     def _stands_beside(self, module: Module, change: int, place: int) -> bool:
         """Whether a change surely follows where the mapping is made: in the same function, under no further guard or loop."""

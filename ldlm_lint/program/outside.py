@@ -78,7 +78,7 @@ class Outside(Calls):
             return self._recomputed(given)
         if last.endswith(_LOADERS) or name in LOADERS:
             return self._loader(name, given)
-        if last in OPEN_RECORDS:
+        if last in OPEN_RECORDS or name == "dataclasses.asdict":
             return frozenset([self.atoms.atom("d", given.call)])
         if top in ("functools", "importlib", "copy", "itertools", "collections", "hydra", "argparse", "dataclasses"):
             return self._of_python(top, last, name, given)

@@ -142,7 +142,8 @@ class Queries:
         kind = row[0]
         if kind == "free":
             bound = module.scopes[0].bindings.get(row[2])
-            return bound is not None and self._is_value(module, module.nodes[bound[0]])
+            rows = [module.nodes[one] for one in bound or ()]
+            return any(self._is_value(module, one) or (one[0] == "impf" and one[2] != row[2]) for one in rows)
         if kind == "impf":
             return self._is_value(module, row)
         if kind == "attr":
@@ -227,7 +228,7 @@ class Queries:
                 keys = self.mappings.keys_at(module.base | value, call)
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
-                is_open |= keys.unresolved
+                is_open |= keys.unresolved or not (keys.flags or self.is_complete(module.base | value))
                 flags |= keys.flags
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
         partials = self.program.atoms.kinds(functions, "partial")

@@ -85,11 +85,11 @@ class DistributedChecker(LdlmChecker):
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the environment variables that the file sets."""
         self._passing_back = backward_names(node) if self._accumulates else frozenset()
+        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
+            self._check_allocator(node)
         if self.may_break(*_OF_ENVIRONMENT):
             for finding in findings_of(node, self.source, self.option):
                 self.record(finding)
-        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
-            self._check_allocator(node)
 
     def visit_annassign(self, node: nodes.AnnAssign) -> None:
         """Look at the defaults that a project gives to fields of TrainingArguments."""

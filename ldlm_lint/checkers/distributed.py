@@ -80,6 +80,7 @@ class DistributedChecker(LdlmChecker):
         super().__init__(linter)
         self._accumulating: set[nodes.NodeNG] = set()
         self._passing_back: frozenset[str] = frozenset()
+        self._late: set[nodes.NodeNG] = set()
         self._accumulates, self._looks_at_calls = self.may_break(*accumulation.RULES), self.may_break(*_OF_CALLS)
 
     def visit_module(self, node: nodes.Module) -> None:
@@ -127,6 +128,9 @@ class DistributedChecker(LdlmChecker):
     def _check_order(self, node: nodes.Call) -> None:
         """Look at the variables that are set behind a process group."""
         for write in settings_after(node):
+            if write.value in self._late:
+                continue
+            self._late.add(write.value)
             self.report(
                 ENVIRONMENT_SET_TOO_LATE,
                 write.statement,

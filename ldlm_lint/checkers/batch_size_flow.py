@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -12,6 +13,9 @@ from ldlm_lint.python.scopes import scope_of
 from ldlm_lint.python.values import constant, only_binding
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.rules.batch_size import is_accumulation, is_world_size
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
 
 _NAMED = (nodes.Name, nodes.Attribute, nodes.Subscript, nodes.AssignName, nodes.AssignAttr)
 _MOST_NAMES = 50
@@ -58,9 +62,13 @@ def leaves_nothing(left: nodes.NodeNG, right: nodes.NodeNG) -> bool:
     """Whether all numbers of a division, and of those that its left side comes from, are written out and leave no remainder."""
     for one, divisor in ((left, right), *_divisions(left)):
         number, by = constant(one), constant(divisor)
-        if type(number) is not int or type(by) is not int or by <= 0 or number % by:
+        if not _is_number(number) or not _is_number(by) or by <= 0 or number % by:
             return False
     return True
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _divisions(node: nodes.NodeNG) -> Iterator[tuple[nodes.NodeNG, nodes.NodeNG]]:

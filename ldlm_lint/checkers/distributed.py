@@ -78,16 +78,17 @@ class DistributedChecker(LdlmChecker):
         super().__init__(linter)
         self._accumulating: set[nodes.NodeNG] = set()
         self._passing_back: frozenset[str] = frozenset()
+        self._late: set[nodes.NodeNG] = set()
         self._accumulates, self._looks_at_calls = self.may_break(*accumulation.RULES), self.may_break(*_OF_CALLS)
 
     def visit_module(self, node: nodes.Module) -> None:
         """Look at the environment variables that the file sets."""
         self._passing_back = backward_names(node) if self._accumulates else frozenset()
+        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
+            self._check_allocator(node)
         if self.may_break(*_OF_ENVIRONMENT):
             for finding in findings_of(node, self.source, self.option):
                 self.record(finding)
-        if self.may_break(ENVIRONMENT_SET_TOO_LATE) and b"ALLOC_CONF" in self.source.data:
-            self._check_allocator(node)
 
     def visit_assign(self, node: nodes.Assign) -> None:
         """Look at timeouts that are set on what is handed to a process group, and at a flag that a runner reads."""
@@ -121,6 +122,9 @@ class DistributedChecker(LdlmChecker):
     def _check_order(self, node: nodes.Call) -> None:
         """Look at the variables that are set behind a process group."""
         for write in settings_after(node):
+            if write.value in self._late:
+                continue
+            self._late.add(write.value)
             self.report(
                 ENVIRONMENT_SET_TOO_LATE,
                 write.statement,

@@ -186,6 +186,22 @@ UNKNOWN = {
             net.load_state_dict(torch.load(f"{args.base}/pytorch_model.bin"))
             torch.save(net.state_dict(), f"{args.out}/pytorch_model.bin")
     """,
+    "what a converter is given, by its place on the command line": """
+        import sys
+        import torch
+
+        def convert():
+            state = torch.load(sys.argv[1])
+            torch.save(state["net"], sys.argv[2])
+    """,
+    "what a converter is given, under the same name in another folder": """
+        import os
+        import torch
+
+        def convert(source, target):
+            state = torch.load(os.path.join(source, "tower_00.pt"))
+            torch.save(state["net"], os.path.join(target, "tower_00.pt"))
+    """,
     "another folder, written out": """
         import torch
 

@@ -51,8 +51,14 @@ class FilePath:
         """Whether two paths speak of the same files: by the name, or by the same beginning where not both have a name."""
         own, others = _telling(self.names), _telling(other.names)
         if any(_match(one, two) for one in own for two in others):
-            return True
+            return not _lie_apart(self.homes, other.homes)
         return bool(self.homes & other.homes) and not (own and others)
+
+
+def _lie_apart(one: set[str], other: set[str]) -> bool:
+    """Whether two paths begin with different variables of the same function: what a converter reads and what it writes."""
+    scopes = [{home.rpartition(":")[0] for home in homes if ":" in home} for homes in (one, other)]
+    return one.isdisjoint(other) and not scopes[0].isdisjoint(scopes[1])
 
 
 def _telling(names: set[str]) -> set[str]:
@@ -146,7 +152,10 @@ class FilePaths:
         """A setting, an attribute of an object, an element of a list."""
         key = node.attrname if isinstance(node, nodes.Attribute) else constant(node.slice)
         if isinstance(node, nodes.Subscript) and not isinstance(key, str):
-            self._visit(where, node.value, found, begins=begins, ends=ends)
+            # One of several: which one is told by the number, not by what holds them.
+            plain = isinstance(node.value, (nodes.Name, nodes.Attribute))
+            found.homes |= {f".{node.as_string()}"} if plain and begins and isinstance(key, int) else set()
+            self._visit(where, node.value, found, begins=begins and not plain, ends=ends)
             return
         owner = node.expr if isinstance(node, nodes.Attribute) else node.value
         if not (isinstance(owner, nodes.Name) and owner.name == "self"):

@@ -18,6 +18,7 @@ from ldlm_lint.gate import EVERYTHING, Gate, stale
 from ldlm_lint.linting import Overlay, selected_rules, source_of
 from ldlm_lint.model import Finding, Problem, Report
 from ldlm_lint.notebooks import is_notebook
+from ldlm_lint.reach import Reach
 from ldlm_lint.rules import ALL, by_symbol, linter
 from ldlm_lint.source import Source
 from ldlm_lint.sources import Sources
@@ -68,7 +69,7 @@ def run(
         joined = applied(
             decided, evidence, dict(decision.files), configured, functools.partial(source_of, overlay=overlay), sources
         )
-        decided = list(joined.findings)
+        decided = [_seen(finding) for finding in joined.findings]
     kept, withdrawn, suppressed = _select(decided, configured, sources)
     kept += _unused(decided, decision, configured, sources)
     kept = with_trades(kept, configured)
@@ -100,6 +101,14 @@ def run(
         launches={path: script for path, script in decision.launches if path in shown_in},
         warnings=decision.warnings,
     )
+
+
+def _seen(finding: Finding) -> Finding:
+    """The finding; one that a probe saw happen is in code that a program reaches, whatever the project's text says."""
+    unreached = finding.standing is not None and finding.standing.reach is Reach.UNREACHED
+    if unreached and finding.evidence is not None and finding.evidence.was_seen:
+        return finding._replace(standing=None)
+    return finding
 
 
 def _unused(decided: list[Finding], decision: Decision, configured: Configured, sources: Sources) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
     from ldlm_lint.evidence.support import Support
     from ldlm_lint.python.flow import ModuleFlow
+    from ldlm_lint.reach import Standing
     from ldlm_lint.scopes import Scope
     from ldlm_lint.source import Source
 
@@ -210,7 +211,8 @@ class Finding(NamedTuple):
     ``args`` fill the named fields of the rule's message; ``claims`` are the facts of other files that it
     waits for (empty: it stands on its own file), ``confirmed`` tells that the project has answered them, ``evidence``
     is what a probe saw of it. ``level`` takes the place of the rule's severity where less is at stake than the rule is about;
-    None: the rule's. ``in_step`` tells where it stands in a training step. Findings are ordered by (path, start, code).
+    None: the rule's. ``standing`` tells that its code was copied in, or that no program reaches it, ``in_step`` where it stands in
+    a training step. Findings are ordered by (path, start, code).
     """
 
     rule: str
@@ -224,11 +226,14 @@ class Finding(NamedTuple):
     confirmed: bool = False
     evidence: Support | None = None
     level: Severity | None = None
+    standing: Standing | None = None
     in_step: InStep | None = None
 
     @property
     def severity(self) -> Severity:
-        """The finding's own level, else the severity of the rule's letter."""
+        """The finding's own level, else the severity of the rule's letter; in code that was copied in or is not reached INFO."""
+        if self.standing is not None:
+            return Severity.INFO
         return Severity.of_code(self.code) if self.level is None else self.level
 
     @property

@@ -8,7 +8,7 @@ from astroid import nodes
 
 from ldlm_lint.autofix.calls import add_keyword
 from ldlm_lint.checkers.amp_fixes import Rewriting
-from ldlm_lint.checkers.amp_uses import Moved, Use, deprecated_uses
+from ldlm_lint.checkers.amp_uses import Use, advice, aliased, deprecated_uses
 from ldlm_lint.checkers.autocasts import Precision, always_scales, autocasts, enabled_argument
 from ldlm_lint.checkers.base import LdlmChecker, span_of
 from ldlm_lint.model import Applicability, Claim, Edit, Fix
@@ -17,7 +17,7 @@ from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
 from ldlm_lint.rules.amp import DEPRECATED_AMP_API, GRAD_SCALER_WITH_BFLOAT16, RULES
 from ldlm_lint.source import Source
 
-_SCALER_REASON = (
+SCALER_REASON = (
     "steps with an infinite gradient are no longer skipped, and the state of the scaler in checkpoints becomes empty"
 )
 
@@ -43,7 +43,8 @@ class AmpChecker(LdlmChecker):
             self.report(
                 DEPRECATED_AMP_API,
                 use.place,
-                args={"old": use.moved.old, "new": _advice(use.moved)},
+                args={"old": use.moved.old, "new": advice(use.moved)},
+                related=[(bound, "the old name is given another one here") for bound in aliased(use.node)],
                 claims=(Claim("stands-outside-tests"),),
                 # What stands beside a guarded name is made for the arguments of the old one.
                 fix=None if use.guarded else functools.partial(_rewritten, rewriting, use),
@@ -72,17 +73,10 @@ def _rewritten(rewriting: Rewriting, use: Use, _source: Source) -> Fix | None:
     return rewriting.fix(use)
 
 
-def _advice(moved: Moved) -> str:
-    """The new call in words."""
-    if moved.name.startswith("custom_"):
-        return f'`torch.amp.{moved.name}(device_type="{moved.device}")`'
-    return f'`torch.amp.{moved.name}("{moved.device}", ...)`'
-
-
 def _disabled(source: Source, call: nodes.Call) -> Fix | None:
     enabled = enabled_argument(call)
     if enabled.absent:
         edit = add_keyword(source, span_of(source, call), "enabled", "False")
     else:
         edit = Edit(span_of(source, enabled.node), "False") if isinstance(enabled.node, nodes.Const) else None
-    return Fix("set enabled=False", (edit,), Applicability.UNSAFE, _SCALER_REASON) if edit else None
+    return Fix("set enabled=False", (edit,), Applicability.UNSAFE, SCALER_REASON) if edit else None

@@ -12,7 +12,7 @@ from ldlm_lint import tables
 from ldlm_lint.checkers.version_switches import first_choice, switched_by_version, tells_apart_torch_2
 from ldlm_lint.model import Interface
 from ldlm_lint.python.memo import remembered
-from ldlm_lint.python.names import qualified
+from ldlm_lint.python.names import bindings, qualified
 from ldlm_lint.python.walks import nodes_of
 
 MOVED = ("autocast", "GradScaler", "custom_fwd", "custom_bwd")
@@ -41,12 +41,19 @@ class Moved(NamedTuple):
         return tables.interface(f"torch.amp.{self.name}")
 
 
-_OLD = {
+OLD = {
     f"torch.{device}.amp.{module}{name}": Moved(name, device)
     for device in ("cuda", "cpu")
     for name in MOVED
     for module in ("", f"{_PRIVATE[name]}.")
 }
+
+
+def advice(moved: Moved) -> str:
+    """The new call in words."""
+    if moved.name.startswith("custom_"):
+        return f'`torch.amp.{moved.name}(device_type="{moved.device}")`'
+    return f'`torch.amp.{moved.name}("{moved.device}", ...)`'
 
 
 class Role(enum.Enum):
@@ -96,7 +103,7 @@ def moved_name(node: nodes.NodeNG) -> Moved | None:
         # ``except ImportError: class GradScaler: …`` is for versions before the old name.
         names = first_choice(node)
     if len(names) == 1:
-        return _OLD.get(next(iter(names)))
+        return OLD.get(next(iter(names)))
     return None
 
 
@@ -151,3 +158,12 @@ def _is_alias(node: nodes.NodeNG) -> bool:
     """``autocast = torch.cuda.amp.autocast`` at the top of a file: the calls through the alias are what is found."""
     parent = node.parent
     return isinstance(parent, nodes.Assign) and all(isinstance(one, nodes.AssignName) for one in parent.targets)
+
+
+def aliased(node: nodes.NodeNG) -> list[nodes.NodeNG]:
+    """What the assignments of a file bind to the name that a use goes by: the old name as it is written there."""
+    while isinstance(node, nodes.Attribute):
+        node = node.expr
+    found = bindings(node) if isinstance(node, nodes.Name) else []
+    values = [one.parent.value for one in found if isinstance(one, nodes.AssignName) and isinstance(one.parent, nodes.Assign)]
+    return [one for one in values if isinstance(one, (nodes.Name, nodes.Attribute)) and moved_name(one) is not None]

@@ -13,15 +13,15 @@ from ldlm_lint.python.calls import Argument, Arguments
 from ldlm_lint.python.names import is_named, last_name, qualified
 from ldlm_lint.python.walks import nodes_of
 
-_OLD_AUTOCASTS = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
+OLD_AUTOCASTS = frozenset({"torch.cuda.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"})
 _NEW_AUTOCASTS = frozenset({"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast"})
-AUTOCASTS = _OLD_AUTOCASTS | _NEW_AUTOCASTS
-_OLD_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler"})
+AUTOCASTS = OLD_AUTOCASTS | _NEW_AUTOCASTS
+OLD_SCALERS = frozenset({"torch.cuda.amp.GradScaler", "torch.cuda.amp.grad_scaler.GradScaler"})
 _NEW_SCALERS = frozenset({"torch.amp.GradScaler", "torch.amp.grad_scaler.GradScaler", "torch.GradScaler"})
-SCALERS = _OLD_SCALERS | _NEW_SCALERS
-_OLD_SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
+SCALERS = OLD_SCALERS | _NEW_SCALERS
+OLD_SCALER = ("init_scale", "growth_factor", "backoff_factor", "growth_interval", "enabled")
 _BFLOAT16 = lazily(r"^(use_|is_|with_)?(bf16|bfloat16)$", re.I)
-_CHOOSES_PRECISION = lazily(r"16|half|dtype|precision|scal", re.I)
+CHOOSES_PRECISION = lazily(r"16|half|dtype|precision|scal", re.I)
 
 
 class Precision(enum.Enum):
@@ -46,7 +46,7 @@ def autocasts(module: nodes.Module) -> Iterator[tuple[nodes.NodeNG, Precision]]:
 def _precision(call: nodes.Call) -> Precision:
     if not is_named(call.func, AUTOCASTS):
         return Precision.OTHER
-    old = is_named(call.func, _OLD_AUTOCASTS)
+    old = is_named(call.func, OLD_AUTOCASTS)
     arguments = Arguments(call, ("enabled", "dtype") if old else ("device_type", "dtype", "enabled"))
     if arguments["enabled"].is_only(False) or arguments["device_type"].is_only("cpu"):
         return Precision.FLOAT32
@@ -61,8 +61,8 @@ def _precision(call: nodes.Call) -> Precision:
 
 def enabled_argument(call: nodes.Call) -> Argument:
     """What a scaler gets as ``enabled``."""
-    old = is_named(call.func, _OLD_SCALERS)
-    return Arguments(call, _OLD_SCALER if old else ("device", *_OLD_SCALER))["enabled"]
+    old = is_named(call.func, OLD_SCALERS)
+    return Arguments(call, OLD_SCALER if old else ("device", *OLD_SCALER))["enabled"]
 
 
 def always_scales(call: nodes.Call) -> bool:
@@ -78,7 +78,7 @@ def _is_chosen_by_precision(node: nodes.NodeNG) -> bool:
     child, parent = node, node.parent
     while parent is not None:
         test = parent.test if isinstance(parent, (nodes.If, nodes.IfExp)) else None
-        if test is not None and child is not test and _CHOOSES_PRECISION.search(test.as_string()):
+        if test is not None and child is not test and CHOOSES_PRECISION.search(test.as_string()):
             return not _asks_for_bfloat16(parent, child)
         child, parent = parent, parent.parent
     return False

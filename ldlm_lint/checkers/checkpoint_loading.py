@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
 
 from astroid import nodes
 
@@ -15,7 +14,7 @@ from ldlm_lint.model import Applicability, Claim, Fix
 from ldlm_lint.patterns import lazily
 from ldlm_lint.python.calls import Arguments
 from ldlm_lint.python.guards import RANK, guards_of
-from ldlm_lint.python.names import qualified
+from ldlm_lint.python.names import UNKNOWN, qualified
 from ldlm_lint.python.places import function_of, position_of, scope_name
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import OLDEST_TORCH
@@ -27,9 +26,6 @@ from ldlm_lint.rules.checkpoint_loading import (
     STRICT_BY_DEFAULT,
 )
 from ldlm_lint.source import Source
-
-if TYPE_CHECKING:
-    from ldlm_lint.checkers.host import Host
 
 _LOADS = frozenset({"torch.load", "torch.serialization.load"})
 _STATE = lazily(r"ckpt|checkpoint|state|model|weights(?!_only)|resume|pretrained|snapshot|optim", re.I)
@@ -44,28 +40,22 @@ class CheckpointLoadingChecker(LdlmChecker):
 
     rules = RULES
 
-    def __init__(self, linter: Host) -> None:
-        super().__init__(linter)
-        self._replaced: bool | None = None
-
-    def visit_module(self, _node: nodes.Module) -> None:
-        """Start a file."""
-        self._replaced = None
-
     def visit_call(self, node: nodes.Call) -> None:
         """Look at the calls of torch.load."""
-        if not qualified(node.func) <= _LOADS:
+        names = qualified(node.func)
+        if names.isdisjoint(_LOADS) or UNKNOWN in names:
             return
         arguments = Arguments(node, ("f", "map_location", "pickle_module"))
         self._check_weights_only(node, arguments)
-        self._check_map_location(node, arguments)
+        if names <= _LOADS:
+            self._check_map_location(node, arguments)
 
     def _check_weights_only(self, node: nodes.Call, arguments: Arguments) -> None:
         target = self.option(OLDEST_TORCH)
         handed_on = _hands_on_keywords(node)
         if not handed_on and any(arguments[name].may_be_passed() for name in _DECIDES):
             return
-        if (target is not None and target >= STRICT_BY_DEFAULT) or self._is_replaced(node) or _asks_for_version(node):
+        if (target is not None and target >= STRICT_BY_DEFAULT) or _asks_for_version(node):
             return
         self.report(
             CHECKPOINT_LOAD_UNSPECIFIED,
@@ -93,13 +83,6 @@ class CheckpointLoadingChecker(LdlmChecker):
                 else None
             ),
         )
-
-    def _is_replaced(self, node: nodes.NodeNG) -> bool:
-        """Whether the file puts a function of its own in the place of torch.load."""
-        if self._replaced is None:
-            targets = nodes_of(node.root(), nodes.AssignAttr)
-            self._replaced = any(one.attrname == "load" and qualified(one.expr) == {"torch"} for one in targets)
-        return self._replaced
 
 
 def _hands_on_keywords(node: nodes.Call) -> bool:
@@ -147,5 +130,6 @@ def _loads_state(node: nodes.Call) -> bool:
 
 
 def _fix(source: Source, node: nodes.Call, name: str, value: str, level: Applicability, reason: str) -> Fix | None:
-    edit = add_keyword(source, span_of(source, node), name, value)
+    # What else the function may be, by another branch, need not take the keyword.
+    edit = add_keyword(source, span_of(source, node), name, value) if qualified(node.func) <= _LOADS else None
     return Fix(f"set {name}={value}", (edit,), level, reason) if edit else None

@@ -38,7 +38,7 @@ _LIGHT = frozenset(
 _DEPRECATED = (
     "`broadcast_buffers` is deprecated since torch 2.13: call it `forward_sync_buffers`, with which DDP always broadcasts buffers at construction"
 )
-_VIEW_REASON = "`detach_()` on a gradient raises for a view, and a gradient that is kept beyond the step changes with the next one"
+VIEW_REASON = "`detach_()` on a gradient raises for a view, and a gradient that is kept beyond the step changes with the next one"
 _DELETE_REASON = "buffers are then broadcast at construction and before each forward pass"
 _RENAME_REASON = "torch before 2.13 has no `forward_sync_buffers`, and False no longer skips the broadcast at construction"
 
@@ -202,7 +202,7 @@ def _origins(node: nodes.NodeNG, depth: int = 0) -> Iterator[str]:
 def _view_fix(source: Source, call: nodes.Call) -> Fix | None:
     edit = add_keyword(source, span_of(source, call), "gradient_as_bucket_view", "True")
     needs = (tables.interface("DistributedDataParallel(gradient_as_bucket_view=)"),)
-    return Fix("set gradient_as_bucket_view=True", (edit,), Applicability.UNSAFE, _VIEW_REASON, needs=needs) if edit else None
+    return Fix("set gradient_as_bucket_view=True", (edit,), Applicability.UNSAFE, VIEW_REASON, needs=needs) if edit else None
 
 
 def _rename_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
@@ -219,4 +219,4 @@ def _delete_fix(source: Source, place: nodes.NodeNG) -> Fix | None:
     return Fix("leave broadcast_buffers at its default", edits, Applicability.UNSAFE, _DELETE_REASON) if edits else None
 
 
-__all__ = ["WRAPPER", "check_broadcast_buffers", "check_gradient_copy"]
+__all__ = ["VIEW_REASON", "WRAPPER", "check_broadcast_buffers", "check_gradient_copy"]

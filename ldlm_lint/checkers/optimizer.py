@@ -22,7 +22,7 @@ from ldlm_lint.python.places import position_of
 from ldlm_lint.python.scopes import visible
 from ldlm_lint.python.walks import nodes_of
 from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
-from ldlm_lint.rules.optimizer import OPTIMIZER_NOT_FUSED, PASS_FUSED, RULES
+from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, RULES, pass_fused
 from ldlm_lint.source import Source
 
 _FUSABLE = frozenset({"torch.optim.Adam", "torch.optim.AdamW", "torch.optim.SGD"})
@@ -36,10 +36,6 @@ _PARAMETERS = {"parameters", "named_parameters"}
 _LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
 # What the fused kernels do not take, where the file itself makes it.
 _UNSUPPORTED = (b"sparse=True", b"torch.cfloat", b"torch.complex64", b"torch.complex128", b"torch.cdouble")
-_REASON = (
-    "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning cannot clip "
-    "gradients for a fused optimizer in mixed precision, and loading an older checkpoint turns fused off again"
-)
 
 
 class OptimizerChecker(LdlmChecker):
@@ -57,26 +53,21 @@ class OptimizerChecker(LdlmChecker):
         if _is_one_of_a_choice(node) or _steps_rarely(node) or _is_tested(node) or _is_only_loaded(node):
             return
         classes = sorted(name.rpartition(".")[2] for name in meant(node.func))
-        if not all(map(self._may_have_fused, classes)):
+        if not all(map(self._has_fused, classes)):
             return
         name = " or ".join(classes)
         self.report(
             OPTIMIZER_NOT_FUSED,
             node,
-            args={"optimizer": name, "advice": f"{PASS_FUSED}{self._needed(classes)}"},
+            args={"optimizer": name, "advice": pass_fused(classes, self.option(OLDEST_TORCH))},
             claims=(Claim("optimizer-trains-on-cuda", f"{name} {position_of(node)}"), *_of_lightning(node)),
             fix=lambda source: _fused_fix(source, node, self.option(OLDEST_TORCH)),
         )
 
-    def _may_have_fused(self, optimizer: str) -> bool:
-        """Whether a torch that the project runs on has the fused implementation."""
+    def _has_fused(self, optimizer: str) -> bool:
+        """Whether some torch that the project runs on has the fused implementation."""
         since, newest = tables.fused_since(optimizer), self.option(NEWEST_TORCH)
         return since is not None and (newest is None or newest >= since)
-
-    def _needed(self, optimizers: list[str]) -> str:
-        """The version that the advice needs, where the project allows older ones too."""
-        since, oldest = max(tables.fused_since(one) or _SUPPORTED for one in optimizers), self.option(OLDEST_TORCH)
-        return f" (needs torch {'.'.join(map(str, since))})" if since > (oldest or _SUPPORTED) else ""
 
 
 def _positional(call: nodes.Call) -> tuple[str, ...]:
@@ -164,7 +155,7 @@ def _fused_fix(source: Source, call: nodes.Call, oldest: tuple[int, ...] | None)
     obstacle = _obstacle(call, oldest)
     level = Applicability.DISPLAY if obstacle else Applicability.UNSAFE
     edits = tuple(sorted(filter(None, (needed, edit))))
-    return Fix(f"set fused={value}", edits, level, obstacle or _REASON, needs=tuple(_needs(call)))
+    return Fix(f"set fused={value}", edits, level, obstacle or FUSED_REASON, needs=tuple(_needs(call)))
 
 
 def _needs(call: nodes.Call) -> Iterator[Interface]:

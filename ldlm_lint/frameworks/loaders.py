@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe
+from ldlm_lint.frameworks.sections import Section, in_force, integer, unsafe, vocabulary
 from ldlm_lint.model import Claim, Confidence, Finding, Severity
 from ldlm_lint.rules.data import (
     DATALOADER_TOO_MANY_WORKERS,
@@ -24,6 +24,7 @@ from ldlm_lint.wording import enumerated, listed, quoted
 _FEWER = "fewer workers can be too few for a slow dataset"
 _MORE = "each worker takes memory, holds a copy of the dataset and draws other random numbers"
 _KEPT = "workers keep their copies of the dataset and their random streams between epochs"
+_KEPT_SINCE = f"{_KEPT}, and transformers before 4.36 does not know the setting"
 _QUEUED = "more batches are buffered in host memory and /dev/shm"
 _GIVEN_LATER = "a launch can pass workers on its command line"
 
@@ -115,7 +116,10 @@ def _speaks_to_workers(section: Section, name: str) -> bool:
 
 
 def _started_anew(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
-    """Only what is switched off by hand: frameworks' defaults are left to them."""
+    """What is switched off by hand, or left off where the section says that the loader is iterated again and again."""
+    if names.persistent not in section.settings:
+        yield from _left_off(section, names, epochs)
+        return
     if section.flag(names.persistent) is not False or (epochs is not None and epochs <= 1):
         return
     setting = section.settings[names.persistent]
@@ -124,10 +128,25 @@ def _started_anew(section: Section, names: Names, epochs: float | None) -> Itera
         PERSISTENT_WORKERS,
         setting,
         {"where": where, "how": "off"},
-        fix=unsafe(f"set {setting.name} to true", section.editor.replace(setting, True), _KEPT),
+        fix=unsafe(f"set {setting.name} to {section.spelled(True)}", section.editor.replace(setting, True), _KEPT),
         claims=(in_force(setting), Claim("no-dataset-takes-epochs")),
         confidence=Confidence.MEDIUM,
     )._replace(level=Severity.INFO)
+
+
+def _left_off(section: Section, names: Names, epochs: float | None) -> Iterator[Finding]:
+    """The framework's default counts where the same place gives workers and more than one epoch, and nothing else can."""
+    if epochs is None or epochs <= 1 or not section.complete or vocabulary(section.framework).defaults.get(names.persistent) is not False:
+        return
+    workers = section.settings[names.workers]
+    yield section.report(
+        PERSISTENT_WORKERS,
+        workers,
+        {"where": f"{epochs:g} epochs", "how": "not set"},
+        fix=unsafe(f"set {section.written(names.persistent)} to {section.spelled(True)}", section.editor.add(workers, names.persistent, True), _KEPT_SINCE),
+        claims=(in_force(workers), Claim("trainer-setting-is-unset", section.written(names.persistent)), Claim("no-dataset-takes-epochs")),
+        confidence=Confidence.MEDIUM,
+    )
 
 
 def _short_queue(section: Section, names: Names, factor: int, most: int, trains: bool) -> Iterator[Finding]:

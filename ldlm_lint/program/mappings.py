@@ -18,36 +18,42 @@ _DROPS = frozenset({"pop", "clear", "popitem"})
 class Keys:
     """The keys of a mapping: ``entries`` are the expressions that a key may hold, ``certain`` the keys that are there whatever happens.
 
-    ``is_open``: others may be there, by somebody whom the program does not show.
+    ``put_by`` are the expressions that put them in, in the same order; ``is_open``: others may be there, by somebody whom the program
+    does not show.
     """
 
-    __slots__ = ("certain", "entries", "is_open")
+    __slots__ = ("certain", "entries", "is_open", "put_by")
 
     def __init__(self) -> None:
         self.entries: dict[str, list[int]] = defaultdict(list)
+        self.put_by: dict[str, list[int]] = defaultdict(list)
         self.certain: set[str] = set()
         self.is_open = False
 
-    def add(self, key: str, value: int, *, certain: bool) -> None:
-        """An entry."""
-        self.entries[key].append(value)
+    def add(self, key: str, value: int, by: int, *, certain: bool) -> None:
+        """An entry, and the expression by which it comes in; what surely comes takes the place of what stood there before."""
         if certain:
+            self.entries[key], self.put_by[key] = [], []
             self.certain.add(key)
+        self.entries[key].append(value)
+        self.put_by[key].append(by)
 
     def join(self, other: Keys, *, certain: bool) -> None:
         """What another mapping puts into this one; ``certain`` if it surely does."""
         for key, values in other.entries.items():
             if certain and key in other.certain:
                 # What stood there before is gone.
-                self.entries[key] = []
+                self.entries[key], self.put_by[key] = [], []
                 self.certain.add(key)
             self.entries[key] += values
+            self.put_by[key] += other.put_by[key]
         self.is_open |= other.is_open
 
     def either(self, other: Keys) -> None:
         """This mapping or another one."""
         for key, values in other.entries.items():
             self.entries[key] += values
+            self.put_by[key] += other.put_by[key]
         self.certain &= other.certain
         self.is_open |= other.is_open
 
@@ -60,9 +66,12 @@ class Mappings:
         self._known: dict[int, Keys] = {}
         self._changes: dict[int, list[int]] | None = None
 
-    def keys(self, value: Value) -> Keys:
-        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes."""
-        ways = [self._of_atom(one) for one in sorted(value) if one != NONE]
+    def keys(self, value: Value, call: int = 0) -> Keys:
+        """The keys of whatever a value may be; open where it may be something else than a mapping that the program makes.
+
+        What a function puts in after a ``call`` of its own is not there yet.
+        """
+        ways = [self._of_atom(one, call) for one in sorted(value) if one != NONE]
         if not ways:
             keys = Keys()
             keys.is_open = True
@@ -74,16 +83,17 @@ class Mappings:
             first.either(way)
         return first
 
-    def keys_at(self, key: int) -> Keys:
-        """The keys of an expression's value."""
-        return self.keys(self.program.ask(key))
+    def keys_at(self, key: int, call: int = 0) -> Keys:
+        """The keys of an expression's value, before what is put in after a ``call``."""
+        return self.keys(self.program.ask(key), call)
 
-    def _of_atom(self, one: int) -> Keys:
+    def _of_atom(self, one: int, call: int) -> Keys:
         fields = self.program.atoms.of[one] if one >= FIRST else ("",)
         if fields[0] == "d":
-            return self._of_place(fields[1])
+            later = self._later(one, call) if call else frozenset()
+            return self._made_at(fields[1], later) if later else self._of_place(fields[1])
         if fields[0] == "view" and fields[1] == "pass":
-            return self.keys(self.program.ask(fields[2]))
+            return self.keys(self.program.ask(fields[2]), call)
         keys = Keys()
         keys.is_open = True
         return keys
@@ -93,49 +103,79 @@ class Mappings:
         if known is None:
             known = self._known[place] = Keys()
             # A mapping that is made of itself has the keys that it has besides.
-            module = self.program.module_of(place)
-            self._make(known, module, module.nodes[place & MASK], place)
-            self._change(known, place)
+            self._fill(known, place, frozenset())
         return known
+
+    def _made_at(self, place: int, later: frozenset[int]) -> Keys:
+        """The keys of a mapping without some changes of it."""
+        keys = Keys()
+        self._fill(keys, place, later)
+        return keys
+
+    def _fill(self, keys: Keys, place: int, without: frozenset[int]) -> None:
+        module = self.program.module_of(place)
+        self._make(keys, module, module.nodes[place & MASK], place)
+        self._change(keys, place, without)
+
+    def _later(self, container: int, call: int) -> frozenset[int]:
+        """The changes of a mapping that the function of a call makes after it, and not before it in another round of a loop."""
+        module = self.program.module_of(call)
+        site = module.table.sites[call & MASK]
+        found = []
+        for change in self._changes_of(container):
+            if change > call and self.program.module_of(change) is module:
+                standing = self._standing(module, change & MASK)
+                if standing is not None and standing[0] == site.scope and not self._share_loop(module, site.loop, standing[1]):
+                    found.append(change)
+        return frozenset(found)
+
+    @staticmethod
+    def _share_loop(module: Module, one: int, other: int) -> bool:
+        around = set()
+        while one >= 0:
+            around.add(one)
+            one = module.table.loops[one].parent
+        while other >= 0:
+            if other in around:
+                return True
+            other = module.table.loops[other].parent
+        return False
 
     def _make(self, keys: Keys, module: Module, row: Node, place: int) -> None:
         kind = row[0]
         if kind == "map":
             for key, value in zip(row[1], row[2], strict=True):
                 if key:
-                    self._put(keys, module, key, module.base | value, certain=True)
+                    self._put(keys, module, key, module.base | value, place, certain=True)
                 else:
                     keys.join(self.keys_at(module.base | value), certain=True)
         elif kind == "call" and module.last_name(row[1]) in ("dict", "OrderedDict", "defaultdict"):
             for one in row[2]:
                 keys.join(self.keys_at(module.base | one), certain=True)
-            self._put_keywords(keys, module, row[3], certain=True)
+            self._put_keywords(keys, module, row[3], place, certain=True)
         elif kind == "kwarg":
             self._put_by_callers(keys, module, module.base | row[1])
         else:
             keys.is_open = True
 
-    def _put(self, keys: Keys, module: Module, key: int, value: int, *, certain: bool) -> None:
+    def _put(self, keys: Keys, module: Module, key: int, value: int, by: int, *, certain: bool) -> None:
         texts = self.program.atoms.texts(self.program.ask(module.base | key))
         if len(texts) == 1 and "*" not in next(iter(texts)):
-            name = next(iter(texts))
-            if certain:
-                keys.entries[name] = []
-            keys.add(name, value, certain=certain)
+            keys.add(next(iter(texts)), value, by, certain=certain)
         elif not texts or any("*" in text for text in texts):
             keys.is_open = True
         else:
             for text in texts:
-                keys.add(text, value, certain=False)
+                keys.add(text, value, by, certain=False)
 
-    def _put_keywords(self, keys: Keys, module: Module, keywords: Iterable[tuple[str | None, int]], *, certain: bool) -> None:
+    def _put_keywords(
+        self, keys: Keys, module: Module, keywords: Iterable[tuple[str | None, int]], by: int, *, certain: bool
+    ) -> None:
         for name, value in keywords:
             if name is None:
                 keys.join(self.keys_at(module.base | value), certain=certain)
             else:
-                if certain:
-                    keys.entries[name] = []
-                keys.add(name, module.base | value, certain=certain)
+                keys.add(name, module.base | value, by, certain=certain)
 
     def _put_by_callers(self, keys: Keys, module: Module, function: int) -> None:
         """What the known calls of a function give for its ``**kwargs``."""
@@ -151,33 +191,36 @@ class Mappings:
             if edge & 3 == UNKNOWN:
                 own.is_open = True
             given = [one for one in caller.nodes[(edge >> 2) & MASK][3] if one[0] not in params]
-            self._put_keywords(own, caller, given, certain=True)
+            self._put_keywords(own, caller, given, edge >> 2, certain=True)
             for name in params:
                 own.entries.pop(name, None)
+                own.put_by.pop(name, None)
                 own.certain.discard(name)
             if index:
                 keys.either(own)
             else:
                 keys.join(own, certain=True)
 
-    def _change(self, keys: Keys, place: int) -> None:
+    def _change(self, keys: Keys, place: int, without: frozenset[int]) -> None:
         """What is put in, or taken out, wherever the mapping goes."""
         container = self.program.atoms.atom("d", place)
         for change in self._changes_of(container):
+            if change in without:
+                continue
             module = self.program.module_of(change)
             row = module.nodes[change & MASK]
             if row[0] == "upd":
                 certain = self._stands_beside(module, change, place)
-                self._put(keys, module, row[2], module.base | row[3], certain=certain)
+                self._put(keys, module, row[2], module.base | row[3], change, certain=certain)
                 continue
             method = module.nodes[row[1]][2]
             if method == "setdefault" and row[2]:
-                self._put(keys, module, row[2][0], module.base | row[2][-1], certain=False)
+                self._put(keys, module, row[2][0], module.base | row[2][-1], change, certain=False)
             elif method == "update":
                 certain = self._stands_beside(module, change, place)
                 for one in row[2]:
                     keys.join(self.keys_at(module.base | one), certain=certain)
-                self._put_keywords(keys, module, row[3], certain=certain)
+                self._put_keywords(keys, module, row[3], change, certain=certain)
             elif method in _DROPS:
                 self._drop(keys, module, row)
 

@@ -9,6 +9,7 @@ import enum
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from ldlm_lint.code.table import Node
 from ldlm_lint.program.atoms import FALSE, FIRST, HOST, MASK, NONE, TRUE, Value
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.mappings import Mappings
@@ -16,6 +17,7 @@ from ldlm_lint.program.modules import Module
 from ldlm_lint.program.program import Program
 
 _INDIRECT = frozenset({"phi", "copy", "param", "item", "choice", "bool", "call", "part", "elem", "free", "attr"})
+_DEFINITIONS = frozenset({"def", "class", "imp", "impf"})
 _SMALL = {TRUE: True, FALSE: False, NONE: None}
 
 
@@ -52,10 +54,11 @@ class Meaning(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a call: its state, and the expressions (keys) that may be given."""
+    """An argument of a call: its state, the expressions (keys) that may be given, and what gives each: a call or what fills a dictionary."""
 
     state: State
     sources: tuple[int, ...] = ()
+    given_by: tuple[int, ...] = ()
 
 
 class Flag(NamedTuple):
@@ -117,26 +120,57 @@ class Queries:
     def _indirect_calls(self) -> list[int]:
         """The calls of something that a name or expression holds: what no definition or import says at the place."""
         if self._indirect is None:
-            self._indirect = [
-                module.base | call
-                for module in self.program.live
-                for call in module.table.sites
-                if self._is_indirect(module, module.nodes[call][1])
-            ]
+            self._indirect = [call for module in self.program.live for call in self._indirect_of(module)]
         return self._indirect
+
+    def _indirect_of(self, module: Module) -> Iterator[int]:
+        written = {call: name for name, calls in module.table.named.items() for call in calls}
+        for call in module.table.sites:
+            function = module.nodes[call][1]
+            # ``maker = torch.optim.AdamW`` before ``maker(…)``: the index has the name that stands at the call.
+            if self._is_indirect(module, function) or module.last_name(function) != written.get(call, ""):
+                yield module.base | call
 
     def _is_indirect(self, module: Module, function: int) -> bool:
         row = module.nodes[function]
         kind = row[0]
         if kind == "free":
             bound = module.scopes[0].bindings.get(row[2])
-            return bound is not None and module.nodes[bound[0]][0] not in ("def", "class", "imp", "impf")
+            return bound is not None and self._is_value(module, module.nodes[bound[0]])
+        if kind == "impf":
+            return self._is_value(module, row)
         if kind == "attr":
             owner = self.program.class_of_self(module, row[1])
             if owner is None:
-                return False
+                return self._is_value_of_module(module, row)
             return (owner, row[2]) in self.program.own_writes or self._is_value_in_class(owner, row[2])
         return kind in _INDIRECT
+
+    def _is_value(self, module: Module, row: Node) -> bool:
+        """Whether something bound to a name is neither defined nor imported as what it is: ``make = torch.optim.AdamW``."""
+        if row[0] != "impf":
+            return row[0] not in _DEFINITIONS
+        modules = self.program.modules
+        full = modules.absolute(module, row[1], row[3])
+        return self._binds_value(modules.find(full, module) if full else None, row[2])
+
+    def _is_value_of_module(self, module: Module, row: Node) -> bool:
+        base = module.nodes[row[1]]
+        if base[0] == "free":
+            bound = module.scopes[0].bindings.get(base[2])
+            base = module.nodes[bound[0]] if bound else base
+        if base[0] not in ("imp", "impf"):
+            return False
+        modules = self.program.modules
+        level = base[3] if base[0] == "impf" else base[2]
+        full = modules.absolute(module, base[1], level)
+        name = full if base[0] == "imp" else f"{full}.{base[2]}" if full else base[2]
+        return self._binds_value(modules.find(name, module), row[2])
+
+    @staticmethod
+    def _binds_value(target: Module | None, name: str) -> bool:
+        bound = target.scopes[0].bindings.get(name, ()) if target is not None else ()
+        return any(target.nodes[one][0] not in _DEFINITIONS for one in bound) if target is not None else False
 
     def _is_value_in_class(self, owner: int, name: str) -> bool:
         module = self.program.module_of(owner)
@@ -152,33 +186,34 @@ class Queries:
         row = module.nodes[call & MASK]
         for keyword, value in row[3]:
             if keyword == name:
-                return Argument(State.GIVEN, (module.base | value,))
+                return Argument(State.GIVEN, (module.base | value,), (call,))
         if position is not None:
             for index, value in enumerate(row[2]):
                 if module.nodes[value][0] == "star":
                     return Argument(State.OPEN)
                 if index == position:
-                    return Argument(State.GIVEN, (module.base | value,))
+                    return Argument(State.GIVEN, (module.base | value,), (call,))
         return self._unpacked(call, name)
 
     def _unpacked(self, call: int, name: str) -> Argument:
         """What ``**`` gives, or a ``partial``."""
         module = self.program.module_of(call)
-        sources: list[int] = []
+        sources: list[tuple[int, int]] = []
         is_open = is_certain = False
         for keyword, value in module.nodes[call & MASK][3]:
             if keyword is None:
-                keys = self.mappings.keys_at(module.base | value)
-                sources += keys.entries.get(name, ())
+                keys = self.mappings.keys_at(module.base | value, call)
+                sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
                 is_open |= keys.is_open
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
         for fields in self.program.atoms.kinds(functions, "partial"):
             inner = self.argument(fields[1], name)
-            sources += inner.sources
+            sources += zip(inner.sources, inner.given_by, strict=True)
             is_open |= inner.state is State.OPEN
         if sources:
-            return Argument(State.GIVEN if is_certain else State.MAYBE, tuple(dict.fromkeys(sources)))
+            given = list(dict.fromkeys(sources))
+            return Argument(State.GIVEN if is_certain else State.MAYBE, tuple(one for one, _ in given), tuple(by for _, by in given))
         return Argument(State.OPEN if is_open else State.ABSENT)
 
     def meaning(self, *keys: int) -> Meaning:
@@ -200,7 +235,7 @@ class Queries:
         given = {keyword: value for keyword, value in row[3] if keyword}
         texts = [str(module.nodes[one][1]) for one in row[2] if module.nodes[one][0] == "const"]
         long = [text for text in texts if text.startswith("--")] or texts
-        action = module.nodes[given["action"]] if "action" in given else ("",)
+        action = module.nodes[given["action"]] if "action" in given else ("", None)
         default = module.base | given["default"] if "default" in given else None
         return Flag(call, long[0] if long else "", default, str(action[1]) if action[0] == "const" else "")
 

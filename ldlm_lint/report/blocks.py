@@ -50,6 +50,8 @@ class Blocks:
         for related in finding.related:
             place = self.place(related.span, column=False)
             yield line(" " * gutter, ("::: ", _FRAME), f"{place} {clean(related.message)}")
+        if finding.standing is not None:
+            yield line(("note: ", "bold"), clean(finding.standing.words))
         if finding.evidence is not None:
             yield line(("probe: ", "bold magenta"), clean(finding.evidence.words))
 

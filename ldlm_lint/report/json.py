@@ -16,6 +16,7 @@ from ldlm_lint.report.view import View
 if TYPE_CHECKING:
     from ldlm_lint.evidence.join import Joined
     from ldlm_lint.evidence.support import Support
+    from ldlm_lint.reach import Standing
 
 SCHEMA = "ldlm-lint/1"
 
@@ -51,6 +52,7 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         "code": finding.code,
         "consequence": rule.consequence.value,
         "severity": finding.severity.label,
+        **_standing(finding.standing),
         "confidence": finding.confidence.label,
         "path": shown_path(finding.span.path, base),
         "line": line,
@@ -67,6 +69,13 @@ def _finding(report: Report, finding: Finding, base: Path, rule: Rule, identifie
         **({"probe": settling(report, finding, rule, base)} if rule.probe is not None else {}),
         "url": rule_url(finding.rule),
     }
+
+
+def _standing(standing: Standing | None) -> dict[str, str]:
+    """Why the code of a finding counts little; nothing for the project's own code that runs."""
+    if standing is None:
+        return {}
+    return {"reach": standing.reach.value, **({"copied_from": standing.origin} if standing.origin else {})}
 
 
 def _in_step(report: Report, place: InStep, base: Path) -> dict[str, object]:

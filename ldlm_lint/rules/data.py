@@ -69,8 +69,8 @@ PERSISTENT_WORKERS = Rule(
         Reference("delta-interpolator#3", "https://github.com/boreshkinai/delta-interpolator/pull/3"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(b"DataLoader",),
-    setting_triggers=(b"persistent_workers", b"persistent-workers"),
+    triggers=(b"DataLoader", b"dataloader_num_workers"),
+    setting_triggers=(b"persistent_workers", b"persistent-workers", b"dataloader_num_workers", b"dataloader-num-workers"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: the workers keep their copies of the dataset in memory between epochs, do not see later changes to the "
     "dataset object, and their random streams continue instead of being seeded anew, so shuffling and augmentation differ from the "
@@ -157,7 +157,7 @@ OPTIONS_WITHOUT_WORKERS = Rule(
     verification="Make the loader once.",
     references=(_DATALOADER, _SOURCE),
     reads=("py", "sh", "cfg"),
-    triggers=(b"DataLoader",),
+    triggers=(b"DataLoader", b"dataloader_persistent_workers", b"dataloader_prefetch_factor"),
     setting_triggers=(b"persistent_workers", b"prefetch_factor", b"persistent-workers", b"prefetch-factor"),
     applicability=Applicability.SAFE,
     fix_safety="Safe on every supported version: the call raised before, and without the options it loads in the main process as "

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ldlm_lint import tables
 from ldlm_lint.model import Applicability, Consequence, Frequency, Probe, Reference, Rule
 
 PASS_FUSED = "pass `fused=True`"
+FUSED_REASON = (
+    "updates differ in the last bits, all parameters must be real floating-point numbers on one kind of device, Lightning cannot clip "
+    "gradients for a fused optimizer in mixed precision, and loading an older checkpoint turns fused off again"
+)
+
+
+def pass_fused(optimizers: Iterable[str], oldest: tuple[int, int] | None) -> str:
+    """What to do; names the torch that it needs where ``oldest``, the oldest that the project allows, lacks it (None: nobody says)."""
+    since = max((found for one in optimizers if (found := tables.fused_since(one)) is not None), default=None)
+    if since is None or oldest is None or oldest >= since:
+        return PASS_FUSED
+    return f"{PASS_FUSED} (needs torch >= {'.'.join(map(str, since))})"
 
 OPTIMIZER_NOT_FUSED = Rule(
     code="R7301",
@@ -37,7 +52,7 @@ OPTIMIZER_NOT_FUSED = Rule(
         Reference("pytorch#121857", "https://github.com/pytorch/pytorch/issues/121857"),
     ),
     reads=("py", "sh", "cfg"),
-    triggers=(b"Adam", b"SGD"),
+    triggers=(b"Adam", b"SGD", b"adamw_torch", b"ADAMW_TORCH"),
     setting_triggers=(b"fused", b"adamw_torch", b"torch.optim"),
     applicability=Applicability.UNSAFE,
     fix_safety="Unsafe: updates differ in the last bits (3e-8 after 50 steps of AdamW), Lightning's mixed-precision clipping raises, "

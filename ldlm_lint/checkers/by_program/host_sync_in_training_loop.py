@@ -10,7 +10,7 @@ from ldlm_lint.concepts.waits import Wait, Waits
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.project.questions.host_time import trains_on_device
+from ldlm_lint.project.questions.host_time import only_differentiates, trains_on_device
 from ldlm_lint.rules.host_time import FOR_ALL, HOST_SYNC_IN_TRAINING_LOOP, RUNS_IN_EVERY_STEP
 from ldlm_lint.wording import quoted
 
@@ -37,7 +37,8 @@ def find(view: View) -> Iterator[Finding]:
         groups.setdefault((wait.module.index, line_of(wait.place)), []).append(wait)
     for waits in groups.values():
         module, _ = step_of(view, waits[0].function)
-        if trains_on_device(view.context, view.path(module)):
+        path = view.path(module)
+        if trains_on_device(view.context, path) and not only_differentiates(view.context.project, path):
             yield _finding(view, waits[0])
 
 

@@ -28,7 +28,7 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
         *("gradients-stay-attached", "model-draws-buffers", "shards-with-fsdp", "wrapped-model-trains"),
     ),
     "optimizer": ("optimizer-trains-on-cuda",),
-    "mm_configs": ("is-setting-of-mm",),
+    "mm_configs": ("is-setting-of-mm", "some-child-keeps-setting"),
     "memory": (
         *("activations-are-kept", "blocks-are-run", "class-attends", "class-is-foreign", "class-is-module"),
         *("no-activation-checkpointing",),
@@ -41,7 +41,9 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "interpreter": ("may-need-newer-python",),
     "autograd": ("gradients-are-left-alone", "is-called-again", "meter-keeps-graphs"),
     "evaluation": ("evaluation-records-gradients",),
-    "checkpoint_saving": ("callers-leave-out", "every-rank-saves", "load-default-stands", "load-has-an-origin"),
+    "checkpoint_saving": (
+        *("callers-leave-out", "every-node-saves", "every-rank-saves", "load-default-stands", "load-has-an-origin"),
+    ),
     "amp": ("autocasts-need-no-scaling",),
     "schedule": ("call-steps-optimizer", "call-steps-schedule", "is-called-in-a-loop", "schedules-learning-rate"),
     "copies": (
@@ -53,9 +55,10 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "ddp_graph": (
         *("engine-accumulates", "happens-between-steps", "model-changes-its-graph"),
         *("model-checkpoints-reentrantly", "model-was-wrapped", "no-sync-is-of-ddp", "no-sync-on-wrap"),
+        "program-checkpoints-reentrantly",
         *("nothing-shards", "only-data-parallel", "transformers-is-old"),
     ),
-    "process_groups": ("default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
+    "process_groups": ("deepspeed-reads-timeout", "default-group-has-timeout", "timeout-may-be-lowered", "timeouts-are-not-set-later"),
     "segments": (
         *("callee-is-keyword-only", "callee-takes-arguments", "callee-takes-keywords", "class-is-built-once"),
         *("lightning-uses-several-devices", "nothing-is-reduced"),
@@ -81,8 +84,9 @@ _ROOMS: Mapping[str, tuple[str, ...]] = {
     "launches": ("program-needs-no-rank-argument", "script-passes-to-training"),
     "sourcing": (
         *("heartbeat-is-inert-beside", "holds-in-sourcing-script", "holds-with-sourced-scripts"),
-        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else"),
+        *("sourced-scripts-leave-pipefail-off", "variable-is-read-nowhere-else", "winner-differs-beside"),
     ),
+    "launched_options": ("launched-value-reaches-call", "option-counts-micro-batches"),
     "environment": ("no-heartbeat-elsewhere-is-wrong", "process-group-takes-timeout"),
 }
 """The rooms with the kinds of questions that each answers: a room is loaded when one of them is asked."""

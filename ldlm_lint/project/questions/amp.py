@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ldlm_lint.checkers.autocasts import Precision
+from ldlm_lint.code.table import line_of
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
 from ldlm_lint.project.questions.base import Context, Question, Verdict
 from ldlm_lint.project.training import trainings_of
 from ldlm_lint.python.skim import without_comments
@@ -25,13 +28,12 @@ def _autocasts_need_no_scaling(context: Context, finding: Finding, beside: str) 
         return Verdict(False)
     files = trainings_of(project, path)
     shown: Related | None = None
-    for one in sorted(files - {path}):
-        for line, arguments in _autocasts(project.data(one)):
-            if _NOT_IN_FORCE.search(arguments):
-                continue
-            if not _BFLOAT16.search(arguments) or _CHOSEN.search(arguments):
+    for one in sorted(files - {path} if beside else files):
+        for line, precision in _precisions(context, one):
+            if precision is Precision.OTHER:
                 return Verdict(False)
-            shown = shown or Related(context.line_span(one, line), "the forward pass computes in bfloat16")
+            if precision is Precision.BFLOAT16:
+                shown = shown or Related(context.line_span(one, line), "the forward pass computes in bfloat16")
     if beside:
         return Verdict(bool(files))
     if shown is None:
@@ -39,6 +41,19 @@ def _autocasts_need_no_scaling(context: Context, finding: Finding, beside: str) 
     line = project.data(shown.span.path).count(b"\n", 0, shown.span.start) + 1
     where = f"the autocast at {located(shown.span.path, line, path)}"
     return Verdict(True, (shown,), (("where", where),))
+
+
+def _precisions(context: Context, path: str) -> Iterator[tuple[int, Precision]]:
+    """The line of every autocast of a file and what it computes in; by its words in a file that takes part in no training."""
+    module = context.view.module(path) if b"autocast" in context.project.data(path) else None
+    if module is not None:
+        for call, precision in context.view.autocasts.of(module.index):
+            yield line_of(module.table.sites[call & MASK].place), precision
+        return
+    for line, arguments in _autocasts(context.project.data(path)):
+        if not _NOT_IN_FORCE.search(arguments):
+            plain = _BFLOAT16.search(arguments) and not _CHOSEN.search(arguments)
+            yield line, Precision.BFLOAT16 if plain else Precision.OTHER
 
 
 def _autocasts(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.class_makers import ClassMakers
     from ldlm_lint.project.config_homes import Homes
     from ldlm_lint.project.config_reads import ConfigReads
+    from ldlm_lint.project.copied import Copied
     from ldlm_lint.project.dataset_changes import DatasetChanges
     from ldlm_lint.project.datasets import Datasets
     from ldlm_lint.project.engines import Engines
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from ldlm_lint.project.torch_versions import TorchVersions
     from ldlm_lint.project.trees import Trees
     from ldlm_lint.project.unlearning import Unlearning
+    from ldlm_lint.project.unreached import Unreached
     from ldlm_lint.project.waiting_ranks import WaitingRanks
     from ldlm_lint.project.wrapped import Wraps
     from ldlm_lint.requirements import TorchVersion
@@ -83,9 +85,16 @@ class Verdict(NamedTuple):
 class Context:
     """A project with the analyses that questions share."""
 
-    def __init__(self, project: Project, told_torch: Callable[[str], TorchVersion | None] = lambda path: None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        told_torch: Callable[[str], TorchVersion | None] = lambda path: None,
+        facts_of: Callable[[str], Mapping[str, object]] = lambda path: {},
+    ) -> None:
         self.project = project
         self.told_torch = told_torch
+        self.facts_of = facts_of
+        """What the rules of a file are told, see `ldlm_lint.config.Config.facts`."""
         self.answers: dict[tuple[str, str], bool] = {}
         """What was found for one finding, by question and subject: it answers for the next."""
 
@@ -130,6 +139,20 @@ class Context:
         from ldlm_lint.project.waiting_ranks import WaitingRanks
 
         return WaitingRanks(self.project, self.calls, self.ranks)
+
+    @cached_property
+    def copied(self) -> Copied:
+        """What was copied in from other projects."""
+        from ldlm_lint.project.copied import Copied
+
+        return Copied(self.project, lambda: self.launches)
+
+    @cached_property
+    def unreached(self) -> Unreached:
+        """What no program reaches."""
+        from ldlm_lint.project.unreached import Unreached
+
+        return Unreached(self.project)
 
     @cached_property
     def torch(self) -> TorchVersions:
@@ -267,7 +290,12 @@ class Context:
         """The distributed samplers and whether anybody tells them the epoch."""
         from ldlm_lint.project.samplers import Samplers
 
-        return Samplers(self.project, self.calls, self.tracer)
+        def tells_constant(path: str, position: str) -> bool:
+            from ldlm_lint.concepts.epochs import tells_constant_epoch
+
+            return tells_constant_epoch(self.view, path, position)
+
+        return Samplers(self.project, self.calls, self.tracer, tells_constant)
 
     @cached_property
     def pinning(self) -> Pinning:

@@ -6,6 +6,7 @@ import re
 
 from ldlm_lint.model import Finding, Related
 from ldlm_lint.patterns import lazily
+from ldlm_lint.program.gradients import asks_for_gradient
 from ldlm_lint.project.arms import stands_in_other_arm
 from ldlm_lint.project.buffers import random_buffer, seeds_all_ranks_alike
 from ldlm_lint.project.known_callers import starting_files
@@ -21,6 +22,7 @@ _DETACHES_GRADIENTS = Trait(
     re.compile(rb"grad\.detach_\(|dist_autograd|distributed\.autograd"),
     (b"grad.detach_(", b"dist_autograd", b"distributed.autograd"),
 )
+_AUTOGRAD_OF_RANKS = lazily(rb"dist_autograd|distributed\.autograd")
 _SYNCS_ITSELF = lazily(
     rb"no_sync|require_backward_grad_sync|set_requires_gradient_sync|static_graph|accelerator\.\w|\bAccelerator\("
     rb"|fully_shard|FullyShardedDataParallel"
@@ -58,8 +60,17 @@ def _wrapped_model_trains(context: Context, finding: Finding, scope: str) -> Ver
 def _gradients_stay_attached(context: Context, finding: Finding, _subject: str) -> Verdict:
     """Nothing near the training detaches gradients in place, which a view does not allow, or keeps them elsewhere."""
     project, path = context.project, finding.span.path
-    near = project.around(path)
-    return Verdict(not project.any_shows(near, _DETACHES_GRADIENTS))
+    near = project.around(path) & project.showing(_DETACHES_GRADIENTS)
+    return Verdict(not any(_detaches(context, one) for one in near))
+
+
+def _detaches(context: Context, path: str) -> bool:
+    """Whether a file may detach gradients of parameters in place; those of an input that it asks gradients for are none of DDP's."""
+    module = context.view.module(path)
+    if module is None or _AUTOGRAD_OF_RANKS.search(context.project.data(path)):
+        return True
+    calls = [one for one in module.table.named.get("detach_", ()) if module.last_name(module.nodes[module.nodes[one][1]][1]) == "grad"]
+    return any(not asks_for_gradient(module, module.nodes[module.nodes[module.nodes[one][1]][1]][1]) for one in calls)
 
 
 def _model_draws_buffers(context: Context, finding: Finding, names: str) -> Verdict:
@@ -86,7 +97,12 @@ def _ddp_model_is_called(context: Context, finding: Finding, slots: str) -> Verd
         if wrap is None:
             continue
         near = [without_comments(project.data(one)) for one in wrap.files | project.imported_by(path) | {path}]
-        holds = not any(map(_SYNCS_ITSELF.search, near))
+        module = context.view.module(path)
+        if module is None:
+            # No part of a training that is followed: its words have to do.
+            holds = not any(map(_SYNCS_ITSELF.search, near))
+        else:
+            holds = not context.view.reduction.is_taken_care_of(module)
         engine = any(map(_MAKES_ENGINE.search, near))
         if holds and engine:
             # An engine synchronises on its own terms, and DDP wraps what is not made one; its `no_sync` forbids steps.

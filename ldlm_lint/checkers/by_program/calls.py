@@ -1,0 +1,157 @@
+"""What several rules want to know of a call: who stands around it, what becomes of what it makes."""
+
+from __future__ import annotations
+
+import re
+
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.table import line_of
+from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import MASK
+from ldlm_lint.program.modules import Module
+
+# What fills a model and its optimizer from a file; what resumes a training is called so, too.
+_LOADS = lazily(r"^(?!.*train)(?:.*_)?(?:load|restore|resume)\w*(?:checkpoint|ckpt|state|weights|snapshot)", re.I)
+_OWN = frozenset({"__init__", "__new__", "step", "__call__"})
+
+
+def is_plain_subclass(view: View, owner: int) -> bool:
+    """Whether a class of the project changes neither what its base takes nor what it does in a step."""
+    program = view.program
+    scopes = [program.module_of(one).scopes[one & MASK] for one in program.order(owner)]
+    return all(_OWN.isdisjoint(scope.bindings) for scope in scopes)
+
+
+def stands_in_test(view: View, call: int) -> bool:
+    """Whether a call stands in a ``def test_…``."""
+    return any(name.startswith("test_") for name in functions_around(view, call))
+
+
+def functions_around(view: View, call: int) -> list[str]:
+    """The names of the functions that a call stands in, innermost first."""
+    module = view.program.module_of(call)
+    at = module.table.sites[call & MASK].scope
+    names = []
+    while at > 0:
+        if module.scopes[at].kind == "def":
+            names.append(module.scopes[at].name)
+        at = module.scopes[at].parent
+    return names
+
+
+def configures_lightning(view: View, call: int) -> bool:
+    """Whether a call stands in the ``configure_optimizers`` of a Lightning module."""
+    function = view.program.function_of(call)
+    module = view.program.module_of(call)
+    owner = view.program.owner.get(function)
+    if owner is None or module.scopes[function & MASK].name != "configure_optimizers":
+        return False
+    return any(name.endswith("LightningModule") or name.startswith("lightning.") for name in view.program.outside_of(owner))
+
+
+def is_only_loaded(view: View, call: int) -> bool:
+    """``load_checkpoint(model, optimizer, path)`` and nothing else: an evaluation makes it for a function that asks for one."""
+    module = view.program.module_of(call)
+    number = call & MASK
+    uses = [row for row in module.nodes if row[0] == "call" and (number in row[2] or any(one == number for _, one in row[3]))]
+    others = any(row[0] in ("attr", "item", "copy") and number == row[1] for row in module.nodes)
+    returned = any(value == number for scope in module.scopes for value, _ in scope.returns)
+    stored = any(value == number for scope in module.scopes for _, _, value, _ in scope.writes)
+    held = others or returned or stored or any(row[0] in ("seq", "map", "phi", "choice") and _holds(row, number) for row in module.nodes)
+    return bool(uses) and not held and all(_LOADS.search(module.last_name(row[1])) for row in uses)
+
+
+def _holds(row: tuple[object, ...], number: int) -> bool:
+    return any(isinstance(field, (tuple, list)) and number in field for field in row) or number in row
+
+
+def lists_tensors(view: View, key: int) -> bool:
+    """Whether an expression is a literal list of tensors, and no list of groups or of what a call gives."""
+    module = view.program.module_of(key)
+    row = module.plain(key & MASK)
+    if row[0] == "op" and row[1] == "Add":
+        return lists_tensors(view, module.base | row[2]) or lists_tensors(view, module.base | row[3])
+    return row[0] == "seq" and not any(module.plain(one)[0] in ("map", "star", "call") for one in row[2])
+
+
+def line_span(view: View, key: int) -> Span:
+    """The line on which an expression begins."""
+    module = view.program.module_of(key)
+    return place_span(view, module, module.table.places[key & MASK])
+
+
+def place_span(view: View, module: Module, place: int) -> Span:
+    """The line of a place."""
+    return view.context.line_span(view.path(module), line_of(place))
+
+
+def name_of_module(view: View, module: Module, name: str) -> str:
+    """The name under which a file imports a module as a whole at its top; empty where it does not."""
+    for bound, values in module.scopes[0].bindings.items():
+        if any(module.nodes[one][:2] == ("imp", name) for one in values):
+            return bound
+    return ""
+
+
+def is_as_written(view: View, call: int) -> bool:
+    """Whether a call says itself which function it is of and what it gives: a look at its file alone decides that."""
+    module = view.program.module_of(call)
+    row = module.nodes[call & MASK]
+    if any(name is None for name, _ in row[3]):
+        return False
+    return _is_imported(view, module, row[1])
+
+
+def _is_imported(view: View, module: Module, number: int) -> bool:
+    """``torch.nn.Linear``, by an import of another package at the top of the file."""
+    row = module.nodes[number]
+    while row[0] == "attr":
+        row = module.nodes[row[1]]
+    if row[0] == "free":
+        bound = module.scopes[0].bindings.get(row[2], ())
+        row = module.nodes[bound[0]] if len(bound) == 1 else row
+    if row[0] not in ("imp", "impf"):
+        return False
+    modules = view.program.modules
+    full = modules.absolute(module, row[1], row[3] if row[0] == "impf" else row[2])
+    return not full or modules.find(full, module) is None
+
+
+def handler_around(view: View, call: int) -> bool:
+    """Whether a call stands in an ``except`` clause: another try at what its ``try`` did."""
+    module = view.program.module_of(call)
+    return in_handler(module, module.table.sites[call & MASK].guard)
+
+
+def in_handler(module: Module, guard: int) -> bool:
+    """Whether a guard, or one around it, is an ``except`` clause."""
+    while guard >= 0:
+        if module.table.guards[guard].kind == "except":
+            return True
+        guard = module.table.guards[guard].parent
+    return False
+
+
+def dotted_scope(view: View, call: int) -> str:
+    """The dotted name, inside its module, of the function or class that a call stands in; empty for the module."""
+    module = view.program.module_of(call)
+    at = module.table.sites[call & MASK].scope
+    names = []
+    while at > 0:
+        names.append(module.scopes[at].name)
+        at = module.scopes[at].parent
+    return ".".join(reversed(names))
+
+
+def is_frozen_beside(view: View, call: int, model: int) -> bool:
+    """Whether the function around a call also switches the gradients of a model off, or calls it a teacher's."""
+    module = view.program.module_of(call)
+    scope = module.scopes[module.table.sites[call & MASK].scope]
+    for one in scope.calls:
+        function = module.nodes[module.nodes[one][1]]
+        if function[0] == "attr" and function[2] == "requires_grad_" and module.base | function[1] in (model, call):
+            args = module.nodes[one][2]
+            if args and module.nodes[args[0]] == ("const", False):
+                return True
+    return False

@@ -1,0 +1,152 @@
+"""optimizer-not-fused where the class or its options come from elsewhere: branches, tables, parameters, defaults, other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ldlm_lint import tables
+from ldlm_lint.autofix.calls import add_keyword
+from ldlm_lint.checkers.by_program import calls
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.checkers.by_program.ways import Way, Ways
+from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.model import Applicability, Claim, Finding, Fix, Interface, Related
+from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.modules import Module
+from ldlm_lint.program.queries import Argument, State
+from ldlm_lint.requirements import NEWEST_TORCH, OLDEST_TORCH
+from ldlm_lint.rules.optimizer import FUSED_REASON, OPTIMIZER_NOT_FUSED, pass_fused
+
+RULE = OPTIMIZER_NOT_FUSED
+WORDS = (b"optim", b"(")
+_NAMES = ("Adam", "AdamW", "SGD")
+FUSABLE = {f"torch.optim.{module}{name}": name for name in _NAMES for module in ("", f"{name.lower()}.")}
+IMPLEMENTATIONS = ("fused", "foreach", "capturable", "differentiable")
+_RIGHT_UNDER_SCALERS = (2, 1)
+
+
+class _Made(NamedTuple):
+    """A call that makes an optimizer: of which fusable classes (atom and name), and whether it may be of others."""
+
+    call: int
+    classes: tuple[tuple[int, str], ...]
+    is_only: bool
+
+
+def find(view: View) -> Iterator[Finding]:
+    """All calls that may make an optimizer of torch's and choose no implementation."""
+    ways = Ways(view)
+    made = [_made(view, ways, call) for call in dict.fromkeys(call for call, _ in view.ask.calls_of(FUSABLE))]
+    chosen = {view.program.function_of(one.call) for one in made if any(_may_choose(view, one.call))}
+    for one in made:
+        module = view.program.module_of(one.call)
+        known = tuple(pair for pair in one.classes if _has_fused(view, module, pair[1]))
+        if known and view.program.function_of(one.call) not in chosen and not _matters_little(view, one.call):
+            yield _finding(view, ways, one._replace(classes=known, is_only=one.is_only and known == one.classes))
+
+
+def _made(view: View, ways: Ways, call: int) -> _Made:
+    module = view.program.module_of(call)
+    function = module.base | module.nodes[call & MASK][1]
+    value = view.program.ask(function)
+    known = ((atom, name) for atom in sorted(value) for name in sorted(_names_of(view, atom)))
+    classes = tuple(pair for pair in known if ways.to(function, pair[0]))
+    return _Made(call, classes, len(classes) == len(value) and view.ask.is_complete(function))
+
+
+def _names_of(view: View, atom: int) -> set[str]:
+    """The fusable classes that an atom stands for; one of the project's own only where it takes torch's as it is."""
+    fields = view.program.atoms.of[atom] if atom >= FIRST else ("",)
+    if fields[0] == "c" and not calls.is_plain_subclass(view, fields[1]):
+        return set()
+    return {FUSABLE[name] for name in view.ask.names_of(frozenset([atom])) & FUSABLE.keys()}
+
+
+def _may_choose(view: View, call: int) -> Iterator[bool]:
+    for name in IMPLEMENTATIONS:
+        yield view.ask.argument(call, name).state is not State.ABSENT
+
+
+def _version(view: View, module: Module, which: str) -> tuple[int, int] | None:
+    """A bound on torch of the project that a file belongs to."""
+    bound = view.facts(module).get(which)
+    return bound if isinstance(bound, tuple) else None
+
+
+def _has_fused(view: View, module: Module, name: str) -> bool:
+    """Whether some torch that the project runs on has the fused implementation."""
+    newest = _version(view, module, NEWEST_TORCH)
+    since = tables.fused_since(name)
+    return since is not None and (newest is None or newest >= since)
+
+
+def _matters_little(view: View, call: int) -> bool:
+    """A handful of tensors, the outer optimizer of local SGD, a test, or one that is only made to be loaded."""
+    params = view.ask.argument(call, "params", 0)
+    names = view.program.names_of(call)
+    return (
+        _few_tensors(view, params)
+        or any("outer" in name for name in names)
+        or calls.stands_in_test(view, call)
+        or calls.is_only_loaded(view, call)
+    )
+
+
+def _few_tensors(view: View, params: Argument) -> bool:
+    """A literal list of tensors: a handful of kernels, nothing to fuse."""
+    return params.state is State.ABSENT or any(calls.lists_tensors(view, one) for one in params.sources)
+
+
+def _finding(view: View, ways: Ways, made: _Made) -> Finding:
+    program, call = view.program, made.call
+    module = program.module_of(call)
+    site = module.table.sites[call & MASK]
+    names = sorted({name for _, name in made.classes})
+    place = f"{line_of(site.place)}:{column_of(site.place)}"
+    claims = [Claim("optimizer-trains-on-cuda", f"{' or '.join(names)} {place}")]
+    if calls.configures_lightning(view, call):
+        claims.append(Claim("lightning-clips-nowhere"))
+    found = _ways_to(ways, module.base | module.nodes[call & MASK][1], made)
+    args = {"optimizer": _described(found, made), "advice": pass_fused(names, _version(view, module, OLDEST_TORCH))}
+    related = [Related(calls.place_span(view, way.home, way.place), f"{name} is chosen here") for name, way in found if _is_elsewhere(view, way, call)]
+    return view.finding(RULE, view.call_span(call), args, related, claims=claims, fix=_fix(view, made, names))
+
+
+def _ways_to(ways: Ways, function: int, made: _Made) -> list[tuple[str, Way]]:
+    return [(name, way) for atom, name in made.classes for way in ways.to(function, atom)]
+
+
+def _described(found: list[tuple[str, Way]], made: _Made) -> str:
+    """The classes with their cases: "AdamW (with `--optimizer adamw`) or SGD"."""
+    cases: dict[str, list[str]] = {}
+    for name, way in found:
+        cases.setdefault(name, []).append(way.case)
+    several = len(made.classes) > 1 or not made.is_only
+    words = [_with_case(name, cases.get(name, []), several) for name in sorted({name for _, name in made.classes})]
+    return " or ".join(words)
+
+
+def _with_case(name: str, cases: list[str], several: bool) -> str:
+    if not several or not cases or not all(cases):
+        return name
+    return f"{name} ({' or '.join(dict.fromkeys(cases))})"
+
+
+def _is_elsewhere(view: View, way: Way, call: int) -> bool:
+    own = view.program.module_of(call)
+    return bool(way.place) and (way.home is not own or line_of(way.place) != line_of(own.table.sites[call & MASK].place))
+
+
+def _fix(view: View, made: _Made, names: list[str]) -> Fix | None:
+    """``fused=`` at the call, where every class that it may be of takes it."""
+    if not made.is_only:
+        return None
+    module = view.program.module_of(made.call)
+    torch = calls.name_of_module(view, module, "torch")
+    edit = add_keyword(view.source(module), view.call_span(made.call), "fused", f"{torch}.cuda.is_available()") if torch else None
+    if edit is None:
+        return None
+    needs = [tables.fused(name) for name in names]
+    needs += [Interface(f"{one.name} with right steps under a GradScaler", max(one.since, _RIGHT_UNDER_SCALERS)) for one in needs]
+    return Fix(f"set fused={torch}.cuda.is_available()", (edit,), Applicability.UNSAFE, FUSED_REASON, needs=tuple(needs))

@@ -1,0 +1,344 @@
+"""Ways to a value: where something that an expression may be is written, and in which case it is that.
+
+``maker = torch.optim.AdamW if args.opt == "adamw" else Lion`` may be AdamW *with* ``--opt adamw``: a finding about one of
+several possibilities names its case.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ldlm_lint.checkers.by_program.calls import in_handler
+from ldlm_lint.checkers.by_program.view import View
+from ldlm_lint.code.table import column_of, line_of
+from ldlm_lint.model import Span
+from ldlm_lint.patterns import lazily
+from ldlm_lint.program.atoms import FIRST, MASK
+from ldlm_lint.program.calls import UNKNOWN
+from ldlm_lint.program.modules import Module
+from ldlm_lint.python.syntax import required
+from ldlm_lint.source import Source
+from ldlm_lint.wording import quoted
+
+_RANKS = lazily(r"^(?:is_)?(?:distributed|ddp|multi_?gpu|parallel)$|world_?size|local_rank|^rank$|n_?gpus?$|device_count|is_initialized|_RANK$|WORLD_SIZE", re.I)
+_SOMETIMES = "in some cases"
+MOST = 64
+"""Expressions that are looked through for one value."""
+_LONGEST = 48
+
+
+class Way(NamedTuple):
+    """The expression (key) in which a possibility is written, and the case in which a value comes from there; "" for always.
+
+    ``home`` and ``place`` are where that is, or what is bound to it, gives it or holds it, where it has no place itself; 0 for unknown.
+    """
+
+    key: int
+    case: str
+    home: Module
+    place: int
+
+
+class _Step(NamedTuple):
+    """A step towards where a value comes from: the expression, the case, and the place of what leads there."""
+
+    key: int
+    case: str = ""
+    home: Module | None = None
+    place: int = 0
+
+
+class Ways:
+    """The ways to what expressions of a program may be."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.program = view.program
+        self._guards: dict[int, dict[int, set[int]]] = {}
+        self._written: dict[int, dict[tuple[int, int], list[ast.expr]]] = {}
+
+    def to(self, key: int, atom: int) -> list[Way]:
+        """The ways by which an expression may be what an atom stands for."""
+        found: dict[int, Way] = {}
+        seen: set[int] = set()
+        todo = [_Step(key)]
+        while todo and len(seen) < MOST:
+            at = todo.pop()
+            if at.key in seen:
+                continue
+            seen.add(at.key)
+            behind = list(self._behind(at.key, atom))
+            if not behind:
+                found.setdefault(at.key, self._way(at))
+            todo += [self._after(at, one) for one in behind if atom in self.program.ask(one.key)]
+        return [found[one] for one in sorted(found)]
+
+    @staticmethod
+    def _after(before: _Step, step: _Step) -> _Step:
+        if step.home is None:
+            step = step._replace(home=before.home, place=before.place)
+        return step._replace(case=step.case or before.case)
+
+    def _way(self, step: _Step) -> Way:
+        module = self.program.module_of(step.key)
+        place = module.table.places[step.key & MASK]
+        if place:
+            return Way(step.key, step.case, module, place)
+        return Way(step.key, step.case, step.home or module, step.place if step.home is not None else 0)
+
+    def _behind(self, key: int, atom: int) -> Iterator[_Step]:
+        """The expressions from which an expression has its value."""
+        module = self.program.module_of(key)
+        row, base = module.nodes[key & MASK], module.base
+        kind = row[0]
+        if kind == "phi":
+            yield from (_Step(base | one, self.case_of(base | one), module, self.bound_at(base | one)) for one in row[1])
+        elif kind in ("copy", "star", "enter"):
+            yield _Step(base | row[1])
+        elif kind == "choice":
+            yield _Step(base | row[2], self._said(module, row[1], True))
+            yield _Step(base | row[3], self._said(module, row[1], False))
+        elif kind == "bool":
+            yield from (_Step(base | one) for one in row[2])
+        elif kind == "param":
+            yield from self._given(base | row[1], row[2])
+        elif kind == "free":
+            yield from self._bound(module, row)
+        elif kind == "impf":
+            yield from self._imported(module, row)
+        elif kind == "attr":
+            yield from self._set(module, row)
+        elif kind in ("item", "call"):
+            yield from self._looked_up(module, row)
+
+    def _given(self, function: int, name: str) -> Iterator[_Step]:
+        """What callers give for a parameter, and its default."""
+        program = self.program
+        home = program.module_of(function)
+        scope = home.scopes[function & MASK]
+        program.ask(("callers", function))
+        edges = sorted(program.ask(("edges", function)))
+        is_left = not edges
+        for edge in edges:
+            node = program.argument_node(edge >> 2, function, edge & 3, name) if edge & 3 != UNKNOWN else None
+            is_left |= node is None
+            if node is not None:
+                caller = program.module_of(edge >> 2)
+                yield _Step(node, "", caller, caller.table.sites[(edge >> 2) & MASK].place)
+        # A default that every known caller overrides is never taken.
+        if name in scope.defaults and is_left:
+            yield _Step(home.base | scope.defaults[name], "", home, scope.place)
+
+    def _bound(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
+        """What an outer scope binds to a name."""
+        at, name = module.scopes[int(str(row[1]))].parent, str(row[2])
+        while at >= 0:
+            bound = module.scopes[at].bindings.get(name)
+            if bound and module.scopes[at].kind != "class":
+                yield from self._bindings(module, name, bound)
+                return
+            at = module.scopes[at].parent
+
+    def _bindings(self, module: Module, name: str, bound: list[int]) -> Iterator[_Step]:
+        for one in bound:
+            key = module.base | one
+            yield _Step(key, self.case_of(key) if len(bound) > 1 else "", module, self.bound_at(key, name))
+
+    def _imported(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
+        """What a module of the project binds to a name that another one imports."""
+        modules, name = self.program.modules, str(row[2])
+        full = modules.absolute(module, str(row[1]), int(str(row[3])))
+        target = modules.find(full, module) if full else None
+        if target is not None and target is not module:
+            yield from self._bindings(target, name, target.scopes[0].bindings.get(name, []))
+
+    def bound_at(self, key: int, name: str = "") -> int:
+        """The place of the name that an expression is bound to (``name``: to this one); 0 where it is bound to none."""
+        module = self.program.module_of(key)
+        for scope in module.scopes:
+            for event in scope.events:
+                if event[0] == "bind" and event[1] == key & MASK and (not name or event[5] == name):
+                    return int(event[4])
+        return 0
+
+    def _set(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
+        """What an attribute of ``self`` is set to, or bound to in the class; what a module of the project binds to a name."""
+        name = str(row[2])
+        for fields in self.program.atoms.kinds(self.program.ask(module.base | int(str(row[1]))), "m"):
+            target = self.program.modules.all[fields[1]]
+            yield from self._bindings(target, name, target.scopes[0].bindings.get(name, []))
+        owner = self.program.class_of_self(module, int(str(row[1])))
+        for one in self.program.order(owner) if owner is not None else ():
+            home = self.program.module_of(one)
+            yield from self._bindings(home, name, home.scopes[one & MASK].bindings.get(name, []))
+            yield from (_Step(value, self.case_of(value), *self._written_at(value, name)) for value in self.program.own_writes.get((one, name), ()))
+
+    def _written_at(self, key: int, name: str) -> tuple[Module, int]:
+        """Where an attribute is set to an expression."""
+        module = self.program.module_of(key)
+        writes = (write for scope in module.scopes for write in scope.writes)
+        return module, next((place for _, written, value, place in writes if written == name and value == key & MASK), 0)
+
+    def _looked_up(self, module: Module, row: tuple[object, ...]) -> Iterator[_Step]:
+        """What a table holds under its keys, or a function of the project returns in its cases."""
+        if row[0] == "item":
+            yield from self._entries(module, int(str(row[1])), int(str(row[2])))
+            return
+        function, args = module.nodes[int(str(row[1]))], row[2]
+        if function[0] == "attr" and function[2] == "get" and args:
+            yield from self._entries(module, function[1], args[0])  # type: ignore[index]
+        for fields in self.program.atoms.kinds(self.program.ask(module.base | int(str(row[1]))), "f"):
+            home = self.program.module_of(fields[1])
+            for value, guard in home.scopes[fields[1] & MASK].returns:
+                if value:
+                    yield _Step(home.base | value, self._under(home, guard), home, home.table.places[value] or home.scopes[fields[1] & MASK].place)
+
+    def _entries(self, module: Module, table: int, key: int) -> Iterator[_Step]:
+        for fields in self.program.atoms.kinds(self.program.ask(module.base | table), "d"):
+            home = self.program.module_of(fields[1])
+            made = home.nodes[fields[1] & MASK]
+            if made[0] != "map":
+                continue
+            for name, value in zip(made[1], made[2], strict=True):
+                if home.nodes[name][0] == "const":
+                    place = home.table.places[fields[1] & MASK]
+                    yield _Step(home.base | value, self._equal(module, key, home.nodes[name][1]), home, place)
+
+    def case_of(self, key: int) -> str:
+        """The case in which an expression is bound to a name, put into a container, or called; "" for always.
+
+        A constant that is bound in several cases says of none which one it is.
+        """
+        module = self.program.module_of(key)
+        cases = {self._under(module, guard) for guard in self._guards_of(module, key & MASK)}
+        return cases.pop() if len(cases) == 1 else _SOMETIMES
+
+    def is_fallback(self, key: int) -> bool:
+        """Whether an expression is bound in an ``except`` clause alone: what is tried before is preferred."""
+        module = self.program.module_of(key)
+        return all(in_handler(module, guard) for guard in self._guards_of(module, key & MASK))
+
+    def _guards_of(self, module: Module, number: int) -> set[int]:
+        """The guards under which an expression is called, bound to a name, or put into a container."""
+        if number in module.table.sites:
+            return {module.table.sites[number].guard}
+        guards = self._guards.get(module.index)
+        if guards is None:
+            guards = self._guards[module.index] = defaultdict(set)
+            for scope in module.scopes:
+                for event in scope.events:
+                    if event[0] in ("bind", "store"):
+                        guards[event[1]].add(event[3])
+        return guards.get(number) or {-1}
+
+    def _under(self, module: Module, guard: int) -> str:
+        while guard >= 0:
+            row = module.table.guards[guard]
+            if row.kind in ("if", "rest") and row.holds is not None and not self._is_of_ranks(module, row.test):
+                return self._said(module, row.test, row.holds) or _SOMETIMES
+            guard = row.parent
+        return ""
+
+    def _is_of_ranks(self, module: Module, test: int) -> bool:
+        """Whether a condition only asks whether several processes run: what stands under it is for all that do."""
+        return any(_RANKS.search(word) for word in words_below(module, test))
+
+    def _said(self, module: Module, test: int, holds: bool) -> str:
+        """A condition in words; an option of the command line by its name."""
+        row = module.nodes[test]
+        if row[0] == "not":
+            return self._said(module, row[1], not holds)
+        if row[0] == "cmp" and row[1] in (("Eq",), ["Eq"]) and module.nodes[row[3][0]][0] == "const" and holds:
+            return self._equal(module, row[2], module.nodes[row[3][0]][1])
+        option = self._option(module, test)
+        if option:
+            return f"with `{option}`" if holds else f"without `{option}`"
+        text = self._text(module, test)
+        return ("if " if holds else "unless ") + quoted(text, _LONGEST) if text else ""
+
+    def _equal(self, module: Module, value: int, constant: object) -> str:
+        option = self._option(module, value)
+        if option:
+            return f"with `{option} {constant}`"
+        text = self._text(module, value)
+        return f"if {quoted(text, _LONGEST)} is {quoted(repr(constant))}" if text else ""
+
+    def _option(self, module: Module, number: int) -> str:
+        """The option whose value an expression is, if it is one."""
+        atoms = self.program.atoms
+        value = self.program.ask(module.base | number)
+        flags = [fields[1] for fields in atoms.kinds(value, "flag")]
+        if len(flags) != 1 or any(one >= FIRST and atoms.of[one][0] not in ("flag", "k") for one in value):
+            return ""
+        return self.view.ask.flag(flags[0]).name
+
+    def _text(self, module: Module, number: int) -> str:
+        """The code of an expression; empty where it is written nowhere."""
+        place = module.table.places[number]
+        if not place:
+            return ""
+        written = self._written.get(module.index)
+        if written is None:
+            written = self._written[module.index] = _expressions(required(self.view.source(module)))
+        row = module.nodes[number]
+        same = [one for one in written.get((line_of(place), column_of(place)), ()) if isinstance(one, _WRITTEN.get(row[0], ast.expr))]
+        same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
+        source = self.view.source(module)
+        return source.slice(_span(source, same[0])) if same else ""
+
+
+def words_below(module: Module, test: int) -> set[str]:
+    """The names and texts that a condition is made of."""
+    return {word for number in _below(module, test) for word in _words(module, number)}
+
+
+def _below(module: Module, number: int) -> list[int]:
+    """An expression and the operands of tests in it."""
+    found: list[int] = []
+    todo = [number]
+    while todo and len(found) < MOST:
+        at = todo.pop()
+        found.append(at)
+        row = module.nodes[at]
+        if row[0] in ("bool", "cmp"):
+            todo += [*row[2]] if row[0] == "bool" else [row[2], *row[3]]
+        elif row[0] in ("not", "copy", "attr", "call"):
+            todo.append(row[1])
+    return found
+
+
+def _words(module: Module, number: int) -> list[str]:
+    """The names and texts that an expression itself is."""
+    row = module.nodes[number]
+    if row[0] in ("attr", "free", "param", "impf"):
+        return [str(row[2])]
+    return [row[1]] if row[0] == "const" and isinstance(row[1], str) else []
+
+
+_WRITTEN: dict[str, type[ast.expr] | tuple[type[ast.expr], ...]] = {
+    "attr": ast.Attribute,
+    "call": ast.Call,
+    "cmp": ast.Compare,
+    "bool": ast.BoolOp,
+    "item": ast.Subscript,
+    "not": ast.UnaryOp,
+    "free": ast.Name,
+    "param": (ast.Name,),
+}
+
+
+def _expressions(tree: ast.AST) -> dict[tuple[int, int], list[ast.expr]]:
+    """The expressions of a file by where they begin, the longest first."""
+    found: dict[tuple[int, int], list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr):
+            found.setdefault((node.lineno, node.col_offset), []).append(node)
+    return found
+
+
+def _span(source: Source, node: ast.expr) -> Span:
+    return source.span_of(node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)

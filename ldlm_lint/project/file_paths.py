@@ -6,9 +6,10 @@ places that agree in these speak of the same files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
 
 from astroid import nodes
 
@@ -93,6 +94,7 @@ class FilePaths:
         self._calls = calls
         self._trees = trees
         self._seen: set[tuple[str, str, int]] = set()
+        self._shared: dict[tuple[str, str, str], FilePath] = {}
 
     def of(self, where: str, node: nodes.NodeNG) -> FilePath:
         """The path that an expression of a file is."""
@@ -172,14 +174,27 @@ class FilePaths:
     def _parameter(self, where: str, node: nodes.Name, found: FilePath, *, begins: bool, ends: bool) -> None:
         """What the callers of a function give it, and its default."""
         function = next((one for one in node.node_ancestors() if isinstance(one, nodes.FunctionDef) and node.name in one.argnames()), None)
-        if function is None:
-            return
-        self._visit(where, _default(function, node.name), found, begins=begins, ends=ends)
-        callers = self._calls.callers(where, scope_name(function))
-        for other, site in list(callers)[:_CALLERS]:
+        if function is not None:
+            key = (where, scope_name(function), node.name)
+            self._add(key, lambda whole: self._given(where, function, node.name, whole), found, begins=begins, ends=ends)
+
+    def _given(self, where: str, function: nodes.FunctionDef, name: str, found: FilePath) -> None:
+        self._visit(where, _default(function, name), found, begins=True, ends=True)
+        scope, positional = scope_name(function), _positional(function)
+        for other, site in islice(self._calls.callers(where, scope), _CALLERS):
             call = call_at(self._trees, other, site.position)
             if call is not None:
-                self._visit(other, Arguments(call, _positional(function))[node.name].node, found, begins=begins, ends=ends)
+                self._visit(other, Arguments(call, positional)[name].node, found, begins=True, ends=True)
+
+    def _add(self, key: tuple[str, str, str], find: Callable[[FilePath], None], found: FilePath, *, begins: bool, ends: bool) -> None:
+        """Add what is the same for every path that comes by here; it is found once."""
+        if key not in self._shared:
+            whole = self._shared[key] = FilePath()
+            find(whole)
+        shared = self._shared[key]
+        found.names |= shared.names if ends else set()
+        found.homes |= shared.homes if begins else set()
+        found.fetched |= shared.fetched
 
     def _call(self, where: str, node: nodes.Call, found: FilePath, *, begins: bool, ends: bool) -> None:
         name, names = last_name(node.func), qualified(node.func)
@@ -197,12 +212,16 @@ class FilePaths:
 
     def _returned(self, where: str, node: nodes.Call, found: FilePath, *, begins: bool, ends: bool) -> None:
         """What a function of the project gives back."""
+        key = (where, "()", position_of(node))
+        self._add(key, lambda whole: self._given_back(where, node, whole), found, begins=begins, ends=ends)
+
+    def _given_back(self, where: str, node: nodes.Call, found: FilePath) -> None:
         for other, function in functions_called(self._calls, self._trees, where, node):
             if any(qualified(call.func) & DOWNLOADS.keys() for call in nodes_of(function, nodes.Call)):
                 found.fetched.add(node.func.as_string())
             for one in nodes_of(function, nodes.Return):
                 if function_of(one) is function:
-                    self._visit(other, one.value, found, begins=begins, ends=ends)
+                    self._visit(other, one.value, found, begins=True, ends=True)
 
 
 def call_at(trees: Trees, path: str, position: str) -> nodes.Call | None:

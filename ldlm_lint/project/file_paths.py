@@ -6,7 +6,7 @@ places that agree in these speak of the same files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -230,11 +230,13 @@ def call_at(trees: Trees, path: str, position: str) -> nodes.Call | None:
     return next((one for one in nodes_of(module, nodes.Call) if position_of(one) == position), None) if module is not None else None
 
 
-def functions_called(calls: Calls, trees: Trees, path: str, node: nodes.Call) -> Iterator[tuple[str, nodes.FunctionDef]]:
-    """The functions of the project that a call goes to, each with its file."""
+def functions_called(
+    calls: Calls, trees: Trees, path: str, node: nodes.Call, among: Collection[str] | None = None
+) -> Iterator[tuple[str, nodes.FunctionDef]]:
+    """The functions of the project, or of some of its files, that a call goes to, each with its file."""
     site = next((one for one in calls.project.flow(path).calls if one.position == position_of(node)), None)
     for other, function in calls.targets(path, site.callee)[:_CALLERS] if site is not None else ():
-        module = trees.of(other)
+        module = trees.of(other) if among is None or other in among else None
         for one in nodes_of(module, nodes.FunctionDef) if module is not None else ():
             if scope_name(one) == function.scope:
                 yield other, one

@@ -205,7 +205,8 @@ class Queries:
                 keys = self.mappings.keys_at(module.base | value, call)
                 sources += zip(keys.entries.get(name, ()), keys.put_by.get(name, ()), strict=True)
                 is_certain |= name in keys.certain
-                is_open |= keys.is_open
+                # The default of a parameter is not all where a caller may give another mapping.
+                is_open |= keys.is_open or not self.is_complete(module.base | value)
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
         for fields in self.program.atoms.kinds(functions, "partial"):
             inner = self.argument(fields[1], name)

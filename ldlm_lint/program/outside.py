@@ -123,9 +123,17 @@ class Outside(Calls):
         """What ``checkpoint(function, *args)`` gives: what the function gives."""
         return self.callvalue(given.args[0], given.call, LATER, given.args[1:]) if given.args else NOTHING
 
+    def _partial(self, given: Given) -> Value:
+        if not given.args:
+            return NOTHING
+        # It gives arguments, and calls nothing yet.
+        for function, _ in self.targets(given.args[0], [])[0]:
+            self.put(("partials", function), frozenset([given.call]))
+        return frozenset([self.atoms.atom("partial", given.call)])
+
     def _of_python(self, top: str, last: str, name: str, given: Given) -> Value:
         if last == "partial":
-            return frozenset([self.atoms.atom("partial", given.call)]) if given.args else NOTHING
+            return self._partial(given)
         if last == "import_module":
             return self.modules_named(given.args[0], given.module) if given.args else NOTHING
         if top == "hydra":

@@ -6,7 +6,7 @@ Three things are never mixed: a *default* of the code, what *the user may overri
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from ldlm_lint.code.table import Node
@@ -208,13 +208,16 @@ class Queries:
                 # The default of a parameter is not all where a caller may give another mapping.
                 is_open |= keys.is_open or not self.is_complete(module.base | value)
         functions = self.program.ask(module.base | module.nodes[call & MASK][1])
-        for fields in self.program.atoms.kinds(functions, "partial"):
+        partials = self.program.atoms.kinds(functions, "partial")
+        all_give = 0 < len(partials) == len(functions)
+        for fields in partials:
             inner = self.argument(fields[1], name)
+            all_give &= inner.state is State.GIVEN
             sources += zip(inner.sources, inner.given_by, strict=True)
             is_open |= inner.state is State.OPEN
         if sources:
             given = list(dict.fromkeys(sources))
-            return Argument(State.GIVEN if is_certain else State.MAYBE, tuple(one for one, _ in given), tuple(by for _, by in given))
+            return Argument(State.GIVEN if is_certain or all_give else State.MAYBE, tuple(one for one, _ in given), tuple(by for _, by in given))
         return Argument(State.OPEN if is_open else State.ABSENT)
 
     def meaning(self, *keys: int) -> Meaning:
@@ -251,57 +254,71 @@ class Queries:
         """Whether everything that an expression may be is known."""
         known = self._complete.get(key)
         if known is None:
-            # Around a circle nothing new comes in.
-            self._complete[key] = True
-            known = self._complete[key] = self._all_known(key)
+            known = self._all_known(key)
         return known
 
     def _all_known(self, key: int) -> bool:
+        """Go through all that an expression is made of, without recursion: a file may have ten thousand branches in a row."""
+        readers: dict[int, int | None] = {key: None}
+        todo = [key]
+        while todo:
+            one = todo.pop()
+            rests_on = [] if self._complete.get(one) else self._rests_on(one) if one not in self._complete else None
+            if rests_on is None:
+                at: int | None = one
+                while at is not None:
+                    self._complete[at] = False
+                    at = readers[at]
+                return False
+            # Around a circle nothing new comes in.
+            todo += [other for other in rests_on if readers.setdefault(other, one) == one and other not in self._complete]
+        self._complete.update(dict.fromkeys(readers, True))
+        return True
+
+    def _rests_on(self, key: int) -> Iterable[int] | None:
+        """The expressions that one is complete with; None where it is not."""
         module = self.program.module_of(key)
         row = module.nodes[key & MASK]
         kind = row[0]
         if kind == "phi":
-            return all(self.is_complete(module.base | one) for one in row[1])
+            return [module.base | one for one in row[1]]
         if kind in ("copy", "enter", "star"):
-            return self.is_complete(module.base | row[1])
+            return [module.base | row[1]]
         if kind == "choice":
-            return self.is_complete(module.base | row[2]) and self.is_complete(module.base | row[3])
+            return [module.base | row[2], module.base | row[3]]
         if kind == "bool":
-            return all(self.is_complete(module.base | one) for one in row[2])
+            return [module.base | one for one in row[2]]
         if kind == "param":
-            return self._is_parameter_complete(module, row)
+            return self._given_for(module, row)
         if kind == "free":
-            return self._is_name_complete(module, row)
-        return bool(self.program.ask(key))
+            return self._bound_to(module, row)
+        return () if self.program.ask(key) else None
 
-    def _is_name_complete(self, module: Module, row: tuple[object, ...]) -> bool:
-        at = module.scopes[int(str(row[1]))].parent
-        name = str(row[2])
+    @staticmethod
+    def _bound_to(module: Module, row: Node) -> Iterable[int]:
+        at, name = module.scopes[row[1]].parent, row[2]
         while at >= 0:
             bound = module.scopes[at].bindings.get(name)
             if bound and module.scopes[at].kind != "class":
-                return all(self.is_complete(module.base | one) for one in bound)
+                return [module.base | one for one in bound]
             at = module.scopes[at].parent
-        return True
+        return ()
 
-    def _is_parameter_complete(self, module: Module, row: tuple[object, ...]) -> bool:
+    def _given_for(self, module: Module, row: Node) -> Iterable[int] | None:
+        """What all callers give for a parameter; None where that is not known."""
         program = self.program
-        function = module.base | int(str(row[1]))
-        name = str(row[2])
+        function, name = module.base | row[1], row[2]
         program.ask(("callers", function))
-        edges = program.ask(("edges", function))
-        scope = module.scopes[function & MASK]
-        if not edges:
-            return False
-        for edge in edges:
+        found = []
+        for edge in program.ask(("edges", function)):
             if edge & 3 == UNKNOWN:
-                return False
+                return None
             node = program.argument_node(edge >> 2, function, edge & 3, name)
-            if node is None:
-                caller = program.module_of(edge >> 2)
-                unpacked = any(keyword is None for keyword, _ in caller.nodes[(edge >> 2) & MASK][3])
-                if unpacked or name not in scope.defaults:
-                    return False
-            elif not self.is_complete(node):
-                return False
-        return True
+            if node is not None:
+                found.append(node)
+                continue
+            caller = program.module_of(edge >> 2)
+            unpacked = any(keyword is None for keyword, _ in caller.nodes[(edge >> 2) & MASK][3])
+            if unpacked or name not in module.scopes[row[1]].defaults:
+                return None
+        return found if program.ask(("edges", function)) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ldlm_lint.code.table import Guard
+from ldlm_lint.concepts.given import Given
 from ldlm_lint.concepts.restarts import Restarts
 from ldlm_lint.program import Program
 from ldlm_lint.program.atoms import FALSY, MASK, NONE, TRUE, Value
@@ -24,6 +25,7 @@ class Frequency:
         self.program = program
         self._periodic: dict[int, bool] = {}
         self.restarts = Restarts()
+        self.given = Given(program)
         self.repeated: set[int] = set()
         """What the loops of steps iterate over (keys): what is counted there counts steps."""
 
@@ -229,6 +231,8 @@ class Frequency:
             if guard.holds is True and value == frozenset([TRUE]):
                 return False
             return not (guard.holds is False and value and value <= FALSY)
+        if row[0] == "cmp" and row[1] in (("Eq",), ("NotEq",)) and (row[1] == ("Eq",)) == guard.holds:
+            return self.given.may_be(module, row[2], row[3][0])
         if row[0] == "cmp" and row[1] in (("Is",), ("IsNot",)) and module.nodes[row[3][0]] == ("const", None):
             value = self._value(module, row[2])
             return not (value == frozenset([NONE]) and (row[1] == ("IsNot",)) == guard.holds)

@@ -13,6 +13,8 @@ from ldlm_lint.vocabulary.loaders import STREAMS
 
 _READS = frozenset({"__init__", "__getitem__", "__getitems__", "__iter__", "__len__", "__next__"})
 _IN_MEMORY = ("TensorDataset", "builtins.range")
+_NUMBERS = frozenset({"range", "arange", "randperm"})
+"""Functions that give numbers one by one: with them as a dataset, a loader draws indices."""
 
 
 def classes_of_dataset(view: View, one: LoaderCall) -> set[int]:
@@ -82,9 +84,17 @@ def works_per_item(view: View, one: LoaderCall) -> bool:
 
 def _is_in_memory(view: View, one: LoaderCall) -> bool:
     """A dataset that is a list, a range, or tensors in memory, as far as the program shows."""
+    if any(_gives_numbers(view, source) for source in view.loaders.option(one, "dataset").sources):
+        return True
     value = _value(view, one)
     atoms = view.program.atoms
     found = [atoms.of[each] for each in value if each >= FIRST]
     if any(fields[0] == "d" or (fields[0] == "view" and fields[1] != "items") for fields in found):
         return True
     return any(fields[0] in ("o", "x") and str(fields[1]).endswith(_IN_MEMORY) for fields in found)
+
+
+def _gives_numbers(view: View, source: int) -> bool:
+    module = view.program.module_of(source)
+    row = module.plain(source & MASK)
+    return row[0] == "call" and module.last_name(row[1]) in _NUMBERS

@@ -41,7 +41,8 @@ def _always_scales(view: View, call: int, position: int) -> bool:
 def _is_chosen_by_precision(view: View, call: int) -> bool:
     """Whether a condition around a call, or around the calls of its function, speaks of the precision or of scaling."""
     program = view.program
-    todo, seen = [call], set[int]()
+    todo = [call]
+    seen: set[int] = set()
     while todo and len(seen) < _CALLERS:
         at = todo.pop()
         seen.add(at)

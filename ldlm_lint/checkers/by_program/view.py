@@ -13,11 +13,12 @@ from ldlm_lint.code.table import COLUMNS, column_of, line_of
 from ldlm_lint.model import Claim, Confidence, Finding, Fix, Related, Rule, Span
 from ldlm_lint.program.atoms import MASK
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.syntax import required
+from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Kind, Source
 
 if TYPE_CHECKING:
     from ldlm_lint.checkers.by_program.loader_calls import LoaderCalls
+    from ldlm_lint.concepts.checkpoints import Checkpoints, Series
     from ldlm_lint.concepts.measuring import Measuring
     from ldlm_lint.concepts.precision import Autocasts
     from ldlm_lint.concepts.reduction import Reduction
@@ -65,6 +66,22 @@ class View:
         from ldlm_lint.concepts.replaced_load import ReplacedLoad
 
         return ReplacedLoad(self.program)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoint series."""
+        from ldlm_lint.concepts.checkpoints import Checkpoints
+
+        return Checkpoints(self.program, self.ask)
+
+    def is_pruned(self, series: Series) -> bool:
+        """Whether something in the programs of a series may remove its files, as far as the program or the files' words tell."""
+        module = self.program.module_of(series.call)
+        around = self.context.project.around(self.path(module))
+        if not self.context.project.any_skim(around, "prunes"):
+            return False
+        pruned = self.checkpoints.may_be_pruned(series, self.reduction.programs_of(module))
+        return pruned is None or pruned
 
     @cached_property
     def measuring(self) -> Measuring:
@@ -131,7 +148,7 @@ class View:
         path = self.path(module)
         if path not in self._ends:
             ends: dict[int, int] = {}
-            for node in ast.walk(required(self.source(module))):
+            for node in ast.walk(tree_of(self.source(module))):
                 if isinstance(node, ast.expr):
                     begin = place_of(node)
                     ends[begin] = max(ends.get(begin, 0), end_of(node))

@@ -20,7 +20,7 @@ from ldlm_lint.patterns import lazily
 from ldlm_lint.program.atoms import FIRST, MASK
 from ldlm_lint.program.calls import UNKNOWN
 from ldlm_lint.program.modules import Module
-from ldlm_lint.python.syntax import required
+from ldlm_lint.program.of_project import tree_of
 from ldlm_lint.source import Source
 from ldlm_lint.wording import quoted
 
@@ -283,7 +283,7 @@ class Ways:
             return ""
         written = self._written.get(module.index)
         if written is None:
-            written = self._written[module.index] = _expressions(required(self.view.source(module)))
+            written = self._written[module.index] = _expressions(tree_of(self.view.source(module)))
         row = module.nodes[number]
         same = [one for one in written.get((line_of(place), column_of(place)), ()) if isinstance(one, _WRITTEN.get(row[0], ast.expr))]
         same = [one for one in same if row[0] != "attr" or getattr(one, "attr", "") == row[2]]
